@@ -1,7 +1,7 @@
-//! What a tool call costs on the script's thread: arguments as JSON text, parsed, validated, the script called, the
-//! result as JSON text. `cargo bench --bench call`.
+//! The cost of a tool call on the script thread: parsing and validating JSON arguments, calling the script, and
+//! serialising the result. Run with `cargo bench --bench call`.
 
-// A benchmark that cannot go on ends.
+// A benchmark stops at the first error.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, LazyLock};
@@ -39,7 +39,7 @@ fn validator() -> ArgumentValidator {
 }
 
 fn main() {
-    // The child's side of `through_a_process`.
+    // The child process of `through_a_process`.
     if std::env::args().nth(1).as_deref() == Some(CHILD) {
         deftool::script::serve_isolated().unwrap();
         return;
@@ -62,7 +62,7 @@ fn json_to_json(bencher: Bencher) {
     });
 }
 
-/// The call alone, with nothing to convert.
+/// The call only, without conversions.
 #[divan::bench(sample_size = 100)]
 fn empty_call(bencher: Bencher) {
     let script = Arc::new(Script::new("nothing", "scripts/nothing.lua", "return function() end"));
@@ -71,7 +71,7 @@ fn empty_call(bencher: Bencher) {
     bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
 }
 
-/// A state made, used once and dropped.
+/// A Lua state that is created, used once and dropped.
 #[divan::bench]
 fn fresh_state(bencher: Bencher) {
     let script = weather();
@@ -82,7 +82,7 @@ fn fresh_state(bencher: Bencher) {
     });
 }
 
-/// A loop of a million additions: what the parked interrupt leaves of Luau's speed.
+/// A loop of a million additions: the speed of Luau with an idle interrupt.
 #[divan::bench(sample_count = 20)]
 fn tight_loop(bencher: Bencher) {
     let source = "return function() local n = 0 for i = 1, 1000000 do n += i end return n end";
@@ -93,13 +93,13 @@ fn tight_loop(bencher: Bencher) {
     bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
 }
 
-/// Compiling and reading the contract of a script.
+/// Compiling a script and reading its contract.
 #[divan::bench]
 fn check(bencher: Bencher) {
     bencher.bench_local(|| check_script(&Script::new("t", "t.lua", black_box(WEATHER))).unwrap());
 }
 
-/// A thousand waits of no time in a script; beside it, what the runtime takes for them.
+/// A thousand zero-length waits in a script; compare with the same waits in the runtime only.
 #[divan::bench(sample_count = 20)]
 fn a_thousand_waits(bencher: Bencher) {
     let source = "return function() for i = 1, 1000 do task.wait(0) end end";
@@ -127,13 +127,13 @@ fn through_the_runner(bencher: Bencher) {
     run_batch(bencher, 1, RunnerOptions::default(), weather());
 }
 
-/// Through the runner's threads, 64 calls at a time; the throughput is in calls.
+/// Through the runner's threads, 64 concurrent calls; throughput in calls.
 #[divan::bench(sample_count = 20, sample_size = 20)]
 fn through_the_runner_64(bencher: Bencher) {
     run_batch(bencher, 64, RunnerOptions::default(), weather());
 }
 
-/// Calls that compute for a while, on as many threads; the throughput is in calls.
+/// CPU-bound calls on `threads` threads; throughput in calls.
 #[divan::bench(args = [1, 2], sample_count = 20, sample_size = 2)]
 fn computing_on_threads(bencher: Bencher, threads: usize) {
     run_batch(
@@ -150,13 +150,13 @@ fn through_a_process(bencher: Bencher) {
     run_batch(bencher, 1, in_processes(), weather());
 }
 
-/// Through warm child processes, 64 calls at a time; the throughput is in calls.
+/// Through warm child processes, 64 concurrent calls; throughput in calls.
 #[divan::bench(sample_count = 20, sample_size = 20)]
 fn through_processes_64(bencher: Bencher) {
     run_batch(bencher, 64, in_processes(), weather());
 }
 
-/// A child process started for one call and ended after it.
+/// A child process that is started for one call and then stopped.
 #[divan::bench(sample_count = 50, sample_size = 1)]
 fn a_new_process(bencher: Bencher) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -167,7 +167,7 @@ fn a_new_process(bencher: Bencher) {
     });
 }
 
-/// Loops for some 100 µs.
+/// A script that loops for about 100 µs.
 fn computing() -> Arc<Script> {
     let source = "return function() local n = 0 for i = 1, 20000 do n += i % 7 end return n end";
     Arc::new(Script::new("compute", "scripts/compute.lua", source))

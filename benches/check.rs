@@ -1,9 +1,9 @@
-//! `deftool check`, cold, as a user starts it: `cargo bench --bench check`.
+//! `deftool check` as a new process: `cargo bench --bench check`.
 //!
-//! Goals on two cores: 1,600 tools in 200 files, all spec and schema rules, within 60 ms and 30 MB; with their scripts
-//! within 150 ms; time linear up to 100,000 tools; `--version` within 10 ms.
+//! Goals on two cores: 1,600 tools in 200 files, all spec and schema rules, within 60 ms and 30 MB; with scripts within
+//! 150 ms; linear time up to 100,000 tools; `--version` within 10 ms.
 
-// A benchmark that cannot go on ends.
+// A benchmark stops at the first error.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss)]
 
 mod corpus;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// The wall time of one run, which must succeed.
+/// Returns the wall-clock time of one run, which must succeed.
 fn run(arguments: &[&str], folder: &Path) -> Duration {
     let started = Instant::now();
     let status = Command::new(env!("CARGO_BIN_EXE_deftool"))
@@ -30,12 +30,12 @@ fn run(arguments: &[&str], folder: &Path) -> Duration {
 }
 
 fn report(what: &str, arguments: &[&str], folder: &Path, runs: usize) {
-    // The first run finds the files in no cache of its own; the kernel has them from writing.
+    // Warm up; the files are already in the page cache.
     run(arguments, folder);
     let mut times: Vec<Duration> = (0..runs).map(|_| run(arguments, folder)).collect();
     times.sort_unstable();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    // The most that any child took so far, in KiB: measurements stand in rising order.
+    // The peak of all children so far, in KiB, so run measurements in ascending order.
     let peak = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as f64 / 1024.0;
     println!(
         "{what:<46} min {:>7.1} ms   median {:>7.1} ms   max {:>7.1} ms   peak memory {peak:.1} MB   ({runs} runs)",

@@ -1,11 +1,11 @@
-//! The reader on 5 MB of ordinary specs: `cargo bench --bench reader`. Goal: 150 MB/s.
+//! The reader on 5 MB of typical specs: `cargo bench --bench reader`. Goal: 150 MB/s.
 
 use deftool::syntax::parse;
 use deftool::text::{SourceFile, Sources};
 use divan::counter::BytesCount;
 
-/// The tool that every copy in the file is made of, with a number for a name. It has what real specs have: code that
-/// is not looked at, quoted plists, nested schemas, escapes, comments.
+/// The template of every tool in the file. The name gets a number. It contains the elements of real specs: ignored code,
+/// quoted plists, nested schemas, escapes, comments.
 const SPEC: &str = r#"
 ;; Tool N of the corpus.
 (gptel-make-tool

@@ -1,10 +1,10 @@
-//! Hot reload: `cargo bench --bench reload`, 10,000 saves unless `DEFTOOL_SAVES` says otherwise.
+//! Hot reload: `cargo bench --bench reload`. `DEFTOOL_SAVES` sets the number of saves; the default is 10,000.
 //!
-//! Goals: a reload of one script in a project of 1,000 tools takes 5 ms of CPU at most, from the hint to the swap, looks
-//! included; from a save to the first call on new code p99 is 100 ms at most where the kernel tells, and a second where it does
-//! not.
+//! Goals: reloading one script in a project of 1,000 tools takes at most 5 ms of CPU, from the notification to the new
+//! generation, including rescans. From a save to the first call with new code, p99 is at most 100 ms with kernel
+//! notifications and one second without.
 
-// A benchmark that cannot go on ends.
+// A benchmark stops at the first error.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss)]
 
 mod corpus;
@@ -21,7 +21,7 @@ use deftool::project::{Generation, LiveProject};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// The CPU that everything but this thread has taken.
+/// Returns the CPU time of all threads except this one.
 fn cpu_of_others() -> Duration {
     let spent = |who| {
         let usage = getrusage(who).unwrap();
@@ -31,12 +31,12 @@ fn cpu_of_others() -> Duration {
 }
 
 fn replace(path: &Path, text: &str) {
-    let beside = path.with_extension("new");
-    fs::write(&beside, text).unwrap();
-    fs::rename(beside, path).unwrap();
+    let sibling = path.with_extension("new");
+    fs::write(&sibling, text).unwrap();
+    fs::rename(sibling, path).unwrap();
 }
 
-/// Saves of one file that `changed` tools use, and what each of them costs.
+/// Measures saves of one file that `changed` tools use.
 fn report(
     what: &str,
     (runs, changed): (usize, usize),
@@ -44,9 +44,9 @@ fn report(
     file: &str,
     text: impl Fn(usize) -> String,
 ) {
-    let (told, reloads) = channel();
+    let (sender, reloads) = channel();
     let listener = move |reloaded: Result<&Generation, &_>| {
-        told.send(reloaded.unwrap().changes.clone()).unwrap();
+        sender.send(reloaded.unwrap().changes.clone()).unwrap();
     };
     let project = LiveProject::open(folder, folder, Some(Box::new(listener))).unwrap();
     assert!(!project.current().load.has_errors());
@@ -57,7 +57,7 @@ fn report(
         replace(&folder.join(file), &text(run));
         let changes = reloads.recv_timeout(Duration::from_secs(10)).unwrap();
         assert_eq!(changes.changed.len(), changed, "{changes}");
-        // What comes after the swap counts, too.
+        // Work after the switch to the new generation is included.
         std::thread::sleep(Duration::from_millis(60));
         spent.push(cpu_of_others().saturating_sub(before));
     }
@@ -92,7 +92,7 @@ fn main() {
     report_storm();
 }
 
-/// Every tool requires the same modules, and something is told of each: none may be passed over.
+/// Every tool requires the same modules, and each module has a finding, so that no module can be skipped.
 fn report_shared(folder: &Path, tools: usize, name: &str) {
     const MODULES: usize = 20;
     fs::create_dir_all(folder.join("scripts/lib")).unwrap();
@@ -118,7 +118,7 @@ fn report_shared(folder: &Path, tools: usize, name: &str) {
     report(&what, (20, tools), folder, "scripts/lib/m0.lua", |run| format!("{module}-- {run}\n"));
 }
 
-/// From the save to the first call on new code, by the way of saving, while calls run the whole time.
+/// Measures the time from a save to the first call with new code, for each save method, under continuous calls.
 #[cfg(unix)]
 fn report_storm() {
     let saves = std::env::var("DEFTOOL_SAVES").map_or(10_000, |saves| saves.parse().unwrap());
@@ -129,7 +129,7 @@ fn report_storm() {
     for method in storm::METHODS {
         let storm::Report { saves, latencies, calls } = method.run(saves);
         let method =
-            if method.is_told { method.name.to_owned() } else { format!("{} (not told)", method.name) };
+            if method.has_events { method.name.to_owned() } else { format!("{} (polled)", method.name) };
         let ms = |share: usize| latencies[(latencies.len() - 1) * share / 100].as_secs_f64() * 1e3;
         println!(
             "{method:<42} {saves:>8} {:>6.1} ms {:>6.1} ms {:>6.1} ms {calls:>10}",

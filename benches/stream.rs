@@ -1,13 +1,13 @@
-//! A reply's bytes → events: what one piece of text costs, in the form in which llama.cpp sends it; and text → what a
-//! request shows of it, when calls written as text are looked for.
+//! Decoding a reply: the cost of one text chunk in llama.cpp's format, and the cost of the search for calls written as
+//! text.
 //!
-//! The figure that counts is the time for one item (one text chunk); the goal is at most one microsecond.
+//! The relevant figure is the time per item (one text chunk). Goal: at most one microsecond.
 
 #![allow(clippy::expect_used)]
 
 use std::sync::Arc;
 
-use deftool::chat::{Api, ChatEvent, End, StreamDecoder};
+use deftool::chat::{Api, ChatEvent, StreamDecoder, TransportEnd};
 use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
 use deftool::schema::{ToolEntry, ToolKind, ToolSet};
 use divan::counter::{BytesCount, ItemsCount};
@@ -15,7 +15,7 @@ use divan::{Bencher, black_box};
 
 const CHUNKS: usize = 2_000;
 
-/// llama.cpp's own bytes; the words vary in length as tokens do, some with escapes or beyond ASCII.
+/// Returns bytes in llama.cpp's format. Word lengths vary like tokens; some words have escapes or non-ASCII characters.
 fn text_stream() -> Vec<Vec<u8>> {
     let words =
         [" the", " ship", ".", "\\n\\n", " Maverick", "'s", " \\\"Rev", "enge", " é", " of", " 日本", "1"];
@@ -30,7 +30,7 @@ fn text_stream() -> Vec<Vec<u8>> {
     words.iter().cycle().take(CHUNKS).map(chunk).collect()
 }
 
-/// The same with the arguments of one call.
+/// Returns the same for the arguments of one call.
 fn call_stream() -> Vec<Vec<u8>> {
     let chunk = |number: usize| {
         let (head, piece) = match number {
@@ -57,11 +57,11 @@ fn decode<'a>(reads: impl Iterator<Item = &'a [u8]>) -> usize {
     let mut count = 0;
     for read in reads {
         decoder.feed(black_box(read), &mut events);
-        // A driver hands the events of one read on before the next.
+        // A driver forwards the events of one read before the next read.
         count += events.len();
         events.clear();
     }
-    decoder.finish(End::Clean, &mut events);
+    decoder.finish(TransportEnd::Clean, &mut events);
     black_box(&events);
     count
 }
@@ -95,7 +95,7 @@ fn call_one_chunk_a_read(bencher: Bencher<'_, '_>) {
     run(bencher, &call_stream(), None);
 }
 
-/// Pieces of plain text, as tokens are, through the request machine; an item is a piece.
+/// Sends plain text in token-sized pieces through the request state machine. One item is one piece.
 fn request(bencher: Bencher<'_, '_>, fallback: Fallback, pieces_an_event: usize) {
     let words =
         [" the", " ship", ".", "\n\n", " Maverick", "'s", " `Rev", "enge`", " é", " of", " 日本", "1"];

@@ -1,7 +1,8 @@
-//! The whole worker: a reply's bytes through decoder, request machine and record to the consumer of the events.
+//! The whole worker: a reply from bytes through the decoder, the request state machine and the recording to the event
+//! consumer.
 //!
-//! The figure that counts is the time for one item (one text chunk): at most 1.0 µs where reads hold 16 KiB, at most 5 µs
-//! where each chunk is a read of its own. The transport is memory; what sockets add is in `load`.
+//! The relevant figure is the time per item (one text chunk). Goals: at most 1.0 µs with reads of 16 KiB, at most 5 µs with
+//! one chunk per read. The transport is in memory; `load` measures sockets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,12 +27,12 @@ use serde_json::{Value, json};
 
 const CHUNKS: usize = 5_000;
 
-/// llama.cpp's own form; the words vary in length as tokens do, some with escapes or beyond ASCII.
+/// Returns chunks in llama.cpp's format. Word lengths vary like tokens; some words have escapes or non-ASCII characters.
 fn chunks() -> Vec<Vec<u8>> {
     let words =
         [" the", " ship", ".", "\\n\\n", " Maverick", "'s", " \\\"Rev", "enge", " é", " of", " 日本", "1"];
     let chunk = |(number, word): (usize, &&str)| {
-        // No line is the same as the one before it.
+        // Consecutive lines differ.
         let word = if *word == "1" { number.to_string() } else { (*word).to_owned() };
         format!(
             "data: {{\"choices\":[{{\"finish_reason\":null,\"index\":0,\"delta\":{{\"content\":\"{word}\"}}}}],\
@@ -43,7 +44,7 @@ fn chunks() -> Vec<Vec<u8>> {
     words.iter().cycle().take(CHUNKS).enumerate().map(chunk).collect()
 }
 
-/// A server whose every reply is these reads.
+/// A transport that returns these reads as every reply.
 struct Memory(Arc<Vec<Vec<u8>>>);
 
 impl Transport for Memory {
@@ -120,8 +121,8 @@ fn text_one_chunk_a_read(bencher: Bencher<'_, '_>) {
     measure(bencher, None);
 }
 
-/// Every request's session and its one chat request, read and answered; the figure that counts is the time for one request,
-/// which must not grow with their number.
+/// Reads a recording with one session and one chat request per request. The time per request must not grow with their
+/// number.
 #[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 5)]
 fn recording_of_requests(bencher: Bencher<'_, '_>, count: usize) {
     let file = std::env::temp_dir().join(format!("deftool-bench-{}-{count}.jsonl", std::process::id()));

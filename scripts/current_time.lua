@@ -3,7 +3,7 @@ return function(zone)
   local now = time.now()
   local known, date = pcall(time.format, "%Y-%m-%d", now, zone)
   if not known then
-    error(tool.failure(`there is no time zone "{zone}"; use an IANA name such as Europe/Paris`))
+    error(tool.failure(`unknown time zone "{zone}"; use an IANA name such as Europe/Paris`))
   end
   return {
     date = date,

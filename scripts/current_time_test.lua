@@ -1,4 +1,4 @@
--- A moment: 2026-05-01 12:34:56 UTC, a Friday.
+-- The time is fixed: 2026-05-01 12:34:56 UTC, a Friday.
 local current_time = tool.load("current_time", { time = { now = mock(1777638896.7) } })
 
 test("UTC by default", function()
@@ -13,12 +13,12 @@ test("UTC by default", function()
   })
 end)
 
-test("a zone has its own day", function()
+test("the date depends on the zone", function()
   local there = current_time({ zone = "Pacific/Auckland" })
   expect(there).contains({ date = "2026-05-02", time = "00:34:56", offset = "+12:00", weekday = "Saturday" })
 end)
 
-test("an unknown zone is told", function()
+test("an unknown zone is an error", function()
   expect(function()
     current_time({ zone = "Mars/Olympus" })
   end).fails({ kind = "failure", message = "Mars/Olympus" })

@@ -1,7 +1,7 @@
 local attempt = require("./lib/attempt")
 local files = require("./lib/files")
 
--- The lines that `passage` begins at in `text`, at most `most` of them, and how often it is there.
+-- Returns the numbers of the lines where `passage` starts in `text`, at most `most`, and the number of occurrences.
 local function occurrences(text, passage, most)
   local lines, count, line, at, counted = {}, 0, 1, 1, 1
   while true do
@@ -27,26 +27,26 @@ local function squeeze(text)
   return (string.match(string.gsub(text, "%s+", " "), "^ ?(.-) ?$"))
 end
 
--- Why `passage` is not in `text`, as far as that can be told.
+-- Returns the likely reason why `passage` is not in `text`.
 local function explain(path, text, passage)
   if string.find(text, "\r\n", 1, true) and not string.find(passage, "\r\n", 1, true) and string.find(passage, "\n", 1, true) then
     local _, count = occurrences(text, (string.gsub(passage, "\n", "\r\n")), 1)
     if count > 0 then
-      return `the lines of {path} end in \\r\\n; write them so in old_text and new_text`
+      return `the lines of {path} end with \\r\\n; use the same line ends in old_text and new_text`
     end
   end
   if string.find(passage, "^ *%d+\t") then
-    return "old_text begins with a line number, which is no part of the file"
+    return "old_text starts with a line number, which is not part of the file"
   end
   if #text <= 1000000 and string.find(squeeze(text), squeeze(passage), 1, true) then
-    return `old_text is in {path} with other white space; take it exactly as read_file shows it`
+    return `old_text occurs in {path} with different whitespace; copy it exactly as read_file shows it`
   end
   local first = string.match(passage, "^%s*([^\r\n]-)%s*[\r\n]")
   if first and first ~= "" and string.find(text, first, 1, true) then
     local lines = occurrences(text, first, 1)
-    return `only the first line of old_text is in {path}, at line {lines[1]}; what follows there is different`
+    return `only the first line of old_text occurs in {path}, at line {lines[1]}; the following lines are different`
   end
-  return `old_text is not in {path}; read the file again`
+  return `old_text does not occur in {path}; read the file again`
 end
 
 return function(path, old_text, new_text, replace_all)
@@ -62,8 +62,8 @@ return function(path, old_text, new_text, replace_all)
   if count > 1 and not replace_all then
     local more = if count > #lines then " and more" else ""
     error(tool.failure(
-      `old_text is in {path} {count} times, at lines {table.concat(lines, ", ")}{more}; `
-        .. "take in more of the lines around the one that is meant, or set replace_all"
+      `old_text occurs {count} times in {path}, at lines {table.concat(lines, ", ")}{more}; `
+        .. "include more of the surrounding lines, or set replace_all"
     ))
   end
   local pieces, at = {}, 1

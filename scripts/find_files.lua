@@ -7,9 +7,9 @@ return function(pattern, path)
   local root = path or "."
   files.expect_folder(root)
   if string.sub(pattern, 1, 1) == "/" then
-    error(tool.failure("the pattern is relative to the folder that is searched: it does not start with a slash"))
+    error(tool.failure("the pattern must not start with a slash: it is relative to the searched folder"))
   end
-  -- A name alone is looked for in every folder, as a person would mean it.
+  -- A name without a folder is searched for in all folders.
   if not string.find(pattern, "/", 1, true) and pattern ~= "*" then
     pattern = `**/{pattern}`
   end

@@ -18,12 +18,12 @@ test("patterns, folders and names", function()
   expect(find_files({ pattern = "*.h", path = "src" }).paths).equals({ "src/util/list.h" })
 end)
 
-test("nothing found is an empty list", function()
+test("no match returns an empty list", function()
   make()
   expect(find_files({ pattern = "*.zig" })).equals({ paths = json.array {} })
 end)
 
-test("more than comes at a time is told", function()
+test("more paths than the limit set `more`", function()
   for number = 1, 510 do
     temp.write(`many/{number}.txt`, "")
   end
@@ -32,10 +32,10 @@ test("more than comes at a time is told", function()
   expect(found.more).is(true)
 end)
 
-test("a pattern that makes no sense is told", function()
+test("an invalid pattern is an error", function()
   expect(function()
     find_files({ pattern = "/etc/*" })
-  end).fails({ kind = "failure", message = "does not start with a slash" })
+  end).fails({ kind = "failure", message = "must not start with a slash" })
   expect(function()
     find_files({ pattern = "[" })
   end).fails()

@@ -3,7 +3,7 @@ local git = require("./lib/git")
 local MOST = 60000
 
 return function(path, staged, since)
-  -- No programs of the repository's choosing make the diff.
+  -- Do not run external diff programs that the repository configures.
   local arguments = { "diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all" }
   if staged then
     table.insert(arguments, "--cached")
@@ -17,13 +17,13 @@ return function(path, staged, since)
   end
   local diff, truncated = git(arguments)
   if diff == "" and path and not fs.exists(path) then
-    error(tool.failure(`there is no {path}, and git knows of no change to it`))
+    error(tool.failure(`{path} does not exist and has no changes in git`))
   end
   if diff == "" then
-    return { diff = "", note = "nothing has changed" }
+    return { diff = "", note = "no changes" }
   end
   if #diff > MOST then
-    -- At the end of a line.
+    -- Truncate at the end of a line.
     diff = string.match(string.sub(diff, 1, MOST), "^(.*\n)") or string.sub(diff, 1, MOST)
     truncated = true
   end

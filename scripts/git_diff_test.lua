@@ -4,13 +4,13 @@ local function diff(arguments, output, truncated)
     return { code = 0, ok = true, stdout = stdout, stderr = "", truncated = truncated or false }
   end)
   local result = tool.load("git_diff", { process = { run = run }, fs = { exists = mock(true) } })(arguments)
-  -- The first call asks for filters.
+  -- The first call lists the filters.
   local argv = run.calls[2][1]
   local at = table.find(argv, "diff")
   return result, table.concat(argv, " ", at)
 end
 
-test("arguments become git's", function()
+test("arguments are passed to git", function()
   local cases = {
     { {}, "diff --no-ext-diff --no-textconv --ignore-submodules=all --" },
     { { staged = true }, "diff --no-ext-diff --no-textconv --ignore-submodules=all --cached --" },
@@ -22,21 +22,21 @@ test("arguments become git's", function()
   end
 end)
 
-test("a long diff is cut at a line", function()
+test("a long diff is truncated at a line end", function()
   local result = diff({}, string.rep("+ a line of a diff\n", 10000))
   expect(#result.diff <= 60000).is(true)
   expect(result.diff).matches("\n$")
   expect(result.more).is(true)
 end)
 
-test("a path that is not there is told", function()
+test("a missing path is an error", function()
   local run = mock({ code = 0, ok = true, stdout = "", stderr = "", truncated = false })
   local git_diff = tool.load("git_diff", { process = { run = run }, fs = { exists = mock(false) } })
   expect(function()
     git_diff({ path = "gone" })
-  end).fails({ kind = "failure", message = "there is no gone" })
+  end).fails({ kind = "failure", message = "gone does not exist" })
 end)
 
-test("nothing changed is said", function()
-  expect((diff({}, ""))).equals({ diff = "", note = "nothing has changed" })
+test("a diff without changes has a note", function()
+  expect((diff({}, ""))).equals({ diff = "", note = "no changes" })
 end)

@@ -1,6 +1,6 @@
 local git = require("./lib/git")
 
--- The two letters of a changed entry: what is staged, what is not.
+-- The status letters of an entry; the first is for staged changes, the second for unstaged changes.
 local WORDS = { M = "modified", T = "type changed", A = "added", D = "deleted", R = "renamed", C = "copied" }
 
 return function()
@@ -22,7 +22,7 @@ return function()
         status.ahead, status.behind = tonumber(ahead), tonumber(behind)
       end
     elseif kind == "1" or kind == "2" then
-      -- A rename names its old path in an entry of its own.
+      -- The old path of a rename is in the next entry.
       local fields = if kind == "1" then 8 else 9
       local staged, changed, path = string.match(entry, "^. (.)(.)" .. string.rep(" %S+", fields - 2) .. " (.*)$")
       local from = nil

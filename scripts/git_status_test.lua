@@ -6,7 +6,7 @@ local function status_of(output)
   return tool.load("git_status", { process = { run = run } })({})
 end
 
-test("what git tells is sorted into lists", function()
+test("the output of git is sorted into lists", function()
   local zeros = string.rep("0", 40)
   local entry = `N... 100644 100644 100644 {zeros} {zeros}`
   local output = table.concat({
@@ -51,14 +51,14 @@ test("a clean repository", function()
   })
 end)
 
-test("no repository is told", function()
+test("a missing repository is an error", function()
   local run = mock({ code = 128, ok = false, stdout = "", stderr = "fatal: not a git repository (or any …)\n" })
   expect(function()
     tool.load("git_status", { process = { run = run } })({})
-  end).fails({ kind = "failure", message = "the project is in no git repository" })
+  end).fails({ kind = "failure", message = "the project is not in a git repository" })
 end)
 
-test("the filters of a repository are switched off", function()
+test("the filters of a repository are disabled", function()
   local run = mock(function(argv)
     local stdout = if table.find(argv, "config") then "filter.a.b.clean\0filter.a.b.required\0" else ""
     return { code = 0, ok = true, stdout = stdout, stderr = "", truncated = false }

@@ -1,7 +1,7 @@
 local attempt = require("./lib/attempt")
 local html = require("./lib/html")
 
--- Characters that come at a time.
+-- Maximum number of characters to return.
 local MOST = 20000
 
 return function(url, first_character)
@@ -12,11 +12,11 @@ return function(url, first_character)
   if kind == "text/html" or kind == "application/xhtml+xml" then
     title, body = html.title(body), html.text(body)
   elseif not (string.find(kind, "^text/") or string.find(kind, "json") or string.find(kind, "xml") or kind == "") then
-    error(tool.failure(`{url} is no text but {kind}, of {#body} bytes`))
+    error(tool.failure(`{url} is not text: it has the type {kind} and {#body} bytes`))
   end
   local length = utf8.len(body)
   if not length then
-    error(tool.failure(`{url} is text in another encoding than UTF-8`))
+    error(tool.failure(`{url} is not UTF-8 text`))
   end
   local first = first_character or 1
   local from = if first > length then #body + 1 else utf8.offset(body, first) or #body + 1

@@ -10,7 +10,7 @@ end
 
 local HTML = { ["content-type"] = "text/html; charset=utf-8" }
 
-test("a page becomes its text", function()
+test("a page is converted to text", function()
   local page = [[<!doctype html><html><head><title>The &amp; page</title><style>p { color: red }</style></head>
     <body><!-- not <b>shown</b> --><h1>Hello</h1><script>alert("</p>")</script>
     <p>One&nbsp;&lt;two&gt; &#x27;three&#39;</p><ul><li>a</li><li>b<br>c</li></ul></body></html>]]
@@ -22,13 +22,13 @@ test("a page becomes its text", function()
   })
 end)
 
-test("broken pages end, too", function()
+test("malformed pages terminate", function()
   for _, page in { "<", "<p", "<script>", "<!--", "a < b", "</", "<script><", "&#xFFFFFFFF;&#55296;&nope;" } do
     expect(type(get(page, HTML).text)).is("string")
   end
 end)
 
-test("other text stays as it is, in pieces", function()
+test("other text is returned unchanged, in parts", function()
   local text = string.rep("ä", 30000)
   local first = get(text, { ["content-type"] = "text/plain" })
   expect(utf8.len(first.text)).is(20000)
@@ -39,11 +39,11 @@ test("other text stays as it is, in pieces", function()
   expect(get("short", {}, { first_character = 10 }).text).is("")
 end)
 
-test("what is no text is told", function()
-  for type, said in { ["image/png"] = "image/png", ["text/plain"] = "another encoding" } do
+test("a body that is not text is an error", function()
+  for type, expected in { ["image/png"] = "image/png", ["text/plain"] = "not UTF-8 text" } do
     expect(function()
       get("\x89PNG", { ["content-type"] = type })
-    end).fails({ kind = "failure", message = said })
+    end).fails({ kind = "failure", message = expected })
   end
 end)
 

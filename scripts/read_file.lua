@@ -2,7 +2,7 @@ local attempt = require("./lib/attempt")
 local files = require("./lib/files")
 
 local LINES = 1000
--- Longer lines are cut: minified files have lines of megabytes.
+-- Maximum length of a line in bytes. Minified files have lines of megabytes.
 local LONGEST = 2000
 
 local function cut(line)
@@ -10,7 +10,7 @@ local function cut(line)
     return line
   end
   local last = LONGEST
-  -- Not in the middle of a character.
+  -- Do not split a character.
   while bit32.band(string.byte(line, last + 1), 0xC0) == 0x80 do
     last -= 1
   end

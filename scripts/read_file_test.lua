@@ -8,12 +8,12 @@ local function refusal(arguments)
   end).fails({ kind = "failure" }).message
 end
 
-test("lines come with their numbers", function()
+test("lines are prefixed with their numbers", function()
   temp.write("a.txt", "one\ntwo\r\nthree")
   expect(read_file({ path = "a.txt" })).equals({ text = "     1\tone\n     2\ttwo\n     3\tthree", last_line = 3, more = false })
 end)
 
-test("a long file comes in pages", function()
+test("a long file is returned in pages", function()
   local lines = {}
   for number = 1, 2500 do
     table.insert(lines, `line {number}`)
@@ -29,23 +29,23 @@ test("a long file comes in pages", function()
   expect(read_file({ path = "long.txt", first_line = 2501 }).note).is("the file has fewer than 2501 lines")
 end)
 
-test("a huge line is cut between characters", function()
+test("a long line is truncated between characters", function()
   temp.write("min.js", string.rep("é", 5000))
   local text = read_file({ path = "min.js" }).text
   expect(utf8.len(text)).never.is_nil()
   expect(text).contains("… (8000 bytes more)")
 end)
 
-test("what is no text file is told", function()
+test("a path that is not a text file is an error", function()
   temp.write("folder/a", "")
   expect(read_file({ path = "folder/a" })).equals({ text = "", note = "the file is empty" })
-  expect(refusal({ path = "folder" })).contains("is a folder; list_directory")
-  expect(refusal({ path = "gone" })).contains("there is no gone")
+  expect(refusal({ path = "folder" })).contains("is a folder; use list_directory")
+  expect(refusal({ path = "gone" })).contains("gone does not exist")
   temp.write("latin1", "caf\xE9")
   expect(refusal({ path = "latin1" })).contains("UTF-8")
 end)
 
-test("nothing outside of the project is read", function()
+test("files outside of the project are refused", function()
   expect(function()
     read_file({ path = "../secret" })
   end).fails({ kind = "permission" })

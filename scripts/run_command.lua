@@ -2,7 +2,7 @@ local attempt = require("./lib/attempt")
 
 local MOST = 100000
 
--- The end of an output says more than its beginning.
+-- Keeps the end of a long output, which is more useful than the start.
 local function tail(text)
   if #text <= MOST then
     return text, nil

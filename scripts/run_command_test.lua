@@ -1,4 +1,4 @@
-test("a program gets its arguments as they are", function()
+test("arguments are passed unchanged", function()
   local run = mock({ code = 0, ok = true, stdout = "built\n", stderr = "", truncated = false })
   local run_command = tool.load("run_command", { process = { run = run } })
   expect(run_command({ command = { "make", "all; rm -rf /" }, input = "y\n" })).equals({
@@ -11,7 +11,7 @@ test("a program gets its arguments as they are", function()
   expect(call[2]).contains({ stdin = "y\n", timeout = 120 })
 end)
 
-test("of a long output the end is kept", function()
+test("the end of a long output is kept", function()
   local stdout = string.rep("compiling\n", 50000) .. "error: no\n"
   local run = mock({ code = 2, ok = false, stdout = stdout, stderr = "", truncated = false })
   local ended = tool.load("run_command", { process = { run = run } })({ command = { "make" } })

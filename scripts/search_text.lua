@@ -3,22 +3,22 @@ local shared = require("./lib/files")
 
 local MOST_MATCHES = 200
 local MOST_FILES = 20000
--- Longer files are rarely written by people, and longer lines rarely read by them.
+-- Longer files are skipped and longer lines are truncated: they are rarely written by people.
 local LONGEST_FILE = 2000000
 local LONGEST_LINE = 400
 
--- The files that `path` means.
+-- Returns the files to search for `path`.
 local function candidates(path, files)
   if shared.look(path).kind ~= "directory" then
     if shared.expect_file(path).size > LONGEST_FILE then
-      error(tool.failure(`{path} is too long to search; read_file reads it in pages`))
+      error(tool.failure(`{path} is too long to search; use read_file`))
     end
     return { path }, false
   end
   return attempt(fs.glob, files or "**/*", { root = path, gitignore = true, limit = MOST_FILES })
 end
 
--- The text of a file worth searching.
+-- Returns the text of a file, or nil if it should not be searched.
 local function readable(path)
   local about = fs.stat(path)
   if not about or about.size == 0 or about.size > LONGEST_FILE then
@@ -39,7 +39,8 @@ return function(pattern, path, files, literal, ignore_case, context)
     pattern = `(?i)(?:{pattern})`
   end
   attempt(text.matches, "", pattern)
-  -- Most files have no match and are asked whole: what matches a line matches there, too, but for the ends of texts.
+  -- Most files have no match, so the whole text is searched first. A pattern that matches a line also matches the text,
+  -- unless it contains \A or \z.
   local whole = if string.find(pattern, "\\[Az]") then nil else `(?mR){pattern}`
   local around = context or 0
   local paths, is_cut = candidates(path or ".", files)

@@ -5,12 +5,12 @@ end
 local function make()
   temp.write("src/a.rs", "fn main() {\n    // TODO: more\r\n    todo!()\n}\n")
   temp.write("src/b.txt", "nothing\nto do\n")
-  temp.write("target/a.rs", "TODO in what was built\n")
+  temp.write("target/a.rs", "TODO in build output\n")
   temp.write("image.png", "\x89PNG\0TODO")
   temp.write(".gitignore", "target\n")
 end
 
-test("matches come with path, line and text", function()
+test("matches have path, line and text", function()
   make()
   expect(search_text({ pattern = "TODO" })).equals({
     matches = { { path = "src/a.rs", line = 2, text = "    // TODO: more" } },
@@ -36,24 +36,24 @@ test("case, literal text, globs and anchors", function()
   expect(places({ pattern = "o", path = "src/b.txt" })).is("src/b.txt:1 src/b.txt:2")
 end)
 
-test("context shows the lines around", function()
+test("context shows the surrounding lines", function()
   make()
   local match = search_text({ pattern = "TODO", context = 1 }).matches[1]
   expect(match.context).is("1-fn main() {\n2:    // TODO: more\n3-    todo!()")
 end)
 
-test("more matches than come are told", function()
+test("more matches than the limit set `more`", function()
   temp.write("many.txt", string.rep("x\n", 300))
   local found = search_text({ pattern = "x" })
   expect(#found.matches).is(200)
   expect(found.more).is(true)
 end)
 
-test("a pattern that makes no sense is told", function()
+test("an invalid pattern is an error", function()
   expect(function()
     search_text({ pattern = "(" })
   end).fails({ kind = "failure", message = "unclosed group" })
   expect(function()
     search_text({ pattern = "a", path = "gone" })
-  end).fails({ kind = "failure", message = "there is no gone" })
+  end).fails({ kind = "failure", message = "gone does not exist" })
 end)

@@ -1,31 +1,31 @@
-//! deftool: the toolchain and engine for the tools that language models call.
+//! deftool: a toolchain and runtime for tools that language models call.
 //!
-//! A tool is written as a plist s-expression, compiled to each API's JSON schema, checked, validated against
-//! the model's arguments and run as a sandboxed Luau script inside a worker loop that talks to an
-//! OpenAI-compatible server.
+//! A tool spec is a plist s-expression. deftool checks it and compiles it to the JSON Schema of each API. A worker loop
+//! connects to an OpenAI-compatible server, validates the model's arguments against the schema and runs the tool as a
+//! sandboxed Luau script.
 //!
-//! The modules below stand in order, from the ground up: each imports only from those above it.
+//! The modules are layers, listed from the bottom up: each imports only from those above it in this table.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`text`] | source files, byte spans, line and column |
-//! | [`diagnostic`] | findings, the table of rules, rendering |
-//! | [`syntax`] | the Emacs-Lisp reader, its tree, constant folding, `lexpr` at the edge |
-//! | [`spec`] | tools, exit tools and workers lowered from trees |
-//! | [`schema`] | JSON Schema of a tool for each API, compiled validators, the set a request may call |
-//! | [`tool`] | what a tool call is: call, outcome, error, the [`tool::ToolRunner`] trait |
+//! | [`diagnostic`] | findings, rules, rendering |
+//! | [`syntax`] | the Emacs Lisp reader, its syntax tree, constant folding, conversion to `lexpr` |
+//! | [`spec`] | tools, exit tools and workers, lowered from syntax trees |
+//! | [`schema`] | JSON Schema of a tool for each API, compiled validators, the tool set of a request |
+//! | [`tool`] | tool calls, their errors, the [`tool::ToolRunner`] trait |
 //! | [`script`] | the Luau runtime |
-//! | [`project`] | files on disk as one consistent generation |
-//! | [`chat`] | the wire of chat completions and of responses: bodies, SSE, chunks, assembly, calls written as text |
-//! | [`request`] | the request machine: every decision of the loop, no IO and no clock |
-//! | [`worker`] | the tokio driver: slots, timers, transport, record and replay, servers of its own |
-//! | [`serve`] | the stub: a model's server for tests, by scenario or misbehaving |
-//! | `cli` | the `deftool` command, with the feature `cli` |
+//! | [`project`] | loading of project files into consistent generations |
+//! | [`chat`] | the chat completions and responses protocols: bodies, SSE, chunks, reply assembly, calls written as text |
+//! | [`request`] | the request state machine: every decision of the loop, without IO and clock |
+//! | [`worker`] | the tokio driver: slots, timers, transport, recording and replay, managed servers |
+//! | [`serve`] | the stub model server for tests, with scenarios and fault injection |
+//! | `cli` | the `deftool` command (feature `cli`) |
 //!
-//! # The main job, embedded
+//! # Example
 //!
 //! ```no_run
-//! # async fn main_job() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let worker = deftool::Worker::open("path/to/project").start().await?;
 //! let outcome = worker.ask("What is the weather in Paris?").await?;
 //! println!("{}", outcome.text);
@@ -33,8 +33,8 @@
 //! # }
 //! ```
 //!
-//! Own tools implement [`ToolRunner`], an own model side [`Transport`], an own first system message [`BiosProvider`].
-//! `default-features = false` leaves the command line out.
+//! Implement [`ToolRunner`] for custom tools, [`Transport`] for a custom model backend, and [`BiosProvider`] for a custom
+//! first system message. `default-features = false` excludes the command line.
 
 pub mod text;
 

@@ -1,4 +1,4 @@
-//! The `deftool` command: arguments → [`deftool::cli`] → exit code.
+//! Entry point of the `deftool` command; see [`deftool::cli`].
 
 fn main() -> std::process::ExitCode {
     deftool::cli::main()

@@ -1,7 +1,7 @@
-//! Specs as people write them, as many as asked for: the same text for the same number.
+//! Generates a deterministic corpus of realistic specs.
 //!
-//! The parts are of realistic length and make: about 0.9 KB a tool, one to five arguments, an enum in three, nested
-//! objects in eight, comments, code under `:function` in four. Nothing in them is a finding.
+//! Each tool has about 0.9 KB and one to five arguments. One in three has an enum, one in eight a nested object, and one in
+//! four code under `:function`; there are also comments. The corpus has no findings.
 
 use std::fmt::Write;
 use std::fs;
@@ -41,7 +41,7 @@ const NOUNS: [(&str, &str); 16] = [
     ("symbols", "definitions of a symbol in the project, as file, line and first line of text"),
 ];
 
-/// Argument plists; none needs another.
+/// Independent argument plists.
 const ARGUMENTS: [&str; 14] = [
     r#"(:name "query" :type string :minLength 1
          :description "What to look for. Words are joined by AND; quote a phrase with \"double quotes\".")"#,
@@ -50,7 +50,7 @@ const ARGUMENTS: [&str; 14] = [
     r#"(:name "limit" :type integer :minimum 1 :maximum 100 :default 20 :optional t
          :description "The most results to return. Defaults to 20.")"#,
     r#"(:name "order" :type string :enum ["newest" "oldest" "relevance"] :optional t
-         :description "In which order results are returned; relevance where nothing is said.")"#,
+         :description "The order of the results; by relevance if not given.")"#,
     r#"(:name "unit" :type string :enum ["celsius" "fahrenheit"] :optional t
          :description "The unit of temperature, either 'celsius' or 'fahrenheit'.")"#,
     r#"(:name "from_line" :type integer :minimum 1
@@ -80,17 +80,17 @@ const ARGUMENTS: [&str; 14] = [
          :description "A glob such as src/**/*.rs.")"#,
 ];
 
-/// One tool: its spec, its name, and its script.
+/// A tool with its spec, name and script.
 pub(crate) struct CorpusTool {
-    /// The form, with a comment before it.
+    /// The form, after a comment.
     pub(crate) spec: String,
-    /// Its name, unique in the corpus.
+    /// The unique name.
     pub(crate) name: String,
-    /// Luau that fits the spec.
+    /// A Luau script for the spec.
     pub(crate) script: String,
 }
 
-/// Tool `number` of the corpus.
+/// Returns tool `number` of the corpus.
 pub(crate) fn tool(number: usize) -> CorpusTool {
     let mut random = fastrand::Rng::with_seed(number as u64);
     let verb = VERBS[random.usize(..VERBS.len())];
@@ -99,7 +99,7 @@ pub(crate) fn tool(number: usize) -> CorpusTool {
     let mut picked: Vec<&str> = ARGUMENTS.to_vec();
     random.shuffle(&mut picked);
     picked.truncate(1 + random.usize(..5));
-    // As people write them: what may be left out comes last.
+    // Optional arguments come last, as usual.
     picked.sort_by_key(|argument| argument.contains(":optional t"));
     let names: Vec<&str> =
         picked.iter().map(|argument| argument.split('"').nth(1).unwrap_or_default()).collect();
@@ -132,8 +132,8 @@ pub(crate) fn tool(number: usize) -> CorpusTool {
     CorpusTool { spec, name, script }
 }
 
-/// Writes `tools` tools, eight a file, into `specs/` of `folder`, and their scripts into `scripts/`, where wanted.
-/// Returns the bytes of the specs.
+/// Writes `tools` tools, eight per file, to `specs/` in `folder`, and optionally their scripts to `scripts/`. Returns the
+/// size of the specs in bytes.
 pub(crate) fn write(folder: &Path, tools: usize, with_scripts: bool) -> std::io::Result<usize> {
     let specs = folder.join("specs");
     let scripts = folder.join("scripts");

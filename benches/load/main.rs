@@ -2,14 +2,14 @@
 //!
 //! | part | measures | goal |
 //! |---|---|---|
-//! | `text` | user CPU of the worker's process for a chunk of text, from the socket to the consumer | 1.0 µs at reads of 16 KiB, 5 µs at a chunk a read |
-//! | `streams` | 1,000 streams of 50 tokens a second | 300 MB, 10 ms added latency (p99), 100 ms from cancel to silence (p99) |
-//! | `requests` | 10,000 requests, one after the other | no growth in memory, threads, descriptors |
+//! | `text` | user CPU of the worker process per text chunk, from the socket to the consumer | 1.0 µs with reads of 16 KiB, 5 µs with one chunk per read |
+//! | `streams` | 1,000 streams of 50 tokens a second | 300 MB, 10 ms added latency (p99), 100 ms from cancel to closed connection (p99) |
+//! | `requests` | 10,000 sequential requests | no growth in memory, threads, descriptors |
 //!
-//! `text-bare` and `streams-bare` are the same, read by reqwest alone: what is left of a figure without them is the
-//! worker's. Each part has a process of its own, so that peaks are its own. Linux only: it reads `/proc`.
+//! `text-bare` and `streams-bare` do the same with reqwest only; the difference is the overhead of the worker. Each part
+//! runs in its own process, so that peak values are separate. Linux only, because it reads `/proc`.
 
-// A benchmark that cannot go on ends.
+// A benchmark stops at the first error.
 #![allow(clippy::unwrap_used)]
 // Figures are rounded for a table.
 #![allow(clippy::cast_precision_loss)]

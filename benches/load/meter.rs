@@ -1,4 +1,4 @@
-//! What a process takes, and figures of many samples.
+//! Resource usage of a process, and statistics of samples.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 
-/// Microseconds on the clock that all processes of this machine share.
+/// Returns microseconds of a clock that all processes on this machine share.
 pub(crate) fn now_us() -> u64 {
     Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap()).as_micros() as u64
 }
 
-/// CPU that this process took so far, in microseconds.
+/// CPU time of this process so far, in microseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Cpu {
     pub(crate) user: i64,
@@ -24,7 +24,7 @@ impl Cpu {
         Self { user: usage.user_time().num_microseconds(), system: usage.system_time().num_microseconds() }
     }
 
-    /// Microseconds for each of `count`, user and system, since `self`.
+    /// Returns the user and system time since `self`, divided by `count`, in microseconds.
     pub(crate) fn each(self, count: usize) -> (f64, f64) {
         let now = Self::now();
         let each = |now: i64, then: i64| (now - then) as f64 / count as f64;
@@ -32,25 +32,25 @@ impl Cpu {
     }
 }
 
-/// A figure of `/proc/self/status`: `VmHWM` and `VmRSS` are in KiB.
+/// Returns a value from `/proc/self/status`. `VmHWM` and `VmRSS` are in KiB.
 pub(crate) fn status(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Open descriptors, without the one that looks.
+/// Returns the number of open descriptors, without the one for this query.
 pub(crate) fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
 
-/// A thousand streams are more than the usual 1,024 descriptors leave room for.
+/// Raises the descriptor limit. The usual limit of 1,024 is too low for a thousand streams.
 pub(crate) fn allow_descriptors() {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
 }
 
-/// Median, p99 and maximum of microseconds, in milliseconds.
+/// Formats median, p99 and maximum of samples in microseconds as milliseconds.
 pub(crate) fn spread(mut samples: Vec<u64>) -> String {
     assert!(!samples.is_empty(), "nothing was measured");
     samples.sort_unstable();

@@ -1,4 +1,4 @@
-//! Who reads a reply: the worker, whole, or reqwest alone, for comparison.
+//! Reads replies with the whole worker, or with reqwest only for comparison.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
 
-/// Replies are read by it.
+/// Sends prompts and reads the replies.
 #[derive(Clone)]
 pub(crate) enum Reader {
     Worker(Worker),
@@ -26,7 +26,7 @@ pub(crate) enum Reader {
 impl Reader {
     pub(crate) fn new(server: &Server, slots: usize, is_bare: bool) -> Self {
         if is_bare {
-            // As the worker's own.
+            // The same options as in the worker.
             let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty());
             let url = format!("{}/chat/completions", server.endpoint);
             return Self::Bare { client: builder.build().unwrap(), url };
@@ -34,7 +34,7 @@ impl Reader {
         Self::Worker(worker(server, slots))
     }
 
-    /// Asks with `prompt`; bare, once it is read.
+    /// Sends `prompt`. Without the worker, the request is sent when the reply is read.
     pub(crate) fn ask(&self, prompt: &str) -> Reading {
         match self {
             Self::Worker(worker) => {
@@ -53,7 +53,7 @@ impl Reader {
     }
 }
 
-/// A reply that is read.
+/// A reply in progress.
 pub(crate) struct Reading {
     source: Source,
     pub(crate) cancel: Cancel,
@@ -64,7 +64,7 @@ enum Source {
     Request(Box<reqwest::RequestBuilder>, CancellationToken),
 }
 
-/// Gives a reply up.
+/// Cancels a reply.
 #[derive(Clone)]
 pub(crate) enum Cancel {
     Request(Worker, String),
@@ -81,7 +81,7 @@ impl Cancel {
 }
 
 impl Reading {
-    /// Gives every piece of it to `see`, text or, bare, bytes; to its end.
+    /// Reads the reply to its end and passes every piece to `see`: text, or raw bytes without the worker.
     pub(crate) async fn read(self, mut see: impl FnMut(&[u8])) {
         match self.source {
             Source::Events(mut events) => {
@@ -104,8 +104,8 @@ impl Reading {
     }
 }
 
-/// A worker with a tool, as its spec gives it but for the slots. One of many streams keeps few results: what is measured
-/// is what streams take.
+/// Opens a worker with one tool and `slots` slots. With many streams it keeps few results, so that only the memory of
+/// streams is measured.
 pub(crate) fn worker(server: &Server, slots: usize) -> Worker {
     let spec = WorkerSpec::named("load");
     let config = WorkerConfig {

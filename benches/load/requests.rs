@@ -1,7 +1,7 @@
-//! Ten thousand requests, one after the other: what they leave behind.
+//! Ten thousand sequential requests: checks for leaks.
 //!
-//! The worker keeps the results of the last thousand, so the figures after the first thousand and after the last are to
-//! be the same. Of a hundred requests ten call a tool, one loses its server, one is canceled.
+//! The worker keeps the results of the last thousand requests, so the figures after the first thousand and at the end must
+//! be the same. Of a hundred requests, ten call a tool, one loses its server and one is canceled.
 
 use deftool::request::{Event, FinalState};
 use deftool::worker::{SubmitRequest, Worker};

@@ -1,7 +1,7 @@
-//! The server in its own process: the library's stub, answering by what the last message of the user says.
+//! The server in a separate process: the library's stub. The last user message selects the answer.
 //!
-//! Texts hold the time at which they were written, `@` and microseconds, where somebody asks for streams. On stdout: `READY
-//! URL`, then `gone NAME TIME` when the connection of a stream is closed. It ends with its stdin.
+//! Tokens of streams contain the time of sending: `@` and microseconds. The server prints `READY URL` to stdout, and
+//! `gone NAME TIME` when the connection of a stream is closed. It exits when its stdin is closed.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -13,18 +13,18 @@ use deftool::serve::stub::{Act, Answer, Received, Stub};
 
 use crate::meter::{allow_descriptors, now_us};
 
-/// Chunks of a text.
+/// Number of chunks in a text.
 pub(crate) const CHUNKS: usize = 5_000;
-/// Chunks of a text that comes at a pace.
+/// Number of chunks in a paced text.
 pub(crate) const PACED_CHUNKS: usize = 2_000;
-/// Between two chunks of it.
+/// Delay between chunks of a paced text.
 const PACE: Duration = Duration::from_millis(1);
-/// Between two tokens of a stream.
+/// Delay between tokens of a stream.
 pub(crate) const TOKEN_PACE: Duration = Duration::from_millis(20);
-/// Digits of a time.
+/// Number of digits in a timestamp.
 const STAMP: usize = 16;
 
-/// llama.cpp's own form.
+/// Returns a chunk in llama.cpp's format.
 fn chunk(text: &str) -> String {
     format!(
         "data: {{\"choices\":[{{\"finish_reason\":null,\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}],\
@@ -33,7 +33,7 @@ fn chunk(text: &str) -> String {
     )
 }
 
-/// Words that vary in length as tokens do, some with escapes or beyond ASCII; no line is the same as the one before it.
+/// Generates words with lengths that vary like tokens, some with escapes or non-ASCII characters. Consecutive lines differ.
 fn words(count: usize) -> impl Iterator<Item = String> {
     let words =
         [" the", " ship", ".", "\\n\\n", " Maverick", "'s", " \\\"Rev", "enge", " é", " of", " 日本", "1"];
@@ -47,13 +47,13 @@ fn end(answer: Answer) -> Answer {
     answer.chunk(&deftool::serve::stub::finish("stop")).done().end()
 }
 
-/// A text in pieces of so many bytes.
+/// Returns a text in pieces of `size` bytes.
 fn text_in_pieces(size: usize) -> Answer {
     let body: String = words(CHUNKS).collect();
     end(body.as_bytes().chunks(size).fold(Answer::stream(), Answer::piece))
 }
 
-/// A text of which each chunk is a piece, with so long a wait before each.
+/// Returns a text with one chunk per piece and a delay of `pace` before each.
 fn text_chunk_by_chunk(count: usize, pace: Duration) -> Answer {
     let add = |answer: Answer, word| {
         if pace.is_zero() { answer.piece(word) } else { answer.then(Act::Wait(pace)).piece(word) }
@@ -61,7 +61,7 @@ fn text_chunk_by_chunk(count: usize, pace: Duration) -> Answer {
     end(words(count).fold(Answer::stream(), add))
 }
 
-/// Tokens that hold the time, for so many seconds.
+/// Returns tokens with timestamps, for `seconds` seconds.
 fn stream(name: &str, seconds: u64) -> Answer {
     let tokens = seconds * 1000 / TOKEN_PACE.as_millis() as u64;
     let gone = Gone(name.to_owned());
@@ -76,7 +76,7 @@ fn stream(name: &str, seconds: u64) -> Answer {
     end((1..=tokens).fold(Answer::stream().then(Act::Do(hold)), add))
 }
 
-/// Tells that an answer is over, or that its connection was closed.
+/// Reports on drop that an answer ended or that its connection was closed.
 struct Gone(String);
 
 impl Drop for Gone {
@@ -85,7 +85,7 @@ impl Drop for Gone {
     }
 }
 
-/// The times in `text`, in microseconds.
+/// Returns the timestamps in `text`, in microseconds.
 pub(crate) fn stamps(text: &[u8]) -> impl Iterator<Item = u64> {
     let digits = |rest: &[u8]| str::from_utf8(rest.get(..STAMP)?).ok()?.parse().ok();
     text.split(|byte| *byte == b'@').skip(1).filter_map(digits)
@@ -109,7 +109,7 @@ fn answer(request: &Received) -> Answer {
     }
 }
 
-/// The child's `main`.
+/// The `main` of the child process.
 pub(crate) fn serve() {
     allow_descriptors();
     let stub = Stub::answering(([127, 0, 0, 1], 0).into(), answer).unwrap();
@@ -117,7 +117,7 @@ pub(crate) fn serve() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-/// The server as its parent has it. It ends when this is dropped.
+/// A handle to the server process, which exits when the handle is dropped.
 pub(crate) struct Server {
     pub(crate) endpoint: String,
     gone: Arc<Mutex<HashMap<String, u64>>>,
@@ -137,18 +137,18 @@ impl Server {
         let ready = lines.next().unwrap();
         let endpoint = ready.strip_prefix("READY ").unwrap().to_owned();
         let gone = Arc::<Mutex<HashMap<String, u64>>>::default();
-        let told = Arc::clone(&gone);
+        let reported = Arc::clone(&gone);
         std::thread::spawn(move || {
             for line in lines {
                 let mut words = line.split(' ').skip(1);
                 let (name, at) = (words.next().unwrap(), words.next().unwrap());
-                told.lock().unwrap().insert(name.to_owned(), at.parse().unwrap());
+                reported.lock().unwrap().insert(name.to_owned(), at.parse().unwrap());
             }
         });
         Self { endpoint, gone, stdin: child.stdin.take(), child }
     }
 
-    /// When the connections of these streams were closed, as the server saw it.
+    /// Returns when the server observed that the connections of these streams were closed.
     pub(crate) async fn gone(&self, names: &[String]) -> Vec<u64> {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {

@@ -1,4 +1,4 @@
-//! A thousand streams at once: how late their tokens come, what they hold, how soon they fall silent.
+//! A thousand concurrent streams: token latency, memory, and time to close after cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,11 +12,11 @@ use crate::reader::{Reader, Reading};
 use crate::server::{Server, TOKEN_PACE, stamps};
 
 const STREAMS: usize = 1_000;
-/// They are begun within so long, evenly.
+/// Time in which the streams are started, evenly spaced.
 const RAMP: Duration = Duration::from_secs(1);
-/// How long tokens are looked at once all have begun.
-const LOOK: Duration = Duration::from_secs(10);
-/// When one by one, they are canceled at random moments within so long.
+/// Duration of the measurement after all streams have started.
+const MEASUREMENT: Duration = Duration::from_secs(10);
+/// Time in which individual streams are canceled at random.
 const CANCELS: Duration = Duration::from_secs(2);
 
 pub(crate) fn measure(is_bare: bool) {
@@ -36,7 +36,7 @@ pub(crate) fn measure(is_bare: bool) {
     println!("streams {who:<8} peak {peak:.1} MB, {:.1} MB before; {threads} threads", mb(before));
 }
 
-/// Begins all streams, looks at them, and cancels them in this way.
+/// Starts all streams, measures them, and cancels them. `way` selects how.
 async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
     let watch = Arc::new(Watch::default());
     let names: Vec<String> =
@@ -56,7 +56,7 @@ async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
 
     let cpu = Cpu::now();
     watch.is_on.store(true, Ordering::Relaxed);
-    sleep(LOOK).await;
+    sleep(MEASUREMENT).await;
     watch.is_on.store(false, Ordering::Relaxed);
     let tokens = watch.tokens.load(Ordering::Relaxed);
     let (user, system) = cpu.each(tokens);
@@ -83,25 +83,24 @@ async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
     let closed = server.gone(&names).await;
     let after = |times: Vec<u64>| times.iter().zip(&canceled).map(|(time, cancel)| time - cancel).collect();
     println!(
-        "streams {who:<8} CPU a token: {user:.2} µs user, {system:.2} µs system; {tokens} tokens in {LOOK:?}"
+        "streams {who:<8} CPU a token: {user:.2} µs user, {system:.2} µs system; {tokens} tokens in {MEASUREMENT:?}"
     );
     println!("streams {who:<8} latency of a token           {}", spread(latencies));
     println!("streams {who:<8} {way}: cancel → no event {}", spread(after(silent)));
     println!("streams {who:<8} {way}: cancel → closed   {}", spread(after(closed)));
 }
 
-/// What all streams tell.
+/// State shared by all streams.
 #[derive(Default)]
 struct Watch {
     begun: AtomicUsize,
-    /// Whether tokens are looked at.
+    /// Whether tokens are measured.
     is_on: AtomicBool,
     tokens: AtomicUsize,
 }
 
 impl Watch {
-    /// Reads a stream to its end, in a task of its own; gives the latencies of its tokens, in microseconds, and when it
-    /// ended.
+    /// Reads a stream to its end in a separate task. Returns the token latencies and the end time, in microseconds.
     fn follow(self: &Arc<Self>, reading: Reading) -> JoinHandle<(Vec<u64>, u64)> {
         let watch = Arc::clone(self);
         tokio::spawn(async move {

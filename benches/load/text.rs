@@ -1,4 +1,4 @@
-//! What a chunk of text costs, from the socket to the consumer.
+//! The cost of a text chunk from the socket to the consumer.
 
 use futures_util::future::join_all;
 
@@ -6,7 +6,7 @@ use crate::meter::Cpu;
 use crate::reader::Reader;
 use crate::server::{CHUNKS, PACED_CHUNKS, Server};
 
-/// Replies at once, and how often.
+/// Number of concurrent replies and of rounds.
 struct Load {
     what: &'static str,
     prompt: &'static str,
@@ -58,11 +58,11 @@ pub(crate) fn measure(is_bare: bool) {
     }
 }
 
-/// Reads one reply; the pieces in which it came.
+/// Reads one reply and returns the number of pieces.
 async fn read(reader: &Reader, prompt: &str) -> usize {
     let (mut pieces, mut bytes) = (0, 0);
     let reading = reader.ask(prompt);
-    // In a task of its own, as consumers are.
+    // In a separate task, like a real consumer.
     let read = tokio::spawn(async move {
         reading
             .read(|piece| {

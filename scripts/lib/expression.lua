@@ -1,9 +1,9 @@
--- Arithmetic expressions: read from left to right by precedence, computed at once.
+-- Evaluates arithmetic expressions with a recursive descent parser.
 --
 --   sum     = product { ("+" | "-") product }
 --   product = sign { ("*" | "/" | "%") sign }
 --   sign    = { "+" | "-" } power
---   power   = item [ ("^" | "**") sign ]            -- right to left, above the sign: -2 ^ 2 is -4
+--   power   = item [ ("^" | "**") sign ]            -- right-associative, binds tighter than the sign: -2 ^ 2 is -4
 --   item    = number | constant | name "(" sum { "," sum } ")" | "(" sum ")"
 
 local MAX_DEPTH = 100
@@ -12,11 +12,11 @@ local CONSTANTS = { pi = math.pi, e = math.exp(1), tau = 2 * math.pi }
 
 local function round(number, digits)
   local factor = 10 ^ (digits or 0)
-  -- Half away from zero, as people round.
+  -- Rounds half away from zero.
   return math.round(number * factor) / factor
 end
 
--- name → function, fewest arguments, most arguments
+-- name → function, minimum and maximum number of arguments
 local FUNCTIONS = {
   sqrt = { math.sqrt, 1, 1 },
   abs = { math.abs, 1, 1 },
@@ -47,7 +47,7 @@ local function refuse(message)
   error(tool.failure(message))
 end
 
--- Computes `text`; an expression that cannot be computed is a failure that says where.
+-- Evaluates the expression `text`. Errors contain the position.
 return function(text)
   local at, depth = 1, 0
   local sum
@@ -56,13 +56,13 @@ return function(text)
     at = string.match(text, "^%s*()", at)
   end
 
-  -- What stands at the current place, for a message.
+  -- Returns the token at the current position, for messages.
   local function here()
     local rest = string.match(text, "^[%w_.]+", at) or string.match(text, "^[^%s%w]", at)
     return if rest then `"{rest}" at character {at}` else "the end of the expression"
   end
 
-  -- Takes one of the operators, the longest first.
+  -- Consumes one of the operators; longer ones must come first.
   local function take(...)
     skip()
     for _, operator in { ... } do
@@ -83,7 +83,7 @@ return function(text)
   local function call(name, start)
     local known = FUNCTIONS[name]
     if not known then
-      refuse(`there is no function "{name}" (at character {start})`)
+      refuse(`unknown function "{name}" (at character {start})`)
     end
     local arguments = { sum() }
     while take(",") do
@@ -93,7 +93,7 @@ return function(text)
     local count, fewest, most = #arguments, known[2], known[3]
     if count < fewest or count > most then
       local wanted = if fewest == most then tostring(fewest) else `{fewest} to {most}`
-      refuse(`{name} takes {wanted} arguments, not {count}`)
+      refuse(`{name} takes {wanted} arguments, got {count}`)
     end
     return known[1](table.unpack(arguments))
   end
@@ -120,7 +120,7 @@ return function(text)
         return call(name, start)
       end
       if CONSTANTS[name] == nil then
-        refuse(`there is no constant "{name}" (at character {start})`)
+        refuse(`unknown constant "{name}" (at character {start})`)
       end
       return CONSTANTS[name]
     end
@@ -159,7 +159,7 @@ return function(text)
       if operator == "*" then
         value *= by
       elseif by == 0 then
-        refuse("a division by zero")
+        refuse("division by zero")
       elseif operator == "/" then
         value /= by
       else

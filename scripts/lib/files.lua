@@ -1,14 +1,14 @@
--- What the tools for files share: failures worded for a model.
+-- Functions that the file tools share. Their errors are messages for a model.
 
 local attempt = require("./attempt")
 
 local files = {}
 
--- The kind of what is at `path`; a failure where there is nothing.
+-- Returns the metadata of `path`. Fails if it does not exist.
 function files.look(path)
   local found = attempt(fs.stat, path)
   if not found then
-    error(tool.failure(`there is no {path}; find_files and list_directory show what there is`))
+    error(tool.failure(`{path} does not exist; use find_files or list_directory to find files`))
   end
   return found
 end
@@ -16,16 +16,16 @@ end
 function files.expect_file(path)
   local found = files.look(path)
   if found.kind == "directory" then
-    error(tool.failure(`{path} is a folder; list_directory shows what is in it`))
+    error(tool.failure(`{path} is a folder; use list_directory`))
   elseif found.kind ~= "file" then
-    error(tool.failure(`{path} is no regular file`))
+    error(tool.failure(`{path} is not a regular file`))
   end
   return found
 end
 
--- What a model must not change with a tool for files: what git would run, and what says which tools there are and what
--- they may do.
-local KEPT = {
+-- Paths that a model must not change with the file tools: files that make git run programs, and files that define the
+-- tools and their permissions.
+local PROTECTED = {
   [".git"] = "git's own files",
   specs = "the specs of the tools",
   scripts = "the scripts of the tools",
@@ -35,20 +35,20 @@ function files.expect_writable(path)
   local first
   for part in string.gmatch(path, "[^/\\]+") do
     if part == ".." then
-      error(tool.failure(`{path}: name the file without ".."`))
+      error(tool.failure(`{path}: the path must not contain ".."`))
     elseif part ~= "." then
       first = first or string.lower(part)
     end
   end
   if string.sub(path, 1, 1) == "/" then
-    error(tool.failure(`{path}: name the file relative to the project`))
+    error(tool.failure(`{path}: the path must be relative to the project`))
   end
-  -- Of repositories inside the project, too.
+  -- Also in nested repositories.
   if string.find(`/{string.lower(path)}/`, "/.git/", 1, true) then
     first = ".git"
   end
-  if KEPT[first] then
-    error(tool.failure(`{path} is not to be changed: {KEPT[first]} are a person's`))
+  if PROTECTED[first] then
+    error(tool.failure(`{path} must not be changed: it is part of {PROTECTED[first]}`))
   end
 end
 
@@ -58,7 +58,7 @@ function files.expect_folder(path)
   end
 end
 
--- The text of a file; a failure where it is none.
+-- Returns the contents of a text file. Fails if it is not one.
 function files.read_text(path)
   files.expect_file(path)
   return attempt(fs.read, path)

@@ -1,9 +1,9 @@
--- Runs git for the tools that only look: nothing it reads asks anybody anything, and no program of the repository's own
--- choosing is run on the way. What fails is told as git tells it.
+-- Runs git for read-only tools, without prompts and without programs that the repository configures. Errors contain git's
+-- message.
 
 local attempt = require("./attempt")
 
--- No pagers, locks, hooks and watchers; and no repository that hides in a folder of files.
+-- Disables pagers, optional locks, hooks, file system monitors and embedded bare repositories.
 local OPTIONS = {
   "git",
   "--no-pager",
@@ -31,7 +31,7 @@ local function run(options, arguments)
   return attempt(process.run, argv, { max_output = 200000 })
 end
 
--- Filters are programs that git runs on files as it compares them: those that are configured are switched off.
+-- Returns options that also disable the configured filters, which are programs that git runs on files.
 local function without_filters()
   local options = table.clone(OPTIONS)
   local ended = run(OPTIONS, { "config", "--name-only", "-z", "--get-regexp", "^filter\\." })
@@ -41,7 +41,7 @@ local function without_filters()
     if name and not seen[name] then
       seen[name] = true
       if string.find(name, "=", 1, true) or ended.truncated then
-        error(tool.failure("the repository has filters that cannot be switched off"))
+        error(tool.failure("the repository has filters that cannot be disabled"))
       end
       for _, setting in { "clean=", "smudge=", "process=", "required=false" } do
         table.insert(options, "-c")
@@ -52,15 +52,15 @@ local function without_filters()
   return options
 end
 
--- Returns what git printed, and whether that was cut.
+-- Returns the output of git, and whether it was truncated.
 return function(arguments)
   local ended = run(without_filters(), arguments)
   if not ended.ok then
-    local said = trim(ended.stderr)
-    if string.find(said, "not a git repository", 1, true) then
-      said = "the project is in no git repository"
+    local message = trim(ended.stderr)
+    if string.find(message, "not a git repository", 1, true) then
+      message = "the project is not in a git repository"
     end
-    error(tool.failure(if said == "" then `git ended with code {ended.code}` else said))
+    error(tool.failure(if message == "" then `git exited with code {ended.code}` else message))
   end
   return ended.stdout, ended.truncated
 end

@@ -1,4 +1,4 @@
--- HTML → readable text: what a person would see, without scripts, styles and tags. Not a parser: for models to read.
+-- Converts HTML to readable text without scripts, styles and tags. Not a complete parser.
 
 local NAMED = {
   amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", nbsp = " ", ndash = "–", mdash = "—", hellip = "…",
@@ -6,14 +6,14 @@ local NAMED = {
   times = "×", middot = "·", bull = "•", euro = "€", pound = "£", sect = "§", para = "¶", rarr = "→", larr = "←",
 }
 
--- Elements that begin on a line of their own.
+-- Elements that start on a new line, with the number of line ends before them.
 local BLOCKS = {
   address = 1, article = 2, aside = 2, blockquote = 2, br = 1, dd = 1, div = 1, dl = 2, dt = 1, fieldset = 1, figure = 2,
   footer = 2, form = 2, h1 = 2, h2 = 2, h3 = 2, h4 = 2, h5 = 2, h6 = 2, header = 2, hr = 2, li = 1, main = 2, nav = 2,
   ol = 2, p = 2, pre = 2, section = 2, table = 2, td = 0, th = 0, tr = 1, ul = 2,
 }
 
--- Elements whose content is not read.
+-- Elements whose contents are skipped.
 local SILENT = { script = true, style = true, noscript = true, template = true, svg = true, head = true }
 
 local function entity(name)
@@ -30,14 +30,14 @@ local function unescape(text)
   return (string.gsub(text, "&(#?%w+);?", entity))
 end
 
--- Blanks and line ends run together.
+-- Collapses whitespace to single spaces.
 local function squeeze(text)
   return (string.gsub(text, "%s+", " "))
 end
 
 local function text_of(html)
   local pieces, at = {}, 1
-  -- How many line ends stand before the next text: what blocks that meet want together is the most that one wants.
+  -- The number of line ends before the next text: the maximum of the adjacent blocks.
   local breaks, is_after_blank = 0, true
   local function add(raw)
     local piece = squeeze(raw)
@@ -71,7 +71,7 @@ local function text_of(html)
       name = string.lower(name or "")
       at = close + 1
       if SILENT[name] and slash == "" and string.sub(html, close - 1, close - 1) ~= "/" then
-        -- Up to its own end; without one nothing more is read.
+        -- Skip to the closing tag, or to the end if there is none.
         local rest = at
         repeat
           local from, to = string.find(html, "</", rest, true)

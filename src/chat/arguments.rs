@@ -1,26 +1,27 @@
-//! The arguments of one call, as text → objects.
+//! The arguments of one call: text → objects.
 //!
-//! In: the text that a server sent as the arguments, complete or cut off. Out: usually one object; several when a server
-//! concatenates calls; or why the text is not an object.
+//! In: the text that a server sent as the arguments, complete or cut off. Out: usually one object; several if a server
+//! concatenates calls; or the reason why the text is not an object.
 
 use serde_json::{Deserializer, Map, Value};
 
 use super::event::RawArguments;
 
-/// Most calls that one reply may make, structured or written as text. More calls are a malfunction of the model or server.
+/// Maximum number of calls in one reply, structured or written as text. More calls are a malfunction of the model or
+/// server.
 pub const MAX_CALLS: usize = 1_000;
 
 /// The parsed arguments of one slot.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub(super) struct ParsedArguments {
     pub(super) objects: Vec<Map<String, Value>>,
     pub(super) malformed: Option<RawArguments>,
     pub(super) truncated: bool,
-    /// There were more objects than a reply may make calls.
+    /// There are more objects than [`MAX_CALLS`].
     pub(super) is_cut: bool,
 }
 
-impl Parsed {
+impl ParsedArguments {
     /// Returns a text that is equal for equal arguments, regardless of key order and layout.
     pub(super) fn canonical(&self) -> String {
         let mut text = String::new();
@@ -42,9 +43,9 @@ impl Parsed {
 }
 
 /// Parses the arguments of one slot: usually one object; some servers concatenate several.
-pub(super) fn parse_arguments(text: &str, empty_is_whole: bool) -> Parsed {
-    let mut parsed = parse_objects(text, empty_is_whole, true);
-    // `{}` ahead of the arguments is a placeholder of gateways, not a call of its own.
+pub(super) fn parse_arguments(text: &str, empty_is_complete: bool) -> ParsedArguments {
+    let mut parsed = parse_objects(text, empty_is_complete, true);
+    // Gateways send `{}` before the arguments as a placeholder.
     if parsed.objects.iter().any(|object| !object.is_empty()) || parsed.malformed.is_some() {
         parsed.objects.retain(|object| !object.is_empty());
     }
@@ -52,21 +53,21 @@ pub(super) fn parse_arguments(text: &str, empty_is_whole: bool) -> Parsed {
     parsed
 }
 
-/// Parses a sequence of objects; with `decode_strings`, a string that holds such a sequence too.
-fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Parsed {
+/// Parses a sequence of objects; with `decode_strings`, also a string that contains such a sequence.
+fn parse_objects(text: &str, empty_is_complete: bool, decode_strings: bool) -> ParsedArguments {
     let text = text.trim();
     if text.is_empty() {
-        return if empty_is_whole {
-            Parsed { objects: vec![Map::new()], ..Parsed::default() }
+        return if empty_is_complete {
+            ParsedArguments { objects: vec![Map::new()], ..ParsedArguments::default() }
         } else {
-            Parsed::broken(text, String::from("the reply ended before the arguments came"), true)
+            ParsedArguments::broken(text, String::from("the reply ended before the arguments"), true)
         };
     }
-    let mut parsed = Parsed::default();
+    let mut parsed = ParsedArguments::default();
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
     loop {
         if parsed.objects.len() > MAX_CALLS {
-            return Parsed { is_cut: true, ..parsed };
+            return ParsedArguments { is_cut: true, ..parsed };
         }
         let start = values.byte_offset();
         let rest = text.get(start..).unwrap_or_default().trim_start();
@@ -83,23 +84,30 @@ fn parse_objects(text: &str, empty_is_whole: bool, decode_strings: bool) -> Pars
             Some(Ok(Value::String(inner))) if decode_strings => {
                 let inner = parse_objects(&inner, true, false);
                 if inner.malformed.is_some() {
-                    return Parsed { malformed: inner.malformed, truncated: inner.truncated, ..parsed };
+                    return ParsedArguments {
+                        malformed: inner.malformed,
+                        truncated: inner.truncated,
+                        ..parsed
+                    };
                 }
                 parsed.objects.extend(inner.objects);
                 parsed.is_cut |= inner.is_cut;
                 continue;
             }
             Some(Err(error)) if error.is_eof() => {
-                // What came whole before the cut stays.
-                return Parsed { objects: parsed.objects, ..Parsed::broken(rest, error.to_string(), true) };
+                // Objects that are complete before the cut are kept.
+                return ParsedArguments {
+                    objects: parsed.objects,
+                    ..ParsedArguments::broken(rest, error.to_string(), true)
+                };
             }
-            Some(Err(error)) => return Parsed::broken(text, error.to_string(), false),
+            Some(Err(error)) => return ParsedArguments::broken(text, error.to_string(), false),
             Some(Ok(Value::String(_))) => "a string",
             Some(Ok(Value::Array(_))) => "an array",
             Some(Ok(Value::Number(_))) => "a number",
             Some(Ok(Value::Bool(_))) => "a boolean",
         };
-        return Parsed::broken(text, format!("the arguments are {found}, not an object"), false);
+        return ParsedArguments::broken(text, format!("the arguments are {found}, not an object"), false);
     }
 }
 

@@ -2,18 +2,18 @@
 //!
 //! In: the `tool_calls` and `function_call` fields of each chunk, in order. Out: [`RawCall`]s in the order they began.
 //!
-//! Servers disagree on what tells one call from the next: the index may be missing or always 0, the id missing, empty,
-//! late, a number or new in every delta, the name repeated, split or empty. The rules here:
-//! - a delta finds its slot by index and id, by index, by id, or it is the last slot;
-//! - without a name it continues that slot, whatever its id says;
-//! - with a name it begins a new call if its id is another one, or if its name is another one and the slot's arguments
-//!   are whole, or the slot's name is already a known tool;
-//! - whole objects glued together in one slot are calls of the same name; equal neighbours are one call sent twice;
-//! - arguments that are an object are taken as their JSON, arguments encoded twice are decoded twice;
-//! - `function_call` counts only in a reply without `tool_calls`;
-//! - two calls with the same id, name and arguments are one call sent twice.
+//! Servers disagree on how calls are separated. The index may be missing or always 0. The id may be missing, empty,
+//! late, a number or new in every delta. The name may be repeated, split or empty. The rules are:
+//! - A delta is assigned to a slot by index and id, by index, by id, or to the last slot.
+//! - Without a name, it continues that slot, regardless of its id.
+//! - With a name, it begins a new call if its id differs. If only its name differs, it begins a new call if the slot's
+//!   arguments are complete or the slot's name is already a known tool.
+//! - Several complete objects in one slot are calls with the same name. Equal adjacent objects count once.
+//! - Arguments that are an object are converted to JSON text. Arguments that are encoded twice are decoded twice.
+//! - `function_call` only counts in a reply without `tool_calls`.
+//! - Two calls with the same id, name and arguments count once.
 //!
-//! Whether a call is whole is decided by parsing its arguments, never by the finish reason.
+//! Whether a call is complete is determined by parsing its arguments, never by the finish reason.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,46 +21,46 @@ use super::arguments::{MAX_CALLS, parse_arguments};
 use super::event::{RawArguments, RawCall};
 use super::loose::Loose;
 
-/// Most bytes of a name that are kept: more than any server takes.
+/// Maximum length of a name. No server accepts longer names.
 const MAX_NAME_BYTES: usize = 256;
 
-/// What a reply has too much of.
+/// The limit that a reply exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TooMuch {
+pub(super) enum LimitExceeded {
     /// More calls than [`MAX_CALLS`].
     Calls,
-    /// More of anything else that a reply is made of.
+    /// More items of one kind than [`MAX_CALLS`].
     Items,
-    /// More bytes than there was room for.
+    /// More bytes than the size limit.
     Bytes,
 }
 
-/// The calls of one reply so far.
+/// The calls of a reply that is being received.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     known_tools: HashSet<String>,
     slots: Vec<Slot>,
-    /// The last slot of each index.
+    /// The last slot with each index.
     by_index: HashMap<u64, usize>,
-    /// The last slots of each id.
+    /// The last slots with each id.
     by_id: HashMap<String, LastSlots>,
     legacy: Option<Slot>,
     foreign: ForeignItems,
-    /// Counts chunks, so that two entries of one chunk can be told from two chunks.
+    /// Number of the current chunk, to distinguish two entries of one chunk from two chunks.
     chunk: u64,
-    /// What comes is a whole message: each entry is a call, and none goes on with another.
+    /// The input is a complete message: each entry is a separate call.
     pub(super) has_whole_calls: bool,
 }
 
-/// The calls of a whole reply.
+/// The calls of a complete reply.
 #[derive(Debug, Default)]
 pub(super) struct Assembled {
     pub(super) calls: Vec<RawCall>,
     /// The stream ended inside the arguments of a call.
     pub(super) truncated: bool,
-    /// The arguments of a call are not an object, for whatever reason.
+    /// The arguments of a call are not an object.
     pub(super) malformed: bool,
-    /// There were more calls than [`MAX_CALLS`].
+    /// The reply has more calls than [`MAX_CALLS`].
     pub(super) is_cut: bool,
     /// Calls that were dropped because an earlier call has the same id, name and arguments.
     pub(super) repeated: usize,
@@ -76,7 +76,7 @@ impl ForeignItems {
         const MAX_KINDS: usize = 8;
         let is_name = (1..=64).contains(&kind.len())
             && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let kind = if is_name { kind } else { "an item of an odd kind" };
+        let kind = if is_name { kind } else { "an item of an invalid kind" };
         if self.0.len() < MAX_KINDS && !self.0.iter().any(|known| known == kind) {
             self.0.push(kind.to_owned());
         }
@@ -87,7 +87,7 @@ impl ForeignItems {
     }
 }
 
-/// The last slots that have one id.
+/// The last slots with one id.
 #[derive(Debug, Default)]
 struct LastSlots {
     last: usize,
@@ -102,7 +102,7 @@ struct CallDelta<'a> {
     arguments: &'a str,
 }
 
-/// A call that is being put together.
+/// A call that is being assembled.
 #[derive(Debug, Default)]
 struct Slot {
     index: Option<u64>,
@@ -110,24 +110,25 @@ struct Slot {
     name: String,
     arguments: String,
     nesting: Nesting,
-    /// The chunk that touched it last.
+    /// The last chunk that updated it.
     chunk: u64,
 }
 
 impl Assembler {
-    /// For a reply to a request that offered `known_tools`; the names tell a split name from a second call.
+    /// Creates an assembler for a reply to a request that offered `known_tools`. The names distinguish a split name
+    /// from a second call.
     pub(super) fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
         Self { known_tools: known_tools.into_iter().collect(), ..Self::default() }
     }
 
-    /// Takes a chunk's `tool_calls`: a list, one object, or nothing. Tells `on_delta` which call grew; the result is
-    /// how many bytes were added, at most `room`.
+    /// Takes a chunk's `tool_calls`: a list, one object, or nothing. Calls `on_delta` for each updated call. Returns
+    /// the number of bytes added, at most `room`.
     pub(super) fn on_tool_calls(
         &mut self,
         field: &Loose<'_>,
         room: usize,
         on_delta: &mut dyn FnMut(usize, &str),
-    ) -> Result<usize, TooMuch> {
+    ) -> Result<usize, LimitExceeded> {
         self.chunk += 1;
         match field {
             Loose::Array(entries) => {
@@ -142,19 +143,19 @@ impl Assembler {
         }
     }
 
-    /// Takes a chunk's `function_call`, the form from before `tool_calls`.
+    /// Takes a chunk's `function_call`, the predecessor of `tool_calls`.
     pub(super) fn on_function_call(
         &mut self,
         field: &Loose<'_>,
         room: usize,
         on_delta: &mut dyn FnMut(usize, &str),
-    ) -> Result<usize, TooMuch> {
+    ) -> Result<usize, LimitExceeded> {
         if !matches!(field, Loose::Object(_)) {
             return Ok(0);
         }
         let arguments = arguments_text(field);
         if arguments.len() > room {
-            return Err(TooMuch::Bytes);
+            return Err(LimitExceeded::Bytes);
         }
         let slot = self.legacy.get_or_insert_default();
         if let Some(name) = field.get("name").and_then(Loose::as_text)
@@ -170,19 +171,19 @@ impl Assembler {
         Ok(arguments.len())
     }
 
-    /// Whether anything of a call has come.
+    /// Whether no part of a call was received.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.legacy.is_none()
     }
 
-    /// The reply is over. `empty_is_whole`: the server said that it ended well, so that a call without any arguments
-    /// is a call of a tool that takes none; otherwise it was cut before they came.
+    /// Ends the reply and returns the calls and the types of the entries that were not read.
     ///
-    /// Returns the calls and the types of the entries that were not read.
-    pub(super) fn finish(self, empty_is_whole: bool) -> (Assembled, Vec<String>) {
+    /// With `empty_is_complete`, the server reported a regular end: a call without arguments is a call of a tool
+    /// without parameters. Otherwise its arguments were cut off.
+    pub(super) fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>) {
         let slots = if self.slots.is_empty() { self.legacy.into_iter().collect() } else { self.slots };
         let calls = slots.into_iter().map(|slot| (slot.id, slot.name, slot.arguments));
-        (read_calls(calls, empty_is_whole), self.foreign.into_kinds())
+        (read_calls(calls, empty_is_complete), self.foreign.into_kinds())
     }
 
     fn on_entry(
@@ -190,7 +191,7 @@ impl Assembler {
         entry: &Loose<'_>,
         room: usize,
         on_delta: &mut dyn FnMut(usize, &str),
-    ) -> Result<usize, TooMuch> {
+    ) -> Result<usize, LimitExceeded> {
         if !matches!(entry, Loose::Object(_)) {
             return Ok(0);
         }
@@ -201,7 +202,7 @@ impl Assembler {
                     self.foreign.add(kind);
                     return Ok(0);
                 }
-                // A delta with nothing but an id or a type, or one that is not wrapped in `function`.
+                // The delta contains only an id or a type, or is not wrapped in `function`.
                 entry
             }
         };
@@ -218,11 +219,11 @@ impl Assembler {
             .filter(|&position| !self.has_whole_calls && !self.begins_call(position, &delta));
         let position = found.unwrap_or(self.slots.len());
         if arguments.len() > room {
-            return Err(TooMuch::Bytes);
+            return Err(LimitExceeded::Bytes);
         }
         if position == self.slots.len() {
             if position == MAX_CALLS {
-                return Err(TooMuch::Calls);
+                return Err(LimitExceeded::Calls);
             }
             self.slots.push(Slot { index: delta.index, chunk: self.chunk, ..Slot::default() });
             if let Some(index) = delta.index {
@@ -247,30 +248,30 @@ impl Assembler {
         Ok(arguments.len())
     }
 
-    /// The slot that a delta names, before its name is looked at. The last slot as a rule.
+    /// Finds the slot of a delta, without its name. Usually the last slot.
     fn find_slot(&self, delta: &CallDelta<'_>) -> Option<usize> {
         let last = self.slots.len().checked_sub(1);
         let last_slot = self.slots.last();
-        let of_id = || delta.id.and_then(|id| self.by_id.get(id));
+        let with_id = || delta.id.and_then(|id| self.by_id.get(id));
         if let Some(index) = delta.index {
-            return of_id()
+            return with_id()
                 .and_then(|slots| slots.by_index.get(&index).copied())
                 .or_else(|| self.by_index.get(&index).copied())
-                .or_else(|| of_id().filter(|_| delta.name.is_none()).map(|slots| slots.last))
+                .or_else(|| with_id().filter(|_| delta.name.is_none()).map(|slots| slots.last))
                 .or_else(|| {
                     last.filter(|_| delta.name.is_none() && last_slot.is_some_and(|s| s.index.is_none()))
                 });
         }
         if delta.id.is_some() {
             let id_is_late = last_slot.is_some_and(|slot| slot.id.is_none() && !slot.nesting.is_closed());
-            return of_id()
+            return with_id()
                 .map(|slots| slots.last)
                 .or_else(|| last.filter(|_| delta.name.is_none() || id_is_late));
         }
         last
     }
 
-    /// Whether a delta that found the slot at `position` is nevertheless the start of another call.
+    /// Whether a delta for the slot at `position` begins another call.
     fn begins_call(&self, position: usize, delta: &CallDelta<'_>) -> bool {
         let (Some(slot), Some(name)) = (self.slots.get(position), delta.name) else { return false };
         let piece = delta.arguments.trim_start();
@@ -278,20 +279,20 @@ impl Assembler {
         if let (Some(id), Some(slot_id)) = (delta.id, slot.id.as_deref())
             && id != slot_id
         {
-            // Servers that make a new id for every delta are told by arguments that cannot begin here.
+            // Some servers create a new id for every delta. Their arguments cannot begin here.
             return may_be_start || slot.nesting.is_closed() || slot.name != name;
         }
         if slot.name.is_empty() || slot.name == name {
             return false;
         }
         if slot.arguments.is_empty() {
-            return !self.joins_name(slot, name);
+            return !self.continues_name(slot, name);
         }
         slot.nesting.is_closed() || (may_be_start && self.known_tools.contains(name))
     }
 
-    /// Whether `piece` is the rest of the slot's name, not the name of another call.
-    fn joins_name(&self, slot: &Slot, piece: &str) -> bool {
+    /// Whether `piece` continues the slot's name, instead of being the name of another call.
+    fn continues_name(&self, slot: &Slot, piece: &str) -> bool {
         if self.known_tools.contains(&format!("{}{piece}", slot.name)) {
             return true;
         }
@@ -301,21 +302,21 @@ impl Assembler {
         if self.known_tools.contains(piece) {
             return piece.starts_with(&slot.name);
         }
-        // Nobody splits a name inside one chunk.
+        // No server splits a name inside one chunk.
         slot.chunk != self.chunk
     }
 }
 
-/// The type of an entry that is not a call of a function, such as `custom`.
+/// Returns the type of an entry that is not a function call, such as `custom`.
 fn foreign_kind<'a>(entry: &'a Loose<'_>) -> Option<&'a str> {
     let kind = entry.get("type").and_then(Loose::as_text)?;
     entry.get(kind).filter(|payload| matches!(payload, Loose::Object(_))).map(|_| kind)
 }
 
-/// Parses calls whose id, name and arguments came whole or not at all.
+/// Parses calls with assembled ids, names and arguments.
 pub(super) fn read_calls(
     calls: impl IntoIterator<Item = (Option<String>, String, String)>,
-    empty_is_whole: bool,
+    empty_is_complete: bool,
 ) -> Assembled {
     let mut assembled = Assembled::default();
     // Name and canonical arguments of the calls with each id.
@@ -325,7 +326,7 @@ pub(super) fn read_calls(
             continue;
         }
         let room = MAX_CALLS.saturating_sub(assembled.calls.len());
-        let parsed = parse_arguments(&arguments, empty_is_whole);
+        let parsed = parse_arguments(&arguments, empty_is_complete);
         let mut id = id;
         if let Some(known) = &id {
             let same_id = by_id.entry(known.clone()).or_default();
@@ -359,7 +360,7 @@ impl Slot {
             && self.arguments.is_empty()
         {
             if known_tools.contains(name) && name.starts_with(&self.name) {
-                // The name so far, sent again and longer.
+                // A longer repetition of the name so far.
                 self.name.clear();
             }
             self.push_name(name);
@@ -377,7 +378,7 @@ impl Slot {
     }
 }
 
-/// Adds to a name, as far as names go.
+/// Appends to a name, up to the maximum length.
 pub(super) fn push_name(name: &mut String, piece: &str) {
     let mut room = MAX_NAME_BYTES.saturating_sub(name.len()).min(piece.len());
     while !piece.is_char_boundary(room) {
@@ -386,7 +387,7 @@ pub(super) fn push_name(name: &mut String, piece: &str) {
     name.push_str(piece.get(..room).unwrap_or_default());
 }
 
-/// The `arguments` field as JSON text: as it is if it is text already, nothing if it is missing or null.
+/// Returns the `arguments` field as JSON text: unchanged if it is a string, empty if it is missing or null.
 pub(super) fn arguments_text<'a>(function: &'a Loose<'_>) -> std::borrow::Cow<'a, str> {
     match function.get("arguments") {
         None | Some(Loose::Null) => "".into(),
@@ -397,7 +398,8 @@ pub(super) fn arguments_text<'a>(function: &'a Loose<'_>) -> std::borrow::Cow<'a
     }
 }
 
-/// Follows the brackets of JSON text as it grows, so that nothing is parsed twice only to see whether it is whole.
+/// The nesting of JSON text that is received in pieces. It avoids parsing the text twice only to check whether it is
+/// complete.
 #[derive(Debug, Default)]
 struct Nesting {
     depth: usize,
@@ -427,7 +429,7 @@ impl Nesting {
         }
     }
 
-    /// Something was opened, and all of it is closed again.
+    /// Whether everything that was opened is closed.
     fn is_closed(&self) -> bool {
         self.opened && self.depth == 0 && !self.in_string
     }
@@ -439,7 +441,7 @@ mod tests {
 
     use super::*;
 
-    /// Each item is one chunk's `tool_calls`; the result is `name arguments` of each call, or `name !` if malformed.
+    /// Takes one chunk's `tool_calls` per item. Returns `name arguments` of each call, or `name !` if malformed.
     fn calls_of(known: &[&str], chunks: &[&str]) -> Vec<String> {
         let mut assembler = Assembler::new(known.iter().map(|&name| name.to_owned()));
         for chunk in chunks {
@@ -455,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn split_names_and_second_calls_are_told_apart() {
+    fn split_names_are_distinguished_from_second_calls() {
         let known = ["now", "get", "get_weather"];
         let cases: &[(&[&str], &[&str])] = &[
             (
@@ -506,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_change_mean_a_call_only_where_one_can_begin() {
+    fn a_changed_id_begins_a_call_only_if_its_arguments_can_begin() {
         let split = [
             r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
             r#"[{"index":0,"id":"b","function":{"name":"f","arguments":"1}"}}]"#,
@@ -522,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_any_form() {
+    fn arguments_in_any_form_are_parsed() {
         for (arguments, expected) in [
             ("null", r"f {}"),
             (r#""null""#, r"f {}"),
@@ -545,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_given_once() {
+    fn only_the_first_call_keeps_a_repeated_id() {
         let mut assembler = Assembler::default();
         let chunk = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}{\"x\":2}"}},
                         {"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;

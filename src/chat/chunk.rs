@@ -1,10 +1,10 @@
-//! One chunk of a streamed chat completion, or a whole completion, read as tolerantly as servers write.
+//! One chunk of a streamed chat completion, or a complete completion, parsed leniently.
 //!
-//! In: the bytes of one JSON object. Out: a [`Chunk`] that borrows from them. Every field may be missing, null or of
-//! an odd type without the chunk being lost: what is known is read through [`Loose`], what is unknown is skipped.
-//! The common chunk (a piece of text) allocates nothing but the list of its one choice.
+//! In: the bytes of one JSON object. Out: a [`Chunk`] that borrows from them. A field that is missing, null or of an
+//! unexpected type does not make the chunk invalid: known fields are read through [`Loose`], unknown fields are
+//! skipped. A typical chunk (a piece of text) allocates only the list for its choice.
 //!
-//! Source: the `OpenAI` chat completions API (`chat.completion.chunk`), and what real servers make of it.
+//! Source: the `OpenAI` chat completions API (`chat.completion.chunk`), and the behaviour of real servers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,12 +12,12 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use super::loose::Loose;
-use super::record::{Fill, Record, decode_record, skip_scalars};
+use super::loose_object::{Fill, LooseObject, decode_object, skip_scalars};
 
 /// A chunk.
 #[derive(Debug, Default)]
 pub(super) struct Chunk<'a> {
-    /// `error`, whatever its type.
+    /// The `error` member, of any type.
     pub(super) error: Loose<'a>,
     /// `object: "error"` (old vLLM) or `type: "error"` (Anthropic, the Responses API): the chunk itself is the error.
     pub(super) is_error_object: bool,
@@ -27,20 +27,20 @@ pub(super) struct Chunk<'a> {
     pub(super) prompt_progress: Loose<'a>,
 }
 
-/// One of its choices.
+/// One choice of a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Choice<'a> {
     pub(super) index: Loose<'a>,
     pub(super) delta: Option<Delta<'a>>,
-    /// In place of a delta when the answer is not streamed.
+    /// Replaces the delta in an answer that is not streamed.
     pub(super) message: Option<Box<Delta<'a>>>,
-    /// In place of a delta at servers that answer like the old completions.
+    /// Replaces the delta on servers that answer like the legacy completions API.
     pub(super) text: Loose<'a>,
     pub(super) finish_reason: Loose<'a>,
     pub(super) error: Loose<'a>,
 }
 
-/// What a chunk adds to the reply.
+/// The content that a chunk adds to the reply.
 #[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
     pub(super) content: Loose<'a>,
@@ -51,15 +51,15 @@ pub(super) struct Delta<'a> {
     pub(super) function_call: Loose<'a>,
 }
 
-/// Reads one chunk.
+/// Parses one chunk.
 ///
 /// # Errors
 /// The bytes are not one JSON value.
 pub(super) fn decode_chunk(data: &[u8]) -> serde_json::Result<Chunk<'_>> {
-    decode_record(data)
+    decode_object(data)
 }
 
-/// Text and reasoning of a `content` field: a string, or parts of which some are thinking.
+/// Text and reasoning of a `content` field: a string, or a list of text and thinking parts.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Content<'a> {
     pub(super) text: Cow<'a, str>,
@@ -67,26 +67,26 @@ pub(super) struct Content<'a> {
 }
 
 impl Chunk<'_> {
-    /// Whether something is in `error`; gateways send `null`, `""`, `false` or `{}` along with a good reply.
+    /// Whether `error` is set. Gateways send `null`, `""`, `false` or `{}` with successful replies.
     pub(super) fn has_error(&self) -> bool {
         self.is_error_object || is_error(&self.error)
     }
 }
 
 impl Choice<'_> {
-    /// Whether it is the first choice; other than that one are not asked for and not read.
+    /// Whether it is the first choice. Others are not requested and not read.
     pub(super) fn is_first(&self) -> bool {
         self.index.as_count().is_none_or(|index| index == 0)
     }
 
-    /// Whether something is in the choice's own `error`.
+    /// Whether the choice's own `error` is set.
     pub(super) fn has_error(&self) -> bool {
         is_error(&self.error)
     }
 }
 
 impl Delta<'_> {
-    /// What the content holds.
+    /// Returns the text and the thinking of the content.
     pub(super) fn content(&self) -> Content<'_> {
         let mut content = read_content(&self.content);
         if content.text.is_empty()
@@ -97,7 +97,7 @@ impl Delta<'_> {
         content
     }
 
-    /// The reasoning: one of the two fields, never both, since servers that know both names send it twice.
+    /// Returns the reasoning of one of the two fields. Servers that use both names send it twice.
     pub(super) fn reasoning(&self) -> Cow<'_, str> {
         let first = read_content(&self.reasoning_content);
         let found = if first == Content::default() { read_content(&self.reasoning) } else { first };
@@ -105,7 +105,7 @@ impl Delta<'_> {
     }
 }
 
-/// Joins text parts and, apart from them, thinking parts.
+/// Joins text parts, and separately thinking parts.
 fn read_content<'a>(content: &'a Loose<'_>) -> Content<'a> {
     let mut read = Content::default();
     match content {
@@ -122,7 +122,7 @@ fn read_content<'a>(content: &'a Loose<'_>) -> Content<'a> {
     read
 }
 
-/// One part: a string, `{"type": "text", "text": …}` or `{"type": "thinking", "thinking": [parts]}`.
+/// Adds one part: a string, `{"type": "text", "text": …}` or `{"type": "thinking", "thinking": [parts]}`.
 fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
     if let Loose::String(text) = part {
         read.text.to_mut().push_str(text);
@@ -143,7 +143,7 @@ fn add_part(part: &Loose<'_>, read: &mut Content<'_>) {
     read.thinking.to_mut().push_str(&inner.thinking);
 }
 
-/// Whether something is in an `error` field.
+/// Whether an `error` field is set.
 pub(super) fn is_error(error: &Loose<'_>) -> bool {
     match error {
         Loose::Null | Loose::Bool(false) => false,
@@ -154,15 +154,15 @@ pub(super) fn is_error(error: &Loose<'_>) -> bool {
     }
 }
 
-impl<'de> Record<'de> for Chunk<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+impl<'de> LooseObject<'de> for Chunk<'de> {
+    fn read_member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
             "choices" => map.next_value_seed(FillChoices(&mut self.choices))?,
             "error" => self.error = map.next_value()?,
             "object" | "type" => {
                 self.is_error_object |= map.next_value::<Loose<'de>>()?.as_text() == Some("error");
             }
-            // Chunks may carry an empty usage; what an earlier field told stays.
+            // A chunk may contain an empty usage, which does not reset earlier counts.
             "usage" => self.usage = map.next_value()?,
             "model" => self.model = map.next_value()?,
             "prompt_progress" => self.prompt_progress = map.next_value()?,
@@ -172,8 +172,8 @@ impl<'de> Record<'de> for Chunk<'de> {
     }
 }
 
-impl<'de> Record<'de> for Choice<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+impl<'de> LooseObject<'de> for Choice<'de> {
+    fn read_member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
             "index" => self.index = map.next_value()?,
             "delta" => {
@@ -194,8 +194,8 @@ impl<'de> Record<'de> for Choice<'de> {
     }
 }
 
-impl<'de> Record<'de> for Delta<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+impl<'de> LooseObject<'de> for Delta<'de> {
+    fn read_member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
             "content" => self.content = map.next_value()?,
             "reasoning_content" => self.reasoning_content = map.next_value()?,
@@ -209,7 +209,7 @@ impl<'de> Record<'de> for Delta<'de> {
     }
 }
 
-/// Fills the choices: from a list, or from one object that stands for a list of one.
+/// Fills the choices from a list, or from one object that represents a list of one.
 struct FillChoices<'r, 'a>(&'r mut Vec<Choice<'a>>);
 
 impl<'de> DeserializeSeed<'de> for FillChoices<'_, 'de> {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn content_of_any_form() {
+    fn content_in_any_form_is_parsed() {
         for (json, text, thinking) in [
             ("null", "", ""),
             (r#""a\n""#, "a\n", ""),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_is_one_of_two_fields() {
+    fn reasoning_is_read_from_one_of_two_fields() {
         for (json, expected) in [
             (r#"{"reasoning_content":"a","reasoning":"a"}"#, "a"),
             (r#"{"reasoning_content":"","reasoning":"b"}"#, "b"),
@@ -289,23 +289,24 @@ mod tests {
     }
 
     #[test]
-    fn odd_types_never_lose_the_chunk() {
-        for odd in ["null", "true", "0", "-1", "1.5", "\"x\"", "[]", "{}", "[[1]]", "{\"a\":[{}]}"] {
+    fn unexpected_types_never_invalidate_the_chunk() {
+        for value in ["null", "true", "0", "-1", "1.5", "\"x\"", "[]", "{}", "[[1]]", "{\"a\":[{}]}"] {
             for field in ["id", "error_", "usage", "model", "prompt_progress", "timings", "object", "created"]
             {
                 let data =
-                    format!(r#"{{"{field}":{odd},"choices":[{{"index":0,"delta":{{"content":"a"}}}}]}}"#);
+                    format!(r#"{{"{field}":{value},"choices":[{{"index":0,"delta":{{"content":"a"}}}}]}}"#);
                 let chunk = decode_chunk(data.as_bytes()).unwrap();
                 assert_eq!(chunk.choices[0].delta.as_ref().unwrap().content().text, "a", "{data}");
             }
             for field in ["index_", "logprobs", "finish_reason", "message", "text", "error"] {
-                let data =
-                    format!(r#"{{"choices":[{{"{field}":{odd},"delta":{{"content":"a","role":{odd}}}}}]}}"#);
+                let data = format!(
+                    r#"{{"choices":[{{"{field}":{value},"delta":{{"content":"a","role":{value}}}}}]}}"#
+                );
                 let chunk = decode_chunk(data.as_bytes()).unwrap();
                 assert_eq!(chunk.choices[0].delta.as_ref().unwrap().content().text, "a", "{data}");
             }
             for whole in
-                [odd.to_owned(), format!(r#"{{"choices":{odd}}}"#), format!(r#"{{"choices":[{odd}]}}"#)]
+                [value.to_owned(), format!(r#"{{"choices":{value}}}"#), format!(r#"{{"choices":[{value}]}}"#)]
             {
                 assert!(decode_chunk(whole.as_bytes()).is_ok(), "{whole}");
             }

@@ -1,122 +1,123 @@
-//! A reply's bytes → [`ChatEvent`]s, the last of which judges the whole.
+//! The bytes of a reply → [`ChatEvent`]s. The last event contains the reply's status.
 //!
-//! In: the body of an HTTP 200 answer in reads of any size, then how the transport ended. Out: text and reasoning as
-//! they come (neighbours of one read are one event), progress, and exactly one [`ChatEvent::Ended`].
+//! In: the body of an HTTP 200 answer in reads of any size, then the end of the transport. Out: text and reasoning as
+//! they arrive (merged within one read), progress, and exactly one [`ChatEvent::Ended`].
 //!
-//! Invariants: any split of the same bytes gives the same text, reasoning and reply; no input panics; text that came
-//! is never taken back, whatever the verdict.
+//! Invariants: any split of the same bytes produces the same text, reasoning and reply; no input panics; emitted text
+//! is never taken back, regardless of the status.
 //!
-//! What the body is, is sniffed from its first byte that is not blank, since content types lie: an event stream, a JSON
-//! answer (a whole completion, or an error), or something else. `<think>` inside text is text here.
+//! Content types are unreliable, so the first non-blank byte determines the kind of the body: an event stream, a JSON
+//! answer (a complete completion, or an error), or other data. `<think>` inside text is not parsed here.
 //!
-//! An event that cannot be decoded and may have held a part of the reply is counted in [`Reply::lost_frames`]; comments
-//! and keep-alives of plain words are not. Nothing that follows `[DONE]`, or the last event of a response, is read.
+//! An event that cannot be decoded and may have contained a part of the reply is counted in [`Reply::lost_frames`].
+//! Comments and plain-text keep-alives are not counted. Nothing after `[DONE]` or after the final event of a response
+//! is read.
 //!
 //! [`Reply::lost_frames`]: super::Reply::lost_frames
 //!
-//! A reply of more than [`MAX_CALLS`](super::MAX_CALLS) calls or [`MAX_REPLY_BYTES`](super::MAX_REPLY_BYTES) ends there, as by an error of the server: what came
-//! before stays, what follows is not read.
+//! A reply with more than [`MAX_CALLS`](super::MAX_CALLS) calls or [`MAX_REPLY_BYTES`](super::MAX_REPLY_BYTES) ends
+//! there with a server error: earlier content is kept, the rest is not read.
 //!
-//! The verdict, first match first:
-//! 1. an error in the stream, the finish reason `error`, or a limit → `ServerError`;
+//! The status is the first that matches:
+//! 1. an error in the stream, the finish reason `error`, or an exceeded limit → `ServerError`;
 //! 2. the connection broke before a finish reason or `[DONE]` → `Incomplete`;
-//! 3. a call's arguments end in the middle → `CallTruncated`;
-//! 4. no choice ever came → `Empty`;
-//! 5. a finish reason, `[DONE]`, or calls that are all whole → `Complete`;
-//! 6. otherwise the end was never said → `Incomplete`.
+//! 3. the arguments of a call are cut off → `CallTruncated`;
+//! 4. no choice was received → `Empty`;
+//! 5. a finish reason, `[DONE]`, or only complete calls → `Complete`;
+//! 6. otherwise the end was not reported → `Incomplete`.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::Api;
-use super::account::{Account, Ending, Seen, own_error};
 use super::assemble::Assembled;
 use super::completion::Completion;
 use super::event::{ChatEvent, ServerError};
 use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
 use super::repair::{Repaired, repair_json};
+use super::reply_state::{BodyEnd, ReplyContent, ReplyState, local_error};
 use super::responses::Response;
 use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
 
-/// How the transport ended.
+/// The end of the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
-    /// The body came to its end.
+pub enum TransportEnd {
+    /// The body ended regularly.
     Clean,
-    /// The connection broke, or was closed before the end.
+    /// The connection broke, or was closed early.
     Broken {
         /// The transport's error.
         error: String,
     },
 }
 
-/// What helps to word a reply that failed.
+/// Details for the message about a failed reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamNotes {
-    /// The start of a body in which nothing was recognised: an HTML page's title, or up to 2 KiB of text.
+    /// The start of an unrecognised body: the title of an HTML page, or up to 2 KiB of text.
     pub body_start: Option<String>,
-    /// The transport's error, if it broke.
+    /// The transport's error, if the connection broke.
     pub transport_error: Option<String>,
-    /// Calls that the server sent twice: the same id, name and arguments. They count once.
+    /// Number of calls that the server repeated with the same id, name and arguments. They count once.
     pub repeated_calls: usize,
-    /// What the reply held beside text, reasoning and calls of functions, such as `web_search_call`: it was passed over.
+    /// Kinds of items other than text, reasoning and function calls that were skipped, such as `web_search_call`.
     pub foreign_items: Vec<String>,
 }
 
-/// Decodes one reply.
+/// A decoder for one reply.
 #[derive(Debug)]
 pub struct StreamDecoder {
     body: Body,
-    reply: OpenReply,
+    reply: PartialReply,
 }
 
-/// What the body turned out to be.
+/// The detected kind of the body.
 #[derive(Debug)]
 enum Body {
-    /// Nothing but blanks so far.
-    Unknown(Blanks),
+    /// Only blanks so far.
+    Unknown(LeadingBlanks),
     Events(SseParser),
-    /// Kept whole; it is read at its end.
+    /// The body so far. It is parsed at its end.
     Json(Vec<u8>),
-    /// Nothing that is read: HTML, or what follows an event that is too large.
+    /// Data that is not read: HTML, or the rest after an event that is too large.
     Ignored,
 }
 
 /// The reply so far.
 #[derive(Debug)]
-struct OpenReply {
-    account: Account,
-    reading: Reading,
+struct PartialReply {
+    state: ReplyState,
+    api_decoder: ApiDecoder,
     body_start: Vec<u8>,
-    /// Events that could not be decoded and may have held a part of the reply.
+    /// Number of events that could not be decoded and may have contained a part of the reply.
     lost_frames: usize,
     /// An event that ends with half a surrogate pair. The next event may begin with the other half.
     half: Option<Repaired>,
 }
 
-/// What the JSON of an event means.
+/// The decoder for the API's events.
 #[derive(Debug)]
-enum Reading {
+enum ApiDecoder {
     Completion(Completion),
     Response(Response),
 }
 
 impl StreamDecoder {
-    /// For the reply to a request that went to `api` and offered the tools `known_tools`.
+    /// Creates a decoder for the reply to a request to `api` that offered the tools `known_tools`.
     pub fn new(api: Api, known_tools: impl IntoIterator<Item = String>) -> Self {
-        let reading = match api {
-            Api::ChatCompletions => Reading::Completion(Completion::new(known_tools)),
-            Api::Responses => Reading::Response(Response::default()),
+        let api_decoder = match api {
+            Api::ChatCompletions => ApiDecoder::Completion(Completion::new(known_tools)),
+            Api::Responses => ApiDecoder::Response(Response::default()),
         };
-        let account = Account::default();
+        let state = ReplyState::default();
         Self {
-            body: Body::Unknown(Blanks::default()),
-            reply: OpenReply { account, reading, body_start: Vec::new(), lost_frames: 0, half: None },
+            body: Body::Unknown(LeadingBlanks::default()),
+            reply: PartialReply { state, api_decoder, body_start: Vec::new(), lost_frames: 0, half: None },
         }
     }
 
-    /// Takes one read and adds what it says to `events`.
+    /// Takes one read and appends its events to `events`.
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<ChatEvent>) {
         let mut sink = Sink::new(events);
         self.reply.keep_body_start(bytes);
@@ -131,23 +132,23 @@ impl StreamDecoder {
         self.consume(bytes, &mut sink);
     }
 
-    /// Whether nothing that may still come can change the reply: the server said `[DONE]`, or reported an error.
+    /// Whether further data cannot change the reply: the server sent `[DONE]`, or reported an error.
     pub fn is_done(&self) -> bool {
-        self.reply.account.ending != Ending::Open || self.reply.account.has_error()
+        self.reply.state.body_end != BodyEnd::Open || self.reply.state.has_error()
     }
 
-    /// The error that the server reported in the stream, if it did so far.
+    /// The error that the server reported in the stream, if any.
     pub fn error(&self) -> Option<&ServerError> {
-        self.reply.account.error()
+        self.reply.state.error()
     }
 
-    /// Whether the server gave a finish reason: all that may follow are token counts and `[DONE]`.
+    /// Whether the server sent a finish reason. Only token counts and `[DONE]` may follow.
     pub fn has_finish_reason(&self) -> bool {
-        self.reply.account.finish_reason.is_some()
+        self.reply.state.finish_reason.is_some()
     }
 
-    /// The transport ended: adds what was still held back and one [`ChatEvent::Ended`].
-    pub fn finish(mut self, end: End, events: &mut Vec<ChatEvent>) -> StreamNotes {
+    /// Takes the end of the transport. Appends data that was held back, then one [`ChatEvent::Ended`].
+    pub fn finish(mut self, end: TransportEnd, events: &mut Vec<ChatEvent>) -> StreamNotes {
         let mut sink = Sink::new(events);
         match self.body {
             Body::Events(parser) => {
@@ -161,17 +162,17 @@ impl StreamDecoder {
         }
         self.reply.release_half(false, &mut sink);
         let transport_error = match end {
-            End::Clean => None,
-            End::Broken { error } => Some(error),
+            TransportEnd::Clean => None,
+            TransportEnd::Broken { error } => Some(error),
         };
-        let body_start = (!self.reply.account.is_recognised() && !self.reply.body_start.is_empty())
+        let body_start = (!self.reply.state.is_recognised() && !self.reply.body_start.is_empty())
             .then(|| text_of_body(&self.reply.body_start));
-        let OpenReply { account, reading, lost_frames, .. } = self.reply;
-        let (assembled, foreign_items) = reading.finish(account.is_whole());
+        let PartialReply { state, api_decoder, lost_frames, .. } = self.reply;
+        let (assembled, foreign_items) = api_decoder.finish(state.is_complete());
         let repeated_calls = assembled.repeated;
-        // A body in which nothing was recognised is not a damaged reply.
-        let lost_frames = if account.is_recognised() { lost_frames } else { 0 };
-        let reply = account.judge(assembled, lost_frames, transport_error.clone());
+        // An unrecognised body is not a damaged reply.
+        let lost_frames = if state.is_recognised() { lost_frames } else { 0 };
+        let reply = state.into_reply(assembled, lost_frames, transport_error.clone());
         events.push(ChatEvent::Ended { reply });
         StreamNotes { body_start, transport_error, repeated_calls, foreign_items }
     }
@@ -199,21 +200,21 @@ impl StreamDecoder {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The blanks that a body begins with, as far as they mean anything: a body may send them for ever.
+/// A summary of the blanks at the start of a body, in constant memory: a body may be an endless sequence of blanks.
 #[derive(Debug, Default)]
-struct Blanks {
-    /// Bytes of a byte order mark that have come; it is first, or there is none.
+struct LeadingBlanks {
+    /// Number of bytes of the byte order mark that were received. The mark is only recognised at the start.
     mark: usize,
-    /// Something came after the mark, or there is none.
+    /// Data followed the mark, or there is no mark.
     past_mark: bool,
-    /// A line has ended.
+    /// A line ended.
     has_line: bool,
-    /// There are blanks on the last line.
+    /// The last line contains blanks.
     is_indented: bool,
 }
 
-impl Blanks {
-    /// Takes one read; what the body is and the rest of the read, or `None` while there was nothing but blanks.
+impl LeadingBlanks {
+    /// Takes one read. Returns the kind of the body and the rest of the read, or `None` if all bytes so far are blank.
     fn sniff<'a>(&mut self, bytes: &'a [u8]) -> Option<(Body, &'a [u8])> {
         let mut rest = bytes;
         while !self.past_mark && self.mark < BYTE_ORDER_MARK.len() {
@@ -243,13 +244,13 @@ impl Blanks {
         let body = match text.first()? {
             b'{' | b'[' => Body::Json(Vec::new()),
             b'<' => Body::Ignored,
-            // Plain text has no fields that mean anything, so that the parser finds nothing in it.
+            // The parser finds no fields in plain text.
             _ => Body::Events(SseParser::default()),
         };
         Some((body, text))
     }
 
-    /// Blanks that mean the same.
+    /// Returns blanks that are equivalent to the received ones.
     fn as_bytes(&self) -> Vec<u8> {
         let mark = BYTE_ORDER_MARK.get(..self.mark).unwrap_or_default();
         let line: &[u8] = if self.has_line { b"\n" } else { b"" };
@@ -258,41 +259,41 @@ impl Blanks {
     }
 }
 
-impl Reading {
+impl ApiDecoder {
     /// Takes the JSON of one event.
-    fn read(&mut self, data: &[u8], account: &mut Account, sink: &mut Sink<'_>) -> serde_json::Result<()> {
+    fn read(&mut self, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) -> serde_json::Result<()> {
         match self {
-            Self::Completion(completion) => completion.read(data, account, sink),
-            Self::Response(response) => response.read(data, account, sink),
+            Self::Completion(completion) => completion.read(data, state, sink),
+            Self::Response(response) => response.read(data, state, sink),
         }
     }
 
-    /// The calls, and the kinds of items that were passed over.
-    fn finish(self, empty_is_whole: bool) -> (Assembled, Vec<String>) {
+    /// Returns the calls and the kinds of the items that were skipped.
+    fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>) {
         match self {
-            Self::Completion(completion) => completion.finish(empty_is_whole),
-            Self::Response(response) => response.finish(empty_is_whole),
+            Self::Completion(completion) => completion.finish(empty_is_complete),
+            Self::Response(response) => response.finish(empty_is_complete),
         }
     }
 }
 
-impl OpenReply {
+impl PartialReply {
     fn on_frame(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) {
         match frame.kind {
             _ if self.is_over() => {}
-            FrameKind::Error => self.account.set_error(|| classify_stream_error(frame.data)),
+            FrameKind::Error => self.state.set_error(|| classify_stream_error(frame.data)),
             FrameKind::Data => self.on_data(frame.data, sink),
-            FrameKind::UnknownField => self.lose(frame.data),
+            FrameKind::UnknownField => self.count_lost(frame.data),
         }
     }
 
-    /// Whether nothing that follows is read.
+    /// Whether the rest is not read.
     fn is_over(&self) -> bool {
-        self.account.is_full() || self.account.ending != Ending::Open
+        self.state.is_full() || self.state.body_end != BodyEnd::Open
     }
 
     fn on_data(&mut self, data: &[u8], sink: &mut Sink<'_>) {
-        if self.half.is_none() && self.reading.read(data, &mut self.account, sink).is_ok() {
+        if self.half.is_none() && self.api_decoder.read(data, &mut self.state, sink).is_ok() {
             return;
         }
         if is_keep_alive(data.trim_ascii()) {
@@ -310,8 +311,8 @@ impl OpenReply {
         }
     }
 
-    /// Reads the event that was held back for the other half of a character. If no event follows that could hold it, the half
-    /// is dropped: the stream was cut inside a character.
+    /// Parses the event that was held back for the other half of a character. If no event follows that could contain
+    /// it, drops the half: the stream was cut inside a character.
     fn release_half(&mut self, is_followed: bool, sink: &mut Sink<'_>) {
         if let Some(before) = self.half.take() {
             let text = if is_followed { before.text } else { before.without_half() };
@@ -319,9 +320,9 @@ impl OpenReply {
         }
     }
 
-    /// One JSON value, or lines of values: events that a server did not separate by blank lines.
+    /// Takes one JSON value, or lines of values: events that a server did not separate by blank lines.
     fn on_lines(&mut self, data: &[u8], sink: &mut Sink<'_>) {
-        if self.reading.read(data, &mut self.account, sink).is_ok() {
+        if self.api_decoder.read(data, &mut self.state, sink).is_ok() {
             return;
         }
         for line in data.split(|&byte| byte == b'\n') {
@@ -329,7 +330,7 @@ impl OpenReply {
         }
     }
 
-    /// Any number of JSON values, the last of which may be `[DONE]`.
+    /// Takes any number of JSON values. The last one may be `[DONE]`.
     fn on_line(&mut self, line: &[u8], sink: &mut Sink<'_>) {
         let mut values = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
         while !self.is_over() {
@@ -337,7 +338,7 @@ impl OpenReply {
             let found = values.next();
             let value = line.get(start..values.byte_offset()).unwrap_or_default();
             match found {
-                Some(Ok(_)) if self.reading.read(value, &mut self.account, sink).is_ok() => {}
+                Some(Ok(_)) if self.api_decoder.read(value, &mut self.state, sink).is_ok() => {}
                 Some(_) => return self.on_broken(line.get(start..).unwrap_or_default()),
                 None => return,
             }
@@ -347,20 +348,20 @@ impl OpenReply {
     /// Takes data that is not JSON: `[DONE]`, or a lost event.
     fn on_broken(&mut self, data: &[u8]) {
         if data.trim_ascii() == b"[DONE]" {
-            self.account.ending = Ending::Done;
+            self.state.body_end = BodyEnd::Done;
         } else {
-            self.lose(data);
+            self.count_lost(data);
         }
     }
 
-    /// Counts an event that could not be decoded, unless it cannot have held a part of the reply.
-    fn lose(&mut self, data: &[u8]) {
+    /// Counts an event that could not be decoded, unless it is a keep-alive.
+    fn count_lost(&mut self, data: &[u8]) {
         if !is_keep_alive(data.trim_ascii()) {
             self.lost_frames += 1;
         }
     }
 
-    /// A body that is JSON: a whole reply, an error, or chunks one after another without SSE around them.
+    /// Takes a JSON body: a complete reply, an error, or a sequence of chunks without SSE.
     fn on_json_body(&mut self, body: &[u8], sink: &mut Sink<'_>) {
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
         let mut values = serde_json::Deserializer::from_slice(body).into_iter::<IgnoredAny>();
@@ -371,7 +372,7 @@ impl OpenReply {
             match found {
                 Some(Ok(_)) => self.on_json_value(value, sink),
                 Some(Err(error)) if error.is_eof() => {
-                    self.account.ending = Ending::Cut("the body ends in the middle of a JSON value");
+                    self.state.body_end = BodyEnd::Cut("the body ends in the middle of a JSON value");
                     return;
                 }
                 Some(Err(_)) => {
@@ -386,14 +387,14 @@ impl OpenReply {
             }
         }
         self.release_half(false, sink);
-        // A message is whole by being JSON; chunks without SSE around them still have to say that they are over.
-        if self.account.seen == Seen::Message && self.account.ending == Ending::Open {
-            self.account.ending = Ending::Done;
+        // A complete message needs no end marker. Chunks without SSE do.
+        if self.state.content == ReplyContent::Message && self.state.body_end == BodyEnd::Open {
+            self.state.body_end = BodyEnd::Done;
         }
     }
 
     fn on_json_value(&mut self, value: &[u8], sink: &mut Sink<'_>) {
-        let seen_before = self.account.seen;
+        let content_before = self.state.content;
         if value.trim_ascii_start().starts_with(b"[") {
             // Gemini sends its errors in a list.
             if let Ok(items) = serde_json::from_slice::<Vec<Value>>(value) {
@@ -407,28 +408,28 @@ impl OpenReply {
             return;
         }
         self.on_data(value, sink);
-        if self.account.seen == seen_before
-            && !self.account.has_error()
+        if self.state.content == content_before
+            && !self.state.has_error()
             && let Ok(Value::Object(members)) = serde_json::from_slice::<Value>(value)
             && ["detail", "message"].iter().any(|name| members.contains_key(*name))
         {
-            self.account.set_error(|| classify_stream_error(value));
+            self.state.set_error(|| classify_stream_error(value));
         }
     }
 
     fn on_too_large(&mut self, error: EventTooLarge) {
-        self.account.set_error(|| own_error(error.to_string()));
+        self.state.set_error(|| local_error(error.to_string()));
     }
 
     fn keep_body_start(&mut self, bytes: &[u8]) {
         let room = MAX_MESSAGE_BYTES.saturating_sub(self.body_start.len());
-        if room > 0 && !self.account.is_recognised() {
+        if room > 0 && !self.state.is_recognised() {
             self.body_start.extend(bytes.iter().take(room));
         }
     }
 }
 
-/// Whether data that is not JSON cannot have held a part of a reply: a few plain words, such as `ping`.
+/// Whether data that is not JSON is a keep-alive, such as `ping`: a few plain words that cannot be a part of a reply.
 fn is_keep_alive(data: &[u8]) -> bool {
     const MAX_BYTES: usize = 64;
     data.len() <= MAX_BYTES

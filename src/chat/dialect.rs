@@ -1,17 +1,17 @@
-//! What each server takes, ignores and refuses: one table, and what a server told of itself beside it.
+//! The features that each server supports, ignores or rejects: a table of facts, plus what a server reports about
+//! itself.
 //!
-//! In: a [`Dialect`] and the answers to the probes. Out: [`Capabilities`], by which request bodies are shaped, timers
-//! chosen and replies judged. Every fact has its source; where there is none for a server, it is taken to do as
-//! `OpenAI` does, and a refusal teaches otherwise ([`super::Swap`]). `docs/servers.md` holds the same table, made of
-//! this one.
+//! In: a [`Dialect`] and the answers to the probes. Out: [`Capabilities`], which determine request bodies, timers and
+//! the interpretation of replies. Every fact has a source. A server without a fact is assumed to behave like `OpenAI`;
+//! a rejected request then triggers a [`super::BodyFallback`]. `docs/servers.md` is generated from this table.
 //!
-//! Absent: how a server is told from another; that takes a socket.
+//! Dialect detection is not part of this module, because it needs a socket.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::Dialect;
 
-/// Something that servers differ in.
+/// A feature in which servers differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// `tool_choice` as an object that names one tool.
@@ -22,18 +22,18 @@ pub enum Feature {
     ParallelToolCalls,
     /// `return_progress` and `cache_prompt`.
     PromptProgress,
-    /// `tools` for a model whose template has no place for them.
+    /// `tools` for a model whose template does not support tools.
     ToolsForAnyModel,
-    /// Response headers before the request's turn has come and its model is loaded.
+    /// Response headers while a request is queued or its model is being loaded.
     EarlyHeaders,
-    /// A refusal where the prompt is larger than the context.
+    /// An error for a prompt that is larger than the context.
     OverflowRefusal,
-    /// A slot that is free as soon as its client has gone.
+    /// A slot that becomes free as soon as its client disconnects.
     FreeOnDisconnect,
 }
 
 impl Feature {
-    /// All of them, in the order of the documentation.
+    /// All features, in the order of the documentation.
     pub const ALL: [Self; 8] = [
         Self::NamedTool,
         Self::StreamUsage,
@@ -45,7 +45,7 @@ impl Feature {
         Self::FreeOnDisconnect,
     ];
 
-    /// What it is, for a reader.
+    /// The title in the documentation.
     pub fn title(self) -> &'static str {
         match self {
             Self::NamedTool => "`tool_choice` that names one tool",
@@ -60,202 +60,196 @@ impl Feature {
     }
 }
 
-/// What a server does with it.
+/// How a server handles a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// Does it.
-    Takes,
-    /// Says nothing and does not.
-    Ignores,
-    /// Answers with an error.
-    Refuses,
+pub enum Support {
+    /// It supports the feature.
+    Supported,
+    /// It silently ignores the feature.
+    Ignored,
+    /// It answers with an error.
+    Rejected,
 }
 
-/// One thing that is known of a dialect.
+/// A known property of a dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Fact {
-    /// Whose.
+    /// The server's dialect.
     pub dialect: Dialect,
-    /// What about.
+    /// The feature.
     pub feature: Feature,
-    /// What it does.
-    pub fate: Fate,
-    /// What exactly, in a clause.
-    pub says: &'static str,
-    /// Where that was seen or stands; dated where it was looked up.
+    /// The server's support.
+    pub support: Support,
+    /// The exact behaviour, as a clause.
+    pub detail: &'static str,
+    /// The source of the fact, with the date if it was looked up.
     pub source: &'static str,
 }
 
 const fn fact(
     dialect: Dialect,
     feature: Feature,
-    fate: Fate,
-    says: &'static str,
+    support: Support,
+    detail: &'static str,
     source: &'static str,
 ) -> Fact {
-    Fact { dialect, feature, fate, says, source }
+    Fact { dialect, feature, support, detail, source }
 }
 
-/// All that is known.
+/// All known facts.
 pub const FACTS: &[Fact] = {
     use Dialect::{LlamaCpp, LmStudio, Ollama, OpenAi, OpenRouter, Vllm};
-    use Fate::{Ignores, Refuses, Takes};
     use Feature::{
         EarlyHeaders, FreeOnDisconnect, NamedTool, OverflowRefusal, ParallelToolCalls, PromptProgress,
         StreamUsage, ToolsForAnyModel,
     };
+    use Support::{Ignored, Rejected, Supported};
     &[
         fact(
             OpenAi,
             NamedTool,
-            Takes,
+            Supported,
             "that tool is called",
             "platform.openai.com/docs/api-reference/chat/create",
         ),
         fact(
             OpenAi,
             StreamUsage,
-            Takes,
+            Supported,
             "in a last chunk without choices",
             "platform.openai.com/docs/api-reference/chat/create",
         ),
         fact(
             OpenAi,
             ParallelToolCalls,
-            Takes,
-            "true unless told otherwise",
+            Supported,
+            "true by default",
             "platform.openai.com/docs/api-reference/chat/create",
         ),
         fact(
             LlamaCpp,
             NamedTool,
-            Ignores,
+            Ignored,
             "an object is read as `auto`",
             "tried on the real server, 2026-11",
         ),
         fact(
             LlamaCpp,
             StreamUsage,
-            Takes,
+            Supported,
             "in a last chunk without choices",
             "recorded in tests/wire/llama-cpp/02",
         ),
         fact(
             LlamaCpp,
             ParallelToolCalls,
-            Takes,
-            "where `/props` says `supports_parallel_tool_calls`",
+            Supported,
+            "if `/props` contains `supports_parallel_tool_calls`",
             "tried on the real server, 2026-11",
         ),
         fact(
             LlamaCpp,
             PromptProgress,
-            Takes,
+            Supported,
             "`prompt_progress` in chunks without text",
             "recorded in tests/wire/llama-cpp/25",
         ),
         fact(
             LlamaCpp,
             EarlyHeaders,
-            Ignores,
+            Ignored,
             "no byte before a slot is free",
             "recorded in tests/wire/llama-cpp-special/83",
         ),
         fact(
             LlamaCpp,
             OverflowRefusal,
-            Takes,
+            Supported,
             "400 `exceed_context_size_error` with both sizes",
             "recorded in tests/wire/llama-cpp/34",
         ),
         fact(
             LlamaCpp,
             FreeOnDisconnect,
-            Ignores,
+            Ignored,
             "busy until the prompt is done: 25 s for 7,000 tokens",
             "measured; ggml-org/llama.cpp#15232",
         ),
         fact(
             Vllm,
             NamedTool,
-            Takes,
+            Supported,
             "that tool is called",
             "docs.vllm.ai/en/latest/features/tool_calling, 2026-11",
         ),
         fact(
             Vllm,
             ToolsForAnyModel,
-            Refuses,
+            Rejected,
             "400 unless it was started with `--enable-auto-tool-choice` and a parser",
             "docs.vllm.ai/en/latest/features/tool_calling, soapbucket/sbproxy#591, 2026-11",
         ),
         fact(
             Ollama,
             NamedTool,
-            Ignores,
-            "`tool_choice` is not looked at, `required` neither",
+            Ignored,
+            "`tool_choice` is ignored, even `required`",
             "ollama/ollama#17921, 2026-11",
         ),
         fact(
             Ollama,
             StreamUsage,
-            Takes,
+            Supported,
             "in a last chunk without choices",
             "docs.ollama.com/api/openai-compatibility, 2026-11",
         ),
         fact(
             Ollama,
             ToolsForAnyModel,
-            Refuses,
+            Rejected,
             "400 `does not support tools`",
             "continuedev/continue#10876, 2026-11",
         ),
         fact(
             Ollama,
             EarlyHeaders,
-            Ignores,
+            Ignored,
             "up to 512 requests wait, then 503",
             "ollama/ollama#4144, 2026-11",
         ),
-        fact(
-            Ollama,
-            OverflowRefusal,
-            Ignores,
-            "the oldest part is cut off without a word",
-            "ollama/ollama#18107",
-        ),
+        fact(Ollama, OverflowRefusal, Ignored, "the oldest part is silently cut off", "ollama/ollama#18107"),
         fact(
             LmStudio,
             NamedTool,
-            Refuses,
-            "400: none, auto, required",
+            Rejected,
+            "400: only none, auto, required",
             "lmstudio-ai/lmstudio-bug-tracker#670, 2026-11",
         ),
         fact(
             LmStudio,
             EarlyHeaders,
-            Ignores,
+            Ignored,
             "a request loads its model first",
             "lmstudio.ai/docs/api/headless, 2026-11",
         ),
         fact(
             OpenRouter,
             NamedTool,
-            Takes,
+            Supported,
             "404 where no provider of the model does",
             "zed-industries/zed#36094, 2026-11",
         ),
         fact(
             OpenRouter,
             ToolsForAnyModel,
-            Refuses,
+            Rejected,
             "404 `No endpoints found that support tool use`",
             "evalstate/fast-agent#122, 2026-11",
         ),
         fact(
             OpenRouter,
             EarlyHeaders,
-            Takes,
+            Supported,
             "and comments, `: OPENROUTER PROCESSING`",
             "openrouter.ai/docs/api-reference/streaming",
         ),
@@ -272,7 +266,7 @@ pub const DIALECTS: [Dialect; 6] = [
     Dialect::OpenRouter,
 ];
 
-/// A dialect's name in prose.
+/// Returns the display name of a dialect.
 pub fn dialect_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::OpenAi => "OpenAI",
@@ -284,45 +278,45 @@ pub fn dialect_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// What is known of one server: its dialect, and what it told of itself.
+/// The known properties of one server: its dialect, and what it reports about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Recorded")]
+#[serde(from = "StoredCapabilities")]
 pub struct Capabilities {
-    /// Whose server it is.
+    /// The server's dialect.
     pub dialect: Dialect,
-    /// Whether requests are shaped for it. False only in recordings from before there were dialects: their requests
-    /// were not, and are sent again as they were.
+    /// Whether requests are adapted to the server. False only in recordings that are older than dialects: their
+    /// requests were not adapted and are replayed unchanged.
     pub shaped: bool,
-    /// Tokens that a prompt and its reply may have together; `None`: it did not tell.
+    /// Maximum number of tokens of a prompt and its reply together; `None`: not reported.
     pub context: Option<u64>,
-    /// Whether the model's template takes several calls in one message; `None`: it did not tell.
+    /// Whether the model's template supports several calls in one message; `None`: not reported.
     pub parallel_calls: Option<bool>,
-    /// Whether the model's template has a place for tools; `None`: it did not tell.
+    /// Whether the model's template supports tools; `None`: not reported.
     pub tools: Option<bool>,
-    /// Whether it shows which of its slots are busy; `None`: it did not tell.
+    /// Whether the server reports which slots are busy; `None`: not reported.
     pub slots_page: Option<bool>,
 }
 
 impl Capabilities {
-    /// A server of which no more than its dialect is known.
+    /// Creates the capabilities of a server of which only the dialect is known.
     pub fn of(dialect: Dialect) -> Self {
         Self { dialect, shaped: true, context: None, parallel_calls: None, tools: None, slots_page: None }
     }
 
-    /// What it does with `feature`; `None`: nothing is known.
-    pub fn fate(&self, feature: Feature) -> Option<Fate> {
+    /// Returns the server's support of `feature`, or `None` if it is unknown.
+    pub fn support(&self, feature: Feature) -> Option<Support> {
         let fact = FACTS.iter().find(|fact| fact.dialect == self.dialect && fact.feature == feature);
-        fact.map(|fact| fact.fate)
+        fact.map(|fact| fact.support)
     }
 
-    /// Whether it is known to do it.
-    pub fn takes(&self, feature: Feature) -> bool {
-        self.fate(feature) == Some(Fate::Takes)
+    /// Whether the server is known to support `feature`.
+    pub fn supports(&self, feature: Feature) -> bool {
+        self.support(feature) == Some(Support::Supported)
     }
 
-    /// Whether it is known not to do it.
+    /// Whether the server is known not to support `feature`.
     pub fn lacks(&self, feature: Feature) -> bool {
-        matches!(self.fate(feature), Some(Fate::Ignores | Fate::Refuses))
+        matches!(self.support(feature), Some(Support::Ignored | Support::Rejected))
     }
 }
 
@@ -332,10 +326,10 @@ impl Default for Capabilities {
     }
 }
 
-/// As a recording holds it: whole, or, in older ones, whether it is a llama.cpp.
+/// Capabilities as stored in a recording: complete, or in older recordings, whether the server is llama.cpp.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Recorded {
+enum StoredCapabilities {
     IsLlamaCpp(bool),
     Whole {
         #[serde(default)]
@@ -353,14 +347,14 @@ enum Recorded {
     },
 }
 
-impl From<Recorded> for Capabilities {
-    fn from(recorded: Recorded) -> Self {
-        match recorded {
-            Recorded::IsLlamaCpp(is_it) => {
-                let dialect = if is_it { Dialect::LlamaCpp } else { Dialect::OpenAi };
+impl From<StoredCapabilities> for Capabilities {
+    fn from(stored: StoredCapabilities) -> Self {
+        match stored {
+            StoredCapabilities::IsLlamaCpp(is_llama_cpp) => {
+                let dialect = if is_llama_cpp { Dialect::LlamaCpp } else { Dialect::OpenAi };
                 Self { shaped: false, ..Self::of(dialect) }
             }
-            Recorded::Whole { dialect, shaped, context, parallel_calls, tools, slots_page } => {
+            StoredCapabilities::Whole { dialect, shaped, context, parallel_calls, tools, slots_page } => {
                 Self { dialect, shaped, context, parallel_calls, tools, slots_page }
             }
         }
@@ -372,16 +366,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_known_once_and_has_a_source() {
+    fn facts_are_unique_and_have_a_source() {
         for (index, fact) in FACTS.iter().enumerate() {
             let same = |other: &&Fact| (other.dialect, other.feature) == (fact.dialect, fact.feature);
             assert_eq!(FACTS.iter().filter(same).count(), 1, "{index}: {fact:?}");
-            assert!(!fact.source.is_empty() && !fact.says.is_empty(), "{fact:?}");
+            assert!(!fact.source.is_empty() && !fact.detail.is_empty(), "{fact:?}");
         }
     }
 
     #[test]
-    fn capabilities_of_recordings_old_and_new() {
+    fn old_and_new_recordings_contain_capabilities() {
         let read = |text: &str| serde_json::from_str::<Capabilities>(text).unwrap();
         let old = |dialect| Capabilities { shaped: false, ..Capabilities::of(dialect) };
         assert_eq!(read("true"), old(Dialect::LlamaCpp));

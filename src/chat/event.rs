@@ -1,79 +1,79 @@
-//! What a reply's stream says, decoded: deltas as they come, then one [`Reply`] that judges the whole.
+//! The decoded stream of a reply: deltas as they arrive, then one [`Reply`] with the status.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One thing the stream said.
+/// One event of a reply's stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ChatEvent {
-    /// More of the reply's text. Deltas of one read come as one event.
+    /// More of the reply's text. The deltas of one read are merged into one event.
     Text {
-        /// The piece.
+        /// The delta.
         text: String,
     },
     /// More of the model's reasoning.
     Reasoning {
-        /// The piece.
+        /// The delta.
         text: String,
     },
-    /// A tool call grew; only for progress, the calls come whole in the [`Reply`].
+    /// A tool call was updated. For progress only: the [`Reply`] contains the complete calls.
     ToolCallDelta {
         /// Position of the call in the reply.
         index: usize,
-        /// The tool's name as far as it is known.
+        /// The part of the tool's name that was received.
         name: String,
     },
-    /// The server tells how far it is with the prompt.
+    /// The server's progress in processing the prompt.
     Progress {
-        /// Tokens processed.
+        /// Number of processed tokens.
         processed: u64,
-        /// Tokens in the prompt.
+        /// Number of tokens in the prompt.
         total: u64,
     },
-    /// The reply is over, well or not. Always the last event, exactly once.
+    /// The reply ended. Always the last event, exactly once.
     Ended {
-        /// The judged reply.
+        /// The reply with its status.
         reply: Reply,
     },
 }
 
-/// A whole reply, judged.
+/// A complete reply and its status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// Whether it is whole, and if not, why.
+    /// Whether the reply is complete, or why not.
     pub status: ReplyStatus,
-    /// Tool calls in the order they began.
+    /// Tool calls in the order in which they began.
     pub calls: Vec<RawCall>,
-    /// Events of the stream that could not be decoded and may have held text or a part of a call.
+    /// Number of stream events that could not be decoded and may have contained text or a part of a call.
     #[serde(default)]
     pub lost_frames: usize,
-    /// The server's finish reason as it was sent, the last one that was not null; of a response what chat completions
-    /// would have said.
+    /// The last finish reason that was not null, as the server sent it. For a response, the equivalent of chat
+    /// completions.
     pub finish_reason: Option<String>,
-    /// Token counts, if the server told them.
+    /// Token counts, if the server sent them.
     pub usage: Option<Usage>,
-    /// The model's name as the server told it.
+    /// The model's name as the server sent it.
     pub model: Option<String>,
 }
 
 impl Reply {
-    /// A reply of which there is nothing but the server's error.
+    /// Creates a reply that contains only a server error.
     pub fn failed(error: ServerError) -> Self {
         let status = ReplyStatus::ServerError { error };
         Self { status, calls: Vec::new(), lost_frames: 0, finish_reason: None, usage: None, model: None }
     }
 }
 
-/// Whether a reply is whole.
+/// The status of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum ReplyStatus {
-    /// Whole.
+    /// The reply is complete.
     Complete,
-    /// Ended inside the arguments of a tool call.
+    /// The reply ended inside the arguments of a tool call.
     CallTruncated {
-        /// Whether the server reported the reply as over, by a finish reason or `[DONE]`.
+        /// Whether the server reported the end, by a finish reason or `[DONE]`.
         is_over: bool,
     },
     /// The server reported an error inside the stream.
@@ -81,52 +81,52 @@ pub enum ReplyStatus {
         /// The error.
         error: ServerError,
     },
-    /// Ended, or was cut, before anything said that it was over.
+    /// The reply ended or was cut off before its end was reported.
     Incomplete {
-        /// The transport's error, if that cut it.
+        /// The transport's error, if it broke the connection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
-    /// HTTP 200 with a body that held no event and no text.
+    /// HTTP 200 with a body without events and text.
     Empty,
 }
 
-/// What sort of error a server reported, by its body and HTTP status.
+/// The kind of a server error, by its body and HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerErrorKind {
     /// The prompt is larger than the model's context.
     ContextOverflow,
-    /// Not yet: loading a model, too many requests.
+    /// Temporarily unavailable: loading a model, or too many requests.
     Unavailable,
-    /// The key is missing or wrong.
+    /// The API key is missing or wrong.
     Unauthorized,
-    /// Any other error by HTTP status.
+    /// Any other HTTP error.
     Http,
     /// Any other error inside a stream.
     Server,
 }
 
-/// An error a server reported.
+/// An error that a server reported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerError {
-    /// What sort.
+    /// The kind.
     pub kind: ServerErrorKind,
-    /// Its message, or the start of a body that held none (at most 2 KiB).
+    /// The server's message, or the start of a body without a message (at most 2 KiB).
     pub message: String,
     /// The HTTP status, or the `code` of an error inside a stream.
     pub code: Option<u16>,
-    /// Text of a tool call that the server itself could not parse (Groq's `failed_generation`).
+    /// Text of a tool call that the server could not parse (Groq's `failed_generation`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_generation: Option<String>,
 }
 
-/// A call as the model made it, before any check against a tool set.
+/// A call as the model wrote it, before validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RawCall {
-    /// The server's id, if it gave one.
+    /// The server's id, if it sent one.
     pub id: Option<String>,
-    /// The name as it was written.
+    /// The name as the model wrote it.
     pub name: String,
     /// The arguments.
     pub arguments: RawArguments,
@@ -143,11 +143,11 @@ pub enum RawArguments {
     },
     /// Anything else.
     Malformed {
-        /// What came.
+        /// The text that was received.
         text: String,
-        /// Why it is not a JSON object.
+        /// The parse error.
         error: String,
-        /// The reply ended before the arguments did.
+        /// Whether the reply ended inside the arguments.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
     },

@@ -1,19 +1,19 @@
-//! What a server says went wrong: the body of an HTTP error, or an error inside a stream.
+//! Errors that a server reports: the body of an HTTP error, or an error inside a stream.
 //!
-//! In: a status with a body, or the JSON of an error. Out: a [`ServerError`] with its kind, one message of at most
-//! 2 KiB without control characters, and its code.
+//! In: a status with a body, or the JSON of an error. Out: a [`ServerError`] with its kind, one message of at most 2
+//! KiB without control characters, and its code.
 //!
-//! Absent: whether to try again; that is the request machine's to decide, by kind and code.
+//! Retries are not part of this module; they are decided by kind and code elsewhere.
 
 use serde_json::{Map, Value};
 
 use super::event::{ServerError, ServerErrorKind};
 
-/// Most bytes of a message, and of a body that is kept to word one.
+/// Maximum length of a message, and of the part of a body that is kept for one.
 pub(super) const MAX_MESSAGE_BYTES: usize = 2 * 1024;
 
-/// Judges an HTTP answer whose status is not 2xx by the status first, then by its body: an `error` with members of its
-/// own, `message` or `detail`, an `error` in a word, the title of an HTML page, or plain text.
+/// Classifies an HTTP answer whose status is not 2xx, by the status first, then by its body: an `error` object,
+/// `message` or `detail`, an `error` string, the title of an HTML page, or plain text.
 pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
     let report = match serde_json::from_slice::<Value>(body) {
         Ok(value) => ErrorReport::from_json(&value),
@@ -24,7 +24,7 @@ pub fn classify_http_error(status: u16, body: &[u8]) -> ServerError {
     ServerError { kind, message, code: Some(status), failed_generation: report.failed_generation }
 }
 
-/// Judges an error inside a stream (HTTP status 200) by its JSON, or by its text if it is none.
+/// Classifies an error inside a stream (HTTP status 200), from JSON or plain text.
 pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
     let report = match serde_json::from_slice::<Value>(data) {
         Ok(value) => ErrorReport::from_json(&value),
@@ -39,41 +39,41 @@ pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
     ServerError { kind, message, code: report.code, failed_generation: report.failed_generation }
 }
 
-/// The start of a body as text for a message: the title of an HTML page, or the text, neutralised and cut; bytes that
-/// proxies compressed although nobody asked for it are named.
+/// Returns the start of a body as text for a message: the title of an HTML page, or the text, sanitised and truncated.
+/// Compressed bytes are replaced by a description, because some proxies compress unasked.
 pub(super) fn text_of_body(body: &[u8]) -> String {
     // The first two bytes of every gzip member (RFC 1952, 2.3.1).
     if body.starts_with(&[0x1f, 0x8b]) {
-        return String::from("data compressed with gzip, which was not asked for");
+        return String::from("gzip-compressed data, which was not requested");
     }
     text_of_page(&String::from_utf8_lossy(body))
 }
 
 fn text_of_page(body: &str) -> String {
-    // A page's title is near its start; nothing is gained by reading megabytes.
+    // The title of a page is near its start.
     let start = body.char_indices().nth(64 * 1024).map_or(body, |(end, _)| body.get(..end).unwrap_or(body));
     if !start.trim_start().starts_with('<') {
-        return tidy(start);
+        return sanitize(start);
     }
     let lower = start.to_ascii_lowercase();
     let title = ["title", "h1"].iter().find_map(|tag| {
         let from = lower.find(&format!("<{tag}"))?;
         let from = from + lower.get(from..)?.find('>')? + 1;
         let to = from + lower.get(from..)?.find(&format!("</{tag}"))?;
-        start.get(from..to).map(tidy).filter(|text| !text.is_empty())
+        start.get(from..to).map(sanitize).filter(|text| !text.is_empty())
     });
-    title.unwrap_or_else(|| tidy(&without_tags(start)))
+    title.unwrap_or_else(|| sanitize(&without_tags(start)))
 }
 
-/// What was found in an error's JSON.
+/// The contents of an error's JSON.
 #[derive(Debug, Default)]
 struct ErrorReport {
     message: String,
-    /// `type` and the `code` that is a word, for the kind.
+    /// The `type`, and the `code` if it is not a number. They determine the kind.
     labels: Vec<String>,
     code: Option<u16>,
     failed_generation: Option<String>,
-    /// What was sent was found improper, whoever sent it.
+    /// The input was rejected by a moderation filter.
     is_flagged: bool,
 }
 
@@ -84,7 +84,7 @@ impl ErrorReport {
         report
     }
 
-    /// Reads an error and, where errors are wrapped in errors (gateways), the innermost.
+    /// Reads an error. Gateways nest errors: the innermost one is used.
     fn read(&mut self, value: &Value, depth: usize) {
         // Gemini wraps its error in a list.
         let value = value.as_array().and_then(|items| items.first()).unwrap_or(value);
@@ -98,17 +98,19 @@ impl ErrorReport {
                 }
                 match inner_error(members) {
                     Some(inner) if depth < 8 => self.read(inner, depth + 1),
-                    Some(_) | None => self.message = tidy(&value.to_string()),
+                    Some(_) | None => self.message = sanitize(&value.to_string()),
                 }
                 self.add_token_counts(members.get("n_prompt_tokens"), members.get("n_ctx"));
-                self.add_place(members.get("param").or_else(|| members.get("loc")));
+                self.add_param(members.get("param").or_else(|| members.get("loc")));
                 if let Some(Value::Object(metadata)) = members.get("metadata") {
                     self.add_cause(metadata, depth);
                 }
             }
-            Value::String(text) => self.message = tidy(text),
+            Value::String(text) => self.message = sanitize(text),
             Value::Null => {}
-            Value::Bool(_) | Value::Number(_) | Value::Array(_) => self.message = tidy(&value.to_string()),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                self.message = sanitize(&value.to_string());
+            }
         }
     }
 
@@ -125,10 +127,10 @@ impl ErrorReport {
         }
     }
 
-    /// Says which member is meant, unless the message does: `OpenAI` has `param`, `FastAPI` has `loc`, a path below
-    /// the body.
-    fn add_place(&mut self, place: Option<&Value>) {
-        let name = match place {
+    /// Adds the name of the invalid member, unless the message contains it. `OpenAI` sends `param`, `FastAPI` sends
+    /// `loc`, a path below the body.
+    fn add_param(&mut self, param: Option<&Value>) {
+        let name = match param {
             Some(Value::String(name)) => name.clone(),
             Some(Value::Array(path)) => {
                 let parts = path.iter().filter_map(Value::as_str).filter(|part| *part != "body");
@@ -137,11 +139,11 @@ impl ErrorReport {
             Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => return,
         };
         if !name.is_empty() && !self.message.contains(&name) {
-            self.message = tidy(&format!("{} ({name})", self.message));
+            self.message = sanitize(&format!("{} ({name})", self.message));
         }
     }
 
-    /// `OpenRouter` says in `metadata` which provider failed and what it said, or why an input was flagged.
+    /// Adds the provider that failed and its message, or the moderation reasons, from `OpenRouter`'s `metadata`.
     fn add_cause(&mut self, metadata: &Map<String, Value>, depth: usize) {
         let text = |name: &str| metadata.get(name).and_then(Value::as_str);
         let raw = match metadata.get("raw") {
@@ -161,38 +163,38 @@ impl ErrorReport {
         self.is_flagged |= !reasons.is_empty();
         let parts = [text("provider_name").unwrap_or_default(), &cause.message, &reasons.join(", ")];
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            self.message = tidy(&format!("{}: {part}", self.message));
+            self.message = sanitize(&format!("{}: {part}", self.message));
         }
     }
 
-    /// Says how large prompt and context are, unless the message does.
+    /// Adds the sizes of prompt and context, unless the message contains them.
     fn add_token_counts(&mut self, prompt: Option<&Value>, context: Option<&Value>) {
         if let (Some(prompt), Some(context)) =
             (prompt.and_then(Value::as_u64), context.and_then(Value::as_u64))
             && !self.message.contains(&context.to_string())
         {
-            self.message = tidy(&format!("{} ({prompt} tokens, context of {context})", self.message));
+            self.message = sanitize(&format!("{} ({prompt} tokens, context of {context})", self.message));
         }
     }
 }
 
-/// The member that tells more: an `error` that has members; else the message, which often stands beside the mere name of
-/// the status (`"error": "Bad Request"`); else what `error` is.
+/// Returns the most specific member: an `error` with members, otherwise the message, otherwise the `error`. Some
+/// servers send a message next to the name of the status (`"error": "Bad Request"`).
 fn inner_error(members: &Map<String, Value>) -> Option<&Value> {
-    let says = |value: &&Value| match value {
+    let is_set = |value: &&Value| match value {
         Value::Null | Value::Bool(_) => false,
         Value::Number(_) => true,
         Value::String(text) => !text.trim().is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(members) => !members.is_empty(),
     };
-    let get = |name: &str| members.get(name).filter(says);
+    let get = |name: &str| members.get(name).filter(is_set);
     get("error")
         .filter(|error| error.is_object() || error.is_array())
         .or_else(|| ["message", "detail", "msg", "error"].into_iter().find_map(get))
 }
 
-/// Ways to say that the prompt is too long, in lower case.
+/// Phrases that report a prompt that is too long, in lower case.
 const OVERFLOWS: &[&str] = &[
     "exceed_context_size",
     "context_length_exceeded",
@@ -214,10 +216,10 @@ const OVERFLOWS: &[&str] = &[
     "input is too long",
 ];
 
-/// The kind, if status, type or message tell one.
+/// Returns the kind that status, type or message determine, if any.
 fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind> {
     match status {
-        // No key would help.
+        // A different key would not help.
         Some(403) if report.is_flagged => return None,
         Some(401 | 403) => return Some(ServerErrorKind::Unauthorized),
         Some(429 | 503) => return Some(ServerErrorKind::Unavailable),
@@ -229,7 +231,7 @@ fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind>
         return Some(ServerErrorKind::ContextOverflow);
     }
     let has_label = |names: &[&str]| names.iter().any(|name| labels.contains(name));
-    // A status says more than a label; inside a stream the label is all there is.
+    // The status is more reliable than a label. Inside a stream there is only the label.
     if status.is_some() {
         None
     } else if has_label(&["authentication_error", "permission_error", "invalid_api_key"]) {
@@ -241,7 +243,7 @@ fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind>
     }
 }
 
-/// A page's text: what is not in tags, scripts or styles.
+/// Returns the text of a page, without tags, scripts and styles.
 fn without_tags(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
@@ -259,10 +261,10 @@ fn without_tags(page: &str) -> String {
     text
 }
 
-/// One message: control characters neutralised (a server must not steer a terminal), no blanks at the ends and one where
-/// there are several, line ends kept, at most 2 KiB.
-fn tidy(text: &str) -> String {
-    let mut tidied = String::new();
+/// Sanitises a message: replaces control characters (a server must not control the terminal), trims and collapses
+/// blanks, keeps line ends, truncates to 2 KiB.
+fn sanitize(text: &str) -> String {
+    let mut sanitized = String::new();
     for char in text.trim().chars() {
         let char = match char {
             '\n' => '\n',
@@ -271,15 +273,15 @@ fn tidy(text: &str) -> String {
             _ if char.is_control() => '\u{fffd}',
             _ => char,
         };
-        if char == ' ' && tidied.ends_with([' ', '\n']) {
+        if char == ' ' && sanitized.ends_with([' ', '\n']) {
             continue;
         }
-        if tidied.len() + char.len_utf8() > MAX_MESSAGE_BYTES {
+        if sanitized.len() + char.len_utf8() > MAX_MESSAGE_BYTES {
             break;
         }
-        tidied.push(char);
+        sanitized.push(char);
     }
-    tidied
+    sanitized
 }
 
 #[cfg(test)]
@@ -287,12 +289,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_of_every_form() {
+    fn bodies_in_every_form_are_classified() {
         use ServerErrorKind::{ContextOverflow, Http, Unauthorized, Unavailable};
         let cases: &[(u16, &str, ServerErrorKind, &str)] = &[
             (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Http, "boom"),
             (500, r#"{"error":"boom"}"#, Http, "boom"),
-            // The name of the status beside the message, or nothing.
+            // The name of the status next to the message, or empty members.
             (
                 400,
                 r#"{"statusCode":400,"error":"Bad Request","message":"model m has no deployment"}"#,
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn which_member_and_which_provider_is_meant_is_told() {
+    fn messages_name_the_member_and_the_provider() {
         let cases = [
             (
                 r#"{"detail":[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}"#,
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn groq_tells_what_the_model_wrote() {
+    fn failed_generation_of_groq_is_kept() {
         let body = r#"{"error":{"message":"Failed to call a function.","type":"invalid_request_error",
             "code":"tool_use_failed","failed_generation":"<function=f>{}</function>"}}"#;
         let error = classify_http_error(400, body.as_bytes());
@@ -414,21 +416,21 @@ mod tests {
     }
 
     #[test]
-    fn compressed_bytes_are_named_and_not_shown() {
+    fn compressed_bytes_are_described_and_not_shown() {
         for body in [&b"\x1f\x8b"[..], b"\x1f\x8b\x08\x00\x00\x00\x00\x00\xff\xff\xfe"] {
             let message = classify_http_error(502, body).message;
-            assert_eq!(message, "data compressed with gzip, which was not asked for");
+            assert_eq!(message, "gzip-compressed data, which was not requested");
         }
     }
 
     #[test]
-    fn messages_are_cut_at_a_character() {
+    fn messages_are_truncated_at_a_character_boundary() {
         let error = classify_http_error(500, "é".repeat(3000).as_bytes());
         assert_eq!(error.message.len(), MAX_MESSAGE_BYTES);
     }
 
     #[test]
-    fn stream_errors_have_their_own_code() {
+    fn stream_errors_contain_their_code() {
         let error = classify_stream_error(br#"{"code":"429","message":"wait"}"#);
         assert_eq!((error.kind, error.code), (ServerErrorKind::Unavailable, Some(429)));
         let error = classify_stream_error(br#"{"error":{"type":"unavailable_error","message":"x"}}"#);

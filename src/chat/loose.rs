@@ -1,7 +1,7 @@
-//! A borrowed JSON value for the fields whose type servers do not agree on.
+//! A borrowed JSON value, for fields whose type differs between servers.
 //!
-//! In: any JSON. Out: a tree whose strings are lent from the input where they hold no escape. Never rejects a type; a
-//! value nested deeper than `serde_json`'s own limit (128) is that parser's error.
+//! In: any JSON. Out: a tree whose strings borrow from the input unless they contain escapes. Every type is accepted.
+//! Values nested deeper than the limit of `serde_json` (128) are an error of that parser.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +24,7 @@ pub(super) enum Loose<'a> {
 }
 
 impl<'a> Loose<'a> {
-    /// A member of an object; of equal names the last, as everywhere in `serde_json`.
+    /// Returns a member of an object. For duplicate names, returns the last, like `serde_json`.
     pub(super) fn get(&self, name: &str) -> Option<&Loose<'a>> {
         match self {
             Self::Object(members) => {
@@ -34,7 +34,7 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// The text of a string that is not empty: servers send `""` where they mean nothing.
+    /// Returns the text of a non-empty string. Servers send `""` for missing values.
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::String(text) if !text.is_empty() => Some(text),
@@ -47,7 +47,7 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// A whole number, also one that is written as a string.
+    /// Returns a non-negative integer, including one in a string.
     pub(super) fn as_count(&self) -> Option<u64> {
         match self {
             Self::Number(number) => number.as_u64(),
@@ -56,7 +56,7 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// An identifier: a string that is not empty, or a number.
+    /// Returns an identifier: a non-empty string, or a number.
     pub(super) fn as_id(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Number(number) => Some(Cow::Owned(number.to_string())),
@@ -65,7 +65,7 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// The value as JSON text.
+    /// Returns the value as JSON text.
     pub(super) fn to_json(&self) -> String {
         // Strings, numbers and string keys cannot fail to serialise.
         serde_json::to_string(self).unwrap_or_default()
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for LooseVisitor {
     }
 }
 
-/// A member's name; `Cow` alone would always be copied.
+/// The name of a member. A plain `Cow` would always be copied.
 pub(super) struct LooseKey<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for LooseKey<'de> {
@@ -167,7 +167,7 @@ impl<'de> Deserialize<'de> for LooseKey<'de> {
             type Value = LooseKey<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member's name")
+                f.write_str("a member name")
             }
 
             fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_lends_and_writes_any_value() {
+    fn any_value_is_parsed_borrowed_and_serialised() {
         let text = r#"{"a":[1,-2,0.5,true,null,"x","é\n"],"a":{"\u0062":"7"}}"#;
         let value: Loose<'_> = serde_json::from_str(text).unwrap();
         assert_eq!(value.get("a").and_then(|a| a.get("b")).and_then(Loose::as_count), Some(7));

@@ -1,4 +1,4 @@
-//! Messages of a conversation, in the shape of the chat completions API.
+//! Messages of a conversation, in the format of the chat completions API.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,22 @@ pub enum Message {
         /// The text.
         content: String,
     },
-    /// What the user said.
+    /// A message of the user.
     User {
         /// The text.
         content: String,
     },
-    /// What the model said.
+    /// A message of the model.
     Assistant {
-        /// The text; empty when it only called tools.
+        /// The text; empty if the model only called tools.
         content: String,
-        /// The normal calls it made.
+        /// The calls of normal tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<MessageToolCall>,
     },
     /// The result of one call.
     Tool {
-        /// Which call.
+        /// The id of the call.
         tool_call_id: String,
         /// The result as JSON text.
         content: String,
@@ -36,12 +36,12 @@ pub enum Message {
 /// A call inside an assistant message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MessageToolCall {
-    /// The call's id, unique in the conversation: nine of `[A-Za-z0-9]`, which every server takes.
+    /// The call's id, unique in the conversation: nine characters of `[A-Za-z0-9]`, a format that every server accepts.
     pub id: String,
     /// Always `function`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is called.
+    /// The called function.
     pub function: FunctionCall,
 }
 
@@ -50,12 +50,12 @@ pub struct MessageToolCall {
 pub struct FunctionCall {
     /// The tool's name.
     pub name: String,
-    /// The arguments as JSON text; always an object that parsed.
+    /// The arguments as JSON text, always an object.
     pub arguments: String,
 }
 
 impl MessageToolCall {
-    /// A function call.
+    /// Creates a function call.
     pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self {
             id: id.into(),

@@ -1,16 +1,17 @@
-//! JSON that a strict parser rejects although its meaning is plain, as some servers write it.
+//! Repair of JSON that a strict parser rejects although its meaning is clear.
 //!
-//! In: bytes that did not parse. Out: text in which bytes that are not UTF-8 and halves of surrogate pairs (`"\ud83e"`,
-//! a character cut between two tokens) became U+FFFD, and `NaN` and `Infinity` (Python's writer) became null. The caller
-//! checks whether it parses now. A pair whose halves end one event and begin the next is joined by [`Repaired::join`].
+//! In: bytes that do not parse. Out: text in which invalid UTF-8 and halves of surrogate pairs (`"\ud83e"`, a character
+//! split between two tokens) are replaced by U+FFFD, and `NaN` and `Infinity` (from Python's writer) by null. The
+//! caller parses the result again. [`Repaired::join`] joins a pair whose halves are at the end of one event and the
+//! start of the next.
 
 /// Repaired text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Repaired {
     pub(super) text: String,
-    /// The only lone first half, if it ends a string.
+    /// The only lone first half, if it is at the end of a string.
     last_half: Option<Half>,
-    /// The only lone second half, if it begins a string.
+    /// The only lone second half, if it is at the start of a string.
     first_half: Option<Half>,
 }
 
@@ -39,7 +40,7 @@ impl Repaired {
         self.text
     }
 
-    /// Joins a pair whose first half ends a string here and whose second half begins a string of `next`.
+    /// Joins a first half at the end of a string here with a second half at the start of a string in `next`.
     pub(super) fn join(&mut self, next: &mut Self) {
         if let (Some(first), Some(second)) = (self.last_half, next.first_half) {
             let pair = format!("\\u{:04x}\\u{:04x}", first.unit, second.unit);
@@ -54,11 +55,11 @@ impl Repaired {
     }
 }
 
-/// The repaired text, or `None` if there was nothing to repair.
+/// Returns the repaired text, or `None` if nothing was repaired.
 pub(super) fn repair_json(data: &[u8]) -> Option<Repaired> {
     let text = String::from_utf8_lossy(data);
     let mut repaired = String::with_capacity(text.len());
-    // How many lone halves of each kind there are, and the latest if it is at the edge of its string.
+    // Number of lone halves of each kind, and the latest one if it is at the edge of its string.
     let (mut last_halves, mut first_halves) = ((0, None), (0, None));
     let mut rest: &str = &text;
     let mut in_string = false;
@@ -103,7 +104,7 @@ pub(super) fn repair_json(data: &[u8]) -> Option<Repaired> {
     (repaired.as_bytes() != data).then_some(Repaired { text: repaired, last_half, first_half })
 }
 
-/// The value of a `\uXXXX` at the start of `text`.
+/// Returns the value of a `\uXXXX` escape at the start of `text`.
 fn read_surrogate(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn joins_a_pair_that_two_events_share() {
+    fn joins_a_pair_that_is_split_between_two_events() {
         let join = |first: &str, second: &str| {
             let mut first = repair_json(first.as_bytes()).unwrap();
             let mut second = repair_json(second.as_bytes()).unwrap();

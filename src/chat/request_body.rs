@@ -1,21 +1,20 @@
-//! A chat request as the body of `POST /v1/chat/completions`, or of what [`super::responses`] makes of it.
+//! A chat request as the body of `POST /v1/chat/completions`. [`super::responses`] encodes it for the other API.
 //!
-//! In: a [`ChatRequest`] and the [`BodyForm`] that its server takes. Out: JSON. Keys stand in a fixed order, so that
-//! two equal requests have equal bodies (prompt caches and recordings depend on it).
+//! In: a [`ChatRequest`] and the [`BodyForm`] for its server. Out: JSON. Keys are in a fixed order, so that equal
+//! requests have equal bodies. Prompt caches and recordings depend on it.
 //!
-//! Absent: BIOS and conversation, which belong to whoever makes the messages; here they are only put where a server takes them
-//! (`shape`, `tool_offer`).
+//! The contents of BIOS and conversation are not created here; `shape` and `tool_offer` only adapt them to the server.
 //!
-//! Source: the `OpenAI` chat completions API; what servers make of it is in the tables of tests/wire.
+//! Source: the `OpenAI` chat completions API; the tables of tests/wire describe the behaviour of servers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::body_fallback::{BodyFallback, BodyFallbacks, TOKEN_LIMITS};
 use super::dialect::{Capabilities, Feature};
 use super::message::Message;
 use super::shape::shape_messages;
-use super::swap::{Swap, Swaps, TOKEN_LIMITS};
-use super::tool_offer::{Offer, offer};
+use super::tool_offer::{ToolOffer, offer};
 use super::{Api, responses};
 use crate::spec::Dialect;
 
@@ -26,42 +25,47 @@ pub struct ChatRequest {
     pub model: String,
     /// The conversation.
     pub messages: Vec<Message>,
-    /// Tools as the server's API wants them; none: the field is left out, since some servers refuse an empty list.
+    /// Tool definitions in the format of the API. An empty list is omitted, because some servers reject it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Value>,
-    /// Every other member: `temperature`, `max_tokens`, `tool_choice`, a server's own. `tool_choice` is left out
-    /// with the tools. Those that this module writes itself are not taken from here.
+    /// All other members: `temperature`, `max_tokens`, `tool_choice`, server-specific ones. `tool_choice` is omitted if
+    /// there are no tools. [`OWN_MEMBERS`] are ignored.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
 }
 
-/// How a body is written: what its server takes, and what it taught by refusing.
+/// The form of a body: the API, the server's capabilities, and the fallbacks after rejected requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyForm {
-    /// Which API it goes to.
+    /// The API that the request is sent to.
     pub api: Api,
-    /// Stream the reply; off for the probe after an empty stream.
+    /// Whether the reply is streamed; false for the probe after an empty stream.
     pub stream: bool,
-    /// What is known of the server.
+    /// The known properties of the server.
     pub server: Capabilities,
-    /// What it refused before.
-    pub swaps: Swaps,
+    /// The fallbacks that are applied.
+    pub fallbacks: BodyFallbacks,
 }
 
 impl Default for BodyForm {
     fn default() -> Self {
-        Self { api: Api::default(), stream: true, server: Capabilities::default(), swaps: Swaps::default() }
+        Self {
+            api: Api::default(),
+            stream: true,
+            server: Capabilities::default(),
+            fallbacks: BodyFallbacks::default(),
+        }
     }
 }
 
-/// Members that are never taken from `params`.
+/// Members that are set by this program and ignored in `params`.
 pub const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stream_options"];
 
-/// What llama.cpp tells more for: how far it is with a prompt. It keeps the prompt of the turn before.
+/// Members that make llama.cpp report its progress with a prompt and reuse the prompt of the previous turn.
 const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
 
 impl ChatRequest {
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn encode_body(&self, form: BodyForm) -> Value {
         match form.api {
             Api::ChatCompletions => self.encode_completion(form),
@@ -70,11 +74,11 @@ impl ChatRequest {
     }
 
     fn encode_completion(&self, form: BodyForm) -> Value {
-        let BodyForm { stream, server, swaps, .. } = form;
-        let Offer { tools, choice } = offer(self, form);
+        let BodyForm { stream, server, fallbacks, .. } = form;
+        let ToolOffer { tools, choice } = offer(self, form);
         let mut body = Map::new();
         body.insert(String::from("model"), json!(self.model));
-        let messages = shape_messages(&self.messages, swaps);
+        let messages = shape_messages(&self.messages, fallbacks);
         body.insert(String::from("messages"), messages.iter().map(encode_message).collect());
         if !tools.is_empty() {
             body.insert(String::from("tools"), json!(tools));
@@ -82,41 +86,49 @@ impl ChatRequest {
         if let Some(choice) = choice {
             body.insert(String::from("tool_choice"), choice);
         }
-        for (name, value) in self.taken_params(!tools.is_empty(), swaps) {
+        for (name, value) in self.accepted_params(!tools.is_empty(), fallbacks) {
             if !OWN_MEMBERS.contains(&name)
-                && let Some(name) = self.renamed(name, swaps)
+                && let Some(name) = self.renamed(name, fallbacks)
             {
                 body.insert(name.to_owned(), value.clone());
             }
         }
         if server.shaped && stream {
-            add_extras(&mut body, server, swaps, !tools.is_empty());
+            add_extras(&mut body, server, fallbacks, !tools.is_empty());
         }
         body.insert(String::from("stream"), json!(stream));
-        if stream && !swaps.has(Swap::NoStreamOptions) {
+        if stream && !fallbacks.has(BodyFallback::NoStreamOptions) {
             body.insert(String::from("stream_options"), json!({ "include_usage": true }));
         }
         Value::Object(body)
     }
 
-    /// The parameters that the server takes, for either API, without `tool_choice`, which is the [`offer`]'s.
-    pub(super) fn taken_params(&self, has_tools: bool, swaps: Swaps) -> impl Iterator<Item = (&str, &Value)> {
+    /// Returns the parameters that the server accepts, for either API. `tool_choice` is not included, see [`offer`].
+    pub(super) fn accepted_params(
+        &self,
+        has_tools: bool,
+        fallbacks: BodyFallbacks,
+    ) -> impl Iterator<Item = (&str, &Value)> {
         let params = self.params.iter().map(|(name, value)| (name.as_str(), value));
         params.filter(move |(name, _)| match *name {
             "tool_choice" => false,
-            "parallel_tool_calls" => has_tools && !swaps.has(Swap::NoParallelToolCalls),
-            name if PROGRESS_MEMBERS.contains(&name) => !swaps.has(Swap::NoProgress),
+            "parallel_tool_calls" => has_tools && !fallbacks.has(BodyFallback::NoParallelToolCalls),
+            name if PROGRESS_MEMBERS.contains(&name) => !fallbacks.has(BodyFallback::NoProgress),
             _ => true,
         })
     }
 
-    /// A parameter's name; the token limit has two, of which a server may take one. `None`: it is there under that one.
-    fn renamed<'n>(&self, name: &'n str, swaps: Swaps) -> Option<&'n str> {
+    /// Returns the name under which a parameter is sent. The token limit has two names, of which a server may accept
+    /// only one. Returns `None` if the parameter is also given under the new name.
+    fn renamed<'n>(&self, name: &'n str, fallbacks: BodyFallbacks) -> Option<&'n str> {
         let [old, new] = TOKEN_LIMITS;
-        let (from, to) = match (swaps.has(Swap::UseMaxTokens), swaps.has(Swap::UseMaxCompletionTokens)) {
+        let (from, to) = match (
+            fallbacks.has(BodyFallback::UseMaxTokens),
+            fallbacks.has(BodyFallback::UseMaxCompletionTokens),
+        ) {
             (true, false) => (new, old),
             (false, true) => (old, new),
-            // Models of one server may differ: the worker's own name is as good as the other.
+            // The models of one server differ: without better knowledge, the worker's own name is used.
             (true, true) | (false, false) => return Some(name),
         };
         if name != from {
@@ -129,19 +141,24 @@ impl ChatRequest {
     }
 }
 
-/// What a server has beyond the API, unless the worker's `:params` say something of it.
-fn add_extras(body: &mut Map<String, Value>, server: Capabilities, swaps: Swaps, has_tools: bool) {
+/// Adds server-specific members, unless the worker's `:params` contain them.
+fn add_extras(
+    body: &mut Map<String, Value>,
+    server: Capabilities,
+    fallbacks: BodyFallbacks,
+    has_tools: bool,
+) {
     let mut add = |name: &str| {
         body.entry(name).or_insert(Value::Bool(true));
     };
-    if server.takes(Feature::PromptProgress) && !swaps.has(Swap::NoProgress) {
+    if server.supports(Feature::PromptProgress) && !fallbacks.has(BodyFallback::NoProgress) {
         PROGRESS_MEMBERS.into_iter().for_each(&mut add);
     }
-    // The others take it as true by themselves.
+    // Other servers default to true.
     if server.dialect == Dialect::LlamaCpp
         && has_tools
         && server.parallel_calls == Some(true)
-        && !swaps.has(Swap::NoParallelToolCalls)
+        && !fallbacks.has(BodyFallback::NoParallelToolCalls)
     {
         add("parallel_tool_calls");
     }
@@ -155,7 +172,8 @@ fn encode_message(message: &Message) -> Value {
             json!({ "role": "assistant", "content": content })
         }
         Message::Assistant { content, tool_calls } => {
-            // Null is the API's own form for "only calls"; some templates print an empty string as a turn of its own.
+            // Null is the API's value for a message without text. Some templates print an empty string as a separate
+            // turn.
             let content = if content.is_empty() { Value::Null } else { json!(content) };
             json!({ "role": "assistant", "content": content, "tool_calls": tool_calls })
         }
@@ -186,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_the_apis_form() {
+    fn messages_have_the_format_of_the_api() {
         let body = request().encode_body(BodyForm::default());
         let expected = json!({
             "model": "m",
@@ -206,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn params_never_override() {
+    fn params_never_override_own_members() {
         let mut request = request();
         request.messages.clear();
         let params = json!({
@@ -214,23 +232,23 @@ mod tests {
             "stream_options": {}, "tool_choice": "required",
         });
         request.params = params.as_object().cloned().unwrap();
-        let swapped = Swaps::default().with(Swap::UseMaxCompletionTokens);
-        let form = BodyForm { stream: false, swaps: swapped, ..BodyForm::default() };
+        let renamed = BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens);
+        let form = BodyForm { stream: false, fallbacks: renamed, ..BodyForm::default() };
         let expected = json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
         assert_eq!(request.encode_body(form), expected);
 
         request.tools = vec![json!({ "type": "function" })];
-        let swaps = Swaps::default().with(Swap::NoStreamOptions);
-        let body = request.encode_body(BodyForm { swaps, ..BodyForm::default() });
+        let fallbacks = BodyFallbacks::default().with(BodyFallback::NoStreamOptions);
+        let body = request.encode_body(BodyForm { fallbacks, ..BodyForm::default() });
         assert_eq!(body.get("tool_choice"), Some(&json!("required")));
         assert_eq!(body.get("tools"), Some(&json!([{ "type": "function" }])));
         assert_eq!(body.get("stream_options"), None);
     }
 
     #[test]
-    fn the_token_limit_is_renamed_one_way() {
-        let (to_new, to_old) = (Swap::UseMaxCompletionTokens, Swap::UseMaxTokens);
-        for (params, swaps, expected) in [
+    fn the_token_limit_is_renamed_in_one_direction() {
+        let (to_new, to_old) = (BodyFallback::UseMaxCompletionTokens, BodyFallback::UseMaxTokens);
+        for (params, fallbacks, expected) in [
             (json!({ "max_tokens": 9 }), vec![to_new], json!({ "max_completion_tokens": 9 })),
             (json!({ "max_completion_tokens": 9 }), vec![to_new], json!({ "max_completion_tokens": 9 })),
             (json!({ "max_completion_tokens": 9 }), vec![to_old], json!({ "max_tokens": 9 })),
@@ -249,7 +267,8 @@ mod tests {
         ] {
             let request =
                 ChatRequest { params: params.as_object().cloned().unwrap(), ..ChatRequest::default() };
-            let form = BodyForm { stream: false, swaps: Swaps::from(swaps), ..BodyForm::default() };
+            let form =
+                BodyForm { stream: false, fallbacks: BodyFallbacks::from(fallbacks), ..BodyForm::default() };
             let mut whole = json!({ "model": "", "messages": [] });
             whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
             whole["stream"] = json!(false);
@@ -258,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_survive_storage() {
+    fn requests_can_be_serialised() {
         let request = request();
         let text = serde_json::to_string(&request).unwrap();
         assert_eq!(serde_json::from_str::<ChatRequest>(&text).unwrap(), request);

@@ -1,33 +1,32 @@
-//! The messages of a request in the order and the roles that its server takes.
+//! Messages in the order and with the roles that a server accepts.
 //!
-//! In: the conversation as the request machine keeps it, which is valid as it is, and the swaps that its server asked
-//! for. Out: the same words in other places. Nothing is left out and nothing said that was not said, but for the line
-//! before a result that is told as text.
+//! In: a valid conversation from the request machine, and the body fallbacks that its server needs. Out: the same
+//! content in other positions. Nothing is omitted or added, except for the line before a result that is sent as text.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
+use super::body_fallback::{BodyFallback, BodyFallbacks};
 use super::message::{Message, MessageToolCall};
-use super::swap::{Swap, Swaps};
 
-/// `messages` as `swaps` want them.
-pub(super) fn shape_messages(messages: &[Message], swaps: Swaps) -> Cow<'_, [Message]> {
+/// Returns `messages` with `fallbacks` applied.
+pub(super) fn shape_messages(messages: &[Message], fallbacks: BodyFallbacks) -> Cow<'_, [Message]> {
     let mut shaped = Cow::Borrowed(messages);
-    if swaps.has(Swap::NoTools) || swaps.has(Swap::PlainRoles) {
+    if fallbacks.has(BodyFallback::NoTools) || fallbacks.has(BodyFallback::PlainRoles) {
         shaped = Cow::Owned(as_text(&shaped));
-    } else if swaps.has(Swap::CallPairs) {
+    } else if fallbacks.has(BodyFallback::CallPairs) {
         shaped = Cow::Owned(pair_calls(shaped.into_owned()));
     }
-    if swaps.has(Swap::SystemAsUser) {
-        let (system, mut others) = system_apart(&shaped);
+    if fallbacks.has(BodyFallback::SystemAsUser) {
+        let (system, mut others) = split_system(&shaped);
         if !system.is_empty() {
             others.insert(0, Message::User { content: system });
         }
         shaped = Cow::Owned(others);
-    } else if swaps.has(Swap::SystemFirst) || swaps.has(Swap::PlainRoles) {
-        let (system, mut others) = system_apart(&shaped);
+    } else if fallbacks.has(BodyFallback::SystemFirst) || fallbacks.has(BodyFallback::PlainRoles) {
+        let (system, mut others) = split_system(&shaped);
         if !system.is_empty() {
             others.insert(0, Message::System { content: system });
         }
@@ -39,7 +38,7 @@ pub(super) fn shape_messages(messages: &[Message], swaps: Swaps) -> Cow<'_, [Mes
     }
 }
 
-/// Joins neighbours of one role: some templates refuse a conversation whose roles do not alternate.
+/// Merges adjacent messages of the same role. Some templates reject a conversation without alternating roles.
 pub fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
     let mut merged: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -65,8 +64,8 @@ fn join(before: &mut String, after: &str) {
     before.push_str(after);
 }
 
-/// The text of all system messages, and the others.
-fn system_apart(messages: &[Message]) -> (String, Vec<Message>) {
+/// Returns the text of all system messages, and the other messages.
+fn split_system(messages: &[Message]) -> (String, Vec<Message>) {
     let mut system = String::new();
     let mut others = Vec::with_capacity(messages.len());
     for message in messages {
@@ -80,7 +79,8 @@ fn system_apart(messages: &[Message]) -> (String, Vec<Message>) {
     (system, others)
 }
 
-/// Several calls of one message as one message each, followed by its result: some templates take one call a message.
+/// Splits a message with several calls into one message per call, each followed by its result. Some templates support
+/// only one call per message.
 pub fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
     let mut paired = Vec::with_capacity(messages.len());
     let mut rest = messages.into_iter().peekable();
@@ -103,13 +103,13 @@ pub fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
             paired.push(Message::Assistant { content: std::mem::take(&mut content), tool_calls: vec![call] });
             paired.extend(result);
         }
-        // Results of no call of this message: not ours to lose.
+        // Results that belong to no call of this message are kept.
         paired.extend(results.all.into_iter().flatten());
     }
     paired
 }
 
-/// Results in their order, and where those of each call are.
+/// Results in order, and the positions of each call's results.
 #[derive(Default)]
 struct Results {
     all: Vec<Option<Message>>,
@@ -122,19 +122,19 @@ impl Results {
         self.all.push(Some(Message::Tool { tool_call_id, content }));
     }
 
-    /// The first result of a call that was not taken yet.
+    /// Returns the first result of a call that was not returned yet.
     fn take(&mut self, call: &str) -> Option<Message> {
         let index = self.by_call.get_mut(call)?.pop_front()?;
         self.all.get_mut(index)?.take()
     }
 }
 
-/// Calls as the lines that the convention asks for, results as the user's words.
+/// Converts calls to the lines of the call convention, and results to user messages.
 fn as_text(messages: &[Message]) -> Vec<Message> {
     let mut names: Vec<(&str, &str)> = Vec::new();
-    let mut told = Vec::with_capacity(messages.len());
+    let mut converted = Vec::with_capacity(messages.len());
     for message in messages {
-        told.push(match message {
+        converted.push(match message {
             Message::Assistant { content, tool_calls } => {
                 let mut content = content.clone();
                 for call in tool_calls {
@@ -150,7 +150,7 @@ fn as_text(messages: &[Message]) -> Vec<Message> {
             Message::System { .. } | Message::User { .. } => message.clone(),
         });
     }
-    told
+    converted
 }
 
 fn call_line(call: &MessageToolCall) -> String {
@@ -177,8 +177,8 @@ mod tests {
         ]
     }
 
-    fn shown(swaps: &[Swap]) -> Vec<String> {
-        let swaps = Swaps::from(swaps.to_vec());
+    fn shown(fallbacks: &[BodyFallback]) -> Vec<String> {
+        let fallbacks = BodyFallbacks::from(fallbacks.to_vec());
         let show = |message: &Message| match message {
             Message::System { content } => format!("s:{content}"),
             Message::User { content } => format!("u:{content}"),
@@ -188,31 +188,31 @@ mod tests {
             }
             Message::Tool { tool_call_id, content } => format!("t:{tool_call_id}:{content}"),
         };
-        shape_messages(&conversation(), swaps).iter().map(show).collect()
+        shape_messages(&conversation(), fallbacks).iter().map(show).collect()
     }
 
     #[test]
-    fn nothing_is_moved_without_need() {
-        assert!(matches!(shape_messages(&conversation(), Swaps::default()), Cow::Borrowed(_)));
+    fn messages_without_fallbacks_are_borrowed() {
+        assert!(matches!(shape_messages(&conversation(), BodyFallbacks::default()), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn each_call_is_followed_by_its_own_result() {
-        let paired = shown(&[Swap::CallPairs]);
+    fn each_call_is_followed_by_its_result() {
+        let paired = shown(&[BodyFallback::CallPairs]);
         assert_eq!(paired[3..], ["a:hm:1", "t:1:one", "a::2", "t:2:two", "s:budget"]);
     }
 
     #[test]
-    fn system_messages_go_where_they_are_taken() {
-        let first = shown(&[Swap::SystemFirst]);
+    fn system_messages_are_merged_or_moved() {
+        let first = shown(&[BodyFallback::SystemFirst]);
         assert_eq!(first[..2], ["s:bios\n\nbe kind\n\nbudget", "u:hello"]);
         assert_eq!(first.len(), 5);
-        assert_eq!(shown(&[Swap::SystemAsUser])[0], "u:bios\n\nbe kind\n\nbudget\n\nhello");
+        assert_eq!(shown(&[BodyFallback::SystemAsUser])[0], "u:bios\n\nbe kind\n\nbudget\n\nhello");
     }
 
     #[test]
-    fn without_tools_only_users_and_assistants_speak_in_turn() {
-        let plain = shown(&[Swap::PlainRoles]);
+    fn plain_roles_leave_only_alternating_user_and_assistant_messages() {
+        let plain = shown(&[BodyFallback::PlainRoles]);
         assert_eq!(
             plain,
             [
@@ -222,6 +222,6 @@ mod tests {
                 "u:Result of g:\ntwo\n\nResult of f:\none",
             ]
         );
-        assert_eq!(shown(&[Swap::NoTools])[4], "u:Result of g:\ntwo\n\nResult of f:\none");
+        assert_eq!(shown(&[BodyFallback::NoTools])[4], "u:Result of g:\ntwo\n\nResult of f:\none");
     }
 }

@@ -1,18 +1,18 @@
-//! The events of one read, with neighbours of a kind made one.
+//! Events of one read, with adjacent events of the same kind merged.
 //!
-//! In: pieces in their order. Out: at most one event for a run of text, of reasoning, or of growth of one call; no
-//! event for an empty piece.
+//! In: pieces in order. Out: at most one event for consecutive text, reasoning, or updates of one call; no event for an
+//! empty piece.
 
 use super::event::ChatEvent;
 
-/// The events of one feed; those before `from` are the caller's and stay as they are.
+/// The events of one read. Those before `from` belong to the caller and are not changed.
 pub(super) struct Sink<'a> {
     events: &'a mut Vec<ChatEvent>,
     from: usize,
 }
 
 impl<'a> Sink<'a> {
-    /// For what one read will add to `events`.
+    /// Creates a sink that appends the events of one read to `events`.
     pub(super) fn new(events: &'a mut Vec<ChatEvent>) -> Self {
         Self { from: events.len(), events }
     }

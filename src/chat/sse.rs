@@ -1,66 +1,66 @@
 //! Bytes of an event stream → frames.
 //!
-//! In: reads of any size, cut anywhere. Out: one [`Frame`] for every event that holds data, in order; every split of
-//! the same bytes gives the same frames.
+//! In: reads of any size, split anywhere. Out: one [`Frame`] for every event with data, in order. Every split of the
+//! same bytes produces the same frames.
 //!
-//! Invariants: lines end at CR, LF or CRLF *bytes* only (U+2028 inside a text is text, and a CRLF may be cut between
-//! two reads); nothing is decoded as UTF-8 here, so a character cut between two reads is whole again in its frame; a
-//! frame that lies whole in one read is lent from it, not copied; no byte is scanned twice.
+//! Invariants: lines end only at the *bytes* CR, LF or CRLF (U+2028 in a text is text, and a CRLF may be split between
+//! two reads). No byte is decoded as UTF-8, so a character that is split between two reads is intact in its frame. A
+//! frame that is contained in one read borrows from it. No byte is scanned twice.
 //!
-//! Beyond the specification: an event without a closing blank line is given out at the end of the stream
-//! ([`SseParser::finish`]), a field named `error` makes an error frame (llama.cpp until September 2025), a line or an
-//! event above a cap ends the parser.
+//! Extensions of the specification: an event without a closing blank line is emitted at the end of the stream
+//! ([`SseParser::finish`]); a field named `error` creates an error frame (llama.cpp until September 2025); a line or an
+//! event above the size limit ends the parser.
 //!
 //! Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation>.
 
 use memchr::memchr2;
 
-/// Most bytes that one line, or the data of one event, may have.
+/// Maximum size of one line, or of the data of one event, in bytes.
 pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
-/// What an event is, as far as a chat completion cares.
+/// The kind of an event, as far as it matters for chat completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// Data, whatever its event name.
+    /// Data, with any event name.
     Data,
     /// `event: error`, or a field named `error`.
     Error,
-    /// A line whose field name is unknown, with its name. The specification ignores it, but it may be a data line with a
-    /// damaged name.
+    /// A line with an unknown field name, including the name. The specification ignores such lines, but the line may be
+    /// data with a damaged name.
     UnknownField,
 }
 
-/// One event that holds data, or one unknown line.
+/// One event with data, or one unknown line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: FrameKind,
-    /// Its data; several data lines are joined by LF.
+    /// The data; several data lines are joined by LF.
     pub data: &'a [u8],
 }
 
-/// A line or an event is larger than [`MAX_EVENT_BYTES`].
+/// A line or an event exceeds [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server sent a line or event above {limit} bytes; a reply that long is not read")]
+#[error("the server sent a line or event larger than {limit} bytes, which is not read")]
 pub struct EventTooLarge {
-    /// The cap that was passed.
+    /// The limit in bytes.
     pub limit: usize,
 }
 
-/// The parser: what is left of the stream between two reads.
+/// A parser for server-sent events. It stores the incomplete data between two reads.
 #[derive(Debug)]
 pub struct SseParser {
-    /// Start of a line whose end has not come.
+    /// Start of an incomplete line.
     line: Vec<u8>,
     event: OpenEvent,
-    /// The last line ended at CR as the last byte of a read: an LF that comes first in the next belongs to it.
+    /// The last read ended with a CR. An LF at the start of the next read belongs to it.
     after_cr: bool,
-    /// A byte order mark may still come.
+    /// A byte order mark may follow.
     at_start: bool,
     limit: usize,
 }
 
-/// The event whose blank line has not come.
+/// The event that is being received.
 #[derive(Debug, Default)]
 struct OpenEvent {
     data: Vec<u8>,
@@ -75,18 +75,18 @@ impl Default for SseParser {
 }
 
 impl SseParser {
-    /// A parser with a cap of its own.
+    /// Creates a parser with a different size limit.
     pub fn with_limit(limit: usize) -> Self {
         Self { line: Vec::new(), event: OpenEvent::default(), after_cr: false, at_start: true, limit }
     }
 
-    /// Takes one read and gives out each event that it completes.
+    /// Takes one read and emits the events that it completes.
     ///
     /// # Errors
-    /// A line or an event passed the cap; what follows in the stream cannot be trusted and should not be fed.
+    /// A line or an event exceeds the limit. The rest of the stream must not be fed.
     pub fn feed(&mut self, bytes: &[u8], on_frame: &mut dyn FnMut(Frame<'_>)) -> Result<(), EventTooLarge> {
         let mut rest = bytes;
-        // The one data line of the open event while it lies in this read: most events are exactly that.
+        // The only data line of the current event, if it is contained in this read. Most events are like that.
         let mut lent: Option<&[u8]> = None;
         loop {
             if self.after_cr && !rest.is_empty() {
@@ -99,7 +99,7 @@ impl SseParser {
             if self.line.is_empty() {
                 self.on_line(head, &mut lent, on_frame)?;
             } else {
-                // The line began in an earlier read; its buffer is put back to be used again.
+                // The line began in an earlier read. Its buffer is reused.
                 self.grow_line(head)?;
                 let mut line = std::mem::take(&mut self.line);
                 let mut from_buffer = None;
@@ -118,10 +118,10 @@ impl SseParser {
         self.grow_line(rest)
     }
 
-    /// The stream is over: gives out an event that was not closed by a blank line, even one whose last line has no end.
+    /// Ends the stream. Emits an event without a closing blank line, even if its last line has no line end.
     ///
     /// # Errors
-    /// The event passed the cap.
+    /// The event exceeds the limit.
     pub fn finish(mut self, on_frame: &mut dyn FnMut(Frame<'_>)) -> Result<(), EventTooLarge> {
         let line = std::mem::take(&mut self.line);
         let mut lent = None;
@@ -131,7 +131,7 @@ impl SseParser {
         self.on_line(b"", &mut lent, on_frame)
     }
 
-    /// Keeps the start of a line.
+    /// Stores the start of a line.
     fn grow_line(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         if self.line.len() + piece.len() > self.limit {
             return Err(EventTooLarge { limit: self.limit });
@@ -140,7 +140,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// One whole line. `lent` is the data of the open event if it is a single line that need not be copied yet.
+    /// Takes one complete line. `lent` is the data of the current event if it is a single line that was not copied yet.
     fn on_line<'a>(
         &mut self,
         line: &'a [u8],
@@ -164,7 +164,7 @@ impl SseParser {
                 self.event.is_error |= value == b"error";
                 return Ok(());
             }
-            // Comments have the empty name.
+            // Comments have an empty field name.
             b"" | b"id" | b"retry" => return Ok(()),
             _ => {
                 on_frame(Frame { kind: FrameKind::UnknownField, data: line });
@@ -187,7 +187,7 @@ impl SseParser {
 }
 
 impl OpenEvent {
-    /// Adds a data line.
+    /// Appends a data line.
     fn keep(&mut self, value: &[u8]) {
         if self.has_data {
             self.data.push(b'\n');
@@ -196,7 +196,7 @@ impl OpenEvent {
         self.data.extend_from_slice(value);
     }
 
-    /// The blank line: gives the event out, unless it has no data, and begins the next.
+    /// Takes the blank line at the end of an event. Emits the event if it has data, and begins the next one.
     fn close(&mut self, lent: Option<&[u8]>, on_frame: &mut dyn FnMut(Frame<'_>)) {
         let kind = if std::mem::take(&mut self.is_error) { FrameKind::Error } else { FrameKind::Data };
         if let Some(data) = lent {
@@ -205,22 +205,22 @@ impl OpenEvent {
             on_frame(Frame { kind, data: &self.data });
             self.data.clear();
         } else if kind == FrameKind::Error {
-            // `event: error` with nothing else is still an error.
+            // `event: error` without data is an error, too.
             on_frame(Frame { kind, data: b"" });
         }
     }
 }
 
-/// Line, its ending byte, and what follows.
+/// Returns the first line, its ending byte, and the rest.
 fn split_line(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
     let (head, tail) = bytes.split_at_checked(memchr2(b'\n', b'\r', bytes)?)?;
     let (ending, tail) = tail.split_first()?;
     Some((head, *ending, tail))
 }
 
-/// Name and value of a field; one space after the colon belongs to neither.
+/// Returns name and value of a field, without the space after the colon.
 fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
-    // Almost every line is data, and its name need not be looked for.
+    // Fast path: almost every line is data.
     if let Some(value) = line.strip_prefix(b"data:") {
         return (b"data", value.strip_prefix(b" ").unwrap_or(value));
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_form_at_every_split() {
+    fn every_kind_of_line_is_parsed_at_every_split() {
         let cases: &[(&str, &[&str])] = &[
             ("data: a\n\ndata:b\r\n\r\ndata:  c\r\r", &["a", "b", " c"]),
             ("\u{feff}data: a\n\n\u{feff}data: lost\n\n", &["a", "\u{feff}data: lost"]),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_by_event_name_and_by_field() {
+    fn errors_are_recognised_by_event_name_and_by_field() {
         use FrameKind::{Data, Error};
         for step in [1, 7, 100] {
             let found = frames_of(
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_holds_for_lines_and_for_events() {
+    fn the_size_limit_applies_to_lines_and_to_events() {
         for stream in
             ["data: 0123456789abcdef", "data: 01234567\ndata: 89abcdef\n\n", ": 0123456789abcdefghi"]
         {

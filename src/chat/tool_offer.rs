@@ -1,53 +1,56 @@
-//! Which tools a request offers, and which of them the model is told to call.
+//! The tools that a request offers, and the `tool_choice`.
 //!
-//! In: the tools of the turn and the `tool_choice` of the worker's `:params`. Out: both as the server takes them, in the
-//! words of chat completions; the Responses API writes them flat.
-//! Where one tool is named and the server does not look at names, that tool goes alone and is `required`.
+//! In: the tools of the turn and the `tool_choice` of the worker's `:params`. Out: both in the form that the server
+//! accepts, in the format of chat completions. The Responses API converts them to its own format. If the choice names
+//! one tool and the server ignores names, only that tool is offered, with `required`.
 //!
-//! A named tool is forced until it was called: forced again in every turn, a request could only end by its budget.
+//! A named tool is forced until it was called. If it were forced in every turn, the request would only end when the
+//! budget is exhausted.
 
 use serde_json::Value;
 
+use super::body_fallback::BodyFallback;
 use super::dialect::Feature;
 use super::message::Message;
 use super::request_body::{BodyForm, ChatRequest};
-use super::swap::Swap;
 
-/// The tools and the choice among them, as they are sent.
+/// The tools and the choice as they are sent.
 #[derive(Debug, PartialEq)]
-pub(super) struct Offer<'a> {
+pub(super) struct ToolOffer<'a> {
     pub(super) tools: Vec<&'a Value>,
     pub(super) choice: Option<Value>,
 }
 
-/// What `tool_choice` wants.
-enum Wish<'a> {
-    /// One tool.
+/// A parsed `tool_choice`.
+enum ToolChoice<'a> {
+    /// One named tool.
     Named(&'a str),
-    /// Some tools, in a mode: `auto`, `required`.
-    Among(Vec<&'a str>, &'a str),
-    /// A word, or something that only the server knows.
+    /// A list of allowed tools and a mode: `auto` or `required`.
+    Allowed(Vec<&'a str>, &'a str),
+    /// A string, or a server-specific value.
     Other,
 }
 
-pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> Offer<'_> {
-    if request.tools.is_empty() || form.swaps.has(Swap::NoTools) {
-        return Offer { tools: Vec::new(), choice: None };
+pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> ToolOffer<'_> {
+    if request.tools.is_empty() || form.fallbacks.has(BodyFallback::NoTools) {
+        return ToolOffer { tools: Vec::new(), choice: None };
     }
     let all: Vec<&Value> = request.tools.iter().collect();
-    let Some(choice) = request.params.get("tool_choice") else { return Offer { tools: all, choice: None } };
-    let may_choose = !form.swaps.has(Swap::NoToolChoice);
-    let takes_objects =
-        !form.server.shaped || !(form.server.lacks(Feature::NamedTool) || form.swaps.has(Swap::ToolAlone));
+    let Some(choice) = request.params.get("tool_choice") else {
+        return ToolOffer { tools: all, choice: None };
+    };
+    let may_choose = !form.fallbacks.has(BodyFallback::NoToolChoice);
+    let takes_objects = !form.server.shaped
+        || !(form.server.lacks(Feature::NamedTool) || form.fallbacks.has(BodyFallback::ToolAlone));
     let some = |names: &[&str]| {
         let is_one = |tool: &&Value| name_of(tool).is_some_and(|name| names.contains(&name));
         all.iter().copied().filter(is_one).collect::<Vec<_>>()
     };
-    let (tools, choice) = match wish(choice) {
+    let (tools, choice) = match parse_tool_choice(choice) {
         _ if !form.server.shaped => (all, Some(choice.clone())),
-        Wish::Named(name) => {
+        ToolChoice::Named(name) => {
             let alone = some(&[name]);
-            // The last turn offers the exit tools only; none of them was meant.
+            // The last turn only offers exit tools, which the choice does not name.
             if alone.is_empty() || was_called(name, &request.messages) {
                 (all, None)
             } else if takes_objects {
@@ -56,7 +59,7 @@ pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> Offer<'_> {
                 (alone, Some(Value::from("required")))
             }
         }
-        Wish::Among(names, mode) => {
+        ToolChoice::Allowed(names, mode) => {
             let allowed = some(&names);
             match (takes_objects, allowed.is_empty()) {
                 (_, true) => (all, None),
@@ -64,40 +67,42 @@ pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> Offer<'_> {
                 (false, false) => (allowed, Some(Value::from(mode))),
             }
         }
-        Wish::Other => (all, Some(choice.clone())),
+        ToolChoice::Other => (all, Some(choice.clone())),
     };
-    Offer { tools, choice: choice.filter(|_| may_choose) }
+    ToolOffer { tools, choice: choice.filter(|_| may_choose) }
 }
 
-/// Whether a body, as it was sent, demands a call. No server is certain to keep to it.
-pub fn demands_call(body: &Value) -> bool {
+/// Whether a body requires a tool call. Servers may ignore the requirement.
+pub fn requires_call(body: &Value) -> bool {
     match body.get("tool_choice") {
         Some(Value::String(word)) => matches!(word.as_str(), "required" | "any"),
-        Some(choice) => matches!(wish(choice), Wish::Named(_) | Wish::Among(_, "required")),
+        Some(choice) => {
+            matches!(parse_tool_choice(choice), ToolChoice::Named(_) | ToolChoice::Allowed(_, "required"))
+        }
         None => false,
     }
 }
 
-/// The name of a tool, in the form of chat completions or that of responses.
+/// Returns the name of a tool, in the format of either API.
 fn name_of(tool: &Value) -> Option<&str> {
     tool.pointer("/function/name").or_else(|| tool.get("name"))?.as_str()
 }
 
-fn wish(choice: &Value) -> Wish<'_> {
+fn parse_tool_choice(choice: &Value) -> ToolChoice<'_> {
     if let Some(name) = name_of(choice) {
-        return Wish::Named(name);
+        return ToolChoice::Named(name);
     }
     let allowed = choice.get("allowed_tools").unwrap_or(choice);
     match allowed.get("tools").and_then(Value::as_array) {
         Some(tools) => {
             let mode = allowed.get("mode").and_then(Value::as_str).unwrap_or("auto");
-            Wish::Among(tools.iter().filter_map(name_of).collect(), mode)
+            ToolChoice::Allowed(tools.iter().filter_map(name_of).collect(), mode)
         }
-        None => Wish::Other,
+        None => ToolChoice::Other,
     }
 }
 
-/// Whether the model has called the tool since the user last spoke.
+/// Whether the model has called the tool since the last user message.
 fn was_called(name: &str, messages: &[Message]) -> bool {
     let since = messages.iter().rev().take_while(|message| !matches!(message, Message::User { .. }));
     since.into_iter().any(|message| match message {
@@ -108,15 +113,20 @@ fn was_called(name: &str, messages: &[Message]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::body_fallback::BodyFallbacks;
     use super::super::dialect::Capabilities;
     use super::super::message::MessageToolCall;
-    use super::super::swap::Swaps;
     use super::*;
     use crate::spec::Dialect;
     use serde_json::json;
 
-    /// Names of the tools and the choice.
-    fn offered(choice: &Value, dialect: Dialect, swaps: &[Swap], called: bool) -> (Vec<String>, Value) {
+    /// Returns the names of the offered tools and the choice.
+    fn offered(
+        choice: &Value,
+        dialect: Dialect,
+        fallbacks: &[BodyFallback],
+        called: bool,
+    ) -> (Vec<String>, Value) {
         let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
         let mut request = ChatRequest { tools: vec![tool("f"), tool("g")], ..ChatRequest::default() };
         request.params.insert("tool_choice".into(), choice.clone());
@@ -125,14 +135,14 @@ mod tests {
             let tool_calls = vec![MessageToolCall::new("1", "f", "{}")];
             request.messages.push(Message::Assistant { content: String::new(), tool_calls });
         }
-        let swaps = Swaps::from(swaps.to_vec());
-        let form = BodyForm { server: Capabilities::of(dialect), swaps, ..BodyForm::default() };
-        let Offer { tools, choice } = offer(&request, form);
+        let fallbacks = BodyFallbacks::from(fallbacks.to_vec());
+        let form = BodyForm { server: Capabilities::of(dialect), fallbacks, ..BodyForm::default() };
+        let ToolOffer { tools, choice } = offer(&request, form);
         (tools.iter().filter_map(|tool| name_of(tool)).map(str::to_owned).collect(), json!(choice))
     }
 
     #[test]
-    fn a_tool_is_forced_as_the_server_takes_it() {
+    fn tool_choice_is_adapted_to_the_server() {
         let named = json!({"type": "function", "function": {"name": "f"}});
         let both = || vec![String::from("f"), String::from("g")];
         let alone = || (vec![String::from("f")], json!("required"));
@@ -141,9 +151,9 @@ mod tests {
         for dialect in [Dialect::LlamaCpp, Dialect::LmStudio, Dialect::Ollama] {
             assert_eq!(offered(&named, dialect, &[], false), alone());
         }
-        assert_eq!(offered(&named, Dialect::OpenAi, &[Swap::ToolAlone], false), alone());
-        assert_eq!(offered(&named, Dialect::LlamaCpp, &[Swap::NoToolChoice], false).1, Value::Null);
-        // Once it was called, the model is free.
+        assert_eq!(offered(&named, Dialect::OpenAi, &[BodyFallback::ToolAlone], false), alone());
+        assert_eq!(offered(&named, Dialect::LlamaCpp, &[BodyFallback::NoToolChoice], false).1, Value::Null);
+        // After the call, the model is free to choose.
         assert_eq!(offered(&named, Dialect::OpenAi, &[], true), (both(), Value::Null));
         assert_eq!(offered(&named, Dialect::LlamaCpp, &[], true), (both(), Value::Null));
         let gone = json!({"type": "function", "function": {"name": "gone"}});

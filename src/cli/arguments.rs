@@ -1,4 +1,4 @@
-//! Arguments of one call: read, held against the tool's schema, or refused with what a model would be told.
+//! Reads and validates the arguments of one call. Errors are the same as those that a model receives.
 
 use std::io::Read;
 
@@ -10,56 +10,56 @@ use crate::project::{Generation, LoadedTool, unknown_tool};
 use crate::schema::ToolEntry;
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// Longest text that is read from stdin, in bytes.
+/// Maximum size of text on stdin, in bytes.
 const MAX_STDIN: u64 = 64 << 20;
 
-/// The text on stdin; `what` it is, for what is said where it cannot be had.
+/// Returns the text on stdin. `what` describes the text in error messages.
 pub(super) fn read_stdin(what: &str) -> Result<String, String> {
     read_limited(std::io::stdin(), MAX_STDIN).map_err(|why| format!("{what} on stdin {why}"))
 }
 
-/// The text that `from` holds, of at most `limit` bytes; or what is wrong with it, in a clause.
+/// Reads at most `limit` bytes of UTF-8 text. The error is a clause without subject.
 fn read_limited(from: impl Read, limit: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
-    // One more may be a piece of a character.
+    // Check the size before decoding: the text may be cut within a character.
     from.take(limit + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
     if bytes.len() as u64 > limit {
-        return Err(format!("has more than {} MiB", limit >> 20));
+        return Err(format!("exceeds {} MiB", limit >> 20));
     }
     String::from_utf8(bytes).map_err(|error| {
         format!("cannot be read: byte {} is not UTF-8", error.utf8_error().valid_up_to() + 1)
     })
 }
 
-/// The text of arguments: itself, or what stdin holds for `-`.
+/// Returns the text of the arguments of the tool `name`; `-` reads stdin.
 pub(super) fn read_text(name: &str, text: &str) -> Result<String, ToolError> {
     if text == "-" {
-        read_stdin(&format!("the text of the arguments of `{name}`")).map_err(invalid)
+        read_stdin(&format!("the arguments of `{name}`")).map_err(invalid)
     } else {
         Ok(text.to_owned())
     }
 }
 
-/// The arguments that `text` holds, valid under the schema of `entry`.
+/// Parses `text` and validates it against the schema of `entry`.
 pub(super) fn parse(entry: &ToolEntry, text: &str) -> Result<Map<String, Value>, ToolError> {
     let name = entry.name.as_str();
     let value: Value = serde_json::from_str(text)
         .map_err(|error| invalid(format!("the arguments of `{name}` are not JSON: {error}")))?;
     if !value.is_object() {
         return Err(invalid(format!(
-            "the arguments of `{name}` must be a JSON object, as in {{\"name\": \"value\"}}"
+            "the arguments of `{name}` must be a JSON object such as {{\"name\": \"value\"}}"
         )));
     }
-    hold(entry, value)
+    validate(entry, value)
 }
 
-/// `value`, if it is valid under the schema of `entry`.
-pub(super) fn hold(entry: &ToolEntry, value: Value) -> Result<Map<String, Value>, ToolError> {
+/// Validates `value` against the schema of `entry` and returns it as an object.
+pub(super) fn validate(entry: &ToolEntry, value: Value) -> Result<Map<String, Value>, ToolError> {
     let name = entry.name.as_str();
     if let Err(violations) = entry.validator.validate(&value) {
-        let mut told = violations.iter().map(ToString::to_string);
-        let first = told.next().unwrap_or_default();
-        let rest: Vec<String> = told.collect();
+        let mut messages = violations.iter().map(ToString::to_string);
+        let first = messages.next().unwrap_or_default();
+        let rest: Vec<String> = messages.collect();
         let mut error = invalid(format!("`{name}`: {first}"));
         if let Some(path) =
             violations.first().map(|violation| violation.path.clone()).filter(|path| !path.is_empty())
@@ -76,10 +76,10 @@ pub(super) fn hold(entry: &ToolEntry, value: Value) -> Result<Map<String, Value>
     }
 }
 
-/// The tool called `name`.
+/// Returns the tool called `name`.
 ///
 /// # Errors
-/// There is none. One that is there but has errors is told by them.
+/// If the tool does not exist, or if its spec has errors; the error then contains them.
 pub(super) fn find_tool<'g>(name: &str, generation: &'g Generation) -> Result<&'g LoadedTool, ToolError> {
     if let Some(loaded) = generation.tool(name) {
         return Ok(loaded);
@@ -113,16 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_too_long_is_told_as_that_wherever_it_is_cut() {
+    fn text_above_the_limit_is_reported_as_too_long_even_if_a_character_is_cut() {
         let limit = 1 << 20;
-        for (text, told) in [
+        for (text, expected) in [
             ("é".repeat(1 << 19), None),
-            ("é".repeat(1 << 19) + "é", Some("has more than 1 MiB")),
-            ("é".repeat(1 << 19) + "x", Some("has more than 1 MiB")),
+            ("é".repeat(1 << 19) + "é", Some("exceeds 1 MiB")),
+            ("é".repeat(1 << 19) + "x", Some("exceeds 1 MiB")),
         ] {
             let read = read_limited(text.as_bytes(), limit);
-            assert_eq!(read.as_ref().err().map(String::as_str), told);
-            assert_eq!(read.unwrap_or_default().len(), if told.is_none() { text.len() } else { 0 });
+            assert_eq!(read.as_ref().err().map(String::as_str), expected);
+            assert_eq!(read.unwrap_or_default().len(), if expected.is_none() { text.len() } else { 0 });
         }
         let error = read_limited(&b"ab\xff"[..], limit).unwrap_err();
         assert_eq!(error, "cannot be read: byte 3 is not UTF-8");

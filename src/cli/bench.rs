@@ -1,8 +1,8 @@
-//! `deftool bench`: one tool called again and again with the same arguments; how long a call takes.
+//! `deftool bench`: measures repeated calls of one tool with the same arguments.
 //!
-//! Three ways: the script alone on one thread, the same from JSON text to JSON text with the schema held, and through
-//! the engine's threads with many calls in flight. Each begins with calls that are not counted. A call that fails ends
-//! it all and is shown. In processes of their own (`--isolate process`) scripts are measured the third way alone.
+//! There are three measurements: the script alone on one thread, the same from JSON text to JSON text with validation,
+//! and concurrent calls in the thread pool. Each starts with uncounted warm-up calls. A failed call ends the benchmark
+//! and is reported. With `--isolate process`, only the pool is measured.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use serde_json::{Map, Value};
 use super::args::{BenchOptions, Isolate};
 use super::call::{bytes, peak};
 use super::interrupt::end_when_interrupted;
-use super::output::{clean, print_json, print_lines, say, say_kind};
+use super::output::{clean, eprint_failure, eprint_line, print_json, print_lines};
 use super::test::effects;
 use super::trust::ProjectTrust;
-use super::{CliError, Exit, arguments, engine, locate};
-use crate::project::{Generation, GenerationRunner, ScriptState, find_root, wishes};
+use super::{CliError, Exit, arguments, command_dirs, engine};
+use crate::project::{Generation, GenerationRunner, ScriptState, find_root, permission_requests};
 use crate::schema::ToolEntry;
 use crate::script::{DEFAULT_MEMORY, LocalVm, Script, ScriptSink};
 use crate::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
 
-/// Most calls whose times are kept.
+/// Maximum number of measured calls.
 const MAX_CALLS: usize = 5_000_000;
 
-/// The contract of `--json`. Times are in microseconds.
+/// The output of `--json`. Times are in microseconds.
 #[derive(Serialize)]
 struct Report<'r> {
     tool: &'r str,
     /// The script alone, on one thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<Figures>,
-    /// JSON text in, JSON text out, the schema held, on one thread.
+    thread: Option<Timings>,
+    /// From JSON text to JSON text with validation, on one thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    json: Option<Figures>,
-    /// Through the engine's threads, or processes.
-    pool: Figures,
+    json: Option<Timings>,
+    /// Concurrent calls in the pool of threads or processes.
+    pool: Timings,
     concurrency: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Memory>,
@@ -46,14 +46,14 @@ struct Report<'r> {
 
 #[derive(Serialize)]
 struct Memory {
-    /// The most that one call was seen to hold.
+    /// Highest measured memory use of one call.
     peak_bytes: u64,
     limit_bytes: u64,
 }
 
-/// What was measured. A call through the threads waits for its turn, so that its time grows with those in flight.
+/// One measurement. In the pool, the time of a call includes waiting for a thread, so it grows with the concurrency.
 #[derive(Serialize)]
-struct Figures {
+struct Timings {
     calls: usize,
     min_us: f64,
     median_us: f64,
@@ -62,7 +62,7 @@ struct Figures {
     calls_per_second: f64,
 }
 
-/// What is called, and for how long.
+/// A benchmark of one tool.
 struct Bench<'b> {
     options: &'b BenchOptions,
     entry: &'b ToolEntry,
@@ -72,11 +72,11 @@ struct Bench<'b> {
 
 pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
     if options.concurrency == 0 {
-        return Err(CliError::Usage(String::from("--concurrency takes a number from 1 on")));
+        return Err(CliError::Usage(String::from("--concurrency: expected a number of at least 1")));
     }
-    let place = locate(options.project.as_deref())?;
-    let root = find_root(&place.folder)?;
-    let generation = Arc::new(Generation::load(&root, &place.current, None)?);
+    let dirs = command_dirs(options.project.as_deref())?;
+    let root = find_root(&dirs.project)?;
+    let generation = Arc::new(Generation::load(&root, &dirs.current, None)?);
     let prepared = arguments::find_tool(&options.tool, &generation).and_then(|loaded| {
         let text = arguments::read_text(&options.tool, &options.arguments)?;
         Ok((loaded, arguments::parse(loaded.entry(), &text)?))
@@ -89,17 +89,21 @@ pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
         ScriptState::Ready(script) => script,
         ScriptState::Broken(error) => return Ok(failed(error)),
         ScriptState::None => {
-            let message = format!("`{}` is an exit tool: a signal, never run", options.tool);
+            let message = format!("`{}` is an exit tool and cannot be called", options.tool);
             return Err(CliError::Usage(message));
         }
     };
     let effects = effects(&loaded.tool.permissions);
     if !effects.is_empty() && !options.yes {
-        let message = format!("`{}` {effects}, and would thousands of times; --yes does it", options.tool);
+        let message = format!(
+            "`{}` {effects}, and a benchmark calls it thousands of times; use --yes to run it",
+            options.tool
+        );
         return Err(CliError::Usage(message));
     }
     let bench = Bench { options, entry: loaded.entry(), script, arguments };
-    let trust = ProjectTrust::settle(&root, wishes(&generation.load, [loaded]), options.scripts.trust)?;
+    let trust =
+        ProjectTrust::resolve(&root, permission_requests(&generation.load, [loaded]), options.scripts.trust)?;
     let scripts = engine::start_quiet(&options.scripts)?;
     let runner =
         GenerationRunner { generation: Arc::clone(&generation), scripts, trust: trust.of(&generation) };
@@ -114,9 +118,9 @@ pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
 }
 
 fn failed(error: &ToolError) -> Exit {
-    say_kind(error.kind.as_str(), &error.message);
+    eprint_failure(error.kind.as_str(), &error.message);
     if let Some(details) = &error.details {
-        say(&clean(details));
+        eprint_line(&clean(details));
     }
     Exit::Failed
 }
@@ -127,11 +131,11 @@ impl Bench<'_> {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
         let measured = runtime.block_on(self.usage(runner)).and_then(|usage| {
             let (thread, json) = match self.options.scripts.isolate {
-                Isolate::Threads => self.alone().map(|(thread, json)| (Some(thread), Some(json)))?,
-                // Who asks for processes wants the script kept out of this one.
+                Isolate::Threads => self.measure_thread().map(|(thread, json)| (Some(thread), Some(json)))?,
+                // An isolated script must not run in this process.
                 Isolate::Process => (None, None),
             };
-            let pool = runtime.block_on(self.through(runner))?;
+            let pool = runtime.block_on(self.measure_pool(runner))?;
             let memory = usage.map(|usage| Memory {
                 peak_bytes: usage.memory,
                 limit_bytes: self.script.memory.unwrap_or(DEFAULT_MEMORY),
@@ -148,7 +152,7 @@ impl Bench<'_> {
         ToolCall { id: String::from("bench"), name, arguments }
     }
 
-    /// What a first call uses.
+    /// Returns the resource use of a first call.
     async fn usage(&self, runner: &GenerationRunner) -> Result<Option<Usage>, ToolError> {
         let meter = Arc::new(Meter::default());
         let context = CallContext { meter: Some(Arc::clone(&meter)), ..CallContext::default() };
@@ -156,9 +160,9 @@ impl Bench<'_> {
         Ok(meter.usage())
     }
 
-    /// On this thread: the script alone, and from JSON to JSON.
-    fn alone(&self) -> Result<(Figures, Figures), ToolError> {
-        // What it logs would be measured and hide the rest.
+    /// Measures the script alone, and from JSON to JSON, on this thread.
+    fn measure_thread(&self) -> Result<(Timings, Timings), ToolError> {
+        // Discard log lines: writing them would dominate the measurement.
         let quiet = ScriptSink::new(|_| {});
         let mut vm = LocalVm::new(Arc::clone(self.script), quiet)?;
         let thread = self.repeat(|| vm.call(&self.arguments, CallContext::default()).map(drop))?;
@@ -172,71 +176,72 @@ impl Bench<'_> {
         Ok((thread, json))
     }
 
-    fn most(&self) -> usize {
+    /// Returns the maximum number of measured calls.
+    fn max_calls(&self) -> usize {
         let asked = self.options.calls.map_or(MAX_CALLS, |calls| usize::try_from(calls).unwrap_or(MAX_CALLS));
         asked.clamp(1, MAX_CALLS)
     }
 
-    /// Calls one after another.
-    fn repeat(&self, mut call: impl FnMut() -> Result<(), ToolError>) -> Result<Figures, ToolError> {
+    /// Measures sequential calls.
+    fn repeat(&self, mut call: impl FnMut() -> Result<(), ToolError>) -> Result<Timings, ToolError> {
         let warm = Instant::now() + self.options.time / 10;
         while Instant::now() < warm {
             call()?;
         }
         let started = Instant::now();
         let mut times = Vec::new();
-        while times.len() < self.most() && (times.is_empty() || started.elapsed() < self.options.time) {
+        while times.len() < self.max_calls() && (times.is_empty() || started.elapsed() < self.options.time) {
             let before = Instant::now();
             call()?;
             times.push(before.elapsed());
         }
-        Ok(Figures::of(times, started.elapsed()))
+        Ok(Timings::of(times, started.elapsed()))
     }
 
-    /// Calls through the engine's threads, so many at a time.
-    async fn through(&self, runner: &GenerationRunner) -> Result<Figures, ToolError> {
+    /// Measures concurrent calls in the pool.
+    async fn measure_pool(&self, runner: &GenerationRunner) -> Result<Timings, ToolError> {
         let one = || async {
             let call = self.one_call();
             let before = Instant::now();
             runner.run(call, CallContext::default()).await.map(|_| before.elapsed())
         };
-        let mut flying: FuturesUnordered<_> = (0..self.options.concurrency).map(|_| one()).collect();
+        let mut running: FuturesUnordered<_> = (0..self.options.concurrency).map(|_| one()).collect();
         let warm = Instant::now() + self.options.time / 10;
         let (mut started, mut is_warm) = (Instant::now(), false);
         let mut times = Vec::new();
-        while let Some(took) = flying.next().await {
+        while let Some(took) = running.next().await {
             let took = took?;
             if is_warm {
                 times.push(took);
             } else if Instant::now() >= warm {
                 (started, is_warm) = (Instant::now(), true);
             }
-            let is_done = times.len() >= self.most()
+            let is_done = times.len() >= self.max_calls()
                 || (is_warm && !times.is_empty() && started.elapsed() >= self.options.time);
             if is_done {
                 break;
             }
-            flying.push(one());
+            running.push(one());
         }
-        Ok(Figures::of(times, started.elapsed()))
+        Ok(Timings::of(times, started.elapsed()))
     }
 }
 
-impl Figures {
-    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // a rate, and a place among times
+impl Timings {
+    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // a rate, and an index
     fn of(mut times: Vec<Duration>, elapsed: Duration) -> Self {
         times.sort_unstable();
-        let at = |share: f64| {
+        let percentile = |share: f64| {
             let index = ((times.len().saturating_sub(1)) as f64 * share).round() as usize;
             let time = times.get(index).copied().unwrap_or_default();
             (time.as_secs_f64() * 1e8).round() / 100.0
         };
         Self {
             calls: times.len(),
-            min_us: at(0.0),
-            median_us: at(0.5),
-            p99_us: at(0.99),
-            max_us: at(1.0),
+            min_us: percentile(0.0),
+            median_us: percentile(0.5),
+            p99_us: percentile(0.99),
+            max_us: percentile(1.0),
             calls_per_second: (times.len() as f64 / elapsed.as_secs_f64().max(1e-9)).round(),
         }
     }
@@ -247,7 +252,7 @@ impl Report<'_> {
         if json {
             return print_json(self, false);
         }
-        let in_flight = format!("pool, {} at a time", self.concurrency);
+        let in_flight = format!("pool, {} concurrent", self.concurrency);
         let mut text = format!(
             "{:<22}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}\n",
             self.tool, "calls", "min", "median", "p99", "max", "calls/s"
@@ -268,16 +273,16 @@ impl Report<'_> {
         }
         if let Some(memory) = &self.memory {
             let (peak, limit) = (peak(memory.peak_bytes), bytes(memory.limit_bytes));
-            let _ = writeln!(text, "memory: {peak} at most in a call, of {limit}");
+            let _ = writeln!(text, "memory: {peak} peak of one call, limit {limit}");
         }
         print_lines(&text);
         if cfg!(debug_assertions) {
-            say("this deftool was built without optimisation: a release build is many times faster");
+            eprint_line("warning: this is a debug build; a release build is many times faster");
         }
     }
 }
 
-/// `1.4 µs`, `2.31 ms`.
+/// Formats a time, as in `1.4 µs` or `2.31 ms`.
 fn time(micros: f64) -> String {
     match micros {
         _ if micros >= 1e6 => format!("{:.2} s", micros / 1e6),

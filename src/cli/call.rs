@@ -1,4 +1,4 @@
-//! `deftool call`: one validated call of one tool, no model.
+//! `deftool call`: validates and runs one tool call without a model.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,15 +10,17 @@ use serde_json::Value;
 
 use super::args::CallOptions;
 use super::interrupt::Signals;
-use super::output::{clean, print_json, say, say_error, say_kind};
+use super::output::{clean, eprint_error, eprint_failure, eprint_line, print_json};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
-use super::{CliError, Exit, Place, arguments, engine, locate};
-use crate::project::{Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, wishes};
+use super::{CliError, CommandDirs, Exit, arguments, command_dirs, engine};
+use crate::project::{
+    Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, permission_requests,
+};
 use crate::script::DEFAULT_MEMORY;
 use crate::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
 
-/// The contract of `--json`.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
     ok: bool,
@@ -26,41 +28,40 @@ struct Report<'a> {
     result: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a ToolError>,
-    /// All of it, from reading the project on.
+    /// Total time, including loading the project.
     elapsed_ms: f64,
     timing: Timing,
-    /// Absent where no script ran.
+    /// Absent if no script ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Memory>,
 }
 
-/// Where the time went.
-#[allow(clippy::struct_field_names)] // the unit is part of the contract
+/// The time of each phase.
+#[allow(clippy::struct_field_names)] // the unit is part of the format
 #[derive(Serialize)]
 struct Timing {
-    /// Reading and checking the project.
+    /// Loading and checking the project.
     project_ms: f64,
-    /// Holding the arguments against the schema.
+    /// Validating the arguments.
     validation_ms: f64,
-    /// The script's top level.
+    /// Running the script's top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     load_ms: Option<f64>,
-    /// Its function, waiting included.
+    /// Running its function, including waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_ms: Option<f64>,
 }
 
-/// Of the script's state.
+/// Memory use of the script's Lua state.
 #[derive(Serialize)]
 struct Memory {
-    /// The most that it was seen to hold, looked at every millisecond; small values fit into what a new state has
-    /// already, and are 0.
+    /// Peak memory, sampled every millisecond. 0 if the values fit into the memory of a new state.
     peak_bytes: u64,
     limit_bytes: u64,
 }
 
-/// One call and what it took.
-struct Called {
+/// The result of a call and its resource use.
+struct CallResult {
     outcome: Result<Value, ToolError>,
     elapsed: Duration,
     project: Duration,
@@ -70,12 +71,12 @@ struct Called {
 }
 
 pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
+    let dirs = command_dirs(options.project.as_deref())?;
     let text = match arguments::read_text(&options.tool, &options.arguments) {
         Ok(text) => text,
         Err(error) => {
             let none = Duration::ZERO;
-            let called = Called {
+            let called = CallResult {
                 outcome: Err(error),
                 elapsed: none,
                 project: none,
@@ -83,49 +84,49 @@ pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
                 usage: None,
                 limit: 0,
             };
-            tell(&called, options.json, options.time);
+            print_result(&called, options.json, options.time);
             return Ok(Exit::Failed);
         }
     };
     if options.watch {
-        return watch(options, &place, text);
+        return watch(options, &dirs, text);
     }
-    let root = find_root(&place.folder)?;
-    let generation = Generation::load(&root, &place.current, None)?;
+    let root = find_root(&dirs.project)?;
+    let generation = Generation::load(&root, &dirs.current, None)?;
     let Some(called) = call(options, &text, &root, generation)? else { return Ok(Exit::Interrupted) };
-    tell(&called, options.json, options.time);
+    print_result(&called, options.json, options.time);
     Ok(if called.outcome.is_ok() { Exit::Clean } else { Exit::Failed })
 }
 
-/// The same call on every save, each on the project as it is then.
-fn watch(options: &CallOptions, place: &Place, text: String) -> Result<Exit, CliError> {
-    let root = find_root(&place.folder)?;
+/// Repeats the call after each change of the project.
+fn watch(options: &CallOptions, dirs: &CommandDirs, text: String) -> Result<Exit, CliError> {
+    let root = find_root(&dirs.project)?;
     let options = options.clone();
     let json = options.json;
     let paths = [root.clone()];
     let report = move |load: Load, started| {
         match call(&options, &text, &root, Generation::first(load, started)) {
-            Ok(Some(called)) => tell(&called, options.json, true),
-            // Ctrl-C ends the watch as well.
+            Ok(Some(called)) => print_result(&called, options.json, true),
+            // Ctrl-C also ends the watch.
             Ok(None) => {}
-            Err(error) => say_error(&error.to_string()),
+            Err(error) => eprint_error(&error.to_string()),
         }
         String::new()
     };
-    let how = LoadOptions { with_scripts: true, ..LoadOptions::default() };
-    Rerun { how, clears_screen: !json, report }.watch(&paths, place)
+    let load_options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+    Rerun { options: load_options, clears_screen: !json, report }.watch(&paths, dirs)
 }
 
-/// `None`: interrupted.
+/// Runs one call. Returns `None` if it was interrupted.
 fn call(
     options: &CallOptions,
     text: &str,
     root: &Path,
     generation: Generation,
-) -> Result<Option<Called>, CliError> {
+) -> Result<Option<CallResult>, CliError> {
     let started = Instant::now();
     let project = generation.took;
-    let mut called = Called {
+    let mut called = CallResult {
         outcome: Ok(Value::Null),
         elapsed: project,
         project,
@@ -147,13 +148,13 @@ fn call(
         Ok(arguments) => arguments,
         Err(error) => {
             let (outcome, elapsed) = (Err(error), project + started.elapsed());
-            return Ok(Some(Called { outcome, elapsed, ..called }));
+            return Ok(Some(CallResult { outcome, elapsed, ..called }));
         }
     };
     let runnable =
         generation.tool(&options.tool).filter(|loaded| matches!(loaded.script, ScriptState::Ready(_)));
-    let wanted = wishes(&generation.load, runnable);
-    let trust = ProjectTrust::settle(root, wanted, options.scripts.trust)?.of(&generation);
+    let wanted = permission_requests(&generation.load, runnable);
+    let trust = ProjectTrust::resolve(root, wanted, options.scripts.trust)?.of(&generation);
     let scripts = engine::start(&options.scripts)?;
     let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
     let call = ToolCall { id: String::from("call"), name: options.tool.clone(), arguments };
@@ -162,7 +163,7 @@ fn call(
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let outcome = runtime.block_on(async {
-        // Before anything runs that a signal must not leave behind.
+        // Listen before the script starts, so that a signal cannot leave its programs behind.
         let mut signals = Signals::listen()?;
         Ok(tokio::select! {
             outcome = runner.run(call, context) => Some(outcome),
@@ -170,14 +171,15 @@ fn call(
         })
     });
     let outcome = outcome.map_err(CliError::Runtime)?;
-    // A file operation of a script that was stopped is not waited for.
+    // Do not wait for file operations of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
     let (elapsed, usage) = (project + started.elapsed(), meter.usage());
-    Ok(outcome.map(|outcome| Called { outcome, elapsed, usage, ..called }))
+    Ok(outcome.map(|outcome| CallResult { outcome, elapsed, usage, ..called }))
 }
 
-fn tell(called: &Called, json: bool, time: bool) {
-    let Called { outcome, usage, .. } = called;
+/// Prints the result; on failure, the error goes to stderr.
+fn print_result(called: &CallResult, json: bool, time: bool) {
+    let CallResult { outcome, usage, .. } = called;
     if json {
         let report = Report {
             ok: outcome.is_ok(),
@@ -198,19 +200,19 @@ fn tell(called: &Called, json: bool, time: bool) {
     match outcome {
         Ok(result) => print_json(result, true),
         Err(error) => {
-            say_kind(error.kind.as_str(), &error.message);
+            eprint_failure(error.kind.as_str(), &error.message);
             if let Some(details) = &error.details {
-                say(&clean(details));
+                eprint_line(&clean(details));
             }
         }
     }
     if time {
-        say(&describe(called));
+        eprint_line(&describe(called));
     }
 }
 
-/// `time   12.3 ms: project 11.9, validation 0.1, top level 0.05, function 0.2`, and the memory below it.
-fn describe(called: &Called) -> String {
+/// Describes time and memory, as in `time   12.3 ms: project 11.9, validation 0.1, top level 0.05, function 0.2`.
+fn describe(called: &CallResult) -> String {
     let mut text = format!(
         "time   {} ms: project {}, validation {}",
         millis(called.elapsed),
@@ -220,7 +222,7 @@ fn describe(called: &Called) -> String {
     if let Some(usage) = called.usage {
         let _ = write!(
             text,
-            ", top level {}, function {}\nmemory {} at most, of {}",
+            ", top level {}, function {}\nmemory {} peak, limit {}",
             millis(usage.load),
             millis(usage.run),
             peak(usage.memory),
@@ -234,15 +236,15 @@ fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// What a call held at most: small values fit into memory that the state has already.
+/// Formats the peak memory of a call. Values below one page are not measurable.
 pub(super) fn peak(number: u64) -> String {
     if number < PAGE { format!("less than {}", bytes(PAGE)) } else { bytes(number) }
 }
 
-/// What the allocator takes at a time for small values, in bytes.
+/// Allocation unit for small values, in bytes.
 const PAGE: u64 = 16 << 10;
 
-/// `12.3 KiB`.
+/// Formats a size, as in `12.3 KiB`.
 #[allow(clippy::cast_precision_loss)] // three digits are shown
 pub(super) fn bytes(number: u64) -> String {
     let number = number as f64;

@@ -1,56 +1,58 @@
-//! `deftool check`.
+//! `deftool check`: checks specs, scripts and workers.
 
 use std::path::{Path, PathBuf};
 
 use super::args::CheckOptions;
-use super::fix::{apply, show};
-use super::{CliError, Exit, Place, check_watch, inputs_of, locate, report};
+use super::fix::{apply_all, print_changes};
+use super::{CliError, CommandDirs, Exit, check_watch, command_dirs, inputs_of, report};
 use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
 /// The program that checks the types of scripts.
 const TYPE_CHECKER: &str = "deftool-types";
 
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
-    let mut how = options.load_options()?;
+    let dirs = command_dirs(options.project.as_deref())?;
+    let mut load_options = options.load_options()?;
     let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
-        vec![options.read_stdin(&place, &mut how.overlay)?]
+        vec![options.read_stdin(&dirs, &mut load_options.overlay)?]
     } else if options.watch {
-        return check_watch::run(options, &place);
+        return check_watch::run(options, &dirs);
     } else {
-        inputs_of(&options.paths, &place.folder)?
+        inputs_of(&options.paths, &dirs.project)?
     };
     if options.fixing.diff {
-        return show(&inputs, &place.current, how, options.fixing.unsafe_fixes);
+        return print_changes(&inputs, &dirs.current, load_options, options.fixing.unsafe_fixes);
     }
-    let (load, is_whole) = if options.fixing.fix {
-        apply(&inputs, &place.current, how, options.fixing.unsafe_fixes)?
+    let (load, all_applied) = if options.fixing.fix {
+        apply_all(&inputs, &dirs.current, load_options, options.fixing.unsafe_fixes)?
     } else {
-        (load_with(&inputs, &place.current, &how)?, true)
+        (load_with(&inputs, &dirs.current, &load_options)?, true)
     };
     report::print_report(&load, options.format, options.strict);
-    let failed = !is_whole || report::fails(&load, options.strict);
+    let failed = !all_applied || report::fails(&load, options.strict);
     Ok(if failed { Exit::Failed } else { Exit::Clean })
 }
 
 impl CheckOptions {
-    /// What an editor has not saved stands in for the file of that name, with its project around it.
-    fn read_stdin(&self, place: &Place, overlay: &mut Overlay) -> Result<Input, CliError> {
+    /// Reads stdin as the content of `--stdin-filename`, so that an editor can check an unsaved buffer in its project.
+    fn read_stdin(&self, dirs: &CommandDirs, overlay: &mut Overlay) -> Result<Input, CliError> {
         if self.paths.len() > 1 || self.fixing.fix || self.fixing.diff || self.watch {
-            let message = "`-` is stdin: it is checked alone and once, and fixes have no file to go to";
+            let message = "`-` (stdin) cannot be combined with other paths, --fix, --diff or --watch";
             return Err(CliError::Usage(String::from(message)));
         }
         let name = self.stdin_filename.to_string_lossy();
         let Some(text) = read_stream(&name, std::io::stdin())?.into_text() else {
             return Err(CliError::Usage(String::from("stdin is not UTF-8")));
         };
-        let path = place.current.join(&self.stdin_filename);
+        let path = dirs.current.join(&self.stdin_filename);
         overlay.set(&path, text);
         Ok(Input::of_file(path))
     }
 
+    /// Returns the load options.
+    ///
     /// # Errors
-    /// When types are to be checked and there is nothing to do it with.
+    /// If `--types` is set and the type checker is not installed.
     pub(super) fn load_options(&self) -> Result<LoadOptions, CliError> {
         Ok(LoadOptions {
             with_scripts: true,
@@ -62,18 +64,18 @@ impl CheckOptions {
     }
 }
 
-/// The program that checks types: beside this one, or in `PATH`.
+/// Finds the type checker: next to this program, or in `PATH`.
 fn find_type_checker() -> Result<PathBuf, CliError> {
     let name = format!("{TYPE_CHECKER}{}", std::env::consts::EXE_SUFFIX);
     let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // A folder that is named relative to the current one may be a stranger's.
+    // Ignore relative entries of PATH: the current folder may be untrusted.
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     let found = own.into_iter().chain(folders).map(|folder| folder.join(&name)).find(|file| file.is_file());
     found.ok_or_else(|| {
         CliError::Usage(format!(
-            "--types needs the program `{TYPE_CHECKER}`, which is neither beside `deftool` nor in PATH; \
-             `cargo install deftool --features types` installs both"
+            "--types requires the program `{TYPE_CHECKER}`, which is neither next to `deftool` nor in PATH; \
+             install both with `cargo install deftool --features types`"
         ))
     })
 }

@@ -1,4 +1,4 @@
-//! How a command runs scripts: what `--isolate` and the like say, in one place.
+//! Starts the script runner of a command according to `--isolate`.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::script::{
     Isolation, ProcessOptions, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
 };
 
-/// The command that makes this program a child of `--isolate process`.
+/// The subcommand of the child processes of `--isolate process`.
 const SCRIPT_HOST: &str = "script-host";
 
-/// Settles, before anything is read, which processes `command` starts beside itself: the guards of programs and, under
-/// `--isolate process`, what compiles the scripts.
+/// Configures the child processes of `command`: the guards of programs and, with `--isolate process`, the script
+/// compiler. Must be called before any file is read.
 ///
 /// # Errors
-/// When the system does not say which file this program is.
+/// If the path of this executable is not known.
 pub(super) fn prepare(command: &Command) -> Result<(), CliError> {
     let program = ProcessOptions::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?;
     guard_programs(program.clone());
@@ -26,18 +26,18 @@ pub(super) fn prepare(command: &Command) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The threads, or processes, that the scripts of a command run on.
+/// Starts a script runner with threads or processes. Log lines go to stderr.
 ///
 /// # Errors
-/// When the options cannot be met.
+/// If the path of this executable is not known.
 pub(super) fn start(options: &ScriptOptions) -> Result<Arc<ScriptRunner>, CliError> {
     start_with(options, script_log::sink())
 }
 
-/// The same for calls by the hundred, whose log lines nobody would read.
+/// Starts a script runner that discards log lines, for many calls.
 ///
 /// # Errors
-/// When the options cannot be met.
+/// If the path of this executable is not known.
 pub(super) fn start_quiet(options: &ScriptOptions) -> Result<Arc<ScriptRunner>, CliError> {
     start_with(options, ScriptSink::new(|_| {}))
 }

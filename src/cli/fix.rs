@@ -1,119 +1,121 @@
-//! `check --fix` and `check --diff`: fixes applied in memory until nothing more applies, then written or shown.
+//! `check --fix` and `check --diff`: applies fixes in memory until none is left, then writes or prints the changes.
 //!
-//! A file is written once and whole, and only if it still holds what was read; its byte order mark stays. What is not
-//! UTF-8 is not touched: its text is not what the file holds. Fixes after which a file could be read less well than before
-//! are left out, and a file whose fixes find no end stays as it is; both are said.
+//! A file is written atomically, and only if its content has not changed since it was read. Its byte order mark is
+//! kept. Files that are not valid UTF-8 are not changed. Fixes that would add syntax errors are not applied, and a file
+//! whose fixes do not converge is not changed; both are reported.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diff::unified;
-use super::output::{print_diff, say, say_error};
+use super::output::{eprint_error, eprint_line, print_diff};
 use super::{CliError, Exit};
 use crate::diagnostic::{Fix, Severity, apply_fixes};
 use crate::project::{Input, Load, LoadOptions, load_with, replace_text};
 use crate::syntax::parse;
 use crate::text::{SourceId, count};
 
-/// Each round mends what the one before it laid bare; one that goes on and on is two fixes undoing each other.
+/// Maximum number of rounds. A round may reveal further fixes; if there is no end, two fixes undo each other.
 const MAX_ROUNDS: usize = 32;
 
-/// A file as fixes make it.
-struct Repaired {
+/// A file changed by fixes.
+struct FixedFile {
     path: PathBuf,
     name: String,
     before: Arc<str>,
     after: String,
-    /// How many fixes are in it.
+    /// The number of applied fixes.
     applied: usize,
 }
 
-/// What fixes make of the inputs.
-struct Repair {
-    /// What is left when nothing more applies.
+/// The result of applying fixes to all inputs.
+struct FixResult {
+    /// The load after all fixes, with the remaining findings.
     load: Load,
-    /// The files that are another then, in the order they were read in.
-    files: Vec<Repaired>,
-    /// Files with fixes that were not taken.
-    left: Vec<Left>,
+    /// The changed files, in the order of reading.
+    files: Vec<FixedFile>,
+    /// Files with fixes that were not applied.
+    unfixed: Vec<UnfixedFile>,
 }
 
-/// A file whose fixes cannot be right.
-struct Left {
+/// A file with fixes that were not applied.
+struct UnfixedFile {
     path: PathBuf,
     name: String,
-    why: String,
+    reason: String,
 }
 
-/// Writes what fixes make of the files and says which; what is left, and whether every file could be written.
-pub(super) fn apply(
+/// Applies all fixes, writes the changed files and reports them. Returns the load with the remaining findings, and
+/// whether all fixes were applied and written.
+pub(super) fn apply_all(
     inputs: &[Input],
     from: &Path,
-    how: LoadOptions,
-    with_guesses: bool,
+    load_options: LoadOptions,
+    with_unsafe: bool,
 ) -> Result<(Load, bool), CliError> {
-    let Repair { load, files, left } = repair(inputs, from, how.clone(), with_guesses)?;
+    let FixResult { load, files, unfixed } = fix_inputs(inputs, from, load_options.clone(), with_unsafe)?;
     let mut is_written = true;
     for file in &files {
         match replace_text(&file.path, &file.before, &file.after) {
-            Ok(()) => say(&format!("fixed    {}: {}", file.name, count(file.applied, "finding"))),
+            Ok(()) => eprint_line(&format!("fixed    {}: {}", file.name, count(file.applied, "finding"))),
             Err(error) => {
                 is_written = false;
-                say_error(&format!("cannot write {}: {error}", file.name));
+                eprint_error(&format!("cannot write {}: {error}", file.name));
             }
         }
     }
-    say_left(&left);
-    // Where a file stayed as it was, what is left is what is on disk.
-    let load = if is_written { load } else { load_with(inputs, from, &how)? };
-    Ok((load, is_written && left.is_empty()))
+    eprint_unfixed(&unfixed);
+    // After a failed write, report the findings of the files on disk.
+    let load = if is_written { load } else { load_with(inputs, from, &load_options)? };
+    Ok((load, is_written && unfixed.is_empty()))
 }
 
-/// Prints what [`apply`] would change.
-pub(super) fn show(
+/// Prints the changes of [`apply_all`] without writing them.
+pub(super) fn print_changes(
     inputs: &[Input],
     from: &Path,
-    how: LoadOptions,
-    with_guesses: bool,
+    load_options: LoadOptions,
+    with_unsafe: bool,
 ) -> Result<Exit, CliError> {
-    let Repair { files, left, .. } = repair(inputs, from, how, with_guesses)?;
+    let FixResult { files, unfixed, .. } = fix_inputs(inputs, from, load_options, with_unsafe)?;
     for file in &files {
         print_diff(&unified(&file.name, &file.before, &file.after));
     }
-    say_left(&left);
-    if files.is_empty() && left.is_empty() {
-        say("nothing to fix");
+    eprint_unfixed(&unfixed);
+    if files.is_empty() && unfixed.is_empty() {
+        eprint_line("nothing to fix");
         return Ok(Exit::Clean);
     }
     let fixes = files.iter().map(|file| file.applied).sum();
-    say(&format!("would fix {} in {}", count(fixes, "finding"), count(files.len(), "file")));
+    eprint_line(&format!("would fix {} in {}", count(fixes, "finding"), count(files.len(), "file")));
     Ok(Exit::Failed)
 }
 
-fn say_left(left: &[Left]) {
-    for file in left {
-        say_error(&format!("cannot fix {}: {}", file.name, file.why));
+/// Reports files with fixes that were not applied.
+fn eprint_unfixed(unfixed: &[UnfixedFile]) {
+    for file in unfixed {
+        eprint_error(&format!("cannot fix {}: {}", file.name, file.reason));
     }
 }
 
-/// Round after round, until nothing more applies.
-fn repair(
+/// Applies fixes in rounds until none is left.
+fn fix_inputs(
     inputs: &[Input],
     from: &Path,
-    mut how: LoadOptions,
-    with_guesses: bool,
-) -> Result<Repair, CliError> {
-    let mut load = load_with(inputs, from, &how)?;
-    let mut files: Vec<Repaired> = Vec::new();
-    let mut left: Vec<Left> = Vec::new();
+    mut load_options: LoadOptions,
+    with_unsafe: bool,
+) -> Result<FixResult, CliError> {
+    let mut load = load_with(inputs, from, &load_options)?;
+    let mut files: Vec<FixedFile> = Vec::new();
+    let mut unfixed: Vec<UnfixedFile> = Vec::new();
     for round in 0.. {
         let mut is_done = true;
-        let fixes = fixes_by_source(&load, with_guesses);
+        let fixes = fixes_by_source(&load, with_unsafe);
         for (source, path) in load.checked.iter().filter_map(|source| Some((source, load.files.get(source)?)))
         {
             let (Some(fixes), Some(file)) = (fixes.get(source), load.sources.get(*source)) else { continue };
-            if left.iter().any(|left| left.path == *path) {
+            if unfixed.iter().any(|unfixed| unfixed.path == *path) {
                 continue;
             }
             let fixed = apply_fixes(&file.text, fixes.iter().copied());
@@ -121,28 +123,32 @@ fn repair(
                 continue;
             }
             is_done = false;
-            let mut leave = |why: &str| {
-                left.push(Left { path: path.clone(), name: file.name.clone(), why: why.to_owned() });
+            let mut skip = |reason: &str| {
+                unfixed.push(UnfixedFile {
+                    path: path.clone(),
+                    name: file.name.clone(),
+                    reason: reason.to_owned(),
+                });
             };
-            let known = files.iter().position(|repaired| repaired.path == *path);
+            let index_of_file = files.iter().position(|fixed_file| fixed_file.path == *path);
             if round >= MAX_ROUNDS {
-                leave("its fixes go on and on; it stays as it is");
-                if let Some(repaired) = known.map(|index| files.remove(index)) {
-                    how.overlay.set(path, repaired.before.to_string());
+                skip("the fixes do not converge; the file was not changed");
+                if let Some(fixed_file) = index_of_file.map(|index| files.remove(index)) {
+                    load_options.overlay.set(path, fixed_file.before.to_string());
                 }
                 continue;
             }
-            if breaks(*source, &file.text, &fixed.text) {
-                leave("the last of its fixes would break it and are left out");
+            if adds_errors(*source, &file.text, &fixed.text) {
+                skip("the last fixes would add syntax errors and were not applied");
                 continue;
             }
-            how.overlay.set(path, fixed.text.clone());
-            match known.and_then(|index| files.get_mut(index)) {
-                Some(repaired) => {
-                    repaired.after = fixed.text;
-                    repaired.applied += fixed.applied;
+            load_options.overlay.set(path, fixed.text.clone());
+            match index_of_file.and_then(|index| files.get_mut(index)) {
+                Some(fixed_file) => {
+                    fixed_file.after = fixed.text;
+                    fixed_file.applied += fixed.applied;
                 }
-                None => files.push(Repaired {
+                None => files.push(FixedFile {
                     path: path.clone(),
                     name: file.name.clone(),
                     before: Arc::clone(&file.text),
@@ -154,14 +160,14 @@ fn repair(
         if is_done {
             break;
         }
-        load = load_with(inputs, from, &how)?;
+        load = load_with(inputs, from, &load_options)?;
     }
     files.retain(|file| *file.before != *file.after);
-    Ok(Repair { load, files, left })
+    Ok(FixResult { load, files, unfixed })
 }
 
-/// Whether the reader finds more errors in `after` than in `before`: no fix is meant to do that.
-fn breaks(source: SourceId, before: &str, after: &str) -> bool {
+/// Returns whether `after` has more syntax errors than `before`.
+fn adds_errors(source: SourceId, before: &str, after: &str) -> bool {
     let errors = |text: &str| {
         let (_, findings) = parse(source, text);
         findings.iter().filter(|finding| finding.severity == Severity::Error).count()
@@ -169,10 +175,11 @@ fn breaks(source: SourceId, before: &str, after: &str) -> bool {
     errors(after) > errors(before)
 }
 
-fn fixes_by_source(load: &Load, with_guesses: bool) -> HashMap<SourceId, Vec<&Fix>> {
+/// Returns the fixes of each source. Unsafe fixes are included only if `with_unsafe` is set.
+fn fixes_by_source(load: &Load, with_unsafe: bool) -> HashMap<SourceId, Vec<&Fix>> {
     let mut fixes: HashMap<SourceId, Vec<&Fix>> = HashMap::new();
     for finding in &load.findings {
-        if let Some(fix) = finding.fix.as_ref().filter(|fix| fix.is_safe || with_guesses) {
+        if let Some(fix) = finding.fix.as_ref().filter(|fix| fix.is_safe || with_unsafe) {
             fixes.entry(finding.primary.source).or_default().push(fix);
         }
     }
@@ -185,17 +192,17 @@ mod tests {
     use crate::text::Sources;
 
     #[test]
-    fn what_can_be_read_less_well_is_broken() {
+    fn added_syntax_errors_are_detected() {
         let source = Sources::new().id_ahead(0);
         let broken = r#"(deftool :name "a"b")"#;
-        for (before, after, is_broken) in [
+        for (before, after, expected) in [
             (r#"(deftool :name "a\"b")"#, broken, true),
             (broken, r#"(deftool :name "ab")"#, false),
             (broken, r#"(deftool :name "c"d")"#, false),
             ("(a)", "(b)", false),
             ("(a)", "(a", true),
         ] {
-            assert_eq!(breaks(source, before, after), is_broken, "{before} {after}");
+            assert_eq!(adds_errors(source, before, after), expected, "{before} {after}");
         }
     }
 }

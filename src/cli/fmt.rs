@@ -1,13 +1,13 @@
-//! `deftool fmt`: specs in canonical layout.
+//! `deftool fmt`: formats spec files.
 
 use std::path::Path;
 
 use super::args::FmtOptions;
 use super::diff::unified;
-use super::output::{clean, print, print_diff, print_lines, say, say_error, say_findings};
-use super::{CliError, Exit, locate};
+use super::output::{clean, eprint_error, eprint_findings, eprint_line, print, print_diff, print_lines};
+use super::{CliError, Exit, command_dirs};
 use crate::project::{
-    BYTE_ORDER_MARK, Outside, SourceText, display_name, read_source, read_stream, replace_text,
+    BYTE_ORDER_MARK, OutsideLink, SourceText, display_name, read_source, read_stream, replace_text,
     resolve_inputs,
 };
 use crate::spec::{FileKind, format};
@@ -15,37 +15,37 @@ use crate::syntax::print::FormatError;
 use crate::text::{Sources, count};
 
 pub(super) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
+    let dirs = command_dirs(options.project.as_deref())?;
     if options.paths.iter().any(|path| path == Path::new("-")) {
         if options.paths.len() > 1 {
-            return Err(CliError::Usage(String::from("`-` is stdin, and is formatted alone")));
+            return Err(CliError::Usage(String::from("`-` (stdin) cannot be combined with other paths")));
         }
-        return format_stdin(options, &place.current);
+        return format_stdin(options, &dirs.current);
     }
-    let mut tally = Tally::default();
-    let inputs = resolve_inputs(&options.paths, &place.folder)?;
-    for Outside { path, why } in inputs.iter().flat_map(|input| &input.outside) {
-        say_error(&format!("{} was left as it is: {why}", display_name(path, &place.current)));
-        tally.failed += 1;
+    let mut counts = Counts::default();
+    let inputs = resolve_inputs(&options.paths, &dirs.project)?;
+    for OutsideLink { path, why } in inputs.iter().flat_map(|input| &input.outside) {
+        eprint_error(&format!("cannot format {}: {why}", display_name(path, &dirs.current)));
+        counts.failed += 1;
     }
     for path in inputs.iter().flat_map(|input| &input.files) {
-        // A file that cannot be read or written does not keep the others from it.
-        match format_file(path, options, &place.current) {
-            Ok(Outcome::Changed) => tally.changed += 1,
-            Ok(Outcome::Unchanged) => tally.unchanged += 1,
-            Ok(Outcome::Refused) => tally.failed += 1,
+        // Continue with the other files after an error.
+        match format_file(path, options, &dirs.current) {
+            Ok(Outcome::Changed) => counts.changed += 1,
+            Ok(Outcome::Unchanged) => counts.unchanged += 1,
+            Ok(Outcome::Refused) => counts.failed += 1,
             Err(error) => {
-                say_error(&error.to_string());
-                tally.failed += 1;
+                eprint_error(&error.to_string());
+                counts.failed += 1;
             }
         }
     }
-    say(&tally.describe(options.writes()));
-    let differs = tally.changed > 0 && !options.writes();
-    Ok(if differs || tally.failed > 0 { Exit::Failed } else { Exit::Clean })
+    eprint_line(&counts.describe(options.writes()));
+    let differs = counts.changed > 0 && !options.writes();
+    Ok(if differs || counts.failed > 0 { Exit::Failed } else { Exit::Clean })
 }
 
-/// What became of a file.
+/// The result of formatting a file.
 enum Outcome {
     Changed,
     Unchanged,
@@ -54,7 +54,7 @@ enum Outcome {
 
 fn format_file(path: &Path, options: &FmtOptions, current: &Path) -> Result<Outcome, CliError> {
     let name = display_name(path, current);
-    let Some((before, after)) = lay_out(read_source(path)?, &name, current) else {
+    let Some((before, after)) = format_source(read_source(path)?, &name, current) else {
         return Ok(Outcome::Refused);
     };
     if before == after {
@@ -63,9 +63,9 @@ fn format_file(path: &Path, options: &FmtOptions, current: &Path) -> Result<Outc
     if options.writes() {
         replace_text(path, &before, &after)
             .map_err(|source| CliError::Unwritable { path: name.clone(), source })?;
-        say(&format!("formatted  {}", clean(&name)));
+        eprint_line(&format!("formatted  {}", clean(&name)));
     } else {
-        options.tell(&name, &before, &after);
+        options.print_change(&name, &before, &after);
     }
     Ok(Outcome::Changed)
 }
@@ -74,7 +74,7 @@ fn format_stdin(options: &FmtOptions, current: &Path) -> Result<Exit, CliError> 
     let name = display_name(&options.stdin_filename, current);
     let text = read_stream(&name, std::io::stdin())?;
     let mark = if text.has_mark { String::from_utf8_lossy(BYTE_ORDER_MARK) } else { "".into() };
-    let Some((before, after)) = lay_out(text, &name, current) else { return Ok(Exit::Failed) };
+    let Some((before, after)) = format_source(text, &name, current) else { return Ok(Exit::Failed) };
     if options.writes() {
         print(&format!("{mark}{after}"));
         return Ok(Exit::Clean);
@@ -82,29 +82,29 @@ fn format_stdin(options: &FmtOptions, current: &Path) -> Result<Exit, CliError> 
     if before == after {
         return Ok(Exit::Clean);
     }
-    options.tell(&name, &before, &after);
+    options.print_change(&name, &before, &after);
     Ok(Exit::Failed)
 }
 
-/// The text of a file before and after, or nothing where it has to stay as it is: that is told here.
-fn lay_out(text: SourceText, name: &str, current: &Path) -> Option<(String, String)> {
+/// Returns the text before and after formatting. Reports the reason and returns `None` if it cannot be formatted.
+fn format_source(text: SourceText, name: &str, current: &Path) -> Option<(String, String)> {
     let mut sources = Sources::new();
     let (file, damage) = text.into_source(sources.id_ahead(0), current);
     let source = sources.add(file);
     if let Some(finding) = &damage {
-        say_findings(std::slice::from_ref(finding), &sources);
+        eprint_findings(std::slice::from_ref(finding), &sources);
         return None;
     }
     let before = &sources.get(source)?.text;
     match format(source, before, FileKind::of_name(name)) {
         Ok(after) => Some((before.to_string(), after)),
-        Err(FormatError::Faults(findings)) => {
-            say_findings(&findings, &sources);
+        Err(FormatError::Syntax(findings)) => {
+            eprint_findings(&findings, &sources);
             None
         }
         Err(FormatError::Damaged) => {
-            say_error(&format!(
-                "{name} was left as it is: its new layout would not read as the same specs, which is a mistake in deftool; please report it with the file"
+            eprint_error(&format!(
+                "cannot format {name}: the result would differ from the input; this is a bug in deftool, please report it with the file"
             ));
             None
         }
@@ -116,8 +116,8 @@ impl FmtOptions {
         !self.check && !self.diff
     }
 
-    /// Prints what would change.
-    fn tell(&self, name: &str, before: &str, after: &str) {
+    /// Prints the diff or, with `--check`, the file name.
+    fn print_change(&self, name: &str, before: &str, after: &str) {
         if self.diff {
             print_diff(&unified(name, before, after));
         } else {
@@ -126,18 +126,18 @@ impl FmtOptions {
     }
 }
 
-/// How many files ended how.
+/// The number of files by result.
 #[derive(Default)]
-struct Tally {
+struct Counts {
     changed: usize,
     unchanged: usize,
     failed: usize,
 }
 
-impl Tally {
+impl Counts {
     fn describe(&self, writes: bool) -> String {
         let changed = if writes { "formatted" } else { "to be formatted" };
-        let parts = [(self.changed, changed), (self.unchanged, "unchanged"), (self.failed, "left alone")];
+        let parts = [(self.changed, changed), (self.unchanged, "unchanged"), (self.failed, "not formatted")];
         let parts: Vec<String> = parts
             .into_iter()
             .filter(|(number, _)| *number > 0)

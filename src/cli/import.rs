@@ -1,37 +1,37 @@
-//! `deftool import`: definitions of others → specs.
+//! `deftool import`: converts tool definitions from other formats to specs.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::args::ImportOptions;
-use super::output::{describe_summary, print, say, say_findings};
-use super::{CliError, Exit, locate};
+use super::output::{describe_summary, eprint_findings, eprint_line, print};
+use super::{CliError, Exit, command_dirs};
 use crate::diagnostic::{Diagnostic, Summary};
 use crate::project::{SourceText, display_name, read_source, read_stream, replace_file};
 use crate::schema::{Import, Importer};
-use crate::spec::{FileKind, Tool, form_of_tool, lay_out};
+use crate::spec::{FileKind, Tool, form_of_tool, format_generated};
 use crate::syntax::write;
 use crate::text::{Sources, count};
 
-/// Definitions with errors are left out and told; the others are printed or written all the same.
+/// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
 pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
-    let place = locate(None)?;
+    let dirs = command_dirs(None)?;
     let mut sources = Sources::new();
     let mut importer = Importer::new(options.from);
     let mut findings = Vec::new();
-    for (text, file_name) in read_inputs(&options.files, &place.current)? {
+    for (text, file_name) in read_inputs(&options.files, &dirs.current)? {
         let is_text = text.is_text();
-        let (file, damage) = text.into_source(sources.id_ahead(0), &place.current);
+        let (file, damage) = text.into_source(sources.id_ahead(0), &dirs.current);
         let source = sources.add(file);
         findings.extend(damage);
         if let Some(file) = sources.get(source).filter(|_| is_text) {
             importer.add(source, &file.text, file_name.as_deref());
         }
     }
-    let Import { mut tools, findings: told } = importer.finish();
+    let Import { mut tools, findings: import_findings } = importer.finish();
     tools.retain(|tool| !is_damaged(tool, &findings, &sources));
-    findings.extend(told);
+    findings.extend(import_findings);
     match &options.output {
         None => {
             let specs: Vec<String> = tools.iter().map(spec_of).collect();
@@ -39,32 +39,33 @@ pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
         }
         Some(folder) => write_files(&tools, folder, options.force)?,
     }
-    say_findings(&findings, &sources);
+    eprint_findings(&findings, &sources);
     let summary = Summary::of(&findings);
     let imported = format!("{} imported", count(tools.len(), "tool"));
-    let left_out = if summary.errors > 0 { "; what has an error is left out" } else { "" };
-    say(&match describe_summary(&summary) {
-        Some(counts) => format!("{imported}: {counts}{left_out}"),
+    let omitted = if summary.errors > 0 { "; definitions with errors are omitted" } else { "" };
+    eprint_line(&match describe_summary(&summary) {
+        Some(counts) => format!("{imported}: {counts}{omitted}"),
         None => imported,
     });
     Ok(if summary.errors > 0 { Exit::Failed } else { Exit::Clean })
 }
 
-/// Whether bytes of the tool's definition were no text and have been replaced.
+/// Returns whether invalid UTF-8 was replaced in the tool's definition.
 fn is_damaged(tool: &Tool, damages: &[Diagnostic], sources: &Sources) -> bool {
     let has_replaced = |text: &str| text.contains(char::REPLACEMENT_CHARACTER);
     damages.iter().any(|damage| damage.primary.source == tool.source)
         && sources.get(tool.source).is_some_and(|file| has_replaced(tool.span.of(&file.text)))
 }
 
+/// Returns the formatted spec of a tool.
 fn spec_of(tool: &Tool) -> String {
-    lay_out(format!("{}\n", write(&form_of_tool(tool))), FileKind::Specs)
+    format_generated(format!("{}\n", write(&form_of_tool(tool))), FileKind::Specs)
 }
 
-/// The texts with the names of their files, without extension; `-`, or nothing at all, is stdin.
+/// Reads the inputs with their file names without extension. `-`, or no file, reads stdin.
 fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option<String>)>, CliError> {
     if files.is_empty() && std::io::stdin().is_terminal() {
-        let message = "nothing to import: name a file, or `-` for stdin";
+        let message = "missing input; give a file, or `-` for stdin";
         return Err(CliError::Usage(String::from(message)));
     }
     if files.is_empty() {
@@ -82,43 +83,42 @@ fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option
     Ok(texts)
 }
 
-/// One file a tool, called as the tool. Nothing is written where one of them is there already.
+/// Writes each tool to a file of its name. Writes nothing if one of the files exists, unless `force` is set.
 fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliError> {
-    let place = locate(None)?;
-    let paths: Vec<PathBuf> = tools
-        .iter()
-        .map(|tool| place.current.join(folder).join(format!("{}.eld", tool.name.value)))
-        .collect();
-    let shown = |path: &Path| display_name(path, &place.current);
+    let dirs = command_dirs(None)?;
+    let paths: Vec<PathBuf> =
+        tools.iter().map(|tool| dirs.current.join(folder).join(format!("{}.eld", tool.name.value))).collect();
+    let shown = |path: &Path| display_name(path, &dirs.current);
     if let Some(path) = paths.iter().find(|path| !force && path.symlink_metadata().is_ok()) {
         let message =
-            format!("{} exists already; nothing was written, and `--force` overwrites it", shown(path));
+            format!("{} already exists; nothing was written; use `--force` to overwrite it", shown(path));
         return Err(CliError::Usage(message));
     }
-    // A link, or a disk that takes `Read` and `read` for one name.
-    let there: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path).ok()).collect();
+    // Two names for one file: a link, or a case-insensitive file system.
+    let existing: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path).ok()).collect();
     let mut of_file: HashMap<&Path, &Path> = HashMap::new();
-    for (path, file) in paths.iter().zip(&there) {
+    for (path, file) in paths.iter().zip(&existing) {
         if let Some(other) = file.as_ref().and_then(|file| of_file.insert(file, path)) {
             let message =
                 format!("{} and {} are the same file; nothing was written", shown(other), shown(path));
             return Err(CliError::Usage(message));
         }
     }
-    for ((tool, path), file) in tools.iter().zip(&paths).zip(&there) {
+    for ((tool, path), file) in tools.iter().zip(&paths).zip(&existing) {
         let unwritable = |source| CliError::Unwritable { path: shown(path), source };
         let spec = spec_of(tool);
-        let done = match file {
+        let action = match file {
             Some(file) => replace_file(file, spec.as_bytes()).map(|()| "replaced"),
-            // What has come since is not overwritten, and of two names for one file the second does not replace the first.
+            // Do not overwrite a file that was created in the meantime, for example under another name of the same
+            // file.
             None => create_file(path, spec.as_bytes()).map(|()| "created "),
         };
-        say(&format!("{} {}", done.map_err(unwritable)?, shown(path)));
+        eprint_line(&format!("{} {}", action.map_err(unwritable)?, shown(path)));
     }
     Ok(())
 }
 
-/// With the folders it needs.
+/// Creates a new file and its parent folders.
 fn create_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -1,7 +1,7 @@
-//! The `deftool` command. The only place where everything meets.
+//! The `deftool` command. Only this module combines all other modules.
 //!
-//! stdout is the result, stderr is everything said about it. Exit codes, the same for every command: 0 clean or
-//! completed, 1 an error finding or a failed request or call, 2 nothing was attempted, 130 interrupted.
+//! Results go to stdout, all other messages to stderr. Exit codes of every command: 0 success, 1 error findings or a
+//! failed request or call, 2 nothing was attempted, 130 interrupted.
 
 mod approve;
 mod args;
@@ -48,12 +48,12 @@ use crate::project::{Input, ProjectError, resolve_inputs};
 use crate::worker::{EndpointError, RecordingError};
 use args::{Arguments, Command};
 
-/// How a command ended.
+/// The outcome of a command, mapped to an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
-    /// Clean, or completed.
+    /// Success: no error findings, or completed.
     Clean,
-    /// An error finding, a failed request or call.
+    /// Error findings, or a failed request or call.
     Failed,
     /// Nothing was attempted.
     NotAttempted,
@@ -67,12 +67,12 @@ impl From<Exit> for ExitCode {
             Exit::Clean => 0,
             Exit::Failed => 1,
             Exit::NotAttempted => 2,
-            Exit::Interrupted => interrupt::CODE,
+            Exit::Interrupted => interrupt::EXIT_CODE,
         })
     }
 }
 
-/// Why nothing was attempted. One line, said on stderr.
+/// The reason why nothing was attempted, printed to stderr on one line.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
@@ -83,21 +83,25 @@ enum CliError {
     Recording(#[from] RecordingError),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    #[error("cannot start the engine: {0}")]
+    #[error("cannot start the runtime: {0}")]
     Runtime(std::io::Error),
     #[error("cannot write {path}: {source}")]
     Unwritable { path: String, source: std::io::Error },
 }
 
-/// Where a command was started, and where its project is looked for.
-struct Place {
-    /// The current folder; names in messages are relative to it.
+/// The folders that a command starts from.
+struct CommandDirs {
+    /// The current folder. File names in messages are relative to it.
     current: PathBuf,
-    /// `--project`, or the current folder.
-    folder: PathBuf,
+    /// `--project`, or the current folder. The project root is this folder or one of its parents.
+    project: PathBuf,
 }
 
-fn locate(project: Option<&Path>) -> Result<Place, CliError> {
+/// Returns the folders that a command starts from.
+///
+/// # Errors
+/// If `project` cannot be read or is not a folder.
+fn command_dirs(project: Option<&Path>) -> Result<CommandDirs, CliError> {
     let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
     let current = std::env::current_dir().map_err(|source| unreadable(Path::new("."), source))?;
     let folder = match project {
@@ -107,39 +111,42 @@ fn locate(project: Option<&Path>) -> Result<Place, CliError> {
             let metadata = std::fs::metadata(&folder).map_err(|source| unreadable(&folder, source))?;
             if !metadata.is_dir() {
                 return Err(CliError::Usage(format!(
-                    "--project takes a folder, and {} is none",
+                    "--project: `{}` is not a directory",
                     project.display()
                 )));
             }
             folder
         }
     };
-    Ok(Place { current, folder })
+    Ok(CommandDirs { current, project: folder })
 }
 
-/// The files that `paths` name; none: the project's.
+/// Resolves `paths` to inputs. Without paths, returns the files of the project.
+///
+/// # Errors
+/// If the paths contain no spec file.
 fn inputs_of(paths: &[PathBuf], folder: &Path) -> Result<Vec<Input>, CliError> {
     let inputs = resolve_inputs(paths, folder)?;
     if !paths.is_empty() && inputs.iter().all(Input::is_empty) {
-        let message = "no spec files there: names of spec files end in .eld, .el, .lisp or .sexp";
+        let message = "no spec files found; spec files have the extension .eld, .el, .lisp or .sexp";
         return Err(CliError::Usage(String::from(message)));
     }
     Ok(inputs)
 }
 
-/// The child's side of `--isolate process`.
+/// Runs a child process of `--isolate process`.
 fn script_host() -> Result<Exit, CliError> {
     crate::script::serve_isolated().map(|()| Exit::Clean).map_err(CliError::Runtime)
 }
 
-/// The process between a worker and the server that it manages.
+/// Runs the guard process between a worker and its managed server.
 fn server_guard() -> Result<Exit, CliError> {
     crate::worker::guard_server().map(|()| Exit::Clean).map_err(CliError::Runtime)
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command given on the command line.
 pub fn main() -> ExitCode {
-    // clap itself exits with 2 on wrong usage and 0 on --help and --version.
+    // clap exits with 2 on usage errors and with 0 on --help and --version.
     let arguments = Arguments::parse();
     output::choose_color(arguments.color);
     let prepared = engine::prepare(&arguments.command);
@@ -166,18 +173,18 @@ pub fn main() -> ExitCode {
         Command::ScriptHost { .. } => script_host(),
         Command::ServerGuard => server_guard(),
     });
-    // No program that a script started outlives this one.
+    // No program started by a script may outlive this process.
     crate::script::kill_programs();
     match result {
         Ok(exit) => match output::stdout_error() {
             Some(error) => {
-                output::say_error(&format!("the result cannot be written to stdout: {error}"));
+                output::eprint_error(&format!("cannot write the result to stdout: {error}"));
                 Exit::Failed.into()
             }
             None => exit.into(),
         },
         Err(error) => {
-            output::say_error(&error.to_string());
+            output::eprint_error(&error.to_string());
             Exit::NotAttempted.into()
         }
     }

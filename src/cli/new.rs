@@ -1,43 +1,45 @@
-//! `deftool new`: a spec and its script, ready to run.
+//! `deftool new`: adds a tool, a spec with its script, to a project.
 
 use super::args::NewOptions;
 use super::init::write_file;
-use super::output::say;
-use super::{CliError, Exit, locate};
+use super::output::eprint_line;
+use super::{CliError, Exit, command_dirs};
 use crate::project::{display_name, find_root, load_specs, resolve_inputs};
 use crate::spec::is_tool_name;
 
 pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     let name = options.name.as_str();
     if name.starts_with('-') {
-        let message = format!("`{name}` starts with a dash, which commands take for an option");
+        let message = format!("invalid tool name `{name}`: a leading dash would be read as an option");
         return Err(CliError::Usage(message));
     }
     if !is_tool_name(name) {
-        let message = format!("`{name}` is no tool name; APIs take up to 64 of A-Z a-z 0-9 _ -");
+        let message = format!("invalid tool name `{name}`: expected up to 64 characters of A-Z a-z 0-9 _ -");
         return Err(CliError::Usage(message));
     }
-    let place = locate(options.project.as_deref())?;
-    let root = find_root(&place.folder)?;
-    let load = load_specs(&resolve_inputs(&[], &root)?, &place.current)?;
+    let dirs = command_dirs(options.project.as_deref())?;
+    let root = find_root(&dirs.project)?;
+    let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
     if let Some(loaded) = load.tools.iter().find(|loaded| loaded.tool.name.value == name) {
         let at = crate::text::Location { source: loaded.tool.source, span: loaded.tool.name.span };
-        return Err(CliError::Usage(format!("`{name}` is there already: {}", load.sources.describe(at))));
+        return Err(CliError::Usage(format!(
+            "duplicate tool `{name}`: already defined at {}",
+            load.sources.describe(at)
+        )));
     }
     let spec = root.join("specs").join(format!("{name}.eld"));
     let script = root.join("scripts").join(format!("{name}.lua"));
     for path in [&spec, &script] {
         if path.exists() {
-            let message =
-                format!("{} exists already and was left as it is", display_name(path, &place.current));
+            let message = format!("{} already exists", display_name(path, &dirs.current));
             return Err(CliError::Usage(message));
         }
     }
     write_file(&spec, &SPEC.replace("NAME", name))?;
     write_file(&script, SCRIPT)?;
-    say(&format!("created  {}", display_name(&spec, &place.current)));
-    say(&format!("created  {}", display_name(&script, &place.current)));
-    say(&format!("next:    deftool call {name} '{{\"text\": \"hello\"}}'"));
+    eprint_line(&format!("created  {}", display_name(&spec, &dirs.current)));
+    eprint_line(&format!("created  {}", display_name(&script, &dirs.current)));
+    eprint_line(&format!("next:    deftool call {name} '{{\"text\": \"hello\"}}'"));
     Ok(Exit::Clean)
 }
 

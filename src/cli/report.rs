@@ -1,23 +1,24 @@
-//! What a check found, in each format.
+//! The report of `deftool check` in each format.
 
 use super::args::Format;
 use super::output::{
-    MAX_FINDINGS, describe_more, describe_summary, inert, print, print_all, print_findings, print_json, say,
+    MAX_FINDINGS, describe_omitted, describe_summary, eprint_line, escape_ci_commands, print, print_all,
+    print_findings, print_json,
 };
 use crate::diagnostic::{Diagnostic, Summary, render};
 use crate::project::{Load, ScriptState, rules};
 use crate::text::count;
 
-/// Writes the findings to stdout and, for people, a summary to stderr.
+/// Writes the findings to stdout and, for some formats, a summary to stderr.
 pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
     match format {
         Format::Human => print_findings(&load.findings, &load.sources),
         Format::Concise => print_each(load, usize::MAX, |finding, sources| {
-            inert(&render::render_concise(finding, sources)).into_owned()
+            escape_ci_commands(&render::render_concise(finding, sources)).into_owned()
         }),
         Format::Github => {
             print_each(load, MAX_FINDINGS, render::render_github);
-            if let Some(more) = describe_more(load.findings.len()) {
+            if let Some(more) = describe_omitted(load.findings.len()) {
                 print(&format!("{more}\n"));
             }
         }
@@ -32,19 +33,19 @@ pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
         }
     }
     match format {
-        // Where stdout is for a program or goes into a file, the log has nothing else.
-        Format::Human | Format::Github | Format::Sarif | Format::Junit => say(&describe(load)),
+        // The files of these formats have no summary, so it goes to the log.
+        Format::Human | Format::Github | Format::Sarif | Format::Junit => eprint_line(&describe(load)),
         Format::Concise | Format::Json => {}
     }
 }
 
-/// Whether the exit code says so.
+/// Returns whether the findings cause exit code 1.
 pub(super) fn fails(load: &Load, strict: bool) -> bool {
     let summary = Summary::of(&load.findings);
     summary.errors > 0 || (strict && summary.warnings > 0)
 }
 
-/// `2 tools in 1 file: 1 error; --fix repairs it`.
+/// Describes the result, as in ``2 tools in 1 file: 1 error; `--fix` repairs 1``.
 pub(super) fn describe(load: &Load) -> String {
     let checked = format!("{} in {}", count(load.tools.len(), "tool"), count(load.checked.len(), "file"));
     match describe_summary(&Summary::of(&load.findings)) {
@@ -59,17 +60,19 @@ fn describe_fixes(load: &Load) -> String {
     let safe = fixes.iter().filter(|is_safe| **is_safe).count();
     match (safe, fixes.len() - safe) {
         (0, 0) => String::new(),
-        (0, guesses) => format!("; `--fix --unsafe-fixes` repairs {guesses}"),
+        (0, unsafe_fixes) => format!("; `--fix --unsafe-fixes` repairs {unsafe_fixes}"),
         (safe, 0) => format!("; `--fix` repairs {safe}"),
-        (safe, guesses) => format!("; `--fix` repairs {safe}, with `--unsafe-fixes` {}", safe + guesses),
+        (safe, unsafe_fixes) => {
+            format!("; `--fix` repairs {safe}, with `--unsafe-fixes` {}", safe + unsafe_fixes)
+        }
     }
 }
 
-fn print_each(load: &Load, most: usize, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
-    print_all(load.findings.iter().take(most).map(|finding| render(finding, &load.sources) + "\n"));
+fn print_each(load: &Load, limit: usize, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
+    print_all(load.findings.iter().take(limit).map(|finding| render(finding, &load.sources) + "\n"));
 }
 
-/// The spec files, and the scripts that were found good.
+/// Returns the checked spec files and the scripts without errors.
 fn checked_files(load: &Load) -> Vec<&str> {
     let specs = load.checked.iter().filter_map(|source| load.sources.get(*source));
     let scripts = load.tools.iter().filter_map(|loaded| match &loaded.script {

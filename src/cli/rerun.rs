@@ -1,4 +1,4 @@
-//! `--watch` of a command: the same again on every save.
+//! `--watch`: runs a command again after each change.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -6,29 +6,29 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::interrupt::interrupted;
-use super::output::{say, say_error, stdout_failed, stdout_is_terminal};
-use super::{CliError, Exit, Place};
+use super::output::{eprint_error, eprint_line, stdout_failed, stdout_is_terminal};
+use super::{CliError, CommandDirs, Exit};
 use crate::project::{Load, LoadOptions, ProjectError, keep_loading};
 
-/// What is done on every save.
+/// A command that runs again after each change.
 pub(super) struct Rerun<R> {
-    /// What is loaded beside the specs, and how.
-    pub(super) how: LoadOptions,
-    /// Whether a terminal's screen is cleared before.
+    /// How the project is loaded.
+    pub(super) options: LoadOptions,
+    /// Whether the screen of a terminal is cleared before each run.
     pub(super) clears_screen: bool,
-    /// Writes the result of a load to stdout, which it is given with when that began; what it returns is said on stderr, after the time.
+    /// Writes the result of a load to stdout. Receives the load and its start time, and returns a summary for stderr.
     pub(super) report: R,
 }
 
 impl<R: FnMut(Load, Instant) -> String + Send + 'static> Rerun<R> {
-    /// Until Ctrl-C, or until nobody reads any more.
-    pub(super) fn watch(mut self, paths: &[PathBuf], place: &Place) -> Result<Exit, CliError> {
-        let (paths, folder, current) = (paths.to_vec(), place.folder.clone(), place.current.clone());
+    /// Runs until Ctrl-C, or until stdout is closed.
+    pub(super) fn watch(mut self, paths: &[PathBuf], dirs: &CommandDirs) -> Result<Exit, CliError> {
+        let (paths, folder, current) = (paths.to_vec(), dirs.project.clone(), dirs.current.clone());
         let (ended, end) = tokio::sync::oneshot::channel();
         let watch = move || {
-            let how = std::mem::take(&mut self.how);
-            let _ = ended.send(keep_loading(&paths, &folder, &current, &how, |loaded, started| {
-                self.tell(loaded, started)
+            let options = std::mem::take(&mut self.options);
+            let _ = ended.send(keep_loading(&paths, &folder, &current, &options, |loaded, started| {
+                self.report_load(loaded, started)
             }));
         };
         std::thread::Builder::new()
@@ -52,7 +52,8 @@ impl<R: FnMut(Load, Instant) -> String + Send + 'static> Rerun<R> {
         })
     }
 
-    fn tell(&mut self, loaded: Result<Load, &ProjectError>, started: Instant) -> ControlFlow<()> {
+    /// Reports a load, or the reason why it failed. Stops the watch if stdout is closed.
+    fn report_load(&mut self, loaded: Result<Load, &ProjectError>, started: Instant) -> ControlFlow<()> {
         if self.clears_screen && stdout_is_terminal() {
             clear_screen();
         }
@@ -61,15 +62,15 @@ impl<R: FnMut(Load, Instant) -> String + Send + 'static> Rerun<R> {
             Ok(load) => {
                 let summary = (self.report)(load, started);
                 let summary = if summary.is_empty() { summary } else { format!("{summary}; ") };
-                say(&format!("{time} {summary}watching, Ctrl-C ends"));
+                eprint_line(&format!("{time} {summary}watching; press Ctrl-C to stop"));
             }
-            Err(error) => say_error(&format!("{time} {error}")),
+            Err(error) => eprint_error(&format!("{time} {error}")),
         }
         if stdout_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
-/// What was scrolled away stays: it is not ours.
+/// Clears the screen, but not the scrollback.
 fn clear_screen() {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(b"\x1b[2J\x1b[H");

@@ -1,15 +1,15 @@
-//! `deftool rule`: what is looked for, and what a finding means.
+//! `deftool rule`: lists the rules of `check`, or explains one.
 
 use serde::Serialize;
 
 use super::args::RuleOptions;
-use super::output::{paint, print_json, print_painted};
+use super::output::{paint, print_json, print_styled};
 use super::{CliError, Exit};
 use crate::diagnostic::{Rule, Severity};
 use crate::project::rules;
 use crate::spec::nearest;
 
-/// A rule for programs.
+/// A rule in the output of `--json`.
 #[derive(Serialize)]
 struct RuleJson {
     code: &'static str,
@@ -26,7 +26,7 @@ pub(super) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
         if options.json {
             print_json(&all.into_iter().map(json_of).collect::<Vec<_>>(), true);
         } else {
-            print_painted(&table(&all));
+            print_styled(&table(&all));
         }
         return Ok(Exit::Clean);
     };
@@ -35,14 +35,14 @@ pub(super) fn run(options: &RuleOptions) -> Result<Exit, CliError> {
         let known = all.iter().flat_map(|rule| [rule.name, rule.code]);
         let hint = match nearest(wanted, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("`deftool rule` lists them"),
+            None => String::from("`deftool rule` lists all rules"),
         };
-        return Err(CliError::Usage(format!("no rule is called `{wanted}`; {hint}")));
+        return Err(CliError::Usage(format!("unknown rule `{wanted}`; {hint}")));
     };
     if options.json {
         print_json(&json_of(rule), true);
     } else {
-        print_painted(&explain(rule));
+        print_styled(&explain(rule));
     }
     Ok(Exit::Clean)
 }
@@ -57,7 +57,7 @@ fn json_of(rule: &Rule) -> RuleJson {
     }
 }
 
-/// One line a rule.
+/// Returns one line per rule.
 fn table(all: &[&Rule]) -> String {
     let widest = all.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
     let line = |rule: &&Rule| {
@@ -67,24 +67,24 @@ fn table(all: &[&Rule]) -> String {
     all.iter().map(line).collect()
 }
 
-/// The explanation as plain text: examples are indented, what stands in backquotes is as it would be typed.
+/// Returns the explanation as plain text. Examples are indented; text in backticks is unchanged.
 fn explain(rule: &Rule) -> String {
     let severity = paint(rule.severity.as_str(), color_of(rule.severity));
     let mut lines = vec![format!("{} {}, {severity}: {}", rule.code, rule.name, rule.summary())];
     let explanation = rule.explanation();
     let mut in_example = false;
-    let mut last_sort = "";
+    let mut last_kind = "";
     for line in explanation.lines().skip(1) {
         let info: Vec<&str> = line.strip_prefix("```").unwrap_or("").split_whitespace().collect();
         match info.as_slice() {
             _ if !line.starts_with("```") => {
                 lines.push(if in_example { format!("    {line}") } else { line.to_owned() });
             }
-            [.., sort] => {
+            [.., kind] => {
                 in_example = true;
-                let title = if *sort == "fails" { "This is wrong" } else { "This is right" };
-                let title = if *sort == last_sort { "with" } else { title };
-                last_sort = sort;
+                let title = if *kind == "fails" { "This is wrong" } else { "This is right" };
+                let title = if *kind == last_kind { "with" } else { title };
+                last_kind = kind;
                 lines.push(match info.get(1).filter(|_| info.len() > 2) {
                     Some(file) if title == "with" => format!("with {file}:"),
                     Some(file) => format!("{title}, {file}:"),

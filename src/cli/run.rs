@@ -1,4 +1,4 @@
-//! `deftool run`: one request through a worker.
+//! `deftool run`: sends one request through a worker.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::approve::Approver;
 use super::args::RunOptions;
 use super::arguments::read_stdin;
-use super::output::{clean, say, say_error};
+use super::output::{clean, eprint_error, eprint_line};
 use super::secrets::secrets;
-use super::worker::{self, Chosen, Follower, Interrupts, api_key, close, connect};
+use super::worker::{self, Follower, Interrupts, OpenWorker, api_key, close, connect};
 use super::{CliError, Exit};
 use crate::worker::{
     Recorder, Recording, ReplayOptions, ReplayTransport, SubmitRequest, Worker, WorkerConfig,
@@ -18,13 +18,12 @@ use crate::worker::{
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
     if !options.redact.is_empty() && options.record.is_none() && options.replay.is_none() {
-        let message =
-            "--redact says what a recording must not hold, and nothing is recorded; add --record FILE";
+        let message = "--redact requires --record or --replay";
         return Err(CliError::Usage(String::from(message)));
     }
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
     let recorded = recording.as_ref().map(recorded_worker);
-    let Chosen { spec, tools, config } = worker::choose(&options.worker, &options.scripts, recorded)?;
+    let OpenWorker { spec, tools, config } = worker::open(&options.worker, &options.scripts, recorded)?;
     let mut secrets = secrets(&options.redact, tools.project().current().tools())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -32,7 +31,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
         submit.system_prompt.clone_from(&options.request.system);
         submit.job_name.clone_from(&options.job);
-        let mut approver = Approver::settle(options.request.yes);
+        let mut approver = Approver::new(options.request.yes);
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let config = WorkerConfig { approvals: approver.approvals(), ..config };
         let replay = recording.map(|recording| {
@@ -54,7 +53,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
                 () = interrupts.next() => return Ok(Exit::Interrupted),
             }
         };
-        // Not before there is something to record: an older recording is worth more than an empty one.
+        // Create the file only now, so that a failed connection does not overwrite an older recording.
         let recorder = match &options.record {
             None => None,
             Some(path) => tokio::select! {
@@ -72,7 +71,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let mut follower =
             Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };
         let mut followed = follower.follow(submit, |_, _| {}).await.map(|followed| followed.exit());
-        // A recorded chat goes on.
+        // A recorded chat has several requests.
         for _ in 1..replay.as_ref().map_or(1, |replay| replay.requests()) {
             let Ok(exit @ (Exit::Clean | Exit::Failed)) = followed else { break };
             let next = follower.follow(SubmitRequest::default(), |_, _| {}).await;
@@ -81,54 +80,56 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         close(&worker, &mut interrupts).await;
         let mut exit = followed?;
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
-            say_error(&format!("{error}; it is not whole"));
+            eprint_error(&format!("{error}; the recording is incomplete"));
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };
         }
         if let Some(replay) = replay {
-            tell_differences(&replay, options.replay_lenient);
+            eprint_differences(&replay, options.replay_lenient);
             if exit == Exit::Clean && !options.replay_lenient && !replay.differences().is_empty() {
                 exit = Exit::Failed;
             }
         }
         Ok(exit)
     });
-    // What a stopped script left behind is not waited for.
+    // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
+/// Returns the prompt from the command line or stdin; `None` for the recorded prompt.
 fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
     let Some(prompt) = &options.prompt else { return Ok(None) };
-    let (text, place) = if prompt == "-" {
+    let (text, source) = if prompt == "-" {
         (read_stdin("the prompt").map_err(CliError::Usage)?, " on stdin")
     } else {
         (prompt.clone(), "")
     };
     if text.trim().is_empty() {
-        return Err(CliError::Usage(format!("the prompt{place} is empty")));
+        return Err(CliError::Usage(format!("the prompt{source} is empty")));
     }
     Ok(Some(text))
 }
 
-/// On a thread of its own: a pipe is open only when somebody reads it, and Ctrl-C is heard until then.
+/// Creates the recording on another thread: opening a pipe blocks until it has a reader, and Ctrl-C must work
+/// meanwhile.
 async fn create(path: PathBuf) -> Result<Recorder, CliError> {
     let created = tokio::task::spawn_blocking(move || Recorder::create(&path)).await;
     Ok(created.map_err(|error| CliError::Runtime(error.into()))??)
 }
 
-/// The worker that recorded; empty where the recording does not say.
+/// Returns the name of the recorded worker; empty if the recording does not contain it.
 fn recorded_worker(recording: &Recording) -> &str {
     recording.requests().first().map_or("", |request| &request.session.worker)
 }
 
-/// A body that differs ends a strict replay, and was told as its failure.
-fn tell_differences(replay: &ReplayTransport, is_lenient: bool) {
+/// Reports the differences. In a strict replay, differences of bodies were already reported as the failure.
+fn eprint_differences(replay: &ReplayTransport, is_lenient: bool) {
     let mut differences = replay.differences();
     differences.retain(|difference| is_lenient || !difference.is_of_a_body());
     if !differences.is_empty() {
-        say("the replay differs from the recording:");
+        eprint_line("the replay differs from the recording:");
         for line in differences {
-            say(&format!("  {}", clean(&line.to_string())));
+            eprint_line(&format!("  {}", clean(&line.to_string())));
         }
     }
 }

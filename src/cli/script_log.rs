@@ -1,41 +1,40 @@
-//! What scripts log, on stderr: at once, or in its place among the events of the request that is followed.
+//! Log lines of scripts on stderr: printed at once or, while a request is followed, in order with its events.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::output::{clean, say};
+use super::output::{clean, eprint_line};
 use crate::script::{LogLevel, ScriptEvent, ScriptSink};
 
-/// Where lines go while a request is followed.
-static FOLLOWED: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
+/// The receiver of log lines while a request is followed.
+static SUBSCRIBER: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
-/// Shows log lines of level info and above, and progress.
+/// Returns a sink that prints progress and log lines of level info and above.
 pub(super) fn sink() -> ScriptSink {
     ScriptSink::new(|event| {
         if matches!(event, ScriptEvent::Logged { level: LogLevel::Debug, .. }) {
             return;
         }
         let line = line(&event);
-        // Not under the lock: who reads what is said may stand still.
-        let followed = FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match followed {
-            // A call logs a bounded number of lines, so that few wait.
+        // Do not hold the lock while printing: the write may block.
+        let subscriber = SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match subscriber {
+            // The number of lines per call is limited, so the channel stays small.
             Some(lines) => drop(lines.send(line)),
-            None => say(&line),
+            None => eprint_line(&line),
         }
     })
 }
 
-/// The lines of scripts while this lives. A script logs on its own thread, and may be quicker than who shows the text
-/// that came before its call.
+/// A subscription to the log lines of scripts. Scripts log on their own threads and may be ahead of the printed text.
 pub(super) struct ScriptLines(UnboundedReceiver<String>);
 
 impl ScriptLines {
-    pub(super) fn follow() -> Self {
-        let (lines, waiting) = unbounded_channel();
-        *FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines);
-        Self(waiting)
+    pub(super) fn subscribe() -> Self {
+        let (lines, queue) = unbounded_channel();
+        *SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines);
+        Self(queue)
     }
 
     pub(super) async fn next(&mut self) -> String {
@@ -45,22 +44,22 @@ impl ScriptLines {
         }
     }
 
-    /// Says what waits.
-    pub(super) fn say_waiting(&mut self) {
+    /// Prints the queued lines.
+    pub(super) fn print_queued(&mut self) {
         while let Ok(line) = self.0.try_recv() {
-            say(&line);
+            eprint_line(&line);
         }
     }
 }
 
 impl Drop for ScriptLines {
     fn drop(&mut self) {
-        *FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.say_waiting();
+        *SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.print_queued();
     }
 }
 
-/// What a script said, as people read it.
+/// Formats an event of a script.
 pub(super) fn line(event: &ScriptEvent) -> String {
     match event {
         ScriptEvent::Logged { tool, level, text, .. } => {
@@ -73,7 +72,7 @@ pub(super) fn line(event: &ScriptEvent) -> String {
     }
 }
 
-/// `text` without what a terminal obeys; no line of it but the first begins where lines of ours do.
+/// Replaces control characters, and indents all lines except the first.
 fn indented(text: &str) -> String {
     clean(text).replace('\n', "\n    ")
 }

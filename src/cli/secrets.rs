@@ -1,14 +1,14 @@
-//! What a recording must not hold, as the commands that record and replay know it: `--redact`, and the variables that the
-//! project's tools may read and whose names say that they hold secrets.
+//! The secrets that recordings must not contain: matches of `--redact`, and environment variables that the project's
+//! tools may read and that have names of secrets.
 
 use super::CliError;
 use crate::project::LoadedTool;
 use crate::worker::{Secrets, is_secret_name};
 
-/// The secrets of a run with these tools.
+/// Returns the secrets of a run with these tools.
 ///
 /// # Errors
-/// When one of `patterns` is no regular expression.
+/// If a pattern is not a valid regular expression.
 pub(super) fn secrets<'t>(
     patterns: &[String],
     tools: impl Iterator<Item = &'t LoadedTool>,
@@ -16,14 +16,13 @@ pub(super) fn secrets<'t>(
     let mut secrets = Secrets::default();
     for pattern in patterns {
         let added = secrets.add_pattern(pattern);
-        added
-            .map_err(|error| CliError::Usage(format!("--redact takes a regular expression, and {error}")))?;
+        added.map_err(|error| CliError::Usage(format!("--redact: {error}")))?;
     }
     let granted = tools.flat_map(|loaded| &loaded.tool.permissions.env);
     let mut names: Vec<&String> = granted.filter(|name| is_secret_name(name)).collect();
     names.sort();
     names.dedup();
-    // A name with `=` or NUL is no variable's, and std would not take it.
+    // Names with `=` or NUL are invalid, and std panics on them.
     for name in names.into_iter().filter(|name| !name.is_empty() && !name.contains(['=', '\0'])) {
         if let Ok(value) = std::env::var(name) {
             secrets.add_value(&value);

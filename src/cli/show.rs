@@ -1,37 +1,37 @@
-//! A request's events on a terminal: text on stdout, everything said about it on stderr.
+//! Prints the events of a request: text to stdout, everything else to stderr.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::output::{
-    begin_line, clean, cut, end_line, is_mid_line, print_json, print_text, say, say_kind, stderr_is_terminal,
-    stdout_failed,
+    begin_line, clean, cut, end_line, eprint_failure, eprint_line, is_mid_line, print_json, print_text,
+    stderr_is_terminal, stdout_failed,
 };
 use super::spinner::Spinner;
 use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 
-/// Arguments and results are shown up to this many characters.
+/// Maximum length of arguments and results, in characters.
 const MAX_SHOWN: usize = 160;
 
-/// One event as a line of JSON.
-pub(super) fn show_json(event: &Event) {
+/// Prints an event as one line of JSON.
+pub(super) fn print_event_json(event: &Event) {
     print_json(event, false);
 }
 
-/// Shows events as they come.
-pub(super) struct Show {
+/// Prints events as text.
+pub(super) struct EventPrinter {
     spinner: Option<Spinner>,
-    /// Calls that are not answered yet, as they are shown, by id.
+    /// Descriptions of the running calls, by id.
     calls: HashMap<String, String>,
 }
 
-impl Show {
+impl EventPrinter {
     pub(super) fn new() -> Self {
         Self { spinner: None, calls: HashMap::new() }
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn print(&mut self, event: &Event) {
         match event {
             Event::Submitted { .. } | Event::Budget { .. } | Event::Approval { .. } => {}
             Event::TurnStarted { .. } => self.wait("waiting for the model"),
@@ -44,7 +44,7 @@ impl Show {
                 self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
             }
             Event::ToolStarted { name, .. } => {
-                // What the tool gave will stand in a line of its own, too.
+                // The result is printed on its own line, too.
                 if stderr_is_terminal() {
                     begin_line();
                 }
@@ -82,59 +82,59 @@ impl Show {
                 format!("reload generation {generation}: {}", clean(detail))
             }
             Event::Warning { message } => format!("warn   {}", clean(message)),
-            // Signals are told together, at the end.
+            // Signals are printed at the end.
             _ => return,
         };
         self.stop_waiting();
-        say(&text);
+        eprint_line(&text);
     }
 
     fn finish(&mut self, outcome: &Outcome) {
         self.stop_waiting();
         end_line();
         for signal in &outcome.signals {
-            say(&format!("signal {} {}", clean(&signal.tool_name), shown(&signal.arguments)));
+            eprint_line(&format!("signal {} {}", clean(&signal.tool_name), shown(&signal.arguments)));
         }
         match outcome.state {
             FinalState::Completed => {
                 let is_silent = outcome.text.trim().is_empty();
                 if is_silent && outcome.reasoning.is_some() {
-                    say("note: the model answered with reasoning only; see --json for it");
+                    eprint_line("note: the reply contains only reasoning; use --json to see it");
                 } else if is_silent && outcome.signals.is_empty() {
-                    say("note: the model answered with nothing: no text, no reasoning, no signal");
+                    eprint_line("note: the reply is empty: no text, no reasoning, no signal");
                 } else if outcome.finish_reason == FinishReason::MaxTokens {
-                    say(
-                        "note: the answer ends at the server's token limit; raise :max-tokens in the worker's :params",
+                    eprint_line(
+                        "note: the reply was truncated at the token limit; raise :max-tokens in the worker's :params",
                     );
                 }
             }
             FinalState::Failed => {
                 let reason = outcome.fail_reason.unwrap_or(FailReason::UnknownError);
-                // The finer word says more; `--json` has both.
+                // `kind` is more specific than `fail_reason`; `--json` has both.
                 let kind = outcome.kind.as_deref().filter(|kind| !kind.is_empty());
                 let detail = outcome.detail.as_deref().unwrap_or("the request failed");
-                say_kind(kind.unwrap_or(reason.as_str()), detail);
+                eprint_failure(kind.unwrap_or(reason.as_str()), detail);
             }
-            // By nobody: what was lost by it is told at the end.
+            // Canceled because stdout failed; the error is reported at the end.
             FinalState::Canceled if stdout_failed() => {}
-            FinalState::Canceled if outcome.text.is_empty() => say("canceled"),
-            FinalState::Canceled => say("canceled; the text so far is kept"),
+            FinalState::Canceled if outcome.text.is_empty() => eprint_line("canceled"),
+            FinalState::Canceled => eprint_line("canceled; the text so far is kept"),
         }
     }
 
-    /// Makes room for a question: nothing moves, and the next thing that is said begins a line.
-    pub(super) fn make_room(&mut self) {
+    /// Stops the spinner and ends the line, so that a prompt can be shown.
+    pub(super) fn prepare_prompt(&mut self) {
         self.stop_waiting();
         begin_line();
     }
 
     fn wait(&mut self, what: &str) {
-        // A spinner on the line that text is being written to would be in its way.
+        // A spinner would overwrite an unfinished line of text.
         if !stderr_is_terminal() || is_mid_line() {
             return;
         }
         match &self.spinner {
-            Some(spinner) => spinner.say(what),
+            Some(spinner) => spinner.set_message(what),
             None => self.spinner = Some(Spinner::start(what)),
         }
     }
@@ -144,6 +144,7 @@ impl Show {
     }
 }
 
+/// Formats a value as truncated JSON.
 fn shown(value: &Value) -> String {
     cut(&clean(&value.to_string()), MAX_SHOWN)
 }

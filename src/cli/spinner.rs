@@ -1,4 +1,4 @@
-//! A line on stderr that moves while something is waited for, with what and how long; on terminals alone.
+//! A spinner on stderr with a message and the elapsed time. Used on terminals only.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::text::one_line;
 
-/// Gone when it is dropped.
+/// A visible spinner; removed on drop.
 pub(super) struct Spinner(ProgressBar);
 
-/// The one that is on the screen.
+/// The visible spinner.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Takes a spinner off the screen while `write` writes there, from whichever thread.
-pub(super) fn aside(write: impl FnOnce()) {
+/// Hides the spinner while `write` writes to stderr. Can be called from any thread.
+pub(super) fn suspend(write: impl FnOnce()) {
     match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(write),
         None => write(),
@@ -22,9 +22,9 @@ pub(super) fn aside(write: impl FnOnce()) {
 }
 
 impl Spinner {
-    pub(super) fn start(what: &str) -> Self {
-        // It is drawn as soon as it moves, and has to say something then.
-        let bar = ProgressBar::new_spinner().with_message(one_line(what.to_owned()));
+    pub(super) fn start(message: &str) -> Self {
+        // Set the message first: the spinner is drawn at the first tick.
+        let bar = ProgressBar::new_spinner().with_message(one_line(message.to_owned()));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
         }
@@ -33,8 +33,8 @@ impl Spinner {
         Self(bar)
     }
 
-    pub(super) fn say(&self, what: &str) {
-        self.0.set_message(one_line(what.to_owned()));
+    pub(super) fn set_message(&self, message: &str) {
+        self.0.set_message(one_line(message.to_owned()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `deftool targets`.
+//! `deftool targets`: lists the target APIs, or describes one.
 
 use std::fmt::Write;
 
@@ -8,15 +8,15 @@ use super::Exit;
 use super::args::TargetsOptions;
 use super::output::{print, print_json};
 use crate::schema::Target;
-use crate::schema::claims::Claim;
+use crate::schema::support::SupportEntry;
 
-/// Lists the targets, or what is claimed of one.
+/// Prints the list of targets, or the support table of one target.
 pub(super) fn run(options: &TargetsOptions) -> Exit {
     match (options.target, options.json) {
         (None, false) => print(&list()),
         (None, true) => print_json(&Target::ALL.into_iter().map(head).collect::<Value>(), true),
         (Some(target), false) => print(&table(target)),
-        (Some(target), true) => print_json(&claims(target), true),
+        (Some(target), true) => print_json(&support(target), true),
     }
     Exit::Clean
 }
@@ -27,45 +27,45 @@ fn list() -> String {
 }
 
 fn head(target: Target) -> Value {
-    json!({"name": target.as_str(), "summary": target.summary(), "leaves_out_refused": target.quarantines()})
+    json!({"name": target.as_str(), "summary": target.summary(), "leaves_out_refused": target.omits_refused_tools()})
 }
 
-/// A paragraph for every claim: what it is about and what happens, then why, who enforces it, and the source.
+/// Returns one paragraph per entry: the level and the subject, then the details, the enforcer and the source.
 fn table(target: Target) -> String {
     let mut text = format!("{}: {}\n", target.as_str(), target.summary());
-    if target.quarantines() {
-        text.push_str("A tool that it refuses is left out of what is compiled for it.\n");
+    if target.omits_refused_tools() {
+        text.push_str("Tools that this target rejects are omitted from the compiled output.\n");
     }
-    for claim in target.claims() {
+    for entry in target.support_table() {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "\n{}: {}", claim.fate.as_str(), claim.about());
+        let _ = writeln!(text, "\n{}: {}", entry.level.as_str(), entry.about());
         let mut line = |head: &str, body: &str| {
             if !body.is_empty() {
                 let _ = writeln!(text, "    {head}{body}");
             }
         };
-        line("where ", claim.when.map_or("", |condition| condition.text));
-        line("", claim.says);
-        line("enforced by ", claim.enforced_by.as_str());
-        line("source: ", &format!("{}, {}", claim.source.at, claim.source.date));
+        line("where ", entry.when.map_or("", |condition| condition.text));
+        line("", entry.detail);
+        line("enforced by ", entry.enforced_by.as_str());
+        line("source: ", &format!("{}, {}", entry.source.at, entry.source.date));
     }
     text
 }
 
-fn claims(target: Target) -> Value {
-    let row = |claim: &Claim| {
+fn support(target: Target) -> Value {
+    let row = |entry: &SupportEntry| {
         json!({
-            "about": claim.about(),
-            "where": claim.when.map(|condition| condition.text),
-            "fate": claim.fate,
-            "says": claim.says,
-            "enforced_by": claim.enforced_by,
-            "source": claim.source,
+            "about": entry.about(),
+            "where": entry.when.map(|condition| condition.text),
+            "fate": entry.level,
+            "says": entry.detail,
+            "enforced_by": entry.enforced_by,
+            "source": entry.source,
         })
     };
     let mut json = head(target);
     if let Value::Object(members) = &mut json {
-        members.insert(String::from("claims"), target.claims().iter().map(row).collect());
+        members.insert(String::from("claims"), target.support_table().iter().map(row).collect());
     }
     json
 }

@@ -1,4 +1,4 @@
-//! `deftool watch`: hold the project loaded, say what each save changes.
+//! `deftool watch`: keeps the project loaded and reports what each change does.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use tokio::sync::Notify;
 
 use super::args::WatchOptions;
 use super::interrupt::interrupted;
-use super::output::{describe_summary, print_lines, say, say_error, stdout_failed};
-use super::trust::not_remembered;
-use super::{CliError, Exit, locate};
+use super::output::{describe_summary, eprint_error, eprint_line, print_lines, stdout_failed};
+use super::trust::not_trusted;
+use super::{CliError, Exit, command_dirs};
 use crate::diagnostic::Summary;
 use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, ProjectError, find_root, wishes};
+use crate::project::{Generation, LiveProject, ProjectError, find_root, permission_requests};
 use crate::text::count;
 
-/// Until Ctrl-C, or until nobody reads any more.
+/// Runs until Ctrl-C, or until stdout is closed.
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
-    let root = find_root(&place.folder)?;
-    let unread = Arc::new(Notify::new());
-    let notify = Arc::clone(&unread);
+    let dirs = command_dirs(options.project.as_deref())?;
+    let root = find_root(&dirs.project)?;
+    let closed = Arc::new(Notify::new());
+    let notify = Arc::clone(&closed);
     let listener = move |reloaded: Result<&Generation, &ProjectError>| {
         match reloaded {
             Ok(generation) => {
@@ -31,18 +31,18 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
                 print_untrusted(generation);
                 print_findings(generation);
             }
-            Err(error) => say_error(&error.to_string()),
+            Err(error) => eprint_error(&error.to_string()),
         }
         if stdout_failed() {
             notify.notify_one();
         }
     };
-    let project = LiveProject::open(&root, &place.current, Some(Box::new(listener)))?;
+    let project = LiveProject::open(&root, &dirs.current, Some(Box::new(listener)))?;
     let generation = project.current();
     print_lines(&format!("generation 1: {}\n", count(generation.tool_names().count(), "tool")));
     print_untrusted(&generation);
     print_findings(&generation);
-    say("watching; Ctrl-C ends");
+    eprint_line("watching; press Ctrl-C to stop");
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     runtime.block_on(async {
@@ -51,18 +51,19 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
                 Ok(()) => Ok(Exit::Interrupted),
                 Err(error) => Err(CliError::Runtime(error)),
             },
-            () = unread.notified() => Ok(Exit::Clean),
+            () = closed.notified() => Ok(Exit::Clean),
         }
     })
 }
 
-/// What would be asked about before a script runs, and is refused where one runs already.
+/// Prints the permissions that the project requires but does not have.
 fn print_untrusted(generation: &Generation) {
-    for wanted in not_remembered(generation, wishes(&generation.load, generation.tools())) {
-        print_lines(&format!("not trusted: {wanted}; see `deftool trust grant`\n"));
+    for request in not_trusted(generation, permission_requests(&generation.load, generation.tools())) {
+        print_lines(&format!("not trusted: {request}; see `deftool trust grant`\n"));
     }
 }
 
+/// Prints all findings and their number.
 fn print_findings(generation: &Generation) {
     let load = &generation.load;
     for finding in &load.findings {

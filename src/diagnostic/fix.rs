@@ -1,8 +1,8 @@
-//! Fixes and a text → the text with the fixes that go together.
+//! Applies compatible fixes to a text.
 //!
-//! A fix is applied whole or not at all. Of two that touch the same bytes the first in the text wins; the other waits
-//! for the next round, when its finding is made anew. That there is a next round, and which fixes may be applied
-//! unseen, is the caller's affair.
+//! A fix is applied completely or not at all. If two fixes overlap, the first in the text is applied; the other can be
+//! applied in the next round, after the text is checked again. The caller decides about further rounds and about which
+//! fixes are applied without review.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use super::{Edit, Fix};
 pub struct Fixed {
     /// The new text.
     pub text: String,
-    /// How many fixes are in it.
+    /// Number of applied fixes.
     pub applied: usize,
 }
 
-/// Applies those of `fixes`, all of them about `text`, that go together.
+/// Applies the compatible subset of `fixes`, which all refer to `text`.
 pub fn apply_fixes<'f>(text: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> Fixed {
-    let mut fixes: Vec<&Fix> = fixes.into_iter().filter(|fix| fits(fix, text)).collect();
+    let mut fixes: Vec<&Fix> = fixes.into_iter().filter(|fix| is_valid(fix, text)).collect();
     fixes.sort_by_key(|fix| fix.edits.first().map(|edit| edit.span));
     let mut accepted: BTreeMap<u32, &Edit> = BTreeMap::new();
     let mut applied = 0;
@@ -40,8 +40,9 @@ pub fn apply_fixes<'f>(text: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> 
     Fixed { text: fixed, applied }
 }
 
-/// Whether a fix changes something, its edits are in order and apart, and each lies on characters of `text`.
-fn fits(fix: &Fix, text: &str) -> bool {
+/// Returns whether a fix changes something, its edits are sorted and disjoint, and each is on character boundaries of
+/// `text`.
+fn is_valid(fix: &Fix, text: &str) -> bool {
     let in_text = fix.edits.iter().all(|edit| text.get(edit.span.range()).is_some());
     let apart = fix
         .edits
@@ -52,8 +53,8 @@ fn fits(fix: &Fix, text: &str) -> bool {
     in_text && apart && changes
 }
 
-/// Whether no accepted edit touches the bytes of `edit`. Two that meet do not touch, unless one only inserts: which of
-/// them comes first is then anybody's guess.
+/// Returns whether no accepted edit conflicts with `edit`. Adjacent edits conflict only if one of them is an insertion,
+/// because their order is then ambiguous.
 fn is_free(accepted: &BTreeMap<u32, &Edit>, edit: &Edit) -> bool {
     let span = edit.span;
     let before = accepted.range(..span.start).next_back();
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_or_not_at_all_and_the_first_wins() {
+    fn applies_fixes_completely_and_prefers_the_first() {
         let first = fix(&[(0, 2, "AB")]);
         let overlapping = fix(&[(1, 3, "x"), (8, 9, "y")]);
         let apart = fix(&[(4, 5, ""), (6, 7, "long")]);
@@ -97,11 +98,11 @@ mod tests {
         assert_eq!(apply(text, &all), (String::from("ABcdflonghij"), 2));
         assert_eq!(apply(text, &[overlapping]), (String::from("axdefghyj"), 1));
         assert_eq!(apply(text, &[]), (text.to_owned(), 0));
-        assert_eq!(apply(text, &[apart.clone(), apart]).1, 1, "the same one twice is one");
+        assert_eq!(apply(text, &[apart.clone(), apart]).1, 1, "a duplicate fix is applied once");
     }
 
     #[test]
-    fn neighbours_go_together_and_insertions_at_one_place_do_not() {
+    fn adjacent_edits_are_compatible_but_insertions_at_the_same_position_are_not() {
         assert_eq!(apply("abcd", &[fix(&[(0, 2, "x")]), fix(&[(2, 4, "y")])]), (String::from("xy"), 2));
         assert_eq!(apply("ab", &[fix(&[(1, 1, "x")]), fix(&[(1, 1, "y")])]), (String::from("axb"), 1));
         assert_eq!(apply("ab", &[fix(&[(0, 1, "x")]), fix(&[(1, 1, "y")])]), (String::from("xb"), 1));
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out() {
+    fn ignores_invalid_fixes() {
         for bad in [
             fix(&[(1, 9, "x")]),
             fix(&[(1, 2, "x")]),
@@ -135,22 +136,22 @@ mod tests {
     }
 
     proptest! {
-        /// The result is what some set of whole fixes makes, edited from the last to the first; everything between
-        /// edits is kept, and a fix that was left out is in the way of one that was not.
+        /// The result equals a set of complete fixes, applied from last to first. Text between edits is kept, and every
+        /// skipped fix conflicts with an applied one.
         #[test]
-        fn the_result_is_whole_fixes((text, fixes) in fixes()) {
+        fn applies_only_complete_fixes((text, fixes) in fixes()) {
             let fixed = apply_fixes(&text, &fixes);
             let mut taken: Vec<&Fix> = Vec::new();
-            let mut in_order: Vec<&Fix> = fixes.iter().filter(|fix| fits(fix, &text)).collect();
+            let mut in_order: Vec<&Fix> = fixes.iter().filter(|fix| is_valid(fix, &text)).collect();
             in_order.sort_by_key(|fix| fix.edits[0].span);
             for fix in in_order {
                 let touches = |a: Span, b: Span| {
                     let inserts = a.is_empty() || b.is_empty();
                     if inserts { a.start <= b.end && b.start <= a.end } else { a.start < b.end && b.start < a.end }
                 };
-                let is_in_the_way = taken.iter().flat_map(|other| &other.edits)
+                let conflicts = taken.iter().flat_map(|other| &other.edits)
                     .any(|other| fix.edits.iter().any(|edit| touches(edit.span, other.span)));
-                if !is_in_the_way {
+                if !conflicts {
                     taken.push(fix);
                 }
             }

@@ -1,7 +1,7 @@
-//! Findings: what is wrong in a user's source, where, and how to mend it.
+//! Findings: problems in the user's source, with locations and fixes.
 //!
-//! Broken source is data, not an error: every layer that reads it returns its best result and a list of
-//! [`Diagnostic`]s. Each belongs to a [`Rule`], whose code is stable; the rules stand in the rooms that check them.
+//! Invalid source is data, not an error: every layer that reads it returns its best result and a list of
+//! [`Diagnostic`]s. Each finding belongs to a [`Rule`] with a stable code. Every rule is in the layer that checks it.
 
 mod fix;
 pub mod render;
@@ -15,20 +15,20 @@ pub use fix::{Fixed, apply_fixes};
 pub use rule::{Group, Rule};
 pub(crate) use rule::{rule, rules};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// For information.
     Note,
-    /// Legal, but likely not what was meant.
+    /// Valid, but probably a mistake.
     Warning,
-    /// Some API refuses it, or it cannot mean what was written.
+    /// Invalid, or rejected by an API.
     Error,
 }
 
 impl Severity {
-    /// The lowercase word.
+    /// Returns the lowercase name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -41,61 +41,61 @@ impl Severity {
 /// One finding.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
-    /// Which rule.
+    /// The violated rule.
     pub rule: &'static Rule,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// Where.
+    /// The primary location.
     pub primary: Location,
-    /// One lowercase clause: what was found and what was expected.
+    /// One lowercase clause that describes the problem.
     pub message: String,
-    /// A word at the primary place, shown under the marked source.
+    /// The label of the primary location, shown under the marked source.
     pub label: Option<String>,
-    /// Further places, each with a word.
+    /// Secondary locations.
     pub labels: Vec<Label>,
-    /// Further sentences.
+    /// Additional notes.
     pub notes: Vec<String>,
-    /// The repair, where there is one.
+    /// The fix, if there is one.
     pub fix: Option<Fix>,
 }
 
-/// A further place of a finding.
+/// A secondary location of a finding.
 #[derive(Debug, Clone)]
 pub struct Label {
-    /// Where.
+    /// The location.
     pub location: Location,
-    /// What is there.
+    /// The label text.
     pub message: String,
 }
 
-/// A repair: edits of the primary place's source.
+/// A fix: edits of the source that contains the primary location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
-    /// What it does, in the imperative.
+    /// An imperative description.
     pub title: String,
     /// The edits, in source order, not overlapping.
     pub edits: Vec<Edit>,
-    /// Whether it does what was meant beyond doubt, so that it may be applied unseen.
+    /// Whether the fix certainly keeps the intended meaning, so that it can be applied without review.
     pub is_safe: bool,
 }
 
 /// One edit of a fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced.
+    /// The replaced text.
     pub span: Span,
-    /// By what.
+    /// The new text.
     pub replacement: String,
 }
 
 impl Diagnostic {
-    /// A finding of `rule`, with the rule's own severity.
+    /// Creates a finding of `rule`, with the rule's default severity.
     pub fn new(rule: &'static Rule, primary: Location, message: impl Into<String>) -> Self {
         Self {
             rule,
             severity: rule.severity,
             primary,
-            // What a message quotes may hold anything.
+            // A message may quote arbitrary text.
             message: one_line(message.into()),
             label: None,
             labels: Vec::new(),
@@ -104,35 +104,35 @@ impl Diagnostic {
         }
     }
 
-    /// With a word at the primary place.
+    /// Sets the label of the primary location.
     #[must_use]
     pub fn labelled(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// With a further place of the same source.
+    /// Adds a secondary location in the same source.
     #[must_use]
-    pub fn and_at(mut self, span: Span, message: impl Into<String>) -> Self {
+    pub fn with_label_at(mut self, span: Span, message: impl Into<String>) -> Self {
         let location = Location { source: self.primary.source, span };
         self.labels.push(Label { location, message: message.into() });
         self
     }
 
-    /// With a further sentence.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// With a repair that replaces `span` and is meant beyond doubt.
+    /// Sets a safe fix that replaces `span`.
     #[must_use]
     pub fn fixed_by(self, title: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
         self.with_fix(title.into(), span, replacement.into(), true)
     }
 
-    /// With a repair that replaces `span` and is only likely.
+    /// Sets an unsafe fix that replaces `span`.
     #[must_use]
     pub fn maybe_fixed_by(
         self,
@@ -143,11 +143,11 @@ impl Diagnostic {
         self.with_fix(title.into(), span, replacement.into(), false)
     }
 
-    /// With what was likely meant at `span`, as it would be written there.
+    /// Suggests a replacement of `span`: sets a label and an unsafe fix.
     #[must_use]
-    pub fn meant(self, span: Span, written: impl Into<String>) -> Self {
+    pub fn did_you_mean(self, span: Span, written: impl Into<String>) -> Self {
         let written = written.into();
-        // Words of the language stand between backticks, strings have quotation marks.
+        // Strings already have quotation marks; everything else is shown in backticks.
         let shown = if written.starts_with('"') { written.clone() } else { format!("`{written}`") };
         self.labelled(format!("did you mean {shown}?")).maybe_fixed_by(
             format!("write {shown}"),
@@ -156,7 +156,7 @@ impl Diagnostic {
         )
     }
 
-    /// With a repair of several edits, in source order, that is meant beyond doubt.
+    /// Sets a safe fix with several edits, in source order.
     #[must_use]
     pub fn fixed_by_edits(mut self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
         self.fix = Some(Fix { title: title.into(), edits, is_safe: true });
@@ -169,14 +169,14 @@ impl Diagnostic {
     }
 }
 
-/// How many findings of each severity.
+/// The number of findings of each severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Summary {
-    /// Errors.
+    /// Number of errors.
     pub errors: usize,
-    /// Warnings.
+    /// Number of warnings.
     pub warnings: usize,
-    /// Notes.
+    /// Number of notes.
     pub notes: usize,
 }
 

@@ -1,17 +1,16 @@
-//! What a finding is an instance of.
+//! Rules: the kinds of findings.
 //!
-//! A rule is declared in the room that checks it, one file each, with [`rule!`]; its doc comment is what
-//! `deftool rule` prints and what the documentation of the rules is made of. Codes are stable, and their first digit is
-//! their [`Group`].
+//! A rule is declared with [`rule!`] in the layer that checks it, one file per rule. `deftool rule` prints its doc
+//! comment, and the rule documentation is generated from it. Codes are stable. The first digit of a code is its [`Group`].
 //!
-//! Below the declaration the file says what the finding says: `pub(in crate::ROOM) fn finding(at: Location, …) ->
-//! Diagnostic` takes the facts and gives message, label, notes and fix. A rule that looks at whole things (a tool, a
-//! worker, a project) has `check(…)` instead, which gives its findings. Whoever reads or lowers decides whether
-//! something is wrong and where; no message stands there: `self.findings.push(rules::stray_colon::finding(at, key))`.
+//! Below the declaration, the file builds the finding: `pub(in crate::LAYER) fn finding(at: Location, …) -> Diagnostic`
+//! takes the details and sets message, label, notes and fix. A rule for a whole tool, worker or project has `check(…)`
+//! instead, which returns findings. The reader and the lowering code detect the problem and its location, but contain no
+//! messages: `self.findings.push(rules::stray_colon::finding(at, key))`.
 
 use super::Severity;
 
-/// What a finding is an instance of.
+/// A kind of finding.
 #[derive(Debug)]
 pub struct Rule {
     /// Stable code, `DT101`.
@@ -20,14 +19,14 @@ pub struct Rule {
     pub name: &'static str,
     /// Default severity.
     pub severity: Severity,
-    /// The doc comment as it was written, every line with a blank before it.
+    /// The doc comment as written; every line has a leading space.
     pub(crate) doc: &'static str,
 }
 
-/// What a rule is about.
+/// The subject of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// `DT0xx`: reading a text.
+    /// `DT0xx`: syntax.
     Reading,
     /// `DT1xx`: forms and plists.
     Forms,
@@ -37,14 +36,14 @@ pub enum Group {
     Workers,
     /// `DT4xx`: projects and scripts.
     Projects,
-    /// `DT5xx`: what one target makes of a tool.
+    /// `DT5xx`: support of a tool by a target.
     Targets,
     /// `DT6xx`: import.
     Import,
 }
 
 impl Rule {
-    /// What it is about.
+    /// Returns the group.
     pub fn group(&self) -> Group {
         match self.code.as_bytes().get(2) {
             Some(b'0') => Group::Reading,
@@ -57,12 +56,12 @@ impl Rule {
         }
     }
 
-    /// What it finds, in one clause.
+    /// Returns the summary, one clause.
     pub fn summary(&self) -> &'static str {
         self.doc.lines().next().unwrap_or_default().trim()
     }
 
-    /// What it means, in Markdown: the summary, why it matters, an example that breaks it and the repair.
+    /// Returns the explanation in Markdown: the summary, the reason, a failing example and a repaired one.
     pub fn explanation(&self) -> String {
         self.doc.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned() + "\n").collect()
     }
@@ -89,13 +88,13 @@ macro_rules! rule {
     };
 }
 
-/// The rules of one room: `file: ID` each, in the order of their codes.
+/// Declares the rules of one layer: `file: ID` each, in the order of their codes.
 macro_rules! rules {
     ($($file:ident: $id:ident,)+) => {
         $(pub(crate) mod $file;)+
         $(pub(crate) use $file::$id;)+
 
-        /// Every rule of this room, in the order of their codes.
+        /// Every rule of this layer, in the order of their codes.
         pub static RULES: &[&$crate::diagnostic::Rule] = &[$(&$id),+];
     };
 }

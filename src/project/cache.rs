@@ -1,11 +1,13 @@
-//! What a load takes over from the one before it: files whose look is the same are not read again, files that hold the same
-//! are not lowered or compiled again, and tools of which nothing changed keep their script, with its states.
+//! Reuse of unchanged files between loads.
 //!
-//! A load through a cache finds what a load without one finds. Every file is taken as it looked before the load; one that
-//! looks otherwise while or after it is read is `torn`, and the load that read it is worth nothing. Files that are
-//! `held` are being written and count as unreadable.
+//! A file with the same stamp is not read again. A file with the same content is not parsed or compiled again. A tool
+//! whose files are unchanged keeps its script, including the cached Lua states.
 //!
-//! A cache is for one project, or one set of paths, and one folder that names are relative to.
+//! A load with a cache has the same result as a load without one. Every file must have the stamp that the snapshot
+//! recorded before the load. A file whose stamp differs during or after the load is `torn`, and that load is discarded.
+//! `deferred` files are still being written and count as unreadable.
+//!
+//! A cache serves one load target and one base folder for file names.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -14,94 +16,94 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::look::{FileLook, Known, Looks};
-use super::read::{ReadFile, read_regular, refuse_huge};
-use super::scripts::KeptTool;
+use super::read::{ReadFile, check_size, read_regular};
+use super::scripts::CachedTool;
+use super::snapshot::{FileStamp, Lookup, Snapshot};
 use crate::script::MAX_SOURCE;
 
-/// Clocks of file systems are coarse, up to two seconds: a write so soon after a file was read may leave its look as it was.
-const COARSE: Duration = Duration::from_secs(2);
+/// Timestamp granularity of file systems: up to two seconds. A write this soon after a read may not change the stamp.
+const CLOCK_GRANULARITY: Duration = Duration::from_secs(2);
 
-/// What is kept from load to load.
+/// Data kept between loads.
 #[derive(Default)]
 pub(super) struct Cache {
-    looks: Looks,
-    held: HashSet<PathBuf>,
-    /// What was looked at during the load because no look before it said anything of it.
-    met: Mutex<HashMap<PathBuf, Option<FileLook>>>,
+    snapshot: Snapshot,
+    deferred: HashSet<PathBuf>,
+    /// Stamps taken during the load, for files that the snapshot does not cover.
+    late_stamps: Mutex<HashMap<PathBuf, Option<FileStamp>>>,
     pub(super) specs: Files<super::load::SpecFile>,
     pub(super) scripts: Files<super::scripts::ScriptFile>,
-    pub(super) tools: HashMap<usize, KeptTool>,
+    pub(super) tools: HashMap<usize, CachedTool>,
     torn: Mutex<Vec<PathBuf>>,
-    /// The files of all that this load makes anew: it is worth something if they are as they were before it.
-    relied: Mutex<HashSet<PathBuf>>,
-    /// The files that are other than in the last load, by their keys; `None`: nobody knows.
+    /// Files that this load's new results depend on. The load is valid only if their stamps did not change.
+    dependencies: Mutex<HashSet<PathBuf>>,
+    /// Keys of the files that changed since the last load. `None` if unknown.
     changed: Option<HashSet<u64>>,
-    /// The number of the load.
+    /// The number of the current load.
     round: u64,
-    /// Whether a spec file that cannot be read is a finding, and the others are loaded.
+    /// Whether an unreadable spec file is a finding instead of an error.
     pub(super) keeps_going: bool,
 }
 
-/// Files of one kind, by their paths.
+/// Files of one kind, by path.
 pub(super) struct Files<T> {
     slots: Mutex<HashMap<PathBuf, Arc<Mutex<Slot<T>>>>>,
-    has_news: AtomicBool,
+    has_changes: AtomicBool,
 }
 
-/// What is known of one file.
+/// The cache entry of one file.
 struct Slot<T> {
-    kept: Option<Kept<T>>,
-    /// The last load that asked for it.
+    cached: Option<Cached<T>>,
+    /// The number of the last load that requested the file.
     used: u64,
 }
 
 impl<T> Slot<T> {
-    /// Whether the load asked for it, or took something over that holds it.
+    /// Returns whether the load requested the file or reused a value that refers to it.
     fn is_used(&self, round: u64) -> bool {
-        self.used == round || self.kept.as_ref().is_some_and(|kept| Arc::strong_count(&kept.value) > 1)
+        self.used == round || self.cached.as_ref().is_some_and(|cached| Arc::strong_count(&cached.value) > 1)
     }
 }
 
-struct Kept<T> {
-    look: FileLook,
-    /// When it was read.
+struct Cached<T> {
+    stamp: FileStamp,
+    /// When the file was read.
     at: SystemTime,
     value: Arc<T>,
 }
 
-impl<T> Kept<T> {
-    /// Whether it may have been written since it was read without looking otherwise.
-    fn is_doubtful(&self) -> bool {
-        self.look.modified.is_none_or(|modified| {
+impl<T> Cached<T> {
+    /// Returns whether the file may have been written after it was read without a change of its stamp.
+    fn may_be_stale(&self) -> bool {
+        self.stamp.modified.is_none_or(|modified| {
             let apart = self.at.duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
-            apart < COARSE
+            apart < CLOCK_GRANULARITY
         })
     }
 }
 
-/// Something that is made of the bytes of a file.
-pub(super) trait OfBytes {
-    /// Most bytes that are read, one of them too many.
-    const MOST: u64;
+/// A value derived from the bytes of a file.
+pub(super) trait CachedFile {
+    /// Maximum number of bytes to read: one more than the size limit.
+    const MAX_READ: u64;
 
-    /// Whether a file of these bytes would be the same.
-    fn holds(&self, bytes: &[u8]) -> bool;
+    /// Returns whether the value was made from these bytes.
+    fn matches_bytes(&self, bytes: &[u8]) -> bool;
 }
 
 impl<T> Default for Files<T> {
     fn default() -> Self {
-        Self { slots: Mutex::default(), has_news: AtomicBool::new(false) }
+        Self { slots: Mutex::default(), has_changes: AtomicBool::new(false) }
     }
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Self { kept: None, used: 0 }
+        Self { cached: None, used: 0 }
     }
 }
 
-/// What a path is known by where it does not matter that another may have the same.
+/// Returns a hash of a path. Collisions only cause an unnecessary check.
 pub(super) fn key_of(path: &Path) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     path.as_os_str().as_encoded_bytes().hash(&mut hasher);
@@ -113,165 +115,166 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cache {
-    /// Before a load: how everything looks, what of it is other than in the last load, and which files are not to be
-    /// read.
+    /// Starts a load: sets the snapshot, the files that changed since the last load, and the deferred files.
     pub(super) fn begin<'p>(
         &mut self,
-        looks: Looks,
+        snapshot: Snapshot,
         changed: Option<impl Iterator<Item = &'p PathBuf>>,
-        held: HashSet<PathBuf>,
+        deferred: HashSet<PathBuf>,
     ) {
         self.changed = changed.map(|changed| changed.map(|path| key_of(path)).collect());
         if let Some(changed) = &mut self.changed {
-            changed.extend(held.iter().map(|path| key_of(path)));
+            changed.extend(deferred.iter().map(|path| key_of(path)));
         }
-        (self.looks, self.held) = (looks, held);
-        lock(&self.met).clear();
+        (self.snapshot, self.deferred) = (snapshot, deferred);
+        lock(&self.late_stamps).clear();
         lock(&self.torn).clear();
-        lock(&self.relied).clear();
+        lock(&self.dependencies).clear();
         self.round += 1;
     }
 
-    /// After a load that is taken: what it did not use goes. Whether since the last one that was taken a file was read that
-    /// holds other than before.
+    /// Ends a committed load: drops unused entries. Returns whether any file's content changed since the last committed
+    /// load.
     pub(super) fn end(&mut self) -> bool {
         let round = self.round;
         self.specs.forget_unused(round);
         self.scripts.forget_unused(round);
-        let news =
-            [&self.specs.has_news, &self.scripts.has_news].map(|news| news.swap(false, Ordering::Relaxed));
+        let news = [&self.specs.has_changes, &self.scripts.has_changes]
+            .map(|news| news.swap(false, Ordering::Relaxed));
         news.contains(&true)
     }
 
-    /// What everything looked like before the load.
-    pub(super) fn looks(&self) -> &Looks {
-        &self.looks
+    /// Returns the snapshot taken before the load.
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
     }
 
-    pub(super) fn take_looks(&mut self) -> Looks {
-        std::mem::take(&mut self.looks)
+    pub(super) fn take_snapshot(&mut self) -> Snapshot {
+        std::mem::take(&mut self.snapshot)
     }
 
-    /// Whether a file with one of these keys may be other than in the last load.
+    /// Returns whether a file with one of these keys may have changed since the last load.
     pub(super) fn may_have_changed(&self, keys: &[u64]) -> bool {
         self.changed.as_ref().is_none_or(|changed| keys.iter().any(|key| changed.contains(key)))
     }
 
-    /// This load relies on these files: they are looked at again after it.
-    pub(super) fn rely_on<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) {
-        lock(&self.relied).extend(paths.cloned());
+    /// Registers files whose stamps are checked again after the load.
+    pub(super) fn add_dependencies<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) {
+        lock(&self.dependencies).extend(paths.cloned());
     }
 
-    /// Looks at the scripts of `root`, unless that was done before the load.
-    pub(super) fn look_at_scripts(&mut self, root: &Path) {
-        if !self.looks.scripts.contains_key(&super::discover::scripts_folder(root)) {
-            super::discover::look_at_scripts(root, &mut self.looks);
+    /// Scans the scripts of `root`, unless the snapshot already contains them.
+    pub(super) fn scan_scripts(&mut self, root: &Path) {
+        if !self.snapshot.scripts.contains_key(&super::discover::scripts_folder(root)) {
+            super::discover::scan_scripts(root, &mut self.snapshot);
         }
     }
 
-    /// What is at `path`, for this load.
-    pub(super) fn look(&self, path: &Path) -> Option<FileLook> {
-        match self.looks.of(path) {
-            Known::There(look) => Some(look),
-            Known::Absent => None,
-            Known::Unknown => {
-                *lock(&self.met).entry(path.to_owned()).or_insert_with_key(|path| FileLook::at(path))
+    /// Returns the stamp of `path` for this load.
+    pub(super) fn stamp(&self, path: &Path) -> Option<FileStamp> {
+        match self.snapshot.of(path) {
+            Lookup::Present(stamp) => Some(stamp),
+            Lookup::Absent => None,
+            Lookup::Unknown => {
+                *lock(&self.late_stamps).entry(path.to_owned()).or_insert_with_key(|path| FileStamp::at(path))
             }
         }
     }
 
-    /// The files that were not as they looked when they were read, or are not as they looked now, but for those that
-    /// are held.
+    /// Returns the files that changed between the snapshot and their reading, or since then. Deferred files are left
+    /// out.
     pub(super) fn torn(&self) -> Vec<PathBuf> {
         let mut torn = std::mem::take(&mut *lock(&self.torn));
-        let relied = lock(&self.relied);
-        let is_other = |path: &&PathBuf| !self.held.contains(*path) && FileLook::at(path) != self.look(path);
-        torn.extend(relied.iter().filter(is_other).cloned());
+        let dependencies = lock(&self.dependencies);
+        let is_other =
+            |path: &&PathBuf| !self.deferred.contains(*path) && FileStamp::at(path) != self.stamp(path);
+        torn.extend(dependencies.iter().filter(is_other).cloned());
         torn
     }
 
-    /// What the file at `path` holds, made by `make` where that is another than before or `fits` says no.
+    /// Returns the value for the file at `path`. Calls `make` if the content changed or `fits` rejects the cached
+    /// value.
     ///
     /// # Errors
-    /// Why it cannot be read.
-    pub(super) fn read<T: OfBytes>(
+    /// If the file cannot be read.
+    pub(super) fn read<T: CachedFile>(
         &self,
         files: &Files<T>,
         path: &Path,
         fits: impl Fn(&T) -> bool,
         make: impl FnOnce(Vec<u8>) -> T,
     ) -> std::io::Result<Arc<T>> {
-        if self.held.contains(path) {
-            return Err(std::io::Error::other("it is being written"));
+        if self.deferred.contains(path) {
+            return Err(std::io::Error::other("the file is being written"));
         }
-        let look = self.look(path);
+        let stamp = self.stamp(path);
         let slot = files.slot(path);
         let mut slot = lock(&slot);
         slot.used = self.round;
-        let kept = slot.kept.as_ref().filter(|kept| Some(kept.look) == look && fits(&kept.value));
-        if let Some(kept) = kept {
-            return Ok(Arc::clone(&kept.value));
+        let cached = slot.cached.as_ref().filter(|cached| Some(cached.stamp) == stamp && fits(&cached.value));
+        if let Some(cached) = cached {
+            return Ok(Arc::clone(&cached.value));
         }
-        self.rely_on(std::iter::once(&path.to_owned()));
+        self.add_dependencies(std::iter::once(&path.to_owned()));
         let at = SystemTime::now();
-        let read = read_regular(path, T::MOST).and_then(|read| {
-            let bytes = refuse_huge(read.bytes)?;
+        let read = read_regular(path, T::MAX_READ).and_then(|read| {
+            let bytes = check_size(read.bytes)?;
             Ok(ReadFile { bytes, ..read })
         });
-        let ReadFile { bytes, look: found, is_whole } = match read {
+        let ReadFile { bytes, stamp: found, is_consistent } = match read {
             Ok(read) => read,
             Err(error) => {
-                if slot.kept.take().is_some() {
-                    files.has_news.store(true, Ordering::Relaxed);
+                if slot.cached.take().is_some() {
+                    files.has_changes.store(true, Ordering::Relaxed);
                 }
                 return Err(error);
             }
         };
-        if !is_whole || Some(found) != look {
+        if !is_consistent || Some(found) != stamp {
             lock(&self.torn).push(path.to_owned());
         }
-        let same = slot.kept.take().filter(|kept| kept.value.holds(&bytes));
+        let same = slot.cached.take().filter(|cached| cached.value.matches_bytes(&bytes));
         if same.is_none() {
-            files.has_news.store(true, Ordering::Relaxed);
+            files.has_changes.store(true, Ordering::Relaxed);
         }
-        let value = match same.filter(|kept| fits(&kept.value)) {
-            Some(kept) => kept.value,
+        let value = match same.filter(|cached| fits(&cached.value)) {
+            Some(cached) => cached.value,
             None => Arc::new(make(bytes)),
         };
-        slot.kept = Some(Kept { look: found, at, value: Arc::clone(&value) });
+        slot.cached = Some(Cached { stamp: found, at, value: Arc::clone(&value) });
         Ok(value)
     }
 
-    /// Of `paths` (`None`: of all files) those that hold other than what was read, though they look the same; they will be
-    /// read anew.
-    pub(super) fn doubtful(&self, paths: Option<&HashSet<PathBuf>>) -> Vec<PathBuf> {
-        let mut different = self.specs.doubtful(paths);
-        different.extend(self.scripts.doubtful(paths));
-        different
+    /// Returns files whose content changed although their stamp did not, and drops their cache entries. Checks `paths`,
+    /// or all files if it is `None`.
+    pub(super) fn find_undetected(&self, paths: Option<&HashSet<PathBuf>>) -> Vec<PathBuf> {
+        let mut changed = self.specs.find_undetected(paths);
+        changed.extend(self.scripts.find_undetected(paths));
+        changed
     }
 
-    /// The places that the tools of the last load name, without those that are listed anyway.
-    pub(super) fn named(&self) -> Vec<PathBuf> {
-        let named: HashSet<&PathBuf> = self.tools.values().flat_map(|kept| &kept.elsewhere).collect();
-        named.into_iter().cloned().collect()
+    /// Returns the paths that the tools of the last load refer to outside of the scanned folders.
+    pub(super) fn referenced(&self) -> Vec<PathBuf> {
+        let referenced: HashSet<&PathBuf> = self.tools.values().flat_map(|cached| &cached.external).collect();
+        referenced.into_iter().cloned().collect()
     }
 
-    /// Whether the file at `path` is part of what was loaded.
+    /// Returns whether the file at `path` is part of the load.
     pub(super) fn has(&self, path: &Path) -> bool {
         lock(&self.specs.slots).contains_key(path) || lock(&self.scripts.slots).contains_key(path)
     }
 
-    /// As if the file had looked as it does when it was read.
+    /// Sets the stored stamp to the file's current stamp, as if it had not changed since it was read.
     #[cfg(test)]
-    pub(super) fn pretend_to_have_read(&self, path: &Path) {
+    pub(super) fn set_stamp_to_current(&self, path: &Path) {
         let slot = self.specs.slot(path);
         let mut slot = lock(&slot);
-        if let (Some(kept), Some(look)) = (&mut slot.kept, FileLook::at(path)) {
-            kept.look = look;
+        if let (Some(cached), Some(stamp)) = (&mut slot.cached, FileStamp::at(path)) {
+            cached.stamp = stamp;
         }
     }
 
-    /// Files that are not as they were when they were read are read anew.
+    /// Drops the cache entries of these files.
     pub(super) fn forget(&self, paths: &[PathBuf]) {
         for path in paths {
             lock(&self.specs.slots).remove(path);
@@ -294,40 +297,42 @@ impl<T> Files<T> {
         let before = slots.len();
         slots.retain(|_, slot| lock(slot).is_used(round));
         if slots.len() != before {
-            self.has_news.store(true, Ordering::Relaxed);
+            self.has_changes.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl<T: OfBytes> Files<T> {
-    fn doubtful(&self, paths: Option<&HashSet<PathBuf>>) -> Vec<PathBuf> {
+impl<T: CachedFile> Files<T> {
+    fn find_undetected(&self, paths: Option<&HashSet<PathBuf>>) -> Vec<PathBuf> {
         let slots = lock(&self.slots);
-        let mut different = Vec::new();
-        let mut look_again = |path: &PathBuf, slot: &Mutex<Slot<T>>| {
+        let mut changed = Vec::new();
+        let mut check = |path: &PathBuf, slot: &Mutex<Slot<T>>| {
             let mut slot = lock(slot);
-            let Some(kept) = slot.kept.as_mut().filter(|kept| kept.is_doubtful()) else { return };
+            let Some(cached) = slot.cached.as_mut().filter(|cached| cached.may_be_stale()) else { return };
             let at = SystemTime::now();
-            let read = read_regular(path, T::MOST);
+            let read = read_regular(path, T::MAX_READ);
             match read {
-                // Whatever looks otherwise is found by its look.
-                Ok(read) if read.look == kept.look && kept.value.holds(&read.bytes) => kept.at = at,
-                Ok(read) if read.look == kept.look => {
-                    different.push(path.clone());
-                    slot.kept = None;
+                // A changed stamp is found by comparing snapshots.
+                Ok(read) if read.stamp == cached.stamp && cached.value.matches_bytes(&read.bytes) => {
+                    cached.at = at;
+                }
+                Ok(read) if read.stamp == cached.stamp => {
+                    changed.push(path.clone());
+                    slot.cached = None;
                 }
                 Ok(_) | Err(_) => {}
             }
         };
         match paths {
-            None => slots.iter().for_each(|(path, slot)| look_again(path, slot)),
+            None => slots.iter().for_each(|(path, slot)| check(path, slot)),
             Some(paths) => {
                 let known = paths.iter().filter_map(|path| slots.get(path).map(|slot| (path, slot)));
-                known.for_each(|(path, slot)| look_again(path, slot));
+                known.for_each(|(path, slot)| check(path, slot));
             }
         }
-        different
+        changed
     }
 }
 
-/// At most one byte more than a script may have, so that a huge or endless file is refused by its length.
-pub(super) const MOST_OF_SCRIPT: u64 = MAX_SOURCE as u64 + 1;
+/// Read limit of scripts: one byte more than the size limit, so that a huge or endless file is rejected.
+pub(super) const MAX_SCRIPT_READ: u64 = MAX_SOURCE as u64 + 1;

@@ -1,7 +1,7 @@
-//! What is said of the names that a script uses: globals that are not there or are lost, host functions without their
-//! permission and permissions without a use, a callback that is never mentioned.
+//! Findings about the names that a script uses: unknown and assigned globals, host functions without permission, unused
+//! permissions and unused callbacks.
 //!
-//! All of it is read off the bytecode ([`crate::script::Contract`]); nothing is run.
+//! Everything is derived from the bytecode ([`crate::script::Contract`]). Nothing is run.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -11,38 +11,38 @@ use super::Load;
 use super::cache::Cache;
 use super::read::display_name;
 use super::rules;
-use super::script_findings::place_of_line;
-use super::scripts::script_places;
+use super::script_findings::line_location;
+use super::scripts::script_candidates;
 use crate::diagnostic::Diagnostic;
 use crate::script::{
-    Contract, GlobalAccess, GlobalUse, Returned, Script, TableDoc, host_tables, is_known_global, mentions,
+    Contract, GlobalAccess, GlobalUse, Returned, Script, TableDoc, count_word, host_tables, is_known_global,
 };
 use crate::spec::rules::USELESS_ON_EXIT;
 use crate::spec::{Permissions, Tool, ToolKind};
 use crate::text::{Location, SourceId, Span};
 
-/// Most findings about the globals of one file: a file that has more is not written for this.
+/// Maximum number of findings about globals per file. A file with more was not written for deftool.
 const MAX_OF_FILE: usize = 20;
 
-/// Tells of each file once, of each tool's permissions apart.
+/// Reports findings once per file, and findings about permissions once per tool.
 #[derive(Default)]
-pub(super) struct ContractTeller {
-    /// By the names of the files.
+pub(super) struct ContractReporter {
+    /// Analysed files by name.
     files: HashMap<String, KnownFile>,
-    /// How many times something was not told because it was before.
-    pub(super) withheld: usize,
+    /// The number of suppressed findings that were already reported for another tool.
+    pub(super) suppressed: usize,
 }
 
 struct KnownFile {
     uses: Rc<FileUses>,
-    /// Whether its mistakes were told.
-    is_told: bool,
+    /// Whether its mistakes were reported.
+    is_reported: bool,
 }
 
-impl ContractTeller {
-    /// Of a script that fits its spec as far as calls go; `source_of` gives the number of a file among the sources, made
-    /// when it is needed.
-    pub(super) fn tell(
+impl ContractReporter {
+    /// Reports the findings of a script that matches its spec. `source_of` returns the source id of a file and creates
+    /// it if necessary.
+    pub(super) fn report(
         &mut self,
         load: &mut Load,
         tool: &Tool,
@@ -51,7 +51,7 @@ impl ContractTeller {
         mut source_of: impl FnMut(&mut Load, &str, &[u8]) -> SourceId,
     ) {
         let mut used = HashSet::new();
-        self.tell_file(
+        self.report_file(
             load,
             (tool, &script.file),
             (&script.file, &script.source),
@@ -63,15 +63,15 @@ impl ContractTeller {
             && let Returned::Function { parameters, line, .. } = &contract.returned
             && let Some(callback) = parameters.first().filter(|name| !name.is_empty())
             && !takes_argument_first(tool, callback)
-            && mentions(&script.source, callback) <= 1
+            && count_word(&script.source, callback) <= 1
         {
             let source = source_of(load, &script.file, &script.source);
-            let at = place_of_line(load, source, *line);
+            let at = line_location(load, source, *line);
             load.findings.push(rules::unused_callback::finding(at, &script.tool, callback));
         }
         for module in script.modules.iter() {
             let Ok(contract) = module.contract() else { continue };
-            self.tell_file(
+            self.report_file(
                 load,
                 (tool, &script.file),
                 (&module.file, &module.source),
@@ -86,8 +86,8 @@ impl ContractTeller {
         }
     }
 
-    /// Of one file of the script that is called `script`; the permissions that it needs are put in `used`.
-    fn tell_file(
+    /// Reports the findings of one file of `script`. Adds the permissions that it needs to `used`.
+    fn report_file(
         &mut self,
         load: &mut Load,
         (tool, script): (&Tool, &str),
@@ -98,20 +98,20 @@ impl ContractTeller {
     ) {
         if !self.files.contains_key(name) {
             let uses = Rc::new(FileUses::of(&contract.globals));
-            self.files.insert(name.to_owned(), KnownFile { uses, is_told: false });
+            self.files.insert(name.to_owned(), KnownFile { uses, is_reported: false });
         }
         let Some(file) = self.files.get_mut(name) else { return };
         let uses = Rc::clone(&file.uses);
         used.extend(&uses.keys);
         if !uses.mistakes.is_empty() {
-            if std::mem::replace(&mut file.is_told, true) {
-                self.withheld += 1;
+            if std::mem::replace(&mut file.is_reported, true) {
+                self.suppressed += 1;
             } else {
                 let source = source_of(load, name, text);
-                tell_mistakes(load, source, &uses.mistakes);
+                report_mistakes(load, source, &uses.mistakes);
             }
         }
-        // A module serves several tools, with functions that this one need not call.
+        // A module may have functions that this tool does not call.
         let is_own = script == name;
         for Need { used, function, keys } in uses.needs.iter().filter(|_| is_own) {
             let is_missing = keys.iter().all(|key| list(&tool.permissions, key).is_empty());
@@ -125,21 +125,21 @@ impl ContractTeller {
     }
 }
 
-/// What one file does with globals: the same for all tools.
+/// The globals that one file uses. The same for all tools.
 struct FileUses {
-    /// Those that are not there, and those that are lost.
+    /// Unknown globals and assigned globals.
     mistakes: Vec<GlobalUse>,
     needs: Vec<Need>,
-    /// The permissions that have a use in it.
+    /// The permissions that the file uses.
     keys: HashSet<&'static str>,
 }
 
-/// A use of a host function that needs a permission.
+/// A use of a host function that requires a permission.
 struct Need {
     used: GlobalUse,
-    /// As in `http.get`.
+    /// The function, for example `http.get`.
     function: String,
-    /// One of these is enough.
+    /// The permissions, one of which is required.
     keys: &'static [&'static str],
 }
 
@@ -152,7 +152,7 @@ impl FileUses {
                 needs.push(Need { used: used.clone(), function, keys: any_of });
                 continue;
             }
-            // A table that is handed on, or all of them: what is done with it is not known.
+            // The table is passed on, or `_G` is used: assume that all of its functions are used.
             let name = used.path.first().map_or("", String::as_str);
             let tables = host_tables().iter().filter(|doc| doc.name == name || name == "_G");
             keys.extend(tables.flat_map(|doc| doc.permissions));
@@ -161,29 +161,29 @@ impl FileUses {
     }
 }
 
-/// Whether the parameter where the callback should be is called as an argument: that is told as such.
+/// Returns whether the first parameter is named after an argument. Then the parameters are reported as swapped.
 fn takes_argument_first(tool: &Tool, parameter: &str) -> bool {
     let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
     tool.arguments.iter().any(|argument| plain(&argument.name.value) == plain(parameter))
 }
 
-/// Of scripts that exit tools have.
-pub(super) fn tell_exit_tools(cache: &Cache, load: &mut Load, from: &Path) {
-    // Where the spec says how the tool would run, that is told.
+/// Reports scripts of exit tools.
+pub(super) fn report_exit_tools(cache: &Cache, load: &mut Load, from: &Path) {
+    // Skip tools whose spec already has a finding about a useless key.
     let useless = load.findings.iter().filter(|finding| *finding.rule == USELESS_ON_EXIT);
     let place = |finding: &Diagnostic| (finding.primary.source, finding.primary.span.range().start);
-    let told: BTreeSet<(SourceId, usize)> = useless.map(place).collect();
+    let reported: BTreeSet<(SourceId, usize)> = useless.map(place).collect();
     let mut findings = Vec::new();
     for loaded in &load.tools {
         let tool = &loaded.tool;
         let is_exit = tool.kind == ToolKind::Exit && tool.valid;
         let Some(root) = load.root_of(tool.source).filter(|_| is_exit) else { continue };
         let form = tool.span.range();
-        if told.range((tool.source, form.start)..(tool.source, form.end)).next().is_some() {
+        if reported.range((tool.source, form.start)..(tool.source, form.end)).next().is_some() {
             continue;
         }
-        let places = script_places(root, tool);
-        let Some(script) = places.iter().find(|path| cache.look(path).is_some()) else { continue };
+        let candidates = script_candidates(root, tool);
+        let Some(script) = candidates.iter().find(|path| cache.stamp(path).is_some()) else { continue };
         let at = Location { source: tool.source, span: tool.name.span };
         let file = display_name(script, from);
         findings.push(rules::exit_tool_script::finding(at, &tool.name.value, &file));
@@ -191,12 +191,12 @@ pub(super) fn tell_exit_tools(cache: &Cache, load: &mut Load, from: &Path) {
     load.findings.append(&mut findings);
 }
 
-/// The globals that are not there, and those that are lost.
+/// Returns the unknown globals and the assigned globals.
 fn mistakes(globals: &[GlobalUse]) -> Vec<GlobalUse> {
     let name = |used: &GlobalUse| used.path.first().cloned().unwrap_or_default();
     let set: HashSet<String> =
         globals.iter().filter(|used| used.access != GlobalAccess::Read).map(name).collect();
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let is_mistake = |used: &&GlobalUse| {
         let path: Vec<&str> = used.path.iter().map(String::as_str).collect();
         let wrong = match used.access {
@@ -204,14 +204,14 @@ fn mistakes(globals: &[GlobalUse]) -> Vec<GlobalUse> {
             GlobalAccess::Set => true,
             GlobalAccess::Defined => false,
         };
-        // A name that is not there is told once, whatever is read of it.
+        // Report an unknown name once, regardless of its fields.
         let known = usize::from(path.first().is_some_and(|name| is_known_global(&[name])));
-        wrong && told.insert((used.access, used.path.iter().take(known + 1).cloned().collect::<Vec<_>>()))
+        wrong && reported.insert((used.access, used.path.iter().take(known + 1).cloned().collect::<Vec<_>>()))
     };
     globals.iter().filter(is_mistake).take(MAX_OF_FILE).cloned().collect()
 }
 
-fn tell_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
+fn report_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
     for used in mistakes {
         let at = place(load, source, used);
         let finding = match used.access {
@@ -225,7 +225,7 @@ fn tell_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
     }
 }
 
-/// The permissions of which `used` needs one, and the host function that it is.
+/// Returns the permissions of which `used` requires one, and the name of the host function.
 fn needed(used: &GlobalUse) -> Option<(&'static [&'static str], String)> {
     let [table, function, ..] = used.path.as_slice() else { return None };
     let doc = host_tables().iter().find(|doc| doc.name == *table && used.access == GlobalAccess::Read)?;
@@ -233,7 +233,7 @@ fn needed(used: &GlobalUse) -> Option<(&'static [&'static str], String)> {
     (!known.permissions.is_empty()).then(|| (known.permissions, format!("{table}.{function}")))
 }
 
-/// The permissions that are granted in vain, and the table that they are for.
+/// Returns the unused permissions with their host tables.
 fn unused(used: &HashSet<&'static str>, allowed: &Permissions) -> Vec<(&'static str, &'static str)> {
     let of_table = |doc: &'static TableDoc| doc.permissions.iter().map(move |key| (*key, doc.name));
     let is_unused = |(key, _): &(&str, &str)| !list(allowed, key).is_empty() && !used.contains(key);
@@ -251,9 +251,9 @@ fn list<'p>(allowed: &'p Permissions, key: &str) -> &'p [String] {
     }
 }
 
-/// Where `used` stands: its name, or the line that it is in.
+/// Returns the location of the global, or of its line.
 fn place(load: &Load, source: SourceId, used: &GlobalUse) -> Location {
-    let at = place_of_line(load, source, used.line);
+    let at = line_location(load, source, used.line);
     let Some(line) = load.sources.get(source).map(|file| at.span.of(&file.text)) else { return at };
     let name = used.path.first().map_or("", String::as_str);
     let is_word = |c: char| c.is_alphanumeric() || c == '_';

@@ -1,101 +1,105 @@
-//! Which files a command is about.
+//! Resolution of command arguments to spec files and scripts.
 
 use std::collections::HashSet;
 use std::fs::{DirEntry, Metadata};
 use std::path::{Component, Path, PathBuf};
 
-use super::look::{FileLook, Looks};
 use super::outside::Bounds;
+use super::snapshot::{FileStamp, Snapshot};
 use crate::script::is_hidden;
 
-/// The world is not as a command needs it. Nothing was attempted.
+/// An error in the inputs of a command, found before anything is done.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// No folder above holds `specs/`.
-    #[error("no project here: neither {} nor a folder above it holds `specs/`; make one with `deftool init`", from.display())]
+    /// No parent folder contains `specs/`.
+    #[error("no project found: neither `{}` nor a parent folder contains `specs/`; create a project with `deftool init`", from.display())]
     NoProject {
-        /// Where the search began.
+        /// The folder where the search started.
         from: PathBuf,
     },
     /// A file or folder that the user named does not exist or cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The user named a script that no tool of its project has.
-    #[error("no tool of the project uses {}; a script belongs to the tool of its name, or to the one whose `:script` names it", path.display())]
+    /// The user named a script that no tool of its project uses.
+    #[error("no tool of the project uses {}; name a tool after the script, or set the `:script` of a tool", path.display())]
     UnusedScript {
-        /// Which.
+        /// The script.
         path: PathBuf,
     },
 }
 
-/// What one command reads.
+/// The files that a command reads, of one project or of no project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Input {
-    /// The project the files belong to, where there is one: the folder that holds `specs/`.
+    /// The project folder, which contains `specs/`, if the files belong to a project.
     pub root: Option<PathBuf>,
     /// The spec files, sorted.
     pub files: Vec<PathBuf>,
-    /// Whether `files` are all of the project.
+    /// Whether `files` are all spec files of the project.
     pub whole_project: bool,
-    /// Scripts that the user named: of the project's other spec files only the tools that use these count.
+    /// Scripts that the user named. Only the tools that use them are checked.
     pub scripts: Vec<PathBuf>,
-    /// Links to spec files, and to folders, that lie outside of the project: they are reported and not followed.
-    pub outside: Vec<Outside>,
+    /// Links to spec files and folders outside of the project. They are reported and not followed.
+    pub outside: Vec<OutsideLink>,
 }
 
-/// A link that leads out of the project.
+/// A link whose target is outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsideLink {
     /// The link.
     pub path: PathBuf,
-    /// Where it leads, and what to do, in a clause.
+    /// The target and a suggestion.
     pub why: String,
 }
 
 impl Input {
-    /// One spec file, on disk or not, of the project whose `specs/` it lies beneath.
+    /// Returns the input for one spec file, which does not have to exist, and its project.
     pub fn of_file(path: PathBuf) -> Self {
         let root = project_of(&path);
         Self { root, files: vec![path], ..Self::default() }
     }
 
-    /// Whether nothing was named, and nothing found.
+    /// Returns whether no files were named or found.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.scripts.is_empty() && self.outside.is_empty()
     }
 
-    /// All of the project at `root`; what the files look like goes to `looks`.
-    pub(super) fn of_project(root: PathBuf, looks: &mut Looks) -> Result<Self, ProjectError> {
-        Self::whole(root, &mut HashSet::new(), looks)
+    /// Returns the input for the whole project at `root`. Adds the files to `snapshot`.
+    pub(super) fn of_project(root: PathBuf, snapshot: &mut Snapshot) -> Result<Self, ProjectError> {
+        Self::whole(root, &mut HashSet::new(), snapshot)
     }
 
-    fn whole(root: PathBuf, seen: &mut HashSet<FileId>, looks: &mut Looks) -> Result<Self, ProjectError> {
+    fn whole(
+        root: PathBuf,
+        seen: &mut HashSet<FileId>,
+        snapshot: &mut Snapshot,
+    ) -> Result<Self, ProjectError> {
         let (specs, bounds) = (root.join("specs"), Bounds::of([&*root]));
-        let Found { files, outside } = spec_files(&specs, &bounds, seen, looks)?;
+        let FoundFiles { files, outside } = spec_files(&specs, &bounds, seen, snapshot)?;
         Ok(Self { root: Some(root), files, whole_project: true, outside, ..Self::default() })
     }
 }
 
-/// Names of spec files end in one of these.
+/// File extensions of spec files.
 const EXTENSIONS: [&str; 4] = ["eld", "el", "lisp", "sexp"];
 
-/// Names of scripts end in one of these.
+/// File extensions of scripts.
 const SCRIPT_EXTENSIONS: [&str; 2] = ["lua", "luau"];
 
-/// Folders nested deeper than this are not looked into.
+/// Maximum folder depth of a scan.
 const MAX_DEPTH: usize = 32;
 
-/// The nearest folder at or above `from` that holds `specs/`.
+/// Returns the nearest folder at or above `from` that contains `specs/`.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
-    let absolute = clean(from);
+    let absolute = normalize(from);
     absolute
         .ancestors()
         .find(|folder| folder.join("specs").is_dir())
@@ -103,23 +107,24 @@ pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
         .ok_or_else(|| ProjectError::NoProject { from: absolute.clone() })
 }
 
-/// What `paths` mean, seen from the folder `from`: none is the project around it, a folder that holds `specs/` is
-/// that project, another folder is all spec files in it, a file is itself, and a script the tools that use it.
+/// Resolves `paths`, relative to `from`. Without paths, the result is the project that contains `from`. A folder that
+/// contains `specs/` is a project. Any other folder stands for all spec files in it. A script stands for the tools that
+/// use it. A file that is reached twice is read once.
 ///
 /// # Errors
-/// When no path is given and there is no project, or a path does not exist. A file that is reached twice is read once.
+/// If a path does not exist, or if no path is given and there is no project.
 pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, ProjectError> {
     if paths.is_empty() {
-        return Ok(vec![Input::of_project(find_root(from)?, &mut Looks::default())?]);
+        return Ok(vec![Input::of_project(find_root(from)?, &mut Snapshot::default())?]);
     }
-    resolve_paths(paths, from, &mut Looks::default())
+    resolve_paths(paths, from, &mut Snapshot::default())
 }
 
-/// What at least one path means; what the files look like goes to `looks`.
+/// Resolves at least one path. Adds the files to `snapshot`.
 pub(super) fn resolve_paths(
     paths: &[PathBuf],
     from: &Path,
-    looks: &mut Looks,
+    snapshot: &mut Snapshot,
 ) -> Result<Vec<Input>, ProjectError> {
     let mut inputs: Vec<Input> = Vec::new();
     let mut seen = HashSet::new();
@@ -127,36 +132,37 @@ pub(super) fn resolve_paths(
         let path = from.join(path);
         let metadata = std::fs::metadata(&path)
             .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
-        // The folder of specs is the project, too.
-        let parent = clean(&path).parent().filter(|_| clean(&path).ends_with("specs")).map(Path::to_owned);
-        let root = if path.join("specs").is_dir() { Some(clean(&path)) } else { parent };
+        // The `specs` folder itself also stands for its project.
+        let parent =
+            normalize(&path).parent().filter(|_| normalize(&path).ends_with("specs")).map(Path::to_owned);
+        let root = if path.join("specs").is_dir() { Some(normalize(&path)) } else { parent };
         if let Some(root) = root.filter(|_| metadata.is_dir()) {
-            inputs.push(Input::whole(root, &mut seen, looks)?);
+            inputs.push(Input::whole(root, &mut seen, snapshot)?);
             continue;
         }
         if !metadata.is_dir() {
-            looks.listed.insert(path.clone(), FileLook::of(&metadata));
-            looks.watch_entry(&path);
-            looks.follow_link(&path);
+            snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+            snapshot.watch_entry(&path);
+            snapshot.follow_link(&path);
         }
         if metadata.is_file() && is_script(&path) {
-            add(&mut inputs, Some(find_root(&path)?), Found::default(), &[path]);
+            add(&mut inputs, Some(find_root(&path)?), FoundFiles::default(), &[path]);
             continue;
         }
-        // A file inside a project's specs is checked with that project's scripts.
+        // A file in the `specs` folder of a project is checked with the project's scripts.
         let root = project_of(&path);
         let found = if metadata.is_dir() {
-            // What the user named is meant, wherever it leads.
+            // A folder that the user named may be outside of the project.
             let bounds = Bounds::of(root.as_deref().into_iter().chain([&*path]));
-            spec_files(&path, &bounds, &mut seen, looks)?
+            spec_files(&path, &bounds, &mut seen, snapshot)?
         } else if seen.insert(FileId::of(&path, &metadata)) {
-            Found { files: vec![path], outside: Vec::new() }
+            FoundFiles { files: vec![path], outside: Vec::new() }
         } else {
-            Found::default()
+            FoundFiles::default()
         };
         add(&mut inputs, root, found, &[]);
     }
-    // A project that is read whole needs no script named.
+    // In a project that is read completely, all scripts are checked anyway.
     let whole: HashSet<_> =
         inputs.iter().filter(|input| input.whole_project).map(|input| input.root.clone()).collect();
     for input in inputs.iter_mut().filter(|input| whole.contains(&input.root)) {
@@ -165,13 +171,13 @@ pub(super) fn resolve_paths(
     Ok(inputs)
 }
 
-/// The project that a file or folder lies in the specs of.
+/// Returns the project whose `specs` folder contains a file or folder.
 fn project_of(path: &Path) -> Option<PathBuf> {
-    find_root(path).ok().filter(|root| clean(path).starts_with(root.join("specs")))
+    find_root(path).ok().filter(|root| normalize(path).starts_with(root.join("specs")))
 }
 
-fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, found: Found, scripts: &[PathBuf]) {
-    let Found { files, outside } = found;
+fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, found: FoundFiles, scripts: &[PathBuf]) {
+    let FoundFiles { files, outside } = found;
     match inputs.iter_mut().find(|input| !input.whole_project && input.root == root) {
         Some(input) => {
             input.files.extend(files);
@@ -183,22 +189,21 @@ fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, found: Found, scripts: &[
 }
 
 impl Input {
-    /// The project's other spec files. Some of what they say is about the whole project. What they look like goes to
-    /// `looks`.
+    /// Returns the other spec files of the project, which may contain project-wide settings. Adds them to `snapshot`.
     ///
     /// # Errors
-    /// When there are some and a folder cannot be read.
-    pub(super) fn around(&self, looks: &mut Looks) -> Result<Vec<PathBuf>, ProjectError> {
+    /// If a folder cannot be read.
+    pub(super) fn other_specs(&self, snapshot: &mut Snapshot) -> Result<Vec<PathBuf>, ProjectError> {
         let Some(root) = self.root.as_ref().filter(|_| !self.whole_project) else {
             return Ok(Vec::new());
         };
         let named = self.files.iter().filter_map(|file| FileId::at(file));
         let bounds = Bounds::of([&**root]);
-        Ok(spec_files(&root.join("specs"), &bounds, &mut named.collect(), looks)?.files)
+        Ok(spec_files(&root.join("specs"), &bounds, &mut named.collect(), snapshot)?.files)
     }
 }
 
-/// What two names of one file share.
+/// The identity of a file. Equal for all names of one file.
 #[derive(PartialEq, Eq, Hash)]
 struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
@@ -220,50 +225,50 @@ impl FileId {
     }
 }
 
-/// A path that two names of one file share.
+/// Returns a path that is equal for all names of one file.
 pub(super) fn identity(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// An absolute path without `.` and `..`, so that its ancestors are the folders it lies in.
-pub(super) fn clean(path: &Path) -> PathBuf {
+/// Returns an absolute path without `.` and `..`, so that its ancestors are its parent folders.
+pub(super) fn normalize(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut clean = PathBuf::new();
+    let mut normalized = PathBuf::new();
     for component in absolute.components() {
         match component {
             Component::ParentDir => {
-                clean.pop();
+                normalized.pop();
             }
             Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::Normal(_) => {
-                clean.push(component);
+                normalized.push(component);
             }
         }
     }
-    clean
+    normalized
 }
 
-/// What a walk found.
+/// The result of a folder scan.
 #[derive(Default)]
-struct Found {
+struct FoundFiles {
     files: Vec<PathBuf>,
-    outside: Vec<Outside>,
+    outside: Vec<OutsideLink>,
 }
 
-/// Every spec file beneath `folder`, sorted by path, and each once, by whatever name or link it is reached: those in `seen`
-/// are left out, and those that are found are put there. Hidden entries are left out. What is found goes to `looks`. No link
-/// is followed out of `bounds`.
+/// Returns all spec files below `folder`, sorted by path. Each file is returned once, even if several names or links
+/// lead to it: files in `seen` are skipped, and new ones are added to it. Hidden entries are skipped. Files are added
+/// to `snapshot`. Links out of `bounds` are not followed.
 fn spec_files(
     folder: &Path,
     bounds: &Bounds,
     seen: &mut HashSet<FileId>,
-    looks: &mut Looks,
-) -> Result<Found, ProjectError> {
+    snapshot: &mut Snapshot,
+) -> Result<FoundFiles, ProjectError> {
     let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
     let (mut files, mut outside) = (Vec::new(), Vec::new());
     bounds.check(folder).map_err(|source| unreadable(folder, source))?;
     let metadata = std::fs::metadata(folder).map_err(|source| unreadable(folder, source))?;
-    looks.watch_all(folder, &metadata);
-    // A folder may be given twice; within one walk it is entered once.
+    snapshot.watch_all(folder, &metadata);
+    // A folder may be named twice. Within one scan it is entered once.
     let mut entered = HashSet::from([FileId::of(folder, &metadata)]);
     let mut pending = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = pending.pop() {
@@ -273,22 +278,22 @@ fn spec_files(
             if is_hidden_path(&path) {
                 continue;
             }
-            let metadata = match metadata_of(&entry, &path, is_spec, bounds, looks) {
+            let metadata = match metadata_of(&entry, &path, is_spec, bounds, snapshot) {
                 Some(Ok(metadata)) => metadata,
                 Some(Err(why)) => {
-                    outside.push(Outside { path, why: why.to_string() });
+                    outside.push(OutsideLink { path, why: why.to_string() });
                     continue;
                 }
                 None => continue,
             };
             if metadata.is_dir() {
                 if depth < MAX_DEPTH && entered.insert(FileId::of(&path, &metadata)) {
-                    looks.watch_all(&path, &metadata);
+                    snapshot.watch_all(&path, &metadata);
                     pending.push((path, depth + 1));
                 }
             } else if metadata.is_file() && is_spec(&path) {
                 let id = FileId::of(&path, &metadata);
-                looks.listed.insert(path.clone(), FileLook::of(&metadata));
+                snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
                 files.push((path, id));
             }
         }
@@ -296,30 +301,31 @@ fn spec_files(
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
     outside.sort_by(|one, other| one.path.cmp(&other.path));
     let files = files.into_iter().filter_map(|(path, id)| seen.insert(id).then_some(path)).collect();
-    Ok(Found { files, outside })
+    Ok(FoundFiles { files, outside })
 }
 
-/// What an entry is, behind links; `None` for files that are not `wanted`, an error for a link out of `bounds`.
+/// Returns the metadata of an entry, following links. Returns `None` for files that are not `wanted`, and an error for
+/// a link out of `bounds`.
 fn metadata_of(
     entry: &DirEntry,
     path: &Path,
     wanted: impl Fn(&Path) -> bool,
     bounds: &Bounds,
-    looks: &mut Looks,
+    snapshot: &mut Snapshot,
 ) -> Option<std::io::Result<Metadata>> {
     let kind = entry.file_type().ok()?;
     if kind.is_symlink() {
-        // A link that leads to a folder has any name.
+        // A link to a folder may have any name.
         let metadata = std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir() || wanted(path))?;
         if let Err(why) = bounds.check(path) {
-            // That it is mended is seen.
+            // Track the link itself, so that a change of its target is detected.
             if let Ok(link) = entry.metadata() {
-                looks.listed.insert(path.to_owned(), FileLook::of(&link));
+                snapshot.listed.insert(path.to_owned(), FileStamp::of(&link));
             }
             return Some(Err(why));
         }
         if !metadata.is_dir() {
-            looks.follow_link(path);
+            snapshot.follow_link(path);
         }
         return Some(Ok(metadata));
     }
@@ -329,19 +335,19 @@ fn metadata_of(
     entry.metadata().ok().map(Ok)
 }
 
-/// The folder of scripts beside `specs/`.
+/// Returns the scripts folder of a project.
 pub(super) fn scripts_folder(root: &Path) -> PathBuf {
     root.join("scripts")
 }
 
-/// The folder of what scripts share.
+/// Returns the folder of shared modules.
 pub(super) fn lib_folder(root: &Path) -> PathBuf {
     scripts_folder(root).join("lib")
 }
 
-/// Looks at the scripts beside `specs/`, used or not, without those in folders below and hidden ones (an editor's
-/// locks), and at all that lies beneath `scripts/lib`.
-pub(super) fn look_at_scripts(root: &Path, looks: &mut Looks) {
+/// Scans the scripts of a project: the files directly in `scripts/`, used or not, and everything below `scripts/lib`.
+/// Hidden files, such as lock files of editors, are skipped.
+pub(super) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
     let bounds = Bounds::of_scripts(root);
     let mut pending = vec![(scripts_folder(root), MAX_DEPTH), (lib_folder(root), 0)];
     let mut entered = HashSet::new();
@@ -350,47 +356,47 @@ pub(super) fn look_at_scripts(root: &Path, looks: &mut Looks) {
         if !metadata.is_dir() || !entered.insert(FileId::of(&folder, &metadata)) {
             continue;
         }
-        looks.watch_all(&folder, &metadata);
+        snapshot.watch_all(&folder, &metadata);
         let mut scripts = Vec::new();
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if is_hidden_path(&path) {
                 continue;
             }
-            let Some(metadata) = metadata_of(&entry, &path, is_script, &bounds, looks) else { continue };
+            let Some(metadata) = metadata_of(&entry, &path, is_script, &bounds, snapshot) else { continue };
             let Ok(metadata) = metadata else {
-                // Whoever reads it refuses it.
+                // Reading the script fails with an error about the link.
                 scripts.extend(is_script(&path).then_some(path));
                 continue;
             };
             if metadata.is_dir() && depth < MAX_DEPTH {
                 pending.push((path, depth + 1));
             } else if is_script(&path) {
-                looks.listed.insert(path.clone(), FileLook::of(&metadata));
+                snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
                 scripts.push(path);
             }
         }
-        looks.scripts.insert(folder, scripts);
+        snapshot.scripts.insert(folder, scripts);
     }
 }
 
-/// Whether a file of this name is read as a spec or a script.
+/// Returns whether the file has the extension of a spec or script.
 pub(super) fn is_source(path: &Path) -> bool {
     is_spec(path) || is_script(path)
 }
 
-/// Whether [`look_at_scripts`] lists a file of this name.
+/// Returns whether [`scan_scripts`] lists a file of this name.
 pub(super) fn is_listed_script(path: &Path) -> bool {
     is_script(path) && !is_hidden_path(path)
 }
 
-/// Whether a script holds tests by its name: `NAME_test.lua`.
+/// Returns whether the script's name marks it as a test: `NAME_test.lua`.
 pub fn is_test_script(path: &Path) -> bool {
     let stem = path.file_stem().and_then(|stem| stem.to_str());
     is_script(path) && stem.is_some_and(|stem| stem.ends_with("_test"))
 }
 
-/// The files of tests in `scripts/` and in the folders below, sorted.
+/// Returns the test scripts in `scripts/` and its subfolders, sorted.
 pub(super) fn tests_in(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut entered = HashSet::new();

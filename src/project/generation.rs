@@ -1,4 +1,4 @@
-//! One consistent load of a project, as requests run on it.
+//! A consistent version of a project that requests use.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
@@ -11,8 +11,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::grants::Trust;
 use super::load::{LoadedTool, ScriptState, load};
+use super::permissions::Trust;
 use super::scripts::is_same_script;
 use super::{Load, ProjectError, resolve_inputs};
 use crate::diagnostic::render::render_concise;
@@ -24,48 +24,48 @@ use crate::syntax::quoted;
 use crate::text::Spanned;
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
 
-/// Specs, schemas and scripts that belong together. Immutable.
+/// Specs, schemas and scripts of one load. Immutable.
 #[derive(Debug)]
 pub struct Generation {
-    /// 1 for the first.
+    /// The number of the generation, starting at 1.
     pub number: u64,
-    /// What was read.
+    /// The load that it was made from.
     pub load: Load,
-    /// How long loading took.
+    /// The duration of the load.
     pub took: Duration,
-    /// What is different from the generation before it.
+    /// The differences from the previous generation.
     pub changes: Changes,
     tools: BTreeMap<String, LoadedTool>,
-    /// The names of `tools` in the order of the specs.
+    /// The names of `tools` in spec order.
     order: Vec<String>,
 }
 
-/// What a reload changed, by the names of tools.
+/// The changes of a reload, as tool names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// New tools.
     pub added: Vec<String>,
-    /// Tools that are gone.
+    /// Removed tools.
     pub removed: Vec<String>,
-    /// Tools whose spec or script is another.
+    /// Tools with a changed spec or script.
     pub changed: Vec<String>,
-    /// Tools that may use more than before.
+    /// Tools with new permissions.
     pub widened: Vec<String>,
-    /// What each of these may use now and did not, as its spec says it.
+    /// For each tool in `widened`: its new permissions in spec syntax.
     pub grants: Vec<String>,
-    /// Tools that are broken now and whose last good version stays.
+    /// Broken tools that keep their last good version.
     pub kept: Vec<String>,
 }
 
 impl Changes {
-    /// Whether every tool is as it was.
+    /// Returns whether no tool changed.
     pub fn is_empty(&self) -> bool {
         let Self { added, removed, changed, widened, grants: _, kept } = self;
         [added, removed, changed, widened, kept].into_iter().all(Vec::is_empty)
     }
 }
 
-/// `added two; changed get_weather`, or that nothing did.
+/// Formats the changes, for example `added two; changed get_weather`.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widened = self.widened.iter().zip(&self.grants);
@@ -74,7 +74,7 @@ impl fmt::Display for Changes {
             ("added", &self.added),
             ("removed", &self.removed),
             ("changed", &self.changed),
-            ("may now use more:", &widened),
+            ("new permissions:", &widened),
             ("broken, last good version kept:", &self.kept),
         ];
         let mut is_first = true;
@@ -87,11 +87,11 @@ impl fmt::Display for Changes {
 }
 
 impl Generation {
-    /// Loads the project at `root`; names in messages are relative to `from`. A tool that is broken now stays as it
-    /// was in `before`, spec and script together, while the others advance.
+    /// Loads the project at `root`. File names in messages are relative to `from`. A broken tool keeps its version from
+    /// `before`, with spec and script, while the others are updated.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn load(root: &Path, from: &Path, before: Option<&Self>) -> Result<Self, ProjectError> {
         let started = Instant::now();
         let load = load(&resolve_inputs(&[], root)?, from)?;
@@ -101,14 +101,14 @@ impl Generation {
         })
     }
 
-    /// The first generation of a project; its load, which holds nothing of another project, began when it `started`.
+    /// Creates the first generation of a project. The load must contain one project only. `started`: when it began.
     pub(crate) fn first(load: Load, started: Instant) -> Self {
         let tools = valid_tools(&load);
         Self::of(1, load, started, Changes::default(), tools)
     }
 
-    /// The generation after `before`, and the tools that it has only because their being gone is in doubt: all that are
-    /// missing of which `is_gone` says no.
+    /// Creates the generation after `before`. Also returns the tools that are missing in `load` and kept because
+    /// `is_gone` returned false for them.
     pub(super) fn after(
         before: &Self,
         load: Load,
@@ -116,12 +116,12 @@ impl Generation {
         is_gone: impl Fn(&str) -> bool,
     ) -> (Self, Vec<String>) {
         let mut tools = valid_tools(&load);
-        // Both are sorted, and most names are in both.
-        let mut former = before.tools.iter().peekable();
+        // Both are sorted, and most names occur in both.
+        let mut previous = before.tools.iter().peekable();
         for (name, loaded) in &mut tools {
-            while former.next_if(|(former, _)| *former < name).is_some() {}
-            if let Some((_, before)) = former.next_if(|(former, _)| *former == name) {
-                loaded.take_over(before);
+            while previous.next_if(|(previous, _)| *previous < name).is_some() {}
+            if let Some((_, before)) = previous.next_if(|(previous, _)| *previous == name) {
+                loaded.reuse_from(before);
             }
         }
         let mut changes = Changes::default();
@@ -137,27 +137,27 @@ impl Generation {
         changes: Changes,
         tools: BTreeMap<String, LoadedTool>,
     ) -> Self {
-        // The first request shall not wait for what is new.
+        // Compile new schemas now, so that the first request does not have to wait.
         for loaded in tools.values() {
             loaded.entry();
         }
-        let order = order_of(&tools, &load);
+        let order = spec_order(&tools, &load);
         Self { number, load, took: started.elapsed(), changes, tools, order }
     }
 
-    /// Whether its tools are those of `before`, and those that are broken, too.
-    pub(super) fn has_tools_of(&self, before: &Self) -> bool {
+    /// Returns whether the tools are the same as in `before`, including the broken ones.
+    pub(super) fn has_same_tools(&self, before: &Self) -> bool {
         let Changes { added, removed, changed, widened, grants: _, kept } = &self.changes;
         let is_same = [added, removed, changed, widened].into_iter().all(Vec::is_empty);
         is_same && *kept == before.changes.kept
     }
 
-    /// Whether nobody would notice the difference from `before`.
-    pub(super) fn is_as(&self, before: &Self) -> bool {
-        self.has_tools_of(before) && self.order == before.order && self.load.is_as(&before.load)
+    /// Returns whether there is no visible difference from `before`.
+    pub(super) fn is_equivalent(&self, before: &Self) -> bool {
+        self.has_same_tools(before) && self.order == before.order && self.load.is_equivalent(&before.load)
     }
 
-    /// What is different from the generation before it, how long loading took, and the first error.
+    /// Describes the changes, the load time and the first error.
     pub fn describe(&self) -> String {
         let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
         let error = self.load.findings.iter().find(is_error);
@@ -165,23 +165,23 @@ impl Generation {
         format!("{} ({} ms){}", self.changes, self.took.as_millis(), error.unwrap_or_default())
     }
 
-    /// The tool called `name`.
+    /// Returns the tool called `name`.
     pub fn tool(&self, name: &str) -> Option<&LoadedTool> {
         self.tools.get(name)
     }
 
-    /// The tools, by their names.
+    /// Returns the tools, sorted by name.
     pub fn tools(&self) -> impl Iterator<Item = &LoadedTool> {
         self.tools.values()
     }
 
-    /// Names of the tools, sorted.
+    /// Returns the tool names, sorted.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
     }
 
-    /// What a worker may call, in the order of the specs: its own lists, or all of the project, without the tools whose
-    /// script is broken.
+    /// Returns the tools of a worker in spec order: those in its lists, or all of the project. Tools with a broken
+    /// script are left out.
     pub fn tool_set(&self, worker: &WorkerSpec) -> ToolSet {
         let names = |list: &Option<Vec<Spanned<String>>>| -> Option<HashSet<String>> {
             list.as_ref().map(|list| list.iter().map(|name| name.value.clone()).collect())
@@ -200,7 +200,7 @@ impl Generation {
     }
 }
 
-/// The first of each name.
+/// Returns the first valid tool of each name.
 fn valid_tools(load: &Load) -> BTreeMap<String, LoadedTool> {
     let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
     for loaded in load.valid_tools() {
@@ -209,16 +209,16 @@ fn valid_tools(load: &Load) -> BTreeMap<String, LoadedTool> {
     tools
 }
 
-/// The names of `tools` in the order of the specs of `load`, then those that have no place in it.
-fn order_of(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
+/// Returns the names of `tools` in the spec order of `load`, followed by those that are not in it.
+fn spec_order(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
     let written =
         load.tools.iter().map(|loaded| &loaded.tool.name.value).filter(|name| tools.contains_key(*name));
     let mut seen = HashSet::new();
     written.chain(tools.keys()).filter(|name| seen.insert(*name)).cloned().collect()
 }
 
-/// Tools of `before` that are broken in `load`, or whose file no longer reads, stay. So do those that are missing and
-/// of which `is_gone` says no: their names.
+/// Keeps tools of `before` that are broken in `load` or whose file has errors. Also keeps missing tools for which
+/// `is_gone` returns false, and returns their names.
 fn keep_last_good(
     tools: &mut BTreeMap<String, LoadedTool>,
     load: &Load,
@@ -226,8 +226,8 @@ fn keep_last_good(
     changes: &mut Changes,
     is_gone: impl Fn(&str) -> bool,
 ) -> Vec<String> {
-    // Most of the time nothing is missing.
-    let there: LazyCell<HashSet<&str>, _> =
+    // Computed on demand: usually no tool is missing.
+    let present: LazyCell<HashSet<&str>, _> =
         LazyCell::new(|| load.tools.iter().map(|loaded| loaded.tool.name.value.as_str()).collect());
     let broken = LazyCell::new(|| load.broken_files());
     let mut missing = Vec::new();
@@ -239,7 +239,7 @@ fn keep_last_good(
             Some(now) if !matches!(now.script, ScriptState::Broken(_)) => continue,
             Some(_) => changes.kept.push(name.clone()),
             None => {
-                if there.contains(name.as_str()) || broken.contains(&*good.file) {
+                if present.contains(name.as_str()) || broken.contains(&*good.file) {
                     changes.kept.push(name.clone());
                 } else if is_gone(name) {
                     continue;
@@ -282,10 +282,10 @@ fn same(old: &LoadedTool, new: &LoadedTool) -> bool {
         (ScriptState::None, ScriptState::None) => true,
         (ScriptState::Ready(_) | ScriptState::Broken(_) | ScriptState::None, _) => false,
     };
-    scripts && (Arc::ptr_eq(&old.tool, &new.tool) || old.is_defined_as(new))
+    scripts && (Arc::ptr_eq(&old.tool, &new.tool) || old.has_same_definition(new))
 }
 
-/// What `new` allows beyond `old`, as a spec says it: `:net "api.example.org"`.
+/// Returns the permissions of `new` that `old` lacks, in spec syntax: `:net "api.example.org"`.
 fn widened(old: &Permissions, new: &Permissions) -> Vec<String> {
     let lists = |permissions: &'_ Permissions| {
         let Permissions { net, read, write, run, env } = permissions.clone();
@@ -300,14 +300,14 @@ fn widened(old: &Permissions, new: &Permissions) -> Vec<String> {
     more
 }
 
-/// Runs the tools of one generation.
+/// A [`ToolRunner`] for the tools of one generation.
 #[derive(Debug, Clone)]
 pub struct GenerationRunner {
-    /// Which.
+    /// The generation.
     pub generation: Arc<Generation>,
     /// The threads that scripts run on.
     pub scripts: Arc<ScriptRunner>,
-    /// What scripts may use of what their specs allow.
+    /// The trusted permissions.
     pub trust: Trust,
 }
 
@@ -320,7 +320,7 @@ impl ToolRunner for GenerationRunner {
             },
             Some(ScriptState::Broken(error)) => error.clone(),
             Some(ScriptState::None) => {
-                let message = format!("`{}` is an exit tool: a signal, never run", call.name);
+                let message = format!("`{}` is an exit tool and cannot be run", call.name);
                 ToolError::new(ToolErrorKind::UnknownTool, message)
             }
             None => unknown_tool(&call.name, self.generation.tool_names()),
@@ -329,13 +329,13 @@ impl ToolRunner for GenerationRunner {
     }
 }
 
-/// No tool of that name.
+/// Returns the error for an unknown tool.
 pub fn unknown_tool<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> ToolError {
     let known: Vec<&str> = known.collect();
     let advice = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => String::from("the project has none"),
-        None => format!("there are: {}", known.join(", ")),
+        None if known.is_empty() => String::from("the project has no tools"),
+        None => format!("available tools: {}", known.join(", ")),
     };
-    ToolError::new(ToolErrorKind::UnknownTool, format!("no tool called `{name}`; {advice}"))
+    ToolError::new(ToolErrorKind::UnknownTool, format!("unknown tool `{name}`; {advice}"))
 }

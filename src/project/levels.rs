@@ -1,13 +1,13 @@
-//! What is silenced and what is raised, once every finding is there.
+//! Severity levels: silences and raises findings after all checks.
 //!
-//! `;; deftool: skip` on a line of its own leaves the form that follows out: what it defines and what is found in it, but
-//! for what the reader could not read. `;; deftool: allow(rule, …)` on a line of its own is about the form that follows, at whatever depth, and after a key
-//! about its value, too; at the end of a line it is about what starts on that line. In a script the comment is
-//! `-- deftool: allow(…)` and is about its line or the next. `(deflint :allow […] :deny […])` is about the whole
-//! project; of a rule in both lists, `:deny` wins.
+//! `;; deftool: skip` on its own line skips the next form: its definitions and its findings, except for syntax errors.
+//! `;; deftool: allow(rule, …)` on its own line applies to the next form at any depth and, before a key, also to the
+//! value. At the end of a line it applies to what starts on that line. In scripts the comment is `-- deftool: allow(…)`
+//! and applies to its own line or the next one. `(deflint :allow […] :deny […])` applies to the whole project. If a
+//! rule is in both lists, `:deny` wins.
 //!
-//! Errors are never silenced: a tool with one is not sent. What is denied counts as an error for `check`
-//! ([`LoadOptions::raises_denied`]) and leaves the tool valid. What is found wrong with all this has levels, too.
+//! Errors cannot be silenced, because a tool with an error is not sent. A denied finding counts as an error in `check`
+//! ([`LoadOptions::raises_denied`]), but the tool stays valid. Findings about directives have levels, too.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -21,68 +21,68 @@ use crate::spec::Lint;
 use crate::syntax::{Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span, Spanned};
 
-/// What is said of findings, until they are all there.
+/// The directives that apply to a load's findings.
 #[derive(Clone, Default)]
 pub(super) struct Levels {
     pub(super) lints: Vec<Lint>,
     pub(super) allows: Vec<Allow>,
-    /// Files that the load is not about, with the forms that it is about all the same, in order.
-    pub(super) around: HashMap<SourceId, Vec<Span>>,
+    /// Files that the load does not report on, with the forms in them that it does report on, in order.
+    pub(super) context_files: HashMap<SourceId, Vec<Span>>,
 }
 
 impl Levels {
-    /// Whether the load is about what stands there.
-    pub(super) fn is_about(&self, at: Location) -> bool {
-        self.around.get(&at.source).is_none_or(|forms| {
-            let begun = forms.partition_point(|form| form.start <= at.span.start);
-            forms.get(..begun).and_then(<[Span]>::last).is_some_and(|form| at.span.end <= form.end)
+    /// Returns whether the load reports on this location.
+    pub(super) fn is_in_scope(&self, at: Location) -> bool {
+        self.context_files.get(&at.source).is_none_or(|forms| {
+            let started = forms.partition_point(|form| form.start <= at.span.start);
+            forms.get(..started).and_then(<[Span]>::last).is_some_and(|form| at.span.end <= form.end)
         })
     }
 }
 
-/// One rule of one `allow(…)`.
+/// One rule of an `allow(…)` comment.
 #[derive(Clone, Debug)]
 pub(super) struct Allow {
     source: SourceId,
-    /// Its code or name, as it was written.
+    /// The rule's code or name, as written.
     word: Spanned<String>,
-    /// Findings that start in it are meant.
+    /// The span it applies to: findings that start in it are silenced.
     covers: Span,
-    /// Whether it stands in a script.
+    /// Whether the comment is in a script.
     in_script: bool,
 }
 
-/// What the comments of one spec file say to deftool.
+/// The directives in one spec file.
 #[derive(Default)]
 pub(super) struct Directives {
     pub(super) allows: Vec<Allow>,
-    /// The forms that are not looked at, in order, none inside of another.
+    /// The skipped forms, in order and not nested.
     skips: Vec<Skip>,
-    /// What is wrong with them.
+    /// Findings about the directives themselves.
     pub(super) findings: Vec<Diagnostic>,
 }
 
-/// A form that is not looked at.
+/// A skipped form.
 struct Skip {
     form: Span,
     comment: Span,
 }
 
 impl Directives {
-    /// Whether `span` lies in a form that is not looked at.
+    /// Returns whether `span` is inside a skipped form.
     pub(super) fn skip(&self, span: Span) -> bool {
         let after = self.skips.partition_point(|skip| skip.form.start <= span.start);
         let before = after.checked_sub(1).and_then(|index| self.skips.get(index));
         before.is_some_and(|skip| span.end <= skip.form.end)
     }
 
-    /// Takes back what would leave out a part of one of `forms`: a tool is left out whole or not at all.
+    /// Removes directives that would skip only a part of one of `forms`: tools are skipped completely or not at all.
     pub(super) fn keep_whole(&mut self, source: SourceId, mut forms: Vec<Span>) {
         forms.sort_unstable();
         let is_part = |skip: &Skip| {
-            // No tool stands in another.
-            let begun = forms.partition_point(|form| form.start <= skip.form.start);
-            let form = forms.get(..begun).and_then(<[Span]>::last);
+            // Tool definitions are not nested.
+            let started = forms.partition_point(|form| form.start <= skip.form.start);
+            let form = forms.get(..started).and_then(<[Span]>::last);
             form.is_some_and(|form| *form != skip.form && skip.form.end <= form.end)
         };
         for skip in self.skips.extract_if(.., |skip| is_part(skip)) {
@@ -91,11 +91,11 @@ impl Directives {
     }
 }
 
-/// The directives of one spec file.
+/// Reads the directives of one spec file.
 pub(super) fn read_directives(source: SourceId, text: &str, tree: &Tree) -> Directives {
     let mut directives = Directives::default();
     let mut nodes = tree.iter().peekable();
-    // What the last comment was about: many may stand before one form.
+    // The target of the last comment. Several comments may precede one form.
     let mut about: Option<(NodeId, Span)> = None;
     for &comment in tree.comments() {
         let Some(directive) = directive_in(text, comment, ';') else { continue };
@@ -128,7 +128,7 @@ pub(super) fn read_directives(source: SourceId, text: &str, tree: &Tree) -> Dire
     directives
 }
 
-/// The form `node` and, where it is a key, what follows it in the same list.
+/// Returns the span of the form `node`. For a key, the span includes its value.
 fn form_at(tree: &Tree, text: &str, node: NodeId) -> Span {
     let span = tree.span(node);
     let value = tree.next(node).filter(|_| tree.kind(node) == Kind::Keyword).map(|value| tree.span(value));
@@ -139,10 +139,10 @@ fn form_at(tree: &Tree, text: &str, node: NodeId) -> Span {
     value.filter(is_beside).map_or(span, |value| span.to(value))
 }
 
-/// The allows of a script, line by line, and what is wrong with them.
+/// Returns the allows in a script and the findings about them.
 fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnostic>) {
     let (mut allows, mut findings): (Vec<Allow>, _) = (Vec::new(), Vec::new());
-    // Allows that wait for the next line with code.
+    // Number of allows that apply to the next line with code.
     let mut waiting = 0;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -158,7 +158,7 @@ fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnost
         let words = match comment.and_then(|comment| directive_in(text, comment, '-')) {
             None => continue,
             Some(Directive::Allow(words)) => words,
-            // A script is checked as a whole or not at all.
+            // Scripts cannot be skipped in part.
             Some(Directive::Skip | Directive::Unreadable) => Vec::new(),
         };
         if let Some(span) = comment.filter(|_| words.is_empty()) {
@@ -172,7 +172,7 @@ fn read_script_allows(source: SourceId, text: &str) -> (Vec<Allow>, Vec<Diagnost
     (allows, findings)
 }
 
-/// Where the comment that ends a line of a script starts: behind what stands in quotes and long brackets.
+/// Returns the offset of the comment at the end of a script line. Ignores `--` in strings and long brackets.
 fn comment_of(line: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -185,13 +185,13 @@ fn comment_of(line: &str) -> Option<usize> {
             },
             [b'[', ..] => match long_bracket(rest) {
                 Some(Bracketed::Whole(length)) => length,
-                // It goes on in the lines that follow.
+                // The long bracket continues on the next lines.
                 Some(Bracketed::Open) => return None,
                 None => 1,
             },
             [quote @ (b'"' | b'\'' | b'`'), inside @ ..] => match end_of_quoted(inside, *quote) {
                 Some(end) => 1 + end,
-                // A piece of a text of several lines, in which a quote may be an apostrophe.
+                // Part of a multi-line string, in which the quote may be an apostrophe.
                 None => return line.find("--"),
             },
             _ => 1,
@@ -199,9 +199,9 @@ fn comment_of(line: &str) -> Option<usize> {
     }
 }
 
-/// A text in long brackets, `[[` or `[==[`.
+/// Text in long brackets, `[[` or `[==[`.
 enum Bracketed {
-    /// It ends on the line, after so many bytes.
+    /// Closed on the same line, with the length in bytes.
     Whole(usize),
     Open,
 }
@@ -215,7 +215,7 @@ fn long_bracket(rest: &[u8]) -> Option<Bracketed> {
     Some(end.map_or(Bracketed::Open, |end| Bracketed::Whole(end + 2 * (level + 2))))
 }
 
-/// After the quote that ends what starts with `inside`.
+/// Returns the offset after the closing quote.
 fn end_of_quoted(inside: &[u8], quote: u8) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -227,17 +227,17 @@ fn end_of_quoted(inside: &[u8], quote: u8) -> Option<usize> {
     }
 }
 
-/// What a comment says to deftool.
+/// A directive in a comment.
 enum Directive {
-    /// `allow(…)`: the rules.
+    /// `allow(…)` with its rules.
     Allow(Vec<Spanned<String>>),
-    /// `skip`
+    /// `skip`.
     Skip,
-    /// Something else.
+    /// Not a valid directive.
     Unreadable,
 }
 
-/// The directive that a comment is; `None`: it is none.
+/// Parses a comment. Returns `None` if it is not a directive.
 fn directive_in(text: &str, comment: Span, mark: char) -> Option<Directive> {
     let inside = comment.of(text).trim_start_matches(mark).trim_start();
     let rest = inside.strip_prefix("deftool:")?.trim_start();
@@ -273,17 +273,17 @@ fn line_of(text: &str, comment: Span) -> Span {
     Span { start: before.rfind('\n').map_or(0, |at| at as u32 + 1), end: comment.end }
 }
 
-/// The rules by code and by name.
+/// Returns the rules by code and by name.
 fn by_word() -> HashMap<&'static str, &'static Rule> {
     rules::all().into_iter().flat_map(|rule| [(rule.code, rule), (rule.name, rule)]).collect()
 }
 
-/// The rule of this name or code, a code in whatever case.
+/// Returns the rule with this name or code. Codes are case-insensitive.
 fn rule_of(known: &HashMap<&'static str, &'static Rule>, word: &str) -> Option<&'static Rule> {
     known.get(word).or_else(|| known.get(word.to_ascii_uppercase().as_str())).copied()
 }
 
-/// Silences what is allowed, raises what is denied and tells of allows that are wrong.
+/// Silences allowed findings, raises denied ones and reports invalid or unused allows.
 pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) {
     let known = by_word();
     let (allows, wrong) = script_allows(load);
@@ -291,23 +291,28 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     load.findings.extend(wrong);
     load.sort_findings();
     let findings = std::mem::take(&mut load.findings);
-    let (of_project, mut told) = OfProject::read(&levels.lints, &load.roots, &known);
-    let mut sweep = Sweep::of(&levels.allows, &known);
-    let is_kept = |finding: &Diagnostic, sweep: &mut Sweep| {
-        !sweep.meets(&levels.allows, finding) && !of_project.silences(finding)
+    let (project_levels, mut directive_findings) = ProjectLevels::read(&levels.lints, &load.roots, &known);
+    let mut matcher = AllowMatcher::of(&levels.allows, &known);
+    let is_kept = |finding: &Diagnostic, matcher: &mut AllowMatcher| {
+        !matcher.silences_by_comment(&levels.allows, finding) && !project_levels.silences(finding)
     };
-    let mut kept: Vec<_> = findings.into_iter().filter(|finding| is_kept(finding, &mut sweep)).collect();
-    let misread = Misread::of(&kept);
-    told.extend(wrong_allows(&levels, &sweep, &known, &misread, options, false));
-    told.retain(|finding| levels.is_about(finding.primary));
-    told.sort_by_key(|finding| (finding.primary.source, finding.primary.span));
-    sweep.restart();
-    kept.extend(told.into_iter().filter(|finding| is_kept(finding, &mut sweep)));
-    // Only now it is known whether there was an allow to tell of; no allow is told of because of itself.
-    let told = wrong_allows(&levels, &sweep, &known, &misread, options, true);
-    kept.extend(told.into_iter().filter(|told| levels.is_about(told.primary) && !of_project.silences(told)));
+    let mut kept: Vec<_> = findings.into_iter().filter(|finding| is_kept(finding, &mut matcher)).collect();
+    let read_errors = ReadErrors::of(&kept);
+    directive_findings.extend(wrong_allows(&levels, &matcher, &known, &read_errors, options, false));
+    directive_findings.retain(|finding| levels.is_in_scope(finding.primary));
+    directive_findings.sort_by_key(|finding| (finding.primary.source, finding.primary.span));
+    matcher.restart();
+    kept.extend(directive_findings.into_iter().filter(|finding| is_kept(finding, &mut matcher)));
+    // Rules about allows come last, because only now it is known whether they had any finding. An allow does not apply
+    // to itself.
+    let directive_findings = wrong_allows(&levels, &matcher, &known, &read_errors, options, true);
+    kept.extend(
+        directive_findings
+            .into_iter()
+            .filter(|finding| levels.is_in_scope(finding.primary) && !project_levels.silences(finding)),
+    );
     if options.raises_denied {
-        kept.iter_mut().filter(|finding| of_project.denies(finding)).for_each(|finding| {
+        kept.iter_mut().filter(|finding| project_levels.denies(finding)).for_each(|finding| {
             finding.severity = Severity::Error;
         });
     }
@@ -315,39 +320,39 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     load.sort_findings();
 }
 
-/// What the `deflint` forms say: rules by their codes, each of a project.
-struct OfProject<'r> {
+/// The rules in `deflint` forms, by project and rule code.
+struct ProjectLevels<'r> {
     roots: &'r HashMap<SourceId, Arc<Path>>,
     allowed: HashSet<(Option<&'r Path>, &'static str)>,
     denied: HashSet<(Option<&'r Path>, &'static str)>,
 }
 
-impl<'r> OfProject<'r> {
-    /// With what is wrong with the forms.
+impl<'r> ProjectLevels<'r> {
+    /// Reads the forms. Also returns findings about unknown or invalid rules.
     fn read(
         lints: &[Lint],
         roots: &'r HashMap<SourceId, Arc<Path>>,
         known: &HashMap<&'static str, &'static Rule>,
     ) -> (Self, Vec<Diagnostic>) {
-        let mut of_project = Self { roots, allowed: HashSet::new(), denied: HashSet::new() };
-        let mut told = Vec::new();
+        let mut project_levels = Self { roots, allowed: HashSet::new(), denied: HashSet::new() };
+        let mut directive_findings = Vec::new();
         for lint in lints {
             let root = roots.get(&lint.source).map(AsRef::as_ref);
             for (words, denies) in [(&lint.deny, true), (&lint.allow, false)] {
                 for word in words {
                     let at = Location { source: lint.source, span: word.span };
                     match rule_of(known, &word.value) {
-                        None => told.push(unknown_allow::finding(at, &word.value)),
-                        Some(rule) if denies => drop(of_project.denied.insert((root, rule.code))),
+                        None => directive_findings.push(unknown_allow::finding(at, &word.value)),
+                        Some(rule) if denies => drop(project_levels.denied.insert((root, rule.code))),
                         Some(rule) if rule.severity == Severity::Error => {
-                            told.push(error_allowed::finding(at, &word.value, None));
+                            directive_findings.push(error_allowed::finding(at, &word.value, None));
                         }
-                        Some(rule) => drop(of_project.allowed.insert((root, rule.code))),
+                        Some(rule) => drop(project_levels.allowed.insert((root, rule.code))),
                     }
                 }
             }
         }
-        (of_project, told)
+        (project_levels, directive_findings)
     }
 
     fn key(&self, finding: &Diagnostic) -> (Option<&'r Path>, &'static str) {
@@ -366,13 +371,13 @@ impl<'r> OfProject<'r> {
     }
 }
 
-/// Where the reader stumbled: what it could not read hides what was allowed in it.
-struct Misread(BTreeSet<(SourceId, u32)>);
+/// The locations of syntax errors. An allow near them is not reported as unused.
+struct ReadErrors(BTreeSet<(SourceId, u32)>);
 
-impl Misread {
+impl ReadErrors {
     fn of(findings: &[Diagnostic]) -> Self {
-        let misread = findings.iter().filter(|finding| finding.rule.group() == Group::Reading);
-        Self(misread.map(|finding| (finding.primary.source, finding.primary.span.start)).collect())
+        let read_errors = findings.iter().filter(|finding| finding.rule.group() == Group::Reading);
+        Self(read_errors.map(|finding| (finding.primary.source, finding.primary.span.start)).collect())
     }
 
     fn is_in(&self, allow: &Allow) -> bool {
@@ -381,19 +386,19 @@ impl Misread {
     }
 }
 
-/// The findings of the allows whose rule is about allows, or of the others.
+/// Reports invalid and unused allows: either those of rules about allows, or those of all other rules.
 fn wrong_allows(
     levels: &Levels,
-    sweep: &Sweep,
+    matcher: &AllowMatcher,
     known: &HashMap<&'static str, &'static Rule>,
-    misread: &Misread,
+    read_errors: &ReadErrors,
     options: &LoadOptions,
     about_allows: bool,
 ) -> Vec<Diagnostic> {
     const ABOUT_ALLOWS: [&Rule; 3] =
         [&unknown_allow::UNKNOWN_ALLOW, &unused_allow::UNUSED_ALLOW, &error_allowed::ERROR_ALLOWED];
-    let mut told = Vec::new();
-    for (allow, met) in levels.allows.iter().zip(&sweep.met) {
+    let mut directive_findings = Vec::new();
+    for (allow, matched) in levels.allows.iter().zip(&matcher.matched) {
         let at = Location { source: allow.source, span: allow.word.span };
         let word = &allow.word.value;
         let rule = rule_of(known, word);
@@ -401,27 +406,29 @@ fn wrong_allows(
             continue;
         }
         let Some(rule) = rule else {
-            told.push(unknown_allow::finding(at, word));
+            directive_findings.push(unknown_allow::finding(at, word));
             continue;
         };
-        // Findings of scripts and of targets are not part of every load.
-        let is_looked_for = match rule.group() {
+        // Not every load checks scripts and targets.
+        let is_checked = match rule.group() {
             Group::Targets => false,
             Group::Projects => options.with_scripts,
             Group::Reading | Group::Forms | Group::Arguments | Group::Workers | Group::Import => true,
         };
-        match met {
-            Met::Error(error) => told.push(error_allowed::finding(at, word, Some(*error))),
-            Met::Nothing if is_looked_for && !allow.in_script && !misread.is_in(allow) => {
-                told.push(unused_allow::finding(at, word));
+        match matched {
+            AllowMatch::Error(error) => {
+                directive_findings.push(error_allowed::finding(at, word, Some(*error)));
             }
-            Met::Nothing | Met::Silenced => {}
+            AllowMatch::Unused if is_checked && !allow.in_script && !read_errors.is_in(allow) => {
+                directive_findings.push(unused_allow::finding(at, word));
+            }
+            AllowMatch::Unused | AllowMatch::Silenced => {}
         }
     }
-    told
+    directive_findings
 }
 
-/// The allows of the scripts that something was found in, and what is wrong with them.
+/// Returns the allows of all scripts with findings, and the findings about these allows.
 fn script_allows(load: &Load) -> (Vec<Allow>, Vec<Diagnostic>) {
     let sources: HashSet<SourceId> = load.findings.iter().map(|finding| finding.primary.source).collect();
     let (mut allows, mut findings) = (Vec::new(), Vec::new());
@@ -434,43 +441,49 @@ fn script_allows(load: &Load) -> (Vec<Allow>, Vec<Diagnostic>) {
     (allows, findings)
 }
 
-/// What an allow met.
+/// The findings that an allow matched.
 #[derive(Clone, Copy)]
-enum Met {
-    Nothing,
+enum AllowMatch {
+    Unused,
     Silenced,
-    /// An error, which stays.
+    /// An error, which is not silenced.
     Error(Location),
 }
 
-/// Findings and allows in step, both in source order: each finding is looked at once.
-struct Sweep {
-    /// Allows in the order of where they begin to count.
+/// Matches findings with allows in one pass. Both are in source order.
+struct AllowMatcher {
+    /// Indices of the allows, sorted by start.
     order: Vec<usize>,
     next: usize,
-    /// Those that have begun, by the code of their rule, innermost last.
-    begun: HashMap<(SourceId, &'static str), Vec<usize>>,
+    /// The allows that have started, by rule code, innermost last.
+    started: HashMap<(SourceId, &'static str), Vec<usize>>,
     codes: Vec<Option<&'static str>>,
-    met: Vec<Met>,
+    matched: Vec<AllowMatch>,
 }
 
-impl Sweep {
+impl AllowMatcher {
     fn of(allows: &[Allow], known: &HashMap<&'static str, &'static Rule>) -> Self {
         let codes: Vec<_> =
             allows.iter().map(|allow| rule_of(known, &allow.word.value).map(|rule| rule.code)).collect();
         let mut order: Vec<usize> = (0..allows.len()).collect();
         order.sort_by_key(|&index| allows.get(index).map(|allow| (allow.source, allow.covers.start)));
-        Self { order, next: 0, begun: HashMap::new(), codes, met: vec![Met::Nothing; allows.len()] }
+        Self {
+            order,
+            next: 0,
+            started: HashMap::new(),
+            codes,
+            matched: vec![AllowMatch::Unused; allows.len()],
+        }
     }
 
-    /// From now on the findings come in order from the first place again.
+    /// Restarts the pass for another sequence of findings.
     fn restart(&mut self) {
         self.next = 0;
-        self.begun.clear();
+        self.started.clear();
     }
 
-    /// Whether `finding`, the next in order, is silenced.
-    fn meets(&mut self, allows: &[Allow], finding: &Diagnostic) -> bool {
+    /// Returns whether an allow silences `finding`, which must be the next in order.
+    fn silences_by_comment(&mut self, allows: &[Allow], finding: &Diagnostic) -> bool {
         let at = finding.primary;
         let place = (at.source, at.span.start);
         while let Some(&index) = self.order.get(self.next)
@@ -478,24 +491,24 @@ impl Sweep {
             && (allow.source, allow.covers.start) <= place
         {
             if let Some(code) = self.codes.get(index).copied().flatten() {
-                self.begun.entry((allow.source, code)).or_default().push(index);
+                self.started.entry((allow.source, code)).or_default().push(index);
             }
             self.next += 1;
         }
-        let Some(begun) = self.begun.get_mut(&(at.source, finding.rule.code)) else { return false };
-        while let Some(&index) = begun.last() {
+        let Some(started) = self.started.get_mut(&(at.source, finding.rule.code)) else { return false };
+        while let Some(&index) = started.last() {
             if allows.get(index).is_some_and(|allow| at.span.start < allow.covers.end) {
                 let is_error = finding.severity == Severity::Error;
-                if let Some(met) = self.met.get_mut(index) {
-                    *met = match *met {
-                        Met::Error(first) => Met::Error(first),
-                        Met::Nothing | Met::Silenced if is_error => Met::Error(at),
-                        Met::Nothing | Met::Silenced => Met::Silenced,
+                if let Some(matched) = self.matched.get_mut(index) {
+                    *matched = match *matched {
+                        AllowMatch::Error(first) => AllowMatch::Error(first),
+                        AllowMatch::Unused | AllowMatch::Silenced if is_error => AllowMatch::Error(at),
+                        AllowMatch::Unused | AllowMatch::Silenced => AllowMatch::Silenced,
                     };
                 }
                 return !is_error;
             }
-            begun.pop();
+            started.pop();
         }
         false
     }

@@ -1,9 +1,8 @@
-//! A project held loaded: a thread looks for changes, builds the next generation beside the current one and swaps it
-//! in when it is whole.
+//! A project that reloads when its files change. A thread builds the next generation and then replaces the current one.
 //!
-//! How changes are found and when files are taken is `watch`'s affair. Here it is decided what of a load counts: a tool that
-//! is broken stays as it was last good, and one that is gone is removed when it is still gone a second later, since a
-//! file that is truncated and written anew may be valid in between. A load that is as the current generation is none.
+//! `watch` detects changes and loads the files. This module decides what to keep of a load. A broken tool keeps its
+//! last good version. A missing tool is removed after one second, because a file that is truncated and then written may
+//! be valid in between. A load without changes is discarded.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -12,79 +11,79 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::cache::lock;
+use super::file_events::FileEvents;
 use super::generation::Generation;
-use super::hints::Hints;
-use super::loader::{Loader, Wanted};
-use super::watch::{Watched, keep_watching, load_first};
+use super::loader::{LoadTarget, Loader};
+use super::watch::{LoadHandler, load_first, run_watch_loop};
 use super::{Load, LoadOptions, ProjectError, find_root};
 
-/// From the first look without a tool to the one that removes it.
-const REMOVAL: Duration = Duration::from_secs(1);
+/// Time between the first load without a tool and its removal.
+const REMOVAL_DELAY: Duration = Duration::from_secs(1);
 
-/// Told of every reload, on the watching thread: the new generation, or why there is none.
+/// Called after every reload on the watching thread, with the new generation or the error.
 pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
 
-/// A project whose newest generation can be had at any time.
+/// A project with access to its latest generation.
 #[derive(Debug)]
 pub struct LiveProject {
     state: Arc<Mutex<State>>,
-    /// Ended with the project.
-    hints: Arc<Hints>,
+    /// Closed when the project is dropped.
+    events: Arc<FileEvents>,
 }
 
 #[derive(Debug)]
 struct State {
     current: Arc<Generation>,
-    /// Number and changes of the newest generations, oldest first.
+    /// Number and changes of the latest generations, oldest first.
     history: VecDeque<(u64, String)>,
-    /// Why the last load failed.
+    /// The error of the last load, if it failed.
     error: Option<String>,
 }
 
-/// How many generations are remembered by what they changed.
+/// Maximum length of the history.
 const MAX_HISTORY: usize = 32;
 
 impl LiveProject {
-    /// Loads the project around `root` and keeps it loaded; names in messages are relative to `from`.
+    /// Loads the project that contains `root` and watches it. File names in messages are relative to `from`.
     ///
     /// # Errors
-    /// When the first load fails.
+    /// If the first load fails.
     pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
         let started = Instant::now();
         let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
-        let mut loader = Loader::new(Wanted::Project(find_root(root)?), from, options);
+        let mut loader = Loader::new(LoadTarget::Project(find_root(root)?), from, options);
         let current = Arc::new(Generation::first(load_first(&mut loader)?, started));
         loader.keep_going();
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new(), error: None }));
-        let hints = Arc::<Hints>::default();
-        let mut watching = Watching { state: Arc::downgrade(&state), listener, missing: HashMap::new() };
-        let hinted = Arc::clone(&hints);
+        let events = Arc::<FileEvents>::default();
+        let mut handler = ReloadHandler { state: Arc::downgrade(&state), listener, missing: HashMap::new() };
+        let watch_events = Arc::clone(&events);
         let spawned = std::thread::Builder::new()
             .name(String::from("deftool-watch"))
-            .spawn(move || keep_watching(&mut watching, loader, &hinted));
+            .spawn(move || run_watch_loop(&mut handler, loader, &watch_events));
         if let Err(error) = spawned {
-            // The first generation still serves; it only stays as it is.
+            // The first generation stays usable. It is just not reloaded.
             tracing::warn!(%error, "cannot watch the project");
         }
-        Ok(Self { state, hints })
+        Ok(Self { state, events })
     }
 
-    /// The newest generation.
+    /// Returns the latest generation.
     pub fn current(&self) -> Arc<Generation> {
         Arc::clone(&lock(&self.state).current)
     }
 
-    /// Why the project on disk cannot be loaded now; the newest generation is older than that.
+    /// Returns why the project on disk cannot be loaded. The current generation is then outdated.
     pub fn error(&self) -> Option<String> {
         lock(&self.state).error.clone()
     }
 
-    /// Looks for changes now, instead of when it would, and waits until what is found is taken; at most `patience`.
-    pub fn refresh(&self, patience: Duration) {
-        self.hints.look_now(patience);
+    /// Scans for changes now and waits until they are loaded, at most for `timeout`.
+    pub fn refresh(&self, timeout: Duration) {
+        self.events.rescan_now(timeout);
     }
 
-    /// What the generations after `generation` changed, for a person.
+    /// Describes the changes of all generations after `generation`.
     pub fn changes_since(&self, generation: u64) -> String {
         let state = lock(&self.state);
         let later = state.history.iter().filter(|(number, _)| *number > generation);
@@ -94,29 +93,29 @@ impl LiveProject {
 
 impl Drop for LiveProject {
     fn drop(&mut self) {
-        self.hints.end();
+        self.events.close();
     }
 }
 
-/// The project as its thread holds it: it goes when nobody else holds it.
-struct Watching {
+/// The watching thread's handle. The thread ends when the project is dropped.
+struct ReloadHandler {
     state: Weak<Mutex<State>>,
     listener: Option<Listener>,
-    /// Tools of the current generation that the last load lacks, with the time from which they are gone.
+    /// Tools of the current generation that the last load lacks, with the time at which they are removed.
     missing: HashMap<String, Instant>,
 }
 
-impl Watched for Watching {
-    fn loaded(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()> {
+impl LoadHandler for ReloadHandler {
+    fn on_load(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()> {
         let Some(state) = self.state.upgrade() else { return ControlFlow::Break(()) };
         let before = Arc::clone(&lock(&state).current);
         let load = match loaded {
             Ok(load) => load,
             Err(error) => {
                 let message = error.to_string();
-                let former = lock(&state).error.replace(message.clone());
-                if former.as_ref() != Some(&message) {
-                    self.tell(Err(&error));
+                let previous = lock(&state).error.replace(message.clone());
+                if previous.as_ref() != Some(&message) {
+                    self.notify(Err(&error));
                 }
                 return ControlFlow::Continue(());
             }
@@ -127,12 +126,13 @@ impl Watched for Watching {
         let is_gone = |name: &str| missing.get(name).is_some_and(|gone| *gone <= now);
         let (next, missing) = Generation::after(&before, load, started, is_gone);
         let since = |name: String| {
-            let gone = self.missing.get(&name).copied().unwrap_or(now + REMOVAL);
+            let gone = self.missing.get(&name).copied().unwrap_or(now + REMOVAL_DELAY);
             (name, gone)
         };
         self.missing = missing.into_iter().map(since).collect();
-        // What is missing may be back in a moment.
-        let is_same = if self.missing.is_empty() { next.is_as(&before) } else { next.has_tools_of(&before) };
+        // Missing tools may be back soon, so other differences are ignored until then.
+        let is_same =
+            if self.missing.is_empty() { next.is_equivalent(&before) } else { next.has_same_tools(&before) };
         if is_same && !was_failing {
             return ControlFlow::Continue(());
         }
@@ -145,17 +145,17 @@ impl Watched for Watching {
                 state.history.pop_front();
             }
         }
-        self.tell(Ok(&next));
+        self.notify(Ok(&next));
         ControlFlow::Continue(())
     }
 
-    fn due(&self) -> Option<Instant> {
+    fn retry_at(&self) -> Option<Instant> {
         self.missing.values().min().copied()
     }
 }
 
-impl Watching {
-    fn tell(&self, loaded: Result<&Generation, &ProjectError>) {
+impl ReloadHandler {
+    fn notify(&self, loaded: Result<&Generation, &ProjectError>) {
         if let Some(listener) = &self.listener {
             listener(loaded);
         }

@@ -1,17 +1,17 @@
-//! Spec files → definitions, compiled schemas and findings.
+//! Loads spec files: definitions, compiled schemas and findings.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::bios::tell_bios;
-use super::cache::{Cache, OfBytes};
+use super::bios::report_bios;
+use super::cache::{Cache, CachedFile};
 use super::discover::{identity, is_test_script};
 use super::levels::{self, Levels};
-use super::look::Looks;
 use super::read::{BYTE_ORDER_MARK, MAX_BYTES, SourceText, read_source};
 use super::scripts::{find_script, is_same_script, load_scripts};
-use super::{Input, Outside, Overlay, ProjectError, display_name, names, parallel};
+use super::snapshot::Snapshot;
+use super::{Input, OutsideLink, Overlay, ProjectError, display_name, names, parallel};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
 use crate::schema::rules::{INVALID_PATTERN, repeats};
@@ -26,57 +26,57 @@ use crate::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use crate::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
 use crate::tool::ToolError;
 
-/// Everything that some inputs define.
+/// The result of loading a set of inputs.
 #[derive(Debug, Default)]
 pub struct Load {
-    /// The project's folder, where the inputs are of one; of several, the first.
+    /// The project folder of the first input that belongs to a project.
     pub root: Option<PathBuf>,
-    /// The project of each source that is of one.
+    /// The project folder of each source that belongs to a project.
     pub(super) roots: HashMap<SourceId, Arc<Path>>,
-    /// The files that were read.
+    /// The source text of every file.
     pub sources: Sources,
-    /// The spec files among the sources, but for those whose bytes are not the source's text (a byte order mark aside).
+    /// The paths of the spec files. Files that are not valid UTF-8 are left out. A byte order mark is allowed.
     pub files: HashMap<SourceId, PathBuf>,
-    /// The spec files that this load is about.
+    /// The spec files that this load reports on.
     pub checked: Vec<SourceId>,
-    /// Tools and exit tools, in the order of files and of forms in them. Of two of a name both are here, and the
-    /// second is not valid.
+    /// Tools and exit tools in file order, then in source order. Tools with a duplicate name are included; all but the
+    /// first are marked as not valid.
     pub tools: Vec<LoadedTool>,
-    /// Workers, likewise.
+    /// Workers, in the same order. Duplicates are marked as not valid.
     pub workers: Vec<WorkerSpec>,
     /// MCP servers.
     pub mcp_servers: Vec<McpServer>,
-    /// What is wrong, in source order.
+    /// Findings in source order.
     pub findings: Vec<Diagnostic>,
 }
 
 /// A tool with its compiled schema.
 #[derive(Debug, Clone)]
 pub struct LoadedTool {
-    /// The spec.
+    /// The tool's definition.
     pub tool: Arc<Tool>,
-    /// Name of the file it stands in; unlike the source's number it means the same in every load.
+    /// Name of the spec file. Unlike a source id, it is stable across loads.
     pub file: Arc<str>,
-    /// What a request holds of it, made when it is asked for: a check needs none.
+    /// The compiled schema. Compiled on first use, because a check does not need it.
     entry: Arc<OnceLock<Arc<ToolEntry>>>,
-    /// What runs it.
+    /// The state of the tool's script.
     pub script: ScriptState,
 }
 
 impl LoadedTool {
-    /// What a request holds of it.
+    /// Returns the compiled schema.
     pub fn entry(&self) -> &Arc<ToolEntry> {
         self.entry.get_or_init(|| Arc::new(compile_tool(&self.tool)))
     }
 
-    /// What a request to `api` holds of it.
+    /// Returns the schema compiled for `api`.
     pub fn entry_for(&self, api: Api) -> Arc<ToolEntry> {
         compile_tool_for(api, &self.tool).map_or_else(|| Arc::clone(self.entry()), Arc::new)
     }
 
-    /// Takes over from `before` what would be the same: what a request holds of it is costly to make, and the states
-    /// of a script belong to the very script.
-    pub(super) fn take_over(&mut self, before: &Self) {
+    /// Reuses parts of `before` that are unchanged: compiling a schema is expensive, and cached Lua states belong to
+    /// one particular [`Script`].
+    pub(super) fn reuse_from(&mut self, before: &Self) {
         if let (ScriptState::Ready(script), ScriptState::Ready(known)) = (&mut self.script, &before.script)
             && !Arc::ptr_eq(script, known)
             && is_same_script(known, script)
@@ -85,16 +85,16 @@ impl LoadedTool {
         }
         if self.entry.get().is_none()
             && let Some(entry) = before.entry.get()
-            && self.is_defined_as(before)
+            && self.has_same_definition(before)
             && self.tool.timeout == before.tool.timeout
         {
-            // For later loads of the same spec, too.
+            // Store it so that later loads of the same spec can reuse it.
             let _ = self.entry.set(Arc::clone(entry));
         }
     }
 
-    /// Whether a model is told the same of both.
-    pub(super) fn is_defined_as(&self, other: &Self) -> bool {
+    /// Returns whether the definition sent to the model is the same.
+    pub(super) fn has_same_definition(&self, other: &Self) -> bool {
         if Arc::ptr_eq(&self.tool, &other.tool) {
             return true;
         }
@@ -103,7 +103,7 @@ impl LoadedTool {
         {
             return true;
         }
-        // As text: the order of arguments counts.
+        // Compare as text, because the order of arguments matters.
         let definition = |loaded: &Self| match loaded.entry.get() {
             Some(entry) => entry.definition.to_string(),
             None => emit_definition(&loaded.tool).to_string(),
@@ -112,57 +112,57 @@ impl LoadedTool {
     }
 }
 
-/// The script of a tool.
+/// The state of a tool's script.
 #[derive(Debug, Clone)]
 pub enum ScriptState {
-    /// There is none to look for: an exit tool, or no scripts were loaded.
+    /// No script: the tool is an exit tool, or scripts were not loaded.
     None,
-    /// It compiles and fits its spec.
+    /// The script compiles and matches its spec.
     Ready(Arc<Script>),
-    /// It is missing, does not compile or does not fit; what a call says.
+    /// The script is missing, does not compile or does not match its spec. Holds the error that a call returns.
     Broken(ToolError),
 }
 
-/// What is looked at beside the specs, and how.
+/// Options of a load.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// Texts that stand in for what files hold.
+    /// Text to use in place of the content of files.
     pub overlay: Overlay,
-    /// Whether the scripts of the tools are read, too.
+    /// Whether to load the scripts of the tools.
     pub with_scripts: bool,
-    /// The APIs that the valid tools are held against.
+    /// The APIs to check the valid tools against.
     pub targets: Vec<Target>,
-    /// The program that checks the types of the scripts, too: `deftool-types`.
+    /// The program that checks the types of scripts (`deftool-types`).
     pub type_checker: Option<PathBuf>,
-    /// Whether findings that the project denies become errors. The tools that they are about stay valid.
+    /// Whether rules in `:deny` are raised to errors. The affected tools stay valid.
     pub raises_denied: bool,
 }
 
-/// Reads every spec file of `inputs` and the scripts of their tools.
+/// Reads all spec files of `inputs` and the scripts of their tools.
 ///
 /// # Errors
-/// When a spec file cannot be read.
+/// If a spec file cannot be read.
 pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
     load_with(inputs, from, &LoadOptions { with_scripts: true, ..LoadOptions::default() })
 }
 
-/// Reads every spec file of `inputs`, without the scripts.
+/// Reads all spec files of `inputs` without their scripts.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// If a file cannot be read.
 pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
     load_with(inputs, from, &LoadOptions::default())
 }
 
-/// Reads every spec file of `inputs`; names in messages are relative to the folder `from`.
+/// Reads all spec files of `inputs`. File names in messages are relative to `from`.
 ///
 /// # Errors
-/// When a spec file cannot be read.
+/// If a spec file cannot be read.
 pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
     load_through(&mut Cache::default(), inputs, from, options)
 }
 
-/// Reads what is another than in `cache` and takes the rest from there.
+/// Reads files that changed since the load in `cache`, and reuses the rest.
 pub(super) fn load_through(
     cache: &mut Cache,
     inputs: &[Input],
@@ -172,15 +172,15 @@ pub(super) fn load_through(
     let (mut load, levels) = read_specs(cache, inputs, from, &options.overlay)?;
     if options.with_scripts {
         load_scripts(cache, &mut load, &whole_roots(inputs), from);
-        tell_bios(&mut load);
+        report_bios(&mut load);
         if let Some(program) = &options.type_checker {
-            super::type_findings::tell_types(&mut load, program);
+            super::type_findings::report_types(&mut load, program);
         }
     }
     for &target in &options.targets {
         let mut losses: Vec<_> =
             load.valid_tools().flat_map(|loaded| check_target(target, &loaded.tool)).collect();
-        // How many a project offers in a request, its workers say.
+        // In a project, the limit applies to each worker.
         let is_loose = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
         losses.extend(check_count(target, load.valid_tools().filter(is_loose).map(|loaded| &*loaded.tool)));
         load.findings.append(&mut losses);
@@ -193,10 +193,10 @@ pub(super) fn load_through(
     Ok(load)
 }
 
-/// What is still told of every tool is not told of a target again, unless it weighs more there.
+/// Removes target findings that repeat a general finding, unless the target finding is more severe.
 fn drop_repeated(load: &mut Load) {
     let mut repeated = Vec::new();
-    // In order of their places.
+    // Findings are sorted by location.
     for here in load.findings.chunk_by(|one, next| one.primary == next.primary) {
         repeated.extend(here.iter().map(|finding| {
             let is_said = |base: &Diagnostic| {
@@ -210,7 +210,7 @@ fn drop_repeated(load: &mut Load) {
     load.findings.retain(|_| !repeated.next().unwrap_or_default());
 }
 
-/// The projects of which every file is read.
+/// Returns the roots of the projects that are read completely.
 fn whole_roots(inputs: &[Input]) -> HashSet<&Path> {
     inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_deref()).collect()
 }
@@ -218,24 +218,24 @@ fn whole_roots(inputs: &[Input]) -> HashSet<&Path> {
 /// Why a file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reason {
-    /// The load is about it.
+    /// The file is one of the inputs.
     Checked,
-    /// A tool in it may use a script that was named.
-    AroundScripts,
-    /// It may say what is allowed in the whole project.
+    /// A tool in the file may use one of the scripts that the user named.
+    UsesScript,
+    /// The file may contain a `deflint` form, which applies to the whole project.
     Lints,
 }
 
-/// The other files of the project of `input` that have a say in what is found. What cannot be read says nothing.
-fn files_around(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)>, ProjectError> {
+/// Returns the other files of the project that affect the findings. Unreadable files are skipped.
+fn other_files(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)>, ProjectError> {
     if !input.scripts.is_empty() {
         return Ok(input
-            .around(&mut Looks::default())?
+            .other_specs(&mut Snapshot::default())?
             .into_iter()
-            .map(|path| (path, Reason::AroundScripts))
+            .map(|path| (path, Reason::UsesScript))
             .collect());
     }
-    let files = input.around(&mut Looks::default()).unwrap_or_default();
+    let files = input.other_specs(&mut Snapshot::default()).unwrap_or_default();
     let lints = parallel::map(&files, |_, path| match overlay.get(path) {
         Some(text) => text.contains("deflint"),
         None => read_source(path).is_ok_and(|text| text.contains("deflint")),
@@ -266,45 +266,45 @@ fn read_specs(
         });
         files.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
         if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
-            let around = files_around(input, overlay)?.into_iter();
-            files.extend(around.map(|(path, reason)| (root.clone(), path, reason)));
+            let others = other_files(input, overlay)?.into_iter();
+            files.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
         }
     }
     let loaded = parallel::map(&files, |index, (_, path, _)| {
         read_spec(cache, path, Sources::new().id_ahead(index), from, overlay)
     });
     for ((root, path, reason), file) in files.into_iter().zip(loaded) {
-        // In a load that keeps nothing this is the only holder.
+        // Without a cache this is the only reference.
         let file = Arc::unwrap_or_clone(file?);
         let source = load.sources.add(file.source);
         load.roots.extend(root.map(|root| (source, root)));
         levels.lints.extend(file.levels.lints);
         if reason != Reason::Checked {
-            levels.around.insert(source, Vec::new());
+            levels.context_files.insert(source, Vec::new());
         }
         if reason == Reason::Lints {
             continue;
         }
         levels.allows.extend(file.levels.allows);
         load.checked.push(source);
-        load.files.extend(file.is_faithful.then_some((source, path)));
+        load.files.extend(file.is_lossless.then_some((source, path)));
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
         load.mcp_servers.extend(file.mcp_servers);
         load.findings.extend(file.findings);
     }
     for input in inputs {
-        for Outside { path, why } in &input.outside {
+        for OutsideLink { path, why } in &input.outside {
             let source =
-                load.sources.add(SourceText::none(path).into_source(load.sources.id_ahead(0), from).0);
+                load.sources.add(SourceText::empty(path).into_source(load.sources.id_ahead(0), from).0);
             let root = input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
             load.roots.extend(root.map(|root| (source, Arc::clone(root))));
             load.checked.push(source);
             load.findings.push(unreadable(source, &display_name(path, from), why));
         }
     }
-    names::tell_duplicates(&mut load);
-    names::tell_unknown_worker_tools(&mut load, &whole);
+    names::report_duplicates(&mut load);
+    names::report_unknown_worker_tools(&mut load, &whole);
     let mut findings = rules::near_name::check(&load);
     findings.extend(rules::unknown_target::check(&load));
     findings.extend(rules::too_many_tools::check(&load, &whole));
@@ -315,25 +315,25 @@ fn read_specs(
 }
 
 impl Load {
-    /// The tools without errors, in order.
+    /// Returns the tools without errors, in order.
     pub fn valid_tools(&self) -> impl Iterator<Item = &LoadedTool> {
         self.tools.iter().filter(|loaded| loaded.tool.valid)
     }
 
-    /// Whether there is an error among the findings.
+    /// Returns whether any finding is an error.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// The names of the files that have an error: a tool that is gone from one may only be unreadable.
+    /// Returns the names of the files that contain an error. A tool missing from such a file may just be unparsable.
     pub(super) fn broken_files(&self) -> HashSet<&str> {
         let errors = self.findings.iter().filter(|finding| finding.severity == Severity::Error);
         let files = errors.filter_map(|error| self.sources.get(error.primary.source));
         files.map(|file| file.name.as_str()).collect()
     }
 
-    /// Whether it reads the same specs and says the same of them.
-    pub(super) fn is_as(&self, other: &Self) -> bool {
+    /// Returns whether the sources and the findings are the same.
+    pub(super) fn is_equivalent(&self, other: &Self) -> bool {
         let is_same_source = |((_, one), (_, other)): ((_, &SourceFile), (_, &SourceFile))| {
             one.name == other.name && (Arc::ptr_eq(&one.text, &other.text) || one.text == other.text)
         };
@@ -346,12 +346,12 @@ impl Load {
             && self.findings.iter().zip(&other.findings).all(is_same_finding)
     }
 
-    /// The project that a source is of.
+    /// Returns the project folder of a source.
     pub(crate) fn root_of(&self, source: SourceId) -> Option<&Path> {
         self.roots.get(&source).map(AsRef::as_ref)
     }
 
-    /// A number that sources of one project share: there is one root for each.
+    /// Returns a number that identifies the project of a source. All sources of a project share one `Arc`.
     pub(super) fn project_of(&self, source: SourceId) -> Option<usize> {
         self.roots.get(&source).map(|root| Arc::as_ptr(root).cast::<u8>().addr())
     }
@@ -362,14 +362,14 @@ impl Load {
     }
 }
 
-/// What one spec file holds.
+/// The content of one spec file.
 #[derive(Clone)]
 pub(super) struct SpecFile {
-    /// Its number among the sources.
+    /// The file's source id.
     id: SourceId,
     source: SourceFile,
-    /// Whether `source` is what the file holds.
-    is_faithful: bool,
+    /// Whether `source` is the exact content: the file was readable, and no bytes were replaced.
+    is_lossless: bool,
     tools: Vec<LoadedTool>,
     workers: Vec<WorkerSpec>,
     mcp_servers: Vec<McpServer>,
@@ -377,16 +377,16 @@ pub(super) struct SpecFile {
     levels: Levels,
 }
 
-impl OfBytes for SpecFile {
-    const MOST: u64 = MAX_BYTES + 1;
+impl CachedFile for SpecFile {
+    const MAX_READ: u64 = MAX_BYTES + 1;
 
-    fn holds(&self, bytes: &[u8]) -> bool {
+    fn matches_bytes(&self, bytes: &[u8]) -> bool {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        self.is_faithful && self.source.text.as_bytes() == bytes
+        self.is_lossless && self.source.text.as_bytes() == bytes
     }
 }
 
-/// Reads the file that will be the source `id`.
+/// Reads the file and assigns it the source id `id`.
 fn read_spec(
     cache: &Cache,
     path: &Path,
@@ -400,9 +400,9 @@ fn read_spec(
     let make = |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from);
     match cache.read(&cache.specs, path, |file| file.id == id, make) {
         Ok(file) => Ok(file),
-        // The tools of the file stay as they were, and the others need not wait for it.
+        // Keep going: the file's tools stay as they were, and the other files are loaded.
         Err(error) if cache.keeps_going => {
-            let mut file = SpecFile::empty(SourceText::none(path).into_source(id, from).0, id);
+            let mut file = SpecFile::empty(SourceText::empty(path).into_source(id, from).0, id);
             file.findings.push(unreadable(id, &file.source.name, &error.to_string()));
             Ok(Arc::new(file))
         }
@@ -410,10 +410,10 @@ fn read_spec(
     }
 }
 
-/// That the file called `name`, which stands for nothing as `source`, cannot be read.
+/// Returns the finding that the file `name` cannot be read. `source` is its empty placeholder.
 fn unreadable(source: SourceId, name: &str, why: &str) -> Diagnostic {
     let start = Location { source, span: Span::default() };
-    rules::unreadable::finding(start, &format!("{name} cannot be read: {}", one_line(why.to_owned())))
+    rules::unreadable::finding(start, &format!("cannot read {name}: {}", one_line(why.to_owned())))
 }
 
 impl SpecFile {
@@ -421,7 +421,7 @@ impl SpecFile {
         Self {
             id,
             source,
-            is_faithful: false,
+            is_lossless: false,
             tools: Vec::new(),
             workers: Vec::new(),
             mcp_servers: Vec::new(),
@@ -431,9 +431,9 @@ impl SpecFile {
     }
 
     fn of(text: SourceText, id: SourceId, from: &Path) -> Self {
-        let (is_text, is_faithful) = (text.is_text(), text.is_faithful());
+        let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
         let (source, damage) = text.into_source(id, from);
-        let mut file = Self { is_faithful, ..Self::empty(source, id) };
+        let mut file = Self { is_lossless, ..Self::empty(source, id) };
         if is_text {
             load_text(&mut file, id, damage.as_ref());
         }
@@ -442,12 +442,12 @@ impl SpecFile {
     }
 }
 
-/// `damage`: the finding of bytes that were replaced.
+/// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any.
 fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
     let file = &load.source;
     let start = Location { source: id, span: Span::default() };
     load.findings.extend(rules::empty_file::check(start, &file.text));
-    let (tree, misread) = parse(id, &file.text);
+    let (tree, syntax_findings) = parse(id, &file.text);
     let (mut definitions, mut findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
     let mut directives = levels::read_directives(id, &file.text, &tree);
     directives.keep_whole(id, definitions.spans());
@@ -455,9 +455,9 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
     load.findings.append(&mut directives.findings);
     definitions.retain(|span| !directives.skip(span));
     findings.retain(|finding| !directives.skip(finding.primary.span));
-    // Where a form ends matters to all that follow it.
+    // An unbalanced form affects everything after it, so these findings are kept.
     let matters = |finding: &Diagnostic| *finding.rule == UNCLOSED || *finding.rule == STRAY_CLOSER;
-    load.findings.extend(misread.into_iter().filter_map(|mut finding| {
+    load.findings.extend(syntax_findings.into_iter().filter_map(|mut finding| {
         if directives.skip(finding.primary.span) {
             finding.fix = None;
             return matters(&finding).then_some(finding);
@@ -477,7 +477,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
     let name: Arc<str> = Arc::from(file.name.as_str());
     for tool in definitions.tools {
         let mut tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
-        // What is wrong with a broken form was told already.
+        // Errors in the form itself are already reported.
         if tool.valid {
             let mut findings = check_tool(&tool);
             findings.retain(|finding| {
@@ -495,7 +495,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
     }
 }
 
-/// Of the files around named scripts only the tools that use one of these stay, with their findings.
+/// Keeps, of the context files, only the tools that use one of the named scripts, and their findings.
 fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), ProjectError> {
     let wanted: Vec<(PathBuf, &PathBuf)> =
         inputs.iter().flat_map(|input| &input.scripts).map(|script| (identity(script), script)).collect();
@@ -513,18 +513,18 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
             used.insert(script);
             is_wanted
         });
-        let Some(forms) = levels.around.get_mut(&tool.source) else { return true };
+        let Some(forms) = levels.context_files.get_mut(&tool.source) else { return true };
         forms.extend(is_wanted.then_some(tool.span));
         is_wanted
     });
-    // A file of tests need not be a tool's.
+    // A test script does not have to belong to a tool.
     let is_lost = |(identity, path): &&(PathBuf, &PathBuf)| !used.contains(identity) && !is_test_script(path);
     if let Some((_, path)) = wanted.iter().find(is_lost) {
         return Err(ProjectError::UnusedScript { path: (*path).clone() });
     }
-    let is_around = |source: SourceId| levels.around.contains_key(&source);
-    load.workers.retain(|worker| worker.source.is_none_or(|source| !is_around(source)));
-    load.findings.retain(|finding| levels.is_about(finding.primary));
-    load.checked.retain(|source| levels.around.get(source).is_none_or(|forms| !forms.is_empty()));
+    let is_context = |source: SourceId| levels.context_files.contains_key(&source);
+    load.workers.retain(|worker| worker.source.is_none_or(|source| !is_context(source)));
+    load.findings.retain(|finding| levels.is_in_scope(finding.primary));
+    load.checked.retain(|source| levels.context_files.get(source).is_none_or(|forms| !forms.is_empty()));
     Ok(())
 }

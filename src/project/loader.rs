@@ -1,118 +1,119 @@
-//! One set of files, looked at and loaded again and again.
+//! Repeated scanning and loading of one set of files.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::cache::Cache;
-use super::discover::{is_source, look_at_scripts, resolve_paths, scripts_folder};
+use super::discover::{is_source, resolve_paths, scan_scripts, scripts_folder};
 use super::load::load_through;
-use super::look::{FileLook, Known, Looks};
+use super::snapshot::{FileStamp, Lookup, Snapshot};
 use super::{Input, Load, LoadOptions, ProjectError};
 
-/// What is loaded, and what was loaded last.
+/// A load target with the state of its last load.
 pub(super) struct Loader {
-    wanted: Wanted,
+    target: LoadTarget,
     from: PathBuf,
     options: LoadOptions,
     cache: Cache,
-    /// What everything looked like when it was last loaded.
-    seen: Looks,
-    /// Places outside of the listed folders that the last load names.
-    named: Vec<PathBuf>,
-    /// Files that look as they did and hold something else.
-    doubted: HashSet<PathBuf>,
-    /// Whether the cache holds what was loaded last.
-    is_in_step: bool,
-    /// What was read in the last load, if it came to its end, and in the last one that was taken.
+    /// The snapshot of the last committed load.
+    baseline: Snapshot,
+    /// Paths outside of the scanned folders that the last load refers to.
+    referenced: Vec<PathBuf>,
+    /// Files whose content changed although their stamp did not.
+    suspects: HashSet<PathBuf>,
+    /// Whether the cache matches the last committed load.
+    is_cache_current: bool,
+    /// The inputs of the current load, if it succeeded, and of the last committed load.
     inputs: [Option<Vec<Input>>; 2],
 }
 
-/// What is loaded.
-pub(super) enum Wanted {
-    /// The project at this folder, whatever becomes of it.
+/// What to load.
+pub(super) enum LoadTarget {
+    /// The project in this folder.
     Project(PathBuf),
-    /// What these paths mean, seen from a folder.
+    /// These paths, relative to a folder.
     Paths(Vec<PathBuf>, PathBuf),
 }
 
-/// One look around.
+/// The result of a scan.
 pub(super) struct Scan {
     inputs: Result<Vec<Input>, ProjectError>,
-    pub(super) looks: Looks,
-    /// What is other than what was loaded, where that is known already.
-    different: Option<Vec<(PathBuf, Option<FileLook>)>>,
+    pub(super) snapshot: Snapshot,
+    /// The changes since the last load, if the scan already determined them.
+    changed: Option<Vec<(PathBuf, Option<FileStamp>)>>,
 }
 
 impl Loader {
-    /// Names in messages are relative to `from`.
-    pub(super) fn new(wanted: Wanted, from: &Path, options: LoadOptions) -> Self {
+    /// Creates a loader. File names in messages are relative to `from`.
+    pub(super) fn new(target: LoadTarget, from: &Path, options: LoadOptions) -> Self {
         Self {
-            wanted,
+            target,
             from: from.to_owned(),
             options,
             cache: Cache::default(),
-            seen: Looks::default(),
-            named: Vec::new(),
-            doubted: HashSet::new(),
-            is_in_step: false,
+            baseline: Snapshot::default(),
+            referenced: Vec::new(),
+            suspects: HashSet::new(),
+            is_cache_current: false,
             inputs: [None, None],
         }
     }
 
-    /// From now on a spec file that cannot be read is a finding.
+    /// From now on, reports an unreadable spec file as a finding instead of failing.
     pub(super) fn keep_going(&mut self) {
         self.cache.keeps_going = true;
     }
 
-    /// Looks at everything.
+    /// Scans all files.
     pub(super) fn scan(&self) -> Scan {
-        let mut looks = Looks::default();
-        let inputs = match &self.wanted {
-            Wanted::Project(root) => {
-                look_around(root, &mut looks);
-                Input::of_project(root.clone(), &mut looks).map(|input| vec![input])
+        let mut snapshot = Snapshot::default();
+        let inputs = match &self.target {
+            LoadTarget::Project(root) => {
+                scan_project_scripts(root, &mut snapshot);
+                Input::of_project(root.clone(), &mut snapshot).map(|input| vec![input])
             }
-            Wanted::Paths(paths, folder) => {
+            LoadTarget::Paths(paths, folder) => {
                 for path in paths {
-                    looks.watch_entry(&folder.join(path));
+                    snapshot.watch_entry(&folder.join(path));
                 }
-                resolve_paths(paths, folder, &mut looks)
+                resolve_paths(paths, folder, &mut snapshot)
             }
         };
         for input in inputs.iter().flatten() {
-            for root in input.root.iter().filter(|_| matches!(self.wanted, Wanted::Paths(..))) {
-                look_around(root, &mut looks);
+            for root in input.root.iter().filter(|_| matches!(self.target, LoadTarget::Paths(..))) {
+                scan_project_scripts(root, &mut snapshot);
             }
-            // Recorded in `looks`; the load asks for them itself.
-            let _ = input.around(&mut looks);
+            // Only the side effect on `snapshot` is needed. The load determines the files itself.
+            let _ = input.other_specs(&mut snapshot);
         }
-        for path in &self.named {
-            looks.name(path);
+        for path in &self.referenced {
+            snapshot.add_referenced(path);
         }
-        Scan { inputs, looks, different: None }
+        Scan { inputs, snapshot, changed: None }
     }
 
-    /// Looks at these files only, where they are what they were, files that are read or others that are not: then
-    /// nothing else is another for their sake. `None`: everything has to be looked at.
-    pub(super) fn glance<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) -> Option<Scan> {
-        // A link is a file in two places.
-        let inputs = self.inputs[1].as_ref().filter(|_| self.seen.targets.is_empty())?;
-        let mut different = Vec::new();
+    /// Scans only these paths. Returns `None` if a full scan is necessary: a path was added, removed, is not a regular
+    /// file, or is a folder.
+    pub(super) fn scan_changed<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) -> Option<Scan> {
+        // A linked file has two paths.
+        let inputs = self.inputs[1].as_ref().filter(|_| self.baseline.targets.is_empty())?;
+        let mut changed = Vec::new();
         for path in paths {
             let found = std::fs::symlink_metadata(path).ok();
             if found.as_ref().is_some_and(|found| !found.is_file()) {
                 return None;
             }
-            match (self.seen.listed.get(path), found) {
+            match (self.baseline.listed.get(path), found) {
                 (Some(before), Some(found)) => {
-                    let look = FileLook::of(&found);
-                    if look != *before {
-                        different.push((path.clone(), Some(look)));
+                    let stamp = FileStamp::of(&found);
+                    if stamp != *before {
+                        changed.push((path.clone(), Some(stamp)));
                     }
                 }
                 (None, found) => {
                     let is_new = found.is_some() && is_source(path);
-                    let is_known = self.seen.folders.contains_key(path) || self.seen.named.contains_key(path);
+                    let is_known = self.baseline.folders.contains_key(path)
+                        || self.baseline.referenced.contains_key(path);
                     if is_new || is_known {
                         return None;
                     }
@@ -120,46 +121,47 @@ impl Loader {
                 (Some(_), None) => return None,
             }
         }
-        let mut looks = self.seen.clone();
-        for (path, look) in &different {
-            looks.listed.extend(look.map(|look| (path.clone(), look)));
+        let mut snapshot = self.baseline.clone();
+        for (path, stamp) in &changed {
+            snapshot.listed.extend(stamp.map(|stamp| (path.clone(), stamp)));
         }
-        Some(Scan { inputs: Ok(inputs.clone()), looks, different: Some(different) })
+        Some(Scan { inputs: Ok(inputs.clone()), snapshot, changed: Some(changed) })
     }
 
-    /// The files that are other than what was loaded. Files that may have changed without looking otherwise are read
-    /// for it: those of `written`, or all.
+    /// Returns the files that changed since the last load. Also reads files whose content may have changed without a
+    /// new stamp: those in `written`, or all of them.
     pub(super) fn differences(
         &mut self,
         scan: &Scan,
         written: Option<&HashSet<PathBuf>>,
-    ) -> Vec<(PathBuf, Option<FileLook>)> {
-        let looks = &scan.looks;
-        let mut different = scan.different.clone().unwrap_or_else(|| looks.differences(&self.seen));
-        // Of a folder that is another every file may be.
-        let written = written.filter(|written| !written.iter().any(|path| looks.folders.contains_key(path)));
-        self.doubted.extend(self.cache.doubtful(written));
-        let known: HashSet<&PathBuf> = different.iter().map(|(path, _)| path).collect();
-        let doubted: Vec<&PathBuf> = self.doubted.iter().filter(|path| !known.contains(path)).collect();
-        for path in doubted {
-            if let Known::There(look) = looks.of(path) {
-                different.push((path.clone(), Some(look)));
+    ) -> Vec<(PathBuf, Option<FileStamp>)> {
+        let snapshot = &scan.snapshot;
+        let mut changed = scan.changed.clone().unwrap_or_else(|| snapshot.differences(&self.baseline));
+        // If a folder changed, any file in it may have.
+        let written =
+            written.filter(|written| !written.iter().any(|path| snapshot.folders.contains_key(path)));
+        self.suspects.extend(self.cache.find_undetected(written));
+        let known: HashSet<&PathBuf> = changed.iter().map(|(path, _)| path).collect();
+        let suspects: Vec<&PathBuf> = self.suspects.iter().filter(|path| !known.contains(path)).collect();
+        for path in suspects {
+            if let Lookup::Present(stamp) = snapshot.of(path) {
+                changed.push((path.clone(), Some(stamp)));
             }
         }
-        different
+        changed
     }
 
-    /// Loads what `scan` found, but for the files that are `held`. `changed`: all that is other than what was loaded;
-    /// `None`: nobody knows.
+    /// Loads the result of a scan without the `deferred` files. `changed`: all files that changed since the last load,
+    /// or `None` if unknown.
     pub(super) fn load<'p>(
         &mut self,
         scan: Scan,
         changed: Option<impl Iterator<Item = &'p PathBuf>>,
-        held: HashSet<PathBuf>,
+        deferred: HashSet<PathBuf>,
     ) -> Result<Load, ProjectError> {
-        // What a load that was worth nothing left in the cache is other than what was loaded.
-        let changed = changed.filter(|_| std::mem::replace(&mut self.is_in_step, false));
-        self.cache.begin(scan.looks, changed, held);
+        // A discarded load leaves newer entries in the cache, so `changed` is not complete.
+        let changed = changed.filter(|_| std::mem::replace(&mut self.is_cache_current, false));
+        self.cache.begin(scan.snapshot, changed, deferred);
         self.inputs[0] = None;
         let inputs = scan.inputs?;
         let load = load_through(&mut self.cache, &inputs, &self.from, &self.options)?;
@@ -167,55 +169,56 @@ impl Loader {
         Ok(load)
     }
 
-    /// Loads everything as it is now.
+    /// Loads all files in their current state.
     ///
     /// # Errors
-    /// When it fails.
+    /// If the load fails.
     pub(super) fn load_all(&mut self) -> Result<Load, ProjectError> {
         self.load(self.scan(), None::<std::iter::Empty<_>>, HashSet::new())
     }
 
-    /// After a load: the files that it relies on and that are not as they were before it, but for those that were held.
+    /// Returns the files that changed during the load, without the deferred ones, and drops their cache entries.
     pub(super) fn torn(&self) -> Vec<PathBuf> {
         let torn = self.cache.torn();
         self.cache.forget(&torn);
         torn
     }
 
-    /// Whether the file is part of what is loaded.
+    /// Returns whether the file is part of the load.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.cache.has(path)
     }
 
-    /// After a load that is taken: everything was seen but for what was `held`. Whether a file was read that holds
-    /// other than before.
-    pub(super) fn taken(&mut self, held: &HashSet<PathBuf>) -> bool {
-        let has_news = self.cache.end();
-        self.doubted.retain(|path| held.contains(path));
-        self.named = self.cache.named();
-        let mut seen = self.cache.take_looks();
-        seen.named = self.named.iter().map(|path| (path.clone(), self.cache.look(path))).collect();
-        for path in held {
-            match self.seen.listed.remove(path) {
-                Some(look) => drop(seen.listed.insert(path.clone(), look)),
-                None => drop(seen.listed.remove(path)),
+    /// Accepts the last load: its snapshot becomes the baseline, except for the `deferred` files. Returns whether any
+    /// file's content changed.
+    pub(super) fn commit(&mut self, deferred: &HashSet<PathBuf>) -> bool {
+        let has_changes = self.cache.end();
+        self.suspects.retain(|path| deferred.contains(path));
+        self.referenced = self.cache.referenced();
+        let mut baseline = self.cache.take_snapshot();
+        baseline.referenced =
+            self.referenced.iter().map(|path| (path.clone(), self.cache.stamp(path))).collect();
+        for path in deferred {
+            match self.baseline.listed.remove(path) {
+                Some(stamp) => drop(baseline.listed.insert(path.clone(), stamp)),
+                None => drop(baseline.listed.remove(path)),
             }
         }
-        self.seen = seen;
-        self.is_in_step = self.inputs[0].is_some();
-        // What is held may have been missing when the inputs were listed.
-        self.inputs[1] = self.inputs[0].take().filter(|_| held.is_empty());
-        has_news
+        self.baseline = baseline;
+        self.is_cache_current = self.inputs[0].is_some();
+        // A deferred file may have been missing when the inputs were listed.
+        self.inputs[1] = self.inputs[0].take().filter(|_| deferred.is_empty());
+        has_changes
     }
 }
 
-/// The scripts of the project at `root`, and where it would be seen that one of its folders is another.
-fn look_around(root: &Path, looks: &mut Looks) {
+/// Scans the scripts of the project at `root` and watches the project folders themselves.
+fn scan_project_scripts(root: &Path, snapshot: &mut Snapshot) {
     for folder in [root.to_owned(), root.join("specs"), scripts_folder(root)] {
-        looks.watch_entry(&folder);
-        looks.follow_link(&folder);
+        snapshot.watch_entry(&folder);
+        snapshot.follow_link(&folder);
     }
-    look_at_scripts(root, looks);
+    scan_scripts(root, snapshot);
 }
 
 #[cfg(test)]
@@ -226,7 +229,7 @@ mod tests {
     use crate::diagnostic::render::render_concise;
     use crate::project::{ScriptState, load};
 
-    /// All that a load says, in order.
+    /// Renders a load as text: findings, tools and sources in order.
     fn described(load: &Load) -> String {
         let findings = load.findings.iter().map(|finding| render_concise(finding, &load.sources));
         let tools = load.tools.iter().map(|loaded| {
@@ -250,47 +253,47 @@ mod tests {
         crate::text::Location { source: tool.source, span: tool.span }
     }
 
-    /// Some file systems have a coarse clock: a file that was written twice may look as it did.
+    /// Some file systems have coarse timestamps: two writes in a row may leave the same stamp.
     #[test]
-    fn a_file_that_looks_the_same_and_holds_something_else_is_another_until_it_is_loaded() {
+    fn a_change_without_a_new_stamp_is_found_until_it_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("specs/a.eld");
         fs::create_dir(path.parent().unwrap()).unwrap();
         let spec = |name: &str| format!("(defexit :name \"{name}\" :description \"d\")");
         fs::write(&path, spec("a")).unwrap();
-        let wanted = Wanted::Project(folder.path().to_owned());
-        let mut loader = Loader::new(wanted, folder.path(), LoadOptions::default());
+        let target = LoadTarget::Project(folder.path().to_owned());
+        let mut loader = Loader::new(target, folder.path(), LoadOptions::default());
         loader.load_all().unwrap();
-        loader.taken(&HashSet::new());
+        loader.commit(&HashSet::new());
         fs::write(&path, spec("b")).unwrap();
-        loader.seen = loader.scan().looks;
-        loader.cache.pretend_to_have_read(&path);
+        loader.baseline = loader.scan().snapshot;
+        loader.cache.set_stamp_to_current(&path);
         let scan = loader.scan();
         assert!(loader.differences(&scan, Some(&HashSet::new())).is_empty());
-        // Found once, it is known until it is loaded.
+        // A change that was found once is reported until it is loaded.
         for written in [None, Some(&HashSet::new())] {
-            let different = loader.differences(&scan, written);
-            let different: Vec<_> = different.iter().map(|(path, _)| path).collect();
-            assert_eq!(different, [&path]);
+            let changed = loader.differences(&scan, written);
+            let changed: Vec<_> = changed.iter().map(|(path, _)| path).collect();
+            assert_eq!(changed, [&path]);
         }
         let load = loader.load(scan, Some([path.clone()].iter()), HashSet::new()).unwrap();
-        assert!(loader.taken(&HashSet::new()));
+        assert!(loader.commit(&HashSet::new()));
         assert_eq!(load.tools[0].tool.name.value, "b");
         let scan = loader.scan();
         assert!(loader.differences(&scan, None).is_empty());
     }
 
-    /// What a load that was worth nothing read is still new.
+    /// Files that a discarded load read still count as changed.
     #[test]
-    fn a_load_that_is_not_taken_is_no_load() {
+    fn a_discarded_load_does_not_hide_changes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("specs/a.eld");
         fs::create_dir(path.parent().unwrap()).unwrap();
         fs::write(&path, "").unwrap();
-        let wanted = Wanted::Project(folder.path().to_owned());
-        let mut loader = Loader::new(wanted, folder.path(), LoadOptions::default());
+        let target = LoadTarget::Project(folder.path().to_owned());
+        let mut loader = Loader::new(target, folder.path(), LoadOptions::default());
         loader.load_all().unwrap();
-        assert!(loader.taken(&HashSet::new()));
+        assert!(loader.commit(&HashSet::new()));
         fs::write(&path, "(defexit :name \"a\" :description \"d\")").unwrap();
         for _ in 0..2 {
             let scan = loader.scan();
@@ -298,37 +301,38 @@ mod tests {
             assert_eq!(changed.len(), 1);
             loader.load(scan, Some(changed.iter().map(|(path, _)| path)), HashSet::new()).unwrap();
         }
-        assert!(loader.taken(&HashSet::new()));
+        assert!(loader.commit(&HashSet::new()));
         loader.load_all().unwrap();
-        assert!(!loader.taken(&HashSet::new()));
+        assert!(!loader.commit(&HashSet::new()));
     }
 
-    /// A file that was away, and held back for it, is read when it is back.
+    /// A file that was deleted and deferred is read when it is back.
     #[test]
-    fn a_file_that_was_held_back_comes_back() {
+    fn a_deferred_file_is_loaded_when_it_is_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("specs/a.eld");
         fs::create_dir(path.parent().unwrap()).unwrap();
         let spec = "(defexit :name \"a\" :description \"d\")";
         fs::write(&path, spec).unwrap();
-        let wanted = Wanted::Project(folder.path().to_owned());
-        let mut loader = Loader::new(wanted, folder.path(), LoadOptions::default());
+        let target = LoadTarget::Project(folder.path().to_owned());
+        let mut loader = Loader::new(target, folder.path(), LoadOptions::default());
         loader.load_all().unwrap();
-        loader.taken(&HashSet::new());
+        loader.commit(&HashSet::new());
         fs::remove_file(&path).unwrap();
-        let held = HashSet::from([path.clone()]);
-        loader.load(loader.scan(), Some(held.iter()), held.clone()).unwrap();
-        loader.taken(&held);
+        let deferred = HashSet::from([path.clone()]);
+        loader.load(loader.scan(), Some(deferred.iter()), deferred.clone()).unwrap();
+        loader.commit(&deferred);
         fs::write(&path, spec).unwrap();
-        let scan = loader.glance(held.iter()).unwrap_or_else(|| loader.scan());
-        assert_eq!(loader.differences(&scan, Some(&held)).len(), 1);
-        let load = loader.load(scan, Some(held.iter()), HashSet::new()).unwrap();
+        let scan = loader.scan_changed(deferred.iter()).unwrap_or_else(|| loader.scan());
+        assert_eq!(loader.differences(&scan, Some(&deferred)).len(), 1);
+        let load = loader.load(scan, Some(deferred.iter()), HashSet::new()).unwrap();
         assert_eq!(load.tools.len(), 1);
     }
 
-    /// What is told once of a file that several tools share is told of another when the one no longer uses it.
+    /// A finding in a shared file is reported for one tool. When that tool stops using the file, it is reported for
+    /// another.
     #[test]
-    fn what_tools_share_is_told_while_one_of_them_uses_it() {
+    fn a_finding_in_a_shared_file_is_reported_while_a_tool_uses_it() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         for folder in ["specs", "scripts/lib", "other"] {
@@ -350,11 +354,11 @@ mod tests {
         ] {
             fs::write(root.join(file), text).unwrap();
         }
-        let wanted = Wanted::Project(root.to_owned());
+        let target = LoadTarget::Project(root.to_owned());
         let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
-        let mut loader = Loader::new(wanted, root, options);
+        let mut loader = Loader::new(target, root, options);
         loader.load_all().unwrap();
-        loader.taken(&HashSet::new());
+        loader.commit(&HashSet::new());
         for (file, text) in [
             ("specs/1.eld", "; gone"),
             ("scripts/three.lua", "return function() end"),
@@ -366,16 +370,16 @@ mod tests {
             let changed = loader.differences(&scan, None);
             let changed = changed.iter().map(|(path, _)| path);
             let cached = loader.load(scan, Some(changed), HashSet::new()).unwrap();
-            loader.taken(&HashSet::new());
+            loader.commit(&HashSet::new());
             let whole =
-                load(&[Input::of_project(root.to_owned(), &mut Looks::default()).unwrap()], root).unwrap();
+                load(&[Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()], root).unwrap();
             assert_eq!(described(&cached), described(&whole), "after {file}");
         }
     }
 
-    /// Whatever is done to a project, a load that takes over what it can finds what a load of everything finds.
+    /// After random edits, an incremental load has the same result as a full load.
     #[test]
-    fn a_load_through_a_cache_is_a_load() {
+    fn an_incremental_load_equals_a_full_load() {
         const SPECS: [&str; 9] = [
             "",
             "(deftool :name \"g\" :description \"d\" :script \"other/d.lua\")",
@@ -411,34 +415,34 @@ mod tests {
         let root = folder.path();
         fs::create_dir(root.join("specs")).unwrap();
         let mut random = fastrand::Rng::with_seed(7);
-        let wanted = Wanted::Project(root.to_owned());
+        let target = LoadTarget::Project(root.to_owned());
         let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
-        let mut loader = Loader::new(wanted, root, options);
-        let (mut kept, mut glances) = (0, 0);
+        let mut loader = Loader::new(target, root, options);
+        let (mut reused, mut partial_scans) = (0, 0);
         for round in 0..400 {
             let edits = random.usize(1..3);
             let edited: Vec<PathBuf> =
                 (0..edits).map(|_| edit(root, &mut random, &[&SPECS, &SCRIPTS, &MODULES])).collect();
-            // Both ways of looking lead to the same.
-            let glance = if random.bool() { loader.glance(edited.iter()) } else { None };
-            glances += usize::from(glance.is_some());
-            let scan = glance.unwrap_or_else(|| loader.scan());
-            let held = HashSet::new();
+            // Partial and full scans have the same result.
+            let partial = if random.bool() { loader.scan_changed(edited.iter()) } else { None };
+            partial_scans += usize::from(partial.is_some());
+            let scan = partial.unwrap_or_else(|| loader.scan());
+            let deferred = HashSet::new();
             let before = loader.cache.tools.len();
             let changed = loader.differences(&scan, None);
             let changed = changed.iter().map(|(path, _)| path);
-            let cached = loader.load(scan, Some(changed), held.clone()).unwrap();
+            let cached = loader.load(scan, Some(changed), deferred.clone()).unwrap();
             assert!(loader.torn().is_empty());
-            loader.taken(&held);
-            kept += before;
+            loader.commit(&deferred);
+            reused += before;
             let whole =
-                load(&[Input::of_project(root.to_owned(), &mut Looks::default()).unwrap()], root).unwrap();
+                load(&[Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()], root).unwrap();
             assert_eq!(described(&cached), described(&whole), "after edit {round}");
             let scan = loader.scan();
             assert!(loader.differences(&scan, None).is_empty(), "{round}");
         }
-        assert!(kept > 200, "nothing was ever taken over");
-        assert!(glances > 10, "everything was always looked at: {glances}");
+        assert!(reused > 200, "no tool was reused");
+        assert!(partial_scans > 10, "too few partial scans: {partial_scans}");
     }
 
     fn edit(root: &Path, random: &mut fastrand::Rng, texts: &[&[&str]; 3]) -> PathBuf {
@@ -468,15 +472,15 @@ mod tests {
             0..10 => drop(fs::remove_file(&path)),
             #[cfg(unix)]
             10 => {
-                let elsewhere = root.join(format!("beside-{}", random.u32(..)));
-                fs::write(&elsewhere, text).unwrap();
+                let target = root.join(format!("beside-{}", random.u32(..)));
+                fs::write(&target, text).unwrap();
                 let _ = fs::remove_file(&path);
-                std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+                std::os::unix::fs::symlink(&target, &path).unwrap();
             }
             _ => {
-                let beside = root.join("beside");
-                fs::write(&beside, text).unwrap();
-                fs::rename(beside, &path).unwrap();
+                let temporary = root.join("beside");
+                fs::write(&temporary, text).unwrap();
+                fs::rename(temporary, &path).unwrap();
             }
         }
         path

@@ -1,48 +1,51 @@
-//! Files on disk → one consistent load of specs and scripts.
+//! Loads spec files and scripts from disk.
 //!
-//! A project is a folder that holds `specs/` (and `scripts/` beside it). [`find_root`] walks up to it, [`load`]
-//! reads files, [`Generation`] is what a request runs on, [`LiveProject`] keeps the newest one at hand.
+//! A project is a folder that contains `specs/` and usually `scripts/`. [`find_root`] searches the parent folders for
+//! it, [`load`] reads the files, a [`Generation`] is the immutable version that a request uses, and [`LiveProject`]
+//! reloads the project when a file changes.
 
 mod bios;
 mod cache;
 mod contract_findings;
+mod debounce;
 mod discover;
+mod file_events;
 mod generation;
-mod grants;
-mod hints;
 mod levels;
 mod live;
 mod load;
 mod loader;
-mod look;
 mod modules;
 mod names;
 mod outside;
 mod overlay;
 mod parallel;
+mod permissions;
 mod private;
 mod read;
 pub mod rules;
 mod script_findings;
 mod scripts;
-mod settle;
-mod spare;
+mod snapshot;
 mod test_scripts;
 mod type_findings;
+mod unused_scripts;
 mod watch;
 #[cfg(feature = "cli")]
 mod watch_probe;
 mod write;
 
 pub use bios::read_bios;
-pub use discover::{Input, Outside, ProjectError, find_root, is_test_script, resolve_inputs};
+pub use discover::{Input, OutsideLink, ProjectError, find_root, is_test_script, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
-#[cfg(feature = "cli")]
-pub(crate) use grants::follow;
-pub use grants::{Grants, MAX_MEMORY, MAX_TIMEOUT, Trust, Wish, wishes};
 pub use live::{Listener, LiveProject};
 pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
 pub use overlay::Overlay;
+#[cfg(feature = "cli")]
+pub(crate) use permissions::resolve_links;
+pub use permissions::{
+    MAX_MEMORY, MAX_TIMEOUT, PermissionRequest, PermissionSet, Trust, permission_requests,
+};
 pub(crate) use private::create_private;
 pub use read::display_name;
 #[cfg(feature = "cli")]

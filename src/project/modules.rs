@@ -1,7 +1,7 @@
-//! What scripts share: the files of `scripts/lib` that a script requires by literal paths, and those that they require.
+//! The modules of a script: files in `scripts/lib` that it requires with literal paths, directly or indirectly.
 //!
-//! A script and its modules are one unit: where one of them is another, or is missing now, the script is another. A module
-//! that many scripts require is read and compiled once.
+//! A script and its modules form a unit. If one of the files changes or is missing, the unit changes. A module shared
+//! by several scripts is read and compiled once.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::discover::lib_folder;
 use super::read::display_name;
-use super::scripts::{ScriptFile, read_script, what_hides};
-use crate::script::{Contract, LoadProblem, MAX_MODULES, Module, Require, Returned, module_path};
+use super::scripts::{ScriptFile, access_error, read_script};
+use crate::script::{Contract, LoadError, MAX_MODULES, Module, Require, Returned, module_path};
 use crate::spec::nearest;
 
-/// Most problems with modules that are told of one script.
+/// Maximum number of module problems reported per script.
 const MAX_PROBLEMS: usize = 20;
 
-/// What a file returns that is no module.
+/// Return values that make a module invalid.
 const NO_VALUE: [&str; 2] = ["nothing", "nil"];
 
-/// The files of one script: its own first, then those that it requires.
+/// The files of one script: the script first, then its modules.
 #[derive(Default)]
 pub(super) struct Unit {
     parts: Vec<Part>,
-    /// Places that go before those of the parts, and are empty.
+    /// Missing files that would take precedence over the existing ones.
     missing: Vec<PathBuf>,
-    /// What is wrong with what its files require.
+    /// Problems with `require` calls and modules.
     pub(super) problems: Vec<ModuleProblem>,
 }
 
@@ -34,38 +34,38 @@ struct Part {
     file: Arc<ScriptFile>,
 }
 
-/// What is wrong with what a script or module requires, in one of the files of its unit.
+/// A problem with a `require` call or a module.
 pub(super) struct ModuleProblem {
-    /// The file that it is found in.
+    /// The file with the problem.
     pub(super) file: Arc<ScriptFile>,
-    /// The line, from 1.
+    /// The line, starting at 1.
     pub(super) line: usize,
     pub(super) what: ModuleFault,
 }
 
-/// What is wrong.
+/// The kind of a module problem.
 pub(super) enum ModuleFault {
-    /// What is required is not there, or nowhere where it could be; what was written and what to do.
+    /// The module does not exist or is outside of `scripts/lib`. Holds the path as written and a suggestion.
     Missing { wanted: String, advice: String },
-    /// What is required, as it is written, is one more than a script may have.
+    /// The module exceeds the maximum number of modules. Holds the path as written.
     TooMany(String),
-    /// The file does not compile.
-    Broken(LoadProblem),
-    /// The file returns nothing.
+    /// The module does not compile.
+    Broken(LoadError),
+    /// The module returns nothing.
     NoValue,
-    /// The files of a circle, by their names; each requires the next, and the last the first.
-    Circle(Vec<String>),
-    /// What is required is known only when the script runs.
+    /// A circular dependency. Holds the file names; each file requires the next, and the last one requires the first.
+    Cycle(Vec<String>),
+    /// The path is not a literal.
     Computed,
 }
 
 impl Unit {
-    /// What `file`, found at `path`, is made of.
+    /// Collects the script `file`, found at `path`, and its modules.
     pub(super) fn of(cache: &Cache, root: &Path, path: &Path, file: &Arc<ScriptFile>, from: &Path) -> Self {
         let mut unit = Self::default();
         unit.parts.push(Part { path: path.to_owned(), file: Arc::clone(file) });
         let lib = lib_folder(root);
-        // Parts that are looked through, from the outermost: which, and how many of its requires are done.
+        // Stack of a depth-first search: the part, and how many of its `require` calls are done.
         let mut open: Vec<(usize, usize)> = vec![(0, 0)];
         while let Some((part, done)) = open.last_mut() {
             let part = *part;
@@ -76,7 +76,7 @@ impl Unit {
             };
             *done += 1;
             let (requirer, line, file) = (here.path.clone(), require.line, Arc::clone(&here.file));
-            let what = match place_of(&lib, &requirer, require) {
+            let what = match module_location(&lib, &requirer, require) {
                 Err(fault) => Some(fault),
                 Ok((wanted, place)) => match unit.add(cache, root, &place, from) {
                     Added::Absent => {
@@ -85,7 +85,7 @@ impl Unit {
                     }
                     Added::Unreadable(advice) => Some(ModuleFault::Missing { wanted, advice }),
                     Added::TooMany => {
-                        // There is no end to what follows.
+                        // Stop: there may be no end.
                         open.clear();
                         Some(ModuleFault::TooMany(wanted))
                     }
@@ -93,7 +93,7 @@ impl Unit {
                         open.push((index, 0));
                         None
                     }
-                    Added::Known(index) => unit.circle(&open, index),
+                    Added::Known(index) => unit.find_cycle(&open, index),
                 },
             };
             if unit.problems.len() < MAX_PROBLEMS {
@@ -115,31 +115,31 @@ impl Unit {
         unit
     }
 
-    /// The circle that requiring the part `index` closes, if it is one of the `open`.
-    fn circle(&self, open: &[(usize, usize)], index: usize) -> Option<ModuleFault> {
+    /// Returns the circular dependency that requiring the part `index` creates, if that part is in `open`.
+    fn find_cycle(&self, open: &[(usize, usize)], index: usize) -> Option<ModuleFault> {
         let first = open.iter().position(|(part, _)| *part == index)?;
-        let of_circle = open.iter().skip(first).filter_map(|(part, _)| self.parts.get(*part));
-        Some(ModuleFault::Circle(of_circle.map(|part| part.file.script.file.clone()).collect()))
+        let cycle = open.iter().skip(first).filter_map(|(part, _)| self.parts.get(*part));
+        Some(ModuleFault::Cycle(cycle.map(|part| part.file.script.file.clone()).collect()))
     }
 
-    /// Takes in the module that `place` names without its extension. There are so few that looking at all of them does.
+    /// Adds the module at `place`, a path without extension. Linear search is enough for the few parts.
     fn add(&mut self, cache: &Cache, root: &Path, place: &Path, from: &Path) -> Added {
-        let places =
+        let candidates =
             ["lua", "luau"].map(|extension| PathBuf::from(format!("{}.{extension}", place.display())));
         let is_full = self.parts.len() > MAX_MODULES;
-        for path in places {
+        for path in candidates {
             if let Some(known) = self.parts.iter().position(|part| part.path == path) {
                 return Added::Known(known);
             }
             if is_full {
                 continue;
             }
-            if cache.look(&path).is_none() {
-                let hidden = what_hides(&path);
+            if cache.stamp(&path).is_none() {
+                let hidden = access_error(&path);
                 let shown = display_name(&path, from);
                 self.missing.push(path);
                 match hidden {
-                    Some(error) => return Added::Unreadable(format!("{shown} cannot be read: {error}")),
+                    Some(error) => return Added::Unreadable(format!("cannot read {shown}: {error}")),
                     None => continue,
                 }
             }
@@ -149,50 +149,51 @@ impl Unit {
                     Added::New(self.parts.len() - 1)
                 }
                 Err(error) => {
-                    Added::Unreadable(format!("{} cannot be read: {error}", display_name(&path, from)))
+                    Added::Unreadable(format!("cannot read {}: {error}", display_name(&path, from)))
                 }
             };
         }
         if is_full { Added::TooMany } else { Added::Absent }
     }
 
-    /// Whether it is told with what else there is, or could not be read: then it is to be looked at every time.
-    pub(super) fn lacks_something(&self) -> bool {
+    /// Returns whether a module is missing or unreadable. Such a unit cannot be reused, since its messages mention
+    /// other files.
+    pub(super) fn has_missing_modules(&self) -> bool {
         self.problems.iter().any(|problem| matches!(problem.what, ModuleFault::Missing { .. }))
     }
 
-    /// Whether its files are still the same.
+    /// Returns whether all files are unchanged.
     pub(super) fn is_current(&self, cache: &Cache, root: &Path, from: &Path) -> bool {
         let is_same = |part: &Part| {
             read_script(cache, root, &part.path, from).is_ok_and(|file| Arc::ptr_eq(&file, &part.file))
         };
-        self.parts.iter().all(is_same) && self.missing.iter().all(|path| cache.look(path).is_none())
+        self.parts.iter().all(is_same) && self.missing.iter().all(|path| cache.stamp(path).is_none())
     }
 
     pub(super) fn modules(&self) -> Arc<[Arc<Module>]> {
         self.parts.iter().skip(1).map(|part| Arc::clone(part.file.module())).collect()
     }
 
-    /// The places of its files, and those where there are none.
-    pub(super) fn places(&self) -> impl Iterator<Item = &PathBuf> {
+    /// Returns the paths of the files, including the missing ones.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.parts.iter().map(|part| &part.path).chain(&self.missing)
     }
 }
 
-/// What came of a module.
+/// The result of adding a module.
 enum Added {
     New(usize),
-    /// It is a part already.
+    /// The module is already part of the unit.
     Known(usize),
     Absent,
     TooMany,
-    /// Why.
+    /// The reason.
     Unreadable(String),
 }
 
-/// What is required, as it is written, and the place that it names, without extension.
-fn place_of(lib: &Path, requirer: &Path, require: &Require) -> Result<(String, PathBuf), ModuleFault> {
-    let Some(wanted) = &require.wanted else { return Err(ModuleFault::Computed) };
+/// Returns the path as written and the resolved path without extension.
+fn module_location(lib: &Path, requirer: &Path, require: &Require) -> Result<(String, PathBuf), ModuleFault> {
+    let Some(wanted) = &require.path else { return Err(ModuleFault::Computed) };
     let missing = |advice| ModuleFault::Missing { wanted: wanted.clone(), advice };
     let place = module_path(&requirer.to_string_lossy(), wanted).map_err(missing)?;
     let place = PathBuf::from(place);
@@ -203,23 +204,23 @@ fn place_of(lib: &Path, requirer: &Path, require: &Require) -> Result<(String, P
     if is_inside {
         return Ok((wanted.clone(), place));
     }
-    Err(missing(String::from("only what lies beneath scripts/lib can be required")))
+    Err(missing(String::from("modules must be below scripts/lib")))
 }
 
 fn advice_for(cache: &Cache, lib: &Path, place: &Path, requirer: &Path, from: &Path) -> String {
     let name_of = |path: &Path| Some(path.strip_prefix(lib).ok()?.to_string_lossy().replace('\\', "/"));
-    let scripts = &cache.looks().scripts;
+    let scripts = &cache.snapshot().scripts;
     let files = scripts.iter().filter(|(folder, _)| folder.starts_with(lib)).flat_map(|(_, files)| files);
-    let mut there: Vec<String> = files.filter_map(|file| name_of(&file.with_extension(""))).collect();
-    there.sort_unstable();
+    let mut existing: Vec<String> = files.filter_map(|file| name_of(&file.with_extension(""))).collect();
+    existing.sort_unstable();
     let wanted = display_name(&PathBuf::from(format!("{}.lua", place.display())), from);
-    let near = nearest(&name_of(place).unwrap_or_default(), there.iter().map(String::as_str));
+    let near = nearest(&name_of(place).unwrap_or_default(), existing.iter().map(String::as_str));
     match near {
         Some(near) if requirer.starts_with(lib) => {
-            format!("{wanted} is not there, but there is a module `{near}`")
+            format!("{wanted} does not exist; did you mean `{near}`?")
         }
-        Some(near) => format!("{wanted} is not there; did you mean `./lib/{near}`?"),
-        None => format!("{wanted} is not there"),
+        Some(near) => format!("{wanted} does not exist; did you mean `./lib/{near}`?"),
+        None => format!("{wanted} does not exist"),
     }
 }
 
@@ -229,12 +230,12 @@ mod tests {
 
     use super::*;
     use crate::diagnostic::render::render_concise;
-    use crate::project::look::Looks;
+    use crate::project::snapshot::Snapshot;
     use crate::project::{Input, ScriptState, load};
 
-    /// What a script requires has an end, which is told where it is passed, once.
+    /// Too many modules are reported once, at the first one above the limit.
     #[test]
-    fn a_script_has_so_many_modules_and_no_more() {
+    fn the_number_of_modules_is_limited() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir_all(root.join("specs")).unwrap();
@@ -245,23 +246,23 @@ mod tests {
             fs::write(root.join(format!("scripts/lib/m{number}.lua")), "return 1").unwrap();
         }
         let check = |modules: usize| {
-            // Of one that is known it does not matter where it is required again.
+            // Requiring a known module again does not count.
             let requires = (0..modules).chain(0..3).map(|number| format!("require('./lib/m{number}')\n"));
             let script = requires.collect::<String>() + "return function() end";
             fs::write(root.join("scripts/one.lua"), script).unwrap();
-            load(&[Input::of_project(root.to_owned(), &mut Looks::default()).unwrap()], root).unwrap()
+            load(&[Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()], root).unwrap()
         };
         let fits = check(MAX_MODULES);
         assert!(fits.findings.is_empty());
-        let ScriptState::Ready(script) = &fits.tools[0].script else { panic!("it is broken") };
+        let ScriptState::Ready(script) = &fits.tools[0].script else { panic!("the script is broken") };
         assert_eq!(script.modules.len(), MAX_MODULES);
         let passes = check(MAX_MODULES + 10);
         let findings = passes.findings.iter().map(|finding| render_concise(finding, &passes.sources));
         assert_eq!(
             findings.collect::<Vec<_>>(),
             [
-                "scripts/one.lua:201:1: error[DT411]: cannot require `./lib/m200`: a script has 200 modules at most, those \
-              that its modules require among them"
+                "scripts/one.lua:201:1: error[DT411]: cannot require `./lib/m200`: a script can have at most 200 modules, \
+              including indirect ones"
             ]
         );
         assert!(matches!(passes.tools[0].script, ScriptState::Broken(_)));

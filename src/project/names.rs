@@ -1,4 +1,4 @@
-//! Names across the files of a project: each is there once, and workers name tools that there are.
+//! Checks of names across files: duplicates, and unknown tools in workers.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -10,9 +10,9 @@ use crate::project::rules;
 use crate::spec::{FileKind, Tool, ToolKind};
 use crate::text::{Location, Spanned};
 
-/// Names are unique in a project, for tools and for workers.
-pub(super) fn tell_duplicates(load: &mut Load) {
-    tell_duplicate_tools(load);
+/// Reports duplicate names of tools and workers in a project.
+pub(super) fn report_duplicates(load: &mut Load) {
+    report_duplicate_tools(load);
     let mut first: HashMap<(Option<&Path>, String), Location> = HashMap::new();
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
@@ -22,16 +22,16 @@ pub(super) fn tell_duplicates(load: &mut Load) {
             Entry::Vacant(vacant) => drop(vacant.insert(here)),
             Entry::Occupied(other) => {
                 let other = *other.get();
-                load.findings.push(rules::duplicate_name::finding(here, "workers", name, other, None));
+                load.findings.push(rules::duplicate_name::finding(here, "worker", name, other, None));
                 worker.valid = false;
             }
         }
     }
 }
 
-/// An Emacs Lisp file is code that is evaluated in order: there the later definition of a name and category replaces
-/// the earlier. Everywhere else nothing says which of two is meant, and the first stays.
-fn tell_duplicate_tools(load: &mut Load) {
+/// Reports duplicate tools. In an Emacs Lisp file, which is evaluated in order, the later definition of a name and
+/// category replaces the earlier one. Everywhere else the first one is kept.
+fn report_duplicate_tools(load: &mut Load) {
     let mut first: HashMap<(Option<usize>, &str), (usize, &Tool)> = HashMap::new();
     let (mut losers, mut findings) = (Vec::new(), Vec::new());
     for (index, tool) in load.tools.iter().map(|loaded| &loaded.tool).enumerate() {
@@ -56,7 +56,7 @@ fn tell_duplicate_tools(load: &mut Load) {
         } else {
             let categories = (mine != theirs).then_some((theirs, mine));
             losers.push(index);
-            findings.push(rules::duplicate_name::finding(here, "tools", name, there, categories));
+            findings.push(rules::duplicate_name::finding(here, "tool", name, there, categories));
         }
     }
     load.findings.append(&mut findings);
@@ -85,15 +85,15 @@ impl<'n> Names<'n> {
     }
 }
 
-/// Workers of the projects that were read whole name tools that these have.
-pub(super) fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&Path>) {
+/// Reports unknown tools in the workers of the projects that are read completely.
+pub(super) fn report_unknown_worker_tools(load: &mut Load, whole: &HashSet<&Path>) {
     if load.workers.is_empty() {
         return;
     }
-    let mut of_root: HashMap<&Path, (Names, Names)> =
+    let mut by_root: HashMap<&Path, (Names, Names)> =
         whole.iter().map(|root| (*root, Default::default())).collect();
     for tool in load.tools.iter().map(|loaded| &loaded.tool) {
-        let root = load.roots.get(&tool.source).and_then(|root| of_root.get_mut(&**root));
+        let root = load.roots.get(&tool.source).and_then(|root| by_root.get_mut(&**root));
         let Some((normal, exit)) = root else { continue };
         match tool.kind {
             ToolKind::Normal => normal.add(&tool.name.value),
@@ -102,7 +102,7 @@ pub(super) fn tell_unknown_worker_tools(load: &mut Load, whole: &HashSet<&Path>)
     }
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
-        let root = load.roots.get(&source).and_then(|root| of_root.get(&**root));
+        let root = load.roots.get(&source).and_then(|root| by_root.get(&**root));
         let Some((normal, exit)) = root else { continue };
         let lists = [(&worker.tools, normal, exit, "tool"), (&worker.exit_tools, exit, normal, "exit tool")];
         for (wanted, known, other, what) in lists {

@@ -1,18 +1,18 @@
-//! Texts that stand in for what is on disk: what a fix would make of a file, what an editor has not saved.
+//! Text that replaces the content of files during a load, for example the result of a fix or an unsaved editor buffer.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::discover::identity;
 
-/// Spec files whose text is another than the one on disk. A file is meant by whatever name or link.
+/// Replacement texts of spec files. A file is identified independently of the name or link used.
 #[derive(Debug, Clone, Default)]
 pub struct Overlay {
     texts: HashMap<PathBuf, String>,
 }
 
 impl Overlay {
-    /// From now on the file at `path` holds `text`.
+    /// Replaces the content of the file at `path` with `text`.
     pub fn set(&mut self, path: &Path, text: String) {
         self.texts.insert(identity(path), text);
     }

@@ -1,13 +1,13 @@
-//! The same work for many files, on all cores.
+//! A parallel map over all CPU cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Fewer items than this are not worth a thread.
+/// Minimum number of items per thread.
 const WORTH_A_THREAD: usize = 16;
 
-/// `work` for every item, results in the order of the items. A thread takes the next item when it is done with one, so
-/// that one large file does not hold up the others.
+/// Applies `work` to every item and returns the results in order. Idle threads take the next item, so that one large
+/// file does not delay the others.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(items.len() / WORTH_A_THREAD).max(1);

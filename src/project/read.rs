@@ -1,4 +1,4 @@
-//! Files as text, whatever bytes they hold.
+//! Reading of text files, with bounded size and a fallback for invalid UTF-8.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,29 +9,29 @@ use crate::project::rules;
 use crate::text::{Location, SourceFile, SourceId, Span};
 
 use super::ProjectError;
-use super::look::FileLook;
+use super::snapshot::FileStamp;
 
-/// A spec file larger than this is none.
+/// Maximum size of a spec file in bytes.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
-/// What some editors put before UTF-8.
+/// The UTF-8 byte order mark, which some editors write.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A file's text; bytes that are not UTF-8 are replaced, and the first of them is told.
+/// The text of a file. Invalid UTF-8 is replaced, and the first invalid byte is reported.
 pub(crate) struct SourceText {
     pub(super) path: PathBuf,
     text: String,
     bad_byte: Option<usize>,
-    /// Whether the file began with a byte order mark, which is no part of `text`.
+    /// Whether the file began with a byte order mark, which is not part of `text`.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    // only the formatter writes what it read from stdin
+    // Only used by the formatter, to write what it read from stdin.
     pub(crate) has_mark: bool,
 }
 
-/// Reads what comes through `input`, called `name`.
+/// Reads a stream called `name`.
 ///
 /// # Errors
-/// When it cannot be read, or is larger than 256 MiB.
+/// If it cannot be read, or is larger than 256 MiB.
 #[cfg(feature = "cli")]
 pub(crate) fn read_stream(name: &str, input: impl Read) -> Result<SourceText, ProjectError> {
     let path = PathBuf::from(name);
@@ -44,9 +44,9 @@ pub(crate) fn read_stream(name: &str, input: impl Read) -> Result<SourceText, Pr
 /// Reads a spec file.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, or is larger than 256 MiB.
+/// If it cannot be read, is not a regular file, or is larger than 256 MiB.
 pub(crate) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
-    let read = read_regular(path, MAX_BYTES + 1).and_then(|read| refuse_huge(read.bytes));
+    let read = read_regular(path, MAX_BYTES + 1).and_then(|read| check_size(read.bytes));
     match read {
         Ok(bytes) => Ok(SourceText::of_bytes(path.to_owned(), bytes)),
         Err(source) => Err(ProjectError::Unreadable { path: path.to_owned(), source }),
@@ -57,49 +57,49 @@ pub(crate) fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
 fn read_bytes(input: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    refuse_huge(bytes)
+    check_size(bytes)
 }
 
-pub(super) fn refuse_huge(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
+pub(super) fn check_size(bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(std::io::Error::other("it is larger than 256 MiB"));
+        return Err(std::io::Error::other("file is larger than 256 MiB"));
     }
     Ok(bytes)
 }
 
-/// A file as it was read.
+/// The content of a file.
 pub(super) struct ReadFile {
     pub(super) bytes: Vec<u8>,
-    /// What it looked like.
-    pub(super) look: FileLook,
-    /// Whether it looked the same before and after.
-    pub(super) is_whole: bool,
+    /// The stamp before reading.
+    pub(super) stamp: FileStamp,
+    /// Whether the stamp was the same after reading.
+    pub(super) is_consistent: bool,
 }
 
-/// Reads at most `most` bytes of a regular file. Whatever is put in its place between a look and its opening, a pipe or a
-/// device, neither is read nor holds us up.
+/// Reads at most `most` bytes of a regular file. If the file is replaced by a pipe or a device before it is opened, the
+/// function neither reads nor blocks.
 ///
 /// # Errors
-/// When it cannot be read or is no regular file.
+/// If it cannot be read or is not a regular file.
 pub(super) fn read_regular(path: &Path, most: u64) -> std::io::Result<ReadFile> {
-    let refused = || std::io::Error::other("it is no regular file");
-    // To open some things is to do something.
+    let not_regular = || std::io::Error::other("not a regular file");
+    // Check before opening, because opening a device may have side effects.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(refused());
+        return Err(not_regular());
     }
-    let file = open_without_waiting(path)?;
-    let look = FileLook::of(&file.metadata()?);
-    if !look.is_file {
-        return Err(refused());
+    let file = open_nonblocking(path)?;
+    let stamp = FileStamp::of(&file.metadata()?);
+    if !stamp.is_file {
+        return Err(not_regular());
     }
-    let mut bytes = Vec::with_capacity(look.size.min(most) as usize);
+    let mut bytes = Vec::with_capacity(stamp.size.min(most) as usize);
     (&file).take(most).read_to_end(&mut bytes)?;
-    let is_whole = FileLook::of(&file.metadata()?) == look;
-    Ok(ReadFile { bytes, look, is_whole })
+    let is_consistent = FileStamp::of(&file.metadata()?) == stamp;
+    Ok(ReadFile { bytes, stamp, is_consistent })
 }
 
 #[cfg(unix)]
-fn open_without_waiting(path: &Path) -> std::io::Result<File> {
+fn open_nonblocking(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
@@ -107,12 +107,12 @@ fn open_without_waiting(path: &Path) -> std::io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open_without_waiting(path: &Path) -> std::io::Result<File> {
+fn open_nonblocking(path: &Path) -> std::io::Result<File> {
     File::open(path)
 }
 
 impl SourceText {
-    /// A text that stands in for what the file at `path` holds.
+    /// Creates a text that replaces the content of the file at `path`.
     pub(super) fn of(path: &Path, text: &str) -> Self {
         Self { path: path.to_owned(), text: text.to_owned(), bad_byte: None, has_mark: false }
     }
@@ -121,19 +121,19 @@ impl SourceText {
         self.text.contains(word)
     }
 
-    /// Whether it is what the file holds, a byte order mark aside.
-    pub(super) fn is_faithful(&self) -> bool {
+    /// Returns whether the text is the exact content of the file, except for a byte order mark.
+    pub(super) fn is_lossless(&self) -> bool {
         self.bad_byte.is_none()
     }
 
-    /// No text at all, in place of a file that cannot be read.
-    pub(super) fn none(path: &Path) -> Self {
+    /// Creates an empty text in place of an unreadable file.
+    pub(super) fn empty(path: &Path) -> Self {
         Self::of(path, "")
     }
 
-    /// What was read from `path`.
+    /// Creates the text from the bytes of the file at `path`.
     pub(crate) fn of_bytes(path: PathBuf, mut bytes: Vec<u8>) -> Self {
-        // A byte order mark is no character of the first line.
+        // A byte order mark does not count as a character of the first line.
         let has_mark = bytes.starts_with(BYTE_ORDER_MARK);
         if has_mark {
             bytes.drain(..BYTE_ORDER_MARK.len());
@@ -148,24 +148,24 @@ impl SourceText {
         }
     }
 
-    /// The text, if it is what was read.
+    /// Returns the text if no bytes were replaced.
     #[cfg(feature = "cli")]
     pub(crate) fn into_text(self) -> Option<String> {
-        self.is_faithful().then_some(self.text)
+        self.is_lossless().then_some(self.text)
     }
 
-    /// Whether it is worth reading: bytes that are not UTF-8 and NUL together are no text.
+    /// Returns whether the content is text. Invalid UTF-8 together with NUL bytes is not.
     pub(crate) fn is_text(&self) -> bool {
         self.bad_byte.is_none() || !self.text.contains('\0')
     }
 
-    /// The source `id`, under a name relative to `from`, where it lies beneath it.
+    /// Converts the text to the source `id`, with a name relative to `from`, and the finding about invalid UTF-8.
     pub(crate) fn into_source(self, id: SourceId, from: &Path) -> (SourceFile, Option<Diagnostic>) {
         let is_text = self.is_text();
-        // Its mark is two bytes that UTF-8 never has.
+        // The UTF-16 byte order mark is two bytes that are invalid in UTF-8.
         let is_utf16 = !is_text && self.bad_byte == Some(0) && self.text.starts_with("\u{FFFD}\u{FFFD}");
         let source = SourceFile::new(display_name(&self.path, from), self.text);
-        // Everything before the first bad byte is unchanged, so its offset holds in the mended text.
+        // The text before the first invalid byte is unchanged, so its offset is valid in the repaired text.
         let finding = self.bad_byte.map(|at| {
             let location = Location { source: id, span: Span::new(at, at + '\u{FFFD}'.len_utf8()) };
             rules::invalid_utf8::finding(location, is_text, is_utf16)
@@ -174,7 +174,7 @@ impl SourceText {
     }
 }
 
-/// A path as the user would write it.
+/// Returns the path relative to `from`, with forward slashes.
 pub fn display_name(path: &Path, from: &Path) -> String {
     let path = path.strip_prefix(from).unwrap_or(path);
     let path = path.strip_prefix(".").unwrap_or(path);

@@ -1,5 +1,4 @@
-//! What is said of the scripts of tools, once all were looked at: in the order of the tools, and once where several tools
-//! share a file.
+//! Findings about the scripts of tools, in the order of the tools. A problem in a shared file is reported once.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -7,129 +6,129 @@ use std::sync::Arc;
 
 use super::Load;
 use super::cache::Cache;
-use super::contract_findings::{ContractTeller, tell_exit_tools};
+use super::contract_findings::{ContractReporter, report_exit_tools};
 use super::load::ScriptState;
-use super::look::Looks;
 use super::modules::{ModuleFault, ModuleProblem};
 use super::read::display_name;
-use super::scripts::{Examined, Found, KeptTool, script_places};
-use super::spare::SpareScripts;
+use super::scripts::{CachedTool, ScriptLocation, ScriptLookup, script_candidates};
+use super::snapshot::Snapshot;
+use super::unused_scripts::UnusedScripts;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::project::rules;
-use crate::script::{Contract, LoadProblem, Returned, Script};
+use crate::script::{Contract, LoadError, Returned, Script};
 use crate::spec::Tool;
 use crate::text::{Location, SourceFile, SourceId, Span};
 use crate::tool::{ToolError, ToolErrorKind};
 
-pub(super) struct Teller<'f> {
+pub(super) struct ScriptReporter<'f> {
     from: &'f Path,
-    spare: SpareScripts,
-    /// The files of which one tool that is implemented in Emacs Lisp was told.
-    told_elisp: HashSet<SourceId>,
-    /// By their names.
-    files: HashMap<String, ToldFile>,
-    contracts: ContractTeller,
-    /// How many times something was not told because it was before.
-    withheld: usize,
+    unused: UnusedScripts,
+    /// Spec files for which a tool implemented in Emacs Lisp was reported.
+    reported_elisp: HashSet<SourceId>,
+    /// Reported files by name.
+    files: HashMap<String, ReportedFile>,
+    contracts: ContractReporter,
+    /// The number of findings that were suppressed because they were already reported for another tool.
+    suppressed: usize,
 }
 
-/// A script file or module that something was said about.
+/// A script or module with findings.
 #[derive(Default)]
-struct ToldFile {
-    /// Its number among the sources.
+struct ReportedFile {
+    /// Its source id.
     source: Option<SourceId>,
-    /// Whether it was told that it does not compile, which is the same for every tool.
+    /// Whether it was reported as not compiling. That is the same for all tools.
     is_broken: bool,
-    /// The lines of which it was told what is wrong with what they require, likewise.
+    /// The lines whose `require` calls were reported. They are the same for all tools.
     lines: HashSet<usize>,
 }
 
-impl<'f> Teller<'f> {
-    /// Names in messages are relative to `from`.
+impl<'f> ScriptReporter<'f> {
+    /// Creates a reporter. File names in messages are relative to `from`.
     pub(super) fn new(
         load: &Load,
-        tools: &[Option<KeptTool>],
+        tools: &[Option<CachedTool>],
         whole: &HashSet<&Path>,
-        looks: &Looks,
+        snapshot: &Snapshot,
         from: &'f Path,
     ) -> Self {
-        let spare = SpareScripts::of(load, tools, whole, looks);
+        let unused = UnusedScripts::of(load, tools, whole, snapshot);
         Self {
             from,
-            spare,
-            told_elisp: HashSet::new(),
+            unused,
+            reported_elisp: HashSet::new(),
             files: HashMap::new(),
-            contracts: ContractTeller::default(),
-            withheld: 0,
+            contracts: ContractReporter::default(),
+            suppressed: 0,
         }
     }
 
-    /// How many times something was not told of a tool because it was told of one before: who is to be asked again when
-    /// that one no longer says it.
-    pub(super) fn withheld(&self) -> usize {
-        self.withheld + self.contracts.withheld
+    /// Returns how many findings were suppressed because another tool already reported them. The affected tools must be
+    /// checked again when that other tool changes.
+    pub(super) fn suppressed(&self) -> usize {
+        self.suppressed + self.contracts.suppressed
     }
 
-    /// Of the tools in order.
-    pub(super) fn tell(
+    /// Reports the findings of a tool. Must be called in the order of the tools.
+    pub(super) fn report(
         &mut self,
         load: &mut Load,
         tool: &Tool,
         root: &Path,
-        examined: &Examined,
+        lookup: &ScriptLookup,
         problems: &[ModuleProblem],
     ) -> ScriptState {
-        let told = match examined {
-            Examined::Missing => Err(self.tell_missing(load, tool, root)),
-            Examined::Unreadable(found, error) => {
-                self.tell_twin(load, tool, found);
-                Err(self.tell_unreadable(load, tool, found, error))
+        let result = match lookup {
+            ScriptLookup::Missing => Err(self.report_missing(load, tool, root)),
+            ScriptLookup::Unreadable(found, error) => {
+                self.report_twin(load, tool, found);
+                Err(self.report_unreadable(load, tool, found, error))
             }
-            Examined::Read(found, script, contract) => {
-                self.tell_twin(load, tool, found);
-                let told = match contract {
-                    Err(problem) => Err(self.tell_problem(load, tool, script, problem)),
-                    Ok(contract) => self.tell_contract(load, tool, script, contract).inspect(|()| {
+            ScriptLookup::Read(found, script, contract) => {
+                self.report_twin(load, tool, found);
+                let result = match contract {
+                    Err(problem) => Err(self.report_problem(load, tool, script, problem)),
+                    Ok(contract) => self.report_contract(load, tool, script, contract).inspect(|()| {
                         let files = &mut self.files;
-                        self.contracts.tell(load, tool, script, contract, |load, name, text| {
+                        self.contracts.report(load, tool, script, contract, |load, name, text| {
                             file_of(files, name).source(load, name, text, tool.source)
                         });
                     }),
                 };
-                let modules = self.tell_modules(load, tool, problems);
-                told.and(modules).map(|()| script)
+                let modules = self.report_modules(load, tool, problems);
+                result.and(modules).map(|()| script)
             }
         };
-        match told {
+        match result {
             Ok(script) => ScriptState::Ready(Arc::clone(script)),
             Err(error) => ScriptState::Broken(error),
         }
     }
 
-    /// Of the scripts that no tool runs, once all tools were told of.
+    /// Reports unused scripts. Must be called after all tools were reported.
     pub(super) fn finish(self, cache: &Cache, load: &mut Load) {
-        self.spare.tell(load, self.from);
-        tell_exit_tools(cache, load, self.from);
+        self.unused.report(load, self.from);
+        report_exit_tools(cache, load, self.from);
     }
 
-    fn tell_missing(&mut self, load: &mut Load, tool: &Tool, root: &Path) -> ToolError {
-        let near = self.spare.take_near(root, tool);
+    fn report_missing(&mut self, load: &mut Load, tool: &Tool, root: &Path) -> ToolError {
+        let near = self.unused.take_near(root, tool);
         let name = &tool.name.value;
-        let wanted = script_places(root, tool);
+        let wanted = script_candidates(root, tool);
         let wanted = wanted.first().map_or_else(String::new, |path| display_name(path, self.from));
-        let message = format!("`{name}` has no script: {wanted} is not there");
+        let message = format!("missing script of `{name}`: {wanted} does not exist");
         let span = tool.script.as_ref().map_or(tool.name.span, |script| script.span);
         let location = Location { source: tool.source, span };
         if tool.has_function {
-            // People check their Emacs configuration: a page of these would hide what is wrong in it.
-            if self.told_elisp.insert(tool.source) {
+            // Report once per file: an Emacs configuration may define many tools.
+            if self.reported_elisp.insert(tool.source) {
                 load.findings.push(rules::emacs_lisp_only::finding(location, name, &wanted));
             } else {
-                self.withheld += 1;
+                self.suppressed += 1;
             }
         } else {
             let is_named = tool.script.is_some();
-            // Named in the spec, a path is relative to the project; elsewhere as the user sees it.
+            // A path in a spec is relative to the project.
             let near = near.map(|near| display_name(&near, if is_named { root } else { self.from }));
             let finding = rules::missing_script::finding(location, &message, near.as_deref(), is_named);
             load.findings.push(finding);
@@ -137,7 +136,7 @@ impl<'f> Teller<'f> {
         ToolError::new(ToolErrorKind::Load, message)
     }
 
-    fn tell_twin(&self, load: &mut Load, tool: &Tool, found: &Found) {
+    fn report_twin(&self, load: &mut Load, tool: &Tool, found: &ScriptLocation) {
         if let Some(twin) = &found.twin {
             let (used, other) = (display_name(&found.path, self.from), display_name(twin, self.from));
             let finding = rules::twin_scripts::finding(name_of(tool), &tool.name.value, &used, &other);
@@ -145,23 +144,29 @@ impl<'f> Teller<'f> {
         }
     }
 
-    fn tell_unreadable(&self, load: &mut Load, tool: &Tool, found: &Found, error: &str) -> ToolError {
+    fn report_unreadable(
+        &self,
+        load: &mut Load,
+        tool: &Tool,
+        found: &ScriptLocation,
+        error: &str,
+    ) -> ToolError {
         let file = display_name(&found.path, self.from);
-        let message = format!("the script of `{}` cannot be read: {file}: {error}", tool.name.value);
+        let message = format!("cannot read the script of `{}`: {file}: {error}", tool.name.value);
         load.findings.push(rules::unreadable::finding(name_of(tool), &message));
         ToolError::new(ToolErrorKind::Load, message)
     }
 
-    fn tell_problem(
+    fn report_problem(
         &mut self,
         load: &mut Load,
         tool: &Tool,
         script: &Script,
-        problem: &LoadProblem,
+        problem: &LoadError,
     ) -> ToolError {
         let file = file_of(&mut self.files, &script.file);
         if std::mem::replace(&mut file.is_broken, true) {
-            self.withheld += 1;
+            self.suppressed += 1;
         } else {
             let at = file.place(load, script, tool.source, problem.line.unwrap_or(1));
             load.findings.push(rules::script_does_not_compile::finding(at, &script.tool, &problem.message));
@@ -169,7 +174,7 @@ impl<'f> Teller<'f> {
         ToolError::new(ToolErrorKind::Load, problem.to_string())
     }
 
-    fn tell_contract(
+    fn report_contract(
         &mut self,
         load: &mut Load,
         tool: &Tool,
@@ -213,8 +218,8 @@ impl<'f> Teller<'f> {
         Err(ToolError::new(ToolErrorKind::Load, error))
     }
 
-    /// What is wrong with a file of `scripts/lib` is told once, however many scripts require it.
-    fn tell_modules(
+    /// Reports module problems. Each problem of a shared file is reported once.
+    fn report_modules(
         &mut self,
         load: &mut Load,
         tool: &Tool,
@@ -223,29 +228,31 @@ impl<'f> Teller<'f> {
         let mut first_error = Ok(());
         for ModuleProblem { file, line, what } in problems {
             let script = &file.script;
-            let told = file_of(&mut self.files, &script.file);
-            let is_told = match what {
-                ModuleFault::Broken(_) | ModuleFault::NoValue => std::mem::replace(&mut told.is_broken, true),
+            let entry = file_of(&mut self.files, &script.file);
+            let is_reported = match what {
+                ModuleFault::Broken(_) | ModuleFault::NoValue => {
+                    std::mem::replace(&mut entry.is_broken, true)
+                }
                 ModuleFault::Missing { .. }
                 | ModuleFault::TooMany(_)
-                | ModuleFault::Circle(_)
-                | ModuleFault::Computed => !told.lines.insert(*line),
+                | ModuleFault::Cycle(_)
+                | ModuleFault::Computed => !entry.lines.insert(*line),
             };
-            let at = told.place(load, script, tool.source, *line);
+            let at = entry.place(load, script, tool.source, *line);
             let finding = match what {
                 ModuleFault::Missing { wanted, advice } => rules::missing_module::finding(at, wanted, advice),
                 ModuleFault::TooMany(wanted) => rules::missing_module::too_many(at, wanted),
                 ModuleFault::Broken(problem) => rules::module_does_not_compile::finding(at, &problem.message),
                 ModuleFault::NoValue => rules::module_without_value::finding(at),
-                ModuleFault::Circle(files) => rules::circular_require::finding(at, files),
+                ModuleFault::Cycle(files) => rules::circular_require::finding(at, files),
                 ModuleFault::Computed => rules::computed_require::finding(at),
             };
             if finding.severity == Severity::Error && first_error.is_ok() {
                 let error = format!("{}:{line}: {}", script.file, finding.message);
                 first_error = Err(ToolError::new(ToolErrorKind::Load, error));
             }
-            if is_told {
-                self.withheld += 1;
+            if is_reported {
+                self.suppressed += 1;
             } else {
                 load.findings.push(finding);
             }
@@ -258,14 +265,14 @@ fn name_of(tool: &Tool) -> Location {
     Location { source: tool.source, span: tool.name.span }
 }
 
-impl ToldFile {
-    /// A line of the script.
+impl ReportedFile {
+    /// Returns the location of a line of the script.
     fn place(&mut self, load: &mut Load, script: &Script, spec: SourceId, line: usize) -> Location {
         let source = self.source(load, &script.file, &script.source, spec);
-        place_of_line(load, source, line)
+        line_location(load, source, line)
     }
 
-    /// The number of the file, which thereby becomes one of the sources, of the project that `spec` is of.
+    /// Returns the file's source id. Adds the file to the sources of the project of `spec` on first use.
     fn source(&mut self, load: &mut Load, name: &str, text: &[u8], spec: SourceId) -> SourceId {
         let source = *self.source.get_or_insert_with(|| {
             load.sources.add(SourceFile::new(name, String::from_utf8_lossy(text).into_owned()))
@@ -277,12 +284,12 @@ impl ToldFile {
     }
 }
 
-fn file_of<'f>(files: &'f mut HashMap<String, ToldFile>, name: &str) -> &'f mut ToldFile {
+fn file_of<'f>(files: &'f mut HashMap<String, ReportedFile>, name: &str) -> &'f mut ReportedFile {
     files.entry(name.to_owned()).or_default()
 }
 
-/// A line of a source, from 1, without the blanks around it.
-pub(super) fn place_of_line(load: &Load, source: SourceId, line: usize) -> Location {
+/// Returns the location of a line, starting at 1, without surrounding whitespace.
+pub(super) fn line_location(load: &Load, source: SourceId, line: usize) -> Location {
     let text = load.sources.get(source).map_or("", |file| &file.text);
     let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");

@@ -1,47 +1,47 @@
-//! The files of tests of a project: found and read, with the modules that they require. Never run here.
+//! Test scripts of a project: locates and reads them with their modules. Does not run them.
 //!
-//! A file called `NAME_test.lua` (or `.luau`) anywhere beneath `scripts/` holds tests, unless a tool runs it: a tool may
-//! be called `run_test`.
+//! A file called `NAME_test.lua` or `NAME_test.luau` below `scripts/` is a test script, unless it is the script of a
+//! tool (a tool may be called `run_test`).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use super::discover::{clean, tests_in};
+use super::discover::{normalize, tests_in};
 use super::modules::Unit;
-use super::scripts::{read_script, script_places};
+use super::scripts::{read_script, script_candidates};
 use super::{Load, ProjectError};
 use crate::script::{PathGrant, Script};
 
-/// A file of tests.
+/// A test script.
 #[derive(Debug, Clone)]
 pub struct TestScript {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// It as a script. What it may use itself: the project's files, to read.
+    /// The script. Its only permission is read access to the project.
     pub script: Arc<Script>,
 }
 
-/// The tests of the project at `root`, sorted by path: those of `only`, where it names some. A file that a tool of `load` runs
-/// is none. Names in messages are relative to `from`.
+/// Returns the test scripts of the project at `root`, sorted by path, or only those in `only`. Scripts of tools are
+/// left out. File names in messages are relative to `from`.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// If a file cannot be read.
 pub fn find_tests(
     load: &Load,
     root: &Path,
     from: &Path,
     only: Option<&[PathBuf]>,
 ) -> Result<Vec<TestScript>, ProjectError> {
-    let places = load.tools.iter().flat_map(|loaded| script_places(root, &loaded.tool));
-    let of_tools: HashSet<PathBuf> = places.map(|path| clean(&path)).collect();
-    let only: Option<HashSet<PathBuf>> = only.map(|only| only.iter().map(|path| clean(path)).collect());
+    let candidates = load.tools.iter().flat_map(|loaded| script_candidates(root, &loaded.tool));
+    let of_tools: HashSet<PathBuf> = candidates.map(|path| normalize(&path)).collect();
+    let only: Option<HashSet<PathBuf>> = only.map(|only| only.iter().map(|path| normalize(path)).collect());
     let is_wanted = |path: &PathBuf| {
-        let path = clean(path);
+        let path = normalize(path);
         !of_tools.contains(&path) && only.as_ref().is_none_or(|only| only.contains(&path))
     };
-    // What tests share is read and compiled once.
+    // Modules shared by tests are read and compiled once.
     let cache = Cache::default();
     let read = |path: PathBuf| {
         let script = read_test(&cache, &path, root, from)
@@ -51,7 +51,7 @@ pub fn find_tests(
     tests_in(root).into_iter().filter(is_wanted).map(read).collect()
 }
 
-/// What is not there of the modules is told by `require`, when it is run.
+/// Reads a test script. Missing modules are reported by `require` when the test runs.
 fn read_test(cache: &Cache, path: &Path, root: &Path, from: &Path) -> std::io::Result<Script> {
     let file = read_script(cache, root, path, from)?;
     let mut script = file.script.for_tool(path.file_stem().unwrap_or_default().to_string_lossy());
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_share_the_modules_that_they_require() {
+    fn tests_share_their_modules() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir_all(root.join("scripts/lib/deep")).unwrap();
@@ -82,14 +82,14 @@ mod tests {
         ] {
             fs::write(root.join(file), text).unwrap();
         }
-        // Of what only shows while it runs, the test says it.
+        // Problems with modules are reported when the test runs.
         let tests = find_tests(&Load::default(), root, root, None).unwrap();
         assert_eq!(tests.len(), 3);
         let modules = |test: &TestScript| test.script.modules.iter().map(Arc::as_ptr).collect::<Vec<_>>();
         for test in &tests {
             let names: Vec<_> = test.script.modules.iter().map(|module| module.path()).collect();
             assert_eq!(names, ["scripts/lib/m", "scripts/lib/deep/n"], "{}", test.script.file);
-            assert_eq!(modules(test), modules(&tests[0]), "they were read again");
+            assert_eq!(modules(test), modules(&tests[0]), "the module was read again");
         }
     }
 }

@@ -1,89 +1,89 @@
-//! Files looked at again and again, and a load made anew whenever one of them holds something else.
+//! The watch loop: reloads a project when a file changes.
 //!
-//! What counts is a look: around (`look`), every second and wherever a hint of the operating system (`hints`) is about
-//! more than the content of files that were there; else at those. Files that are
-//! other than what was loaded are taken when they are whole (`settle`). A load is made beside the one that is there, from
-//! what is another and the rest of the last one (`cache`); then everything is looked at again, and if a file that was
-//! read is not as it was, the load is thrown away. So a load is the state of the disk at one moment, and no half-written
-//! file is in it. A file that looks otherwise and holds the same is no change.
+//! All files are scanned (`snapshot`) every second and after notifications of the operating system (`file_events`). A
+//! notification about the content of known files causes a scan of those files only. Changed files are debounced
+//! (`debounce`). A new load reads the changed files and reuses the rest (`cache`). Then the stamps are checked again,
+//! and if a file changed during the load, the load is discarded. A load is therefore a consistent snapshot of the
+//! project without half-written files. A new stamp with the same content is not a change.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::hints::{Hints, Watches, Woken};
-use super::loader::{Loader, Scan, Wanted};
-use super::settle::{Decision, Settling};
+use super::debounce::{Debouncer, Decision};
+use super::file_events::{FileEvents, FolderWatcher, Wakeup};
+use super::loader::{LoadTarget, Loader, Scan};
 use super::{Load, LoadOptions, ProjectError, find_root};
 
-/// Between looks without a hint.
-pub(super) const SWEEP: Duration = Duration::from_secs(1);
-/// New folders are looked through again once they are watched; so often at most.
-const MAX_FOLLOWED: usize = 3;
+/// Time between full scans.
+pub(super) const RESCAN_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of repeated scans while new folders are added to the watcher.
+const MAX_WATCH_ROUNDS: usize = 3;
 
-/// What is done with loads.
-pub(super) trait Watched {
-    /// Something was loaded that is not as before, or could not be. `started`: when its load began.
-    fn loaded(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()>;
+/// Receives the results of loads.
+pub(super) trait LoadHandler {
+    /// Handles a load with changes, or a failed load. `started`: when the load began.
+    fn on_load(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()>;
 
-    /// When it wants to be given what is loaded again, though nothing is another.
-    fn due(&self) -> Option<Instant> {
+    /// Returns when the project must be loaded again even if no file changed.
+    fn retry_at(&self) -> Option<Instant> {
         None
     }
 }
 
-/// Loads `paths`, seen from `folder`, whenever one of the files that they mean holds something else, until `told`
-/// breaks off; it is given when the load began, too. Names in messages are relative to `from`.
+/// Loads `paths`, relative to `folder`, and again whenever one of the files changes, until `on_load` returns
+/// [`ControlFlow::Break`]. `on_load` receives the result and the start time of the load. File names in messages are
+/// relative to `from`.
 ///
 /// # Errors
-/// When the first load fails; a later failure is told.
+/// If the first load fails. Later errors are passed to `on_load`.
 pub fn keep_loading(
     paths: &[PathBuf],
     folder: &Path,
     from: &Path,
     options: &LoadOptions,
-    told: impl FnMut(Result<Load, &ProjectError>, Instant) -> ControlFlow<()>,
+    on_load: impl FnMut(Result<Load, &ProjectError>, Instant) -> ControlFlow<()>,
 ) -> Result<(), ProjectError> {
-    let wanted = match paths {
-        [] => Wanted::Project(find_root(folder)?),
-        _ => Wanted::Paths(paths.to_vec(), folder.to_owned()),
+    let target = match paths {
+        [] => LoadTarget::Project(find_root(folder)?),
+        _ => LoadTarget::Paths(paths.to_vec(), folder.to_owned()),
     };
-    let mut loader = Loader::new(wanted, from, options.clone());
+    let mut loader = Loader::new(target, from, options.clone());
     let started = Instant::now();
     let first = load_first(&mut loader)?;
-    let mut watched = Told { told, error: None };
-    if watched.loaded(Ok(first), started).is_continue() {
-        keep_watching(&mut watched, loader, &Arc::default());
+    let mut handler = LoadCallback { on_load, error: None };
+    if handler.on_load(Ok(first), started).is_continue() {
+        run_watch_loop(&mut handler, loader, &Arc::default());
     }
     Ok(())
 }
 
-/// Loads that someone is told of.
-struct Told<T> {
-    told: T,
-    /// Why there is nothing newer, as it was told last.
+/// A [`LoadHandler`] that calls a function.
+struct LoadCallback<T> {
+    on_load: T,
+    /// The last error that was passed on.
     error: Option<String>,
 }
 
-impl<T: FnMut(Result<Load, &ProjectError>, Instant) -> ControlFlow<()>> Watched for Told<T> {
-    fn loaded(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()> {
+impl<T: FnMut(Result<Load, &ProjectError>, Instant) -> ControlFlow<()>> LoadHandler for LoadCallback<T> {
+    fn on_load(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()> {
         let error = loaded.as_ref().err().map(ToString::to_string);
         if error.is_some() && error == self.error {
             return ControlFlow::Continue(());
         }
         self.error = error;
         match loaded {
-            Ok(load) => (self.told)(Ok(load), started),
-            Err(error) => (self.told)(Err(&error), started),
+            Ok(load) => (self.on_load)(Ok(load), started),
+            Err(error) => (self.on_load)(Err(&error), started),
         }
     }
 }
 
-/// The first load, of files none of which changes meanwhile, if they come to rest at all.
+/// Makes the first load. Tries again if a file changes during the load.
 ///
 /// # Errors
-/// When it fails.
+/// If the load fails.
 pub(super) fn load_first(loader: &mut Loader) -> Result<Load, ProjectError> {
     const TRIES: usize = 3;
     let mut load = loader.load_all();
@@ -93,80 +93,85 @@ pub(super) fn load_first(loader: &mut Loader) -> Result<Load, ProjectError> {
         }
         load = loader.load_all();
     }
-    loader.taken(&[].into());
+    loader.commit(&[].into());
     load
 }
 
-/// Loads anew whenever what is found is other than what was loaded, until `watched` breaks off or `hints` end.
-pub(super) fn keep_watching(watched: &mut impl Watched, mut loader: Loader, hints: &Arc<Hints>) {
-    let mut watches = Watches::new(hints);
-    let mut settling = Settling::default();
-    // Something may have happened between the first load and the watches.
-    let mut sweep = Instant::now();
-    let mut due = None;
-    let mut asked = 0;
+/// Reloads after every change until `handler` returns [`ControlFlow::Break`] or `events` is closed.
+pub(super) fn run_watch_loop(handler: &mut impl LoadHandler, mut loader: Loader, events: &Arc<FileEvents>) {
+    let mut watcher = FolderWatcher::new(events);
+    let mut debouncer = Debouncer::default();
+    // Scan at once: a file may have changed between the first load and the start of the watcher.
+    let mut next_rescan = Instant::now();
+    let mut debounce_end = None;
+    let mut requested = 0;
     loop {
-        let wanted = watched.due();
-        let until = due.unwrap_or_else(|| wanted.map_or(sweep, |wanted| wanted.min(sweep)));
-        if hints.wait(until) == Woken::Ended {
+        let retry_at = handler.retry_at();
+        let until = debounce_end
+            .unwrap_or_else(|| retry_at.map_or(next_rescan, |retry_at| retry_at.min(next_rescan)));
+        if events.wait(until) == Wakeup::Closed {
             return;
         }
-        let told = hints.take();
-        let (is_sweep, is_wanted) =
-            (Instant::now() >= sweep, wanted.is_some_and(|wanted| Instant::now() >= wanted));
-        // What is told of is looked at now, and everything else soon.
-        let is_all = is_sweep || told.is_vague;
-        if is_all {
-            asked = told.asked;
+        let batch = events.take();
+        let (is_rescan_due, is_retry_due) =
+            (Instant::now() >= next_rescan, retry_at.is_some_and(|retry_at| Instant::now() >= retry_at));
+        // Scan the files with events now, and everything else at the next full scan.
+        let is_full_scan = is_rescan_due || batch.needs_rescan;
+        if is_full_scan {
+            requested = batch.requested;
         }
-        let glance = if is_all { None } else { loader.glance(told.touched.iter().chain(settling.pending())) };
-        let scan = glance.unwrap_or_else(|| look(&loader, &mut watches));
+        let partial = if is_full_scan {
+            None
+        } else {
+            loader.scan_changed(batch.touched.iter().chain(debouncer.pending()))
+        };
+        let scan = partial.unwrap_or_else(|| scan_and_watch(&loader, &mut watcher));
         let now = Instant::now();
-        if is_sweep {
-            sweep = now + SWEEP;
+        if is_rescan_due {
+            next_rescan = now + RESCAN_INTERVAL;
         }
-        settling.written(told.writes);
-        let different = loader.differences(&scan, (!is_sweep).then_some(&told.touched));
-        settling.found(now, different, |path| scan.looks.targets.get(path));
-        due = None;
-        let held = match settling.decide(now) {
-            Decision::Load(held) => held,
+        debouncer.record_writes(batch.writes);
+        let changed = loader.differences(&scan, (!is_rescan_due).then_some(&batch.touched));
+        debouncer.update(now, changed, |path| scan.snapshot.targets.get(path));
+        debounce_end = None;
+        let deferred = match debouncer.decide(now) {
+            Decision::Load(deferred) => deferred,
             Decision::Wait(until) => {
-                due = Some(until);
+                debounce_end = Some(until);
                 continue;
             }
-            Decision::Rest if is_wanted => [].into(),
-            Decision::Rest => {
-                hints.answer(asked);
+            Decision::Idle if is_retry_due => [].into(),
+            Decision::Idle => {
+                events.complete_rescan(requested);
                 continue;
             }
         };
-        let has_news = is_wanted || settling.pending().any(|path| !loader.has(path));
-        let loaded = loader.load(scan, Some(settling.pending()), held.clone());
+        let has_changes = is_retry_due || debouncer.pending().any(|path| !loader.has(path));
+        let loaded = loader.load(scan, Some(debouncer.pending()), deferred.clone());
         let mut torn = loader.torn();
-        // However it looks: who writes fast enough is not seen by the clock of the file system.
-        watches.catch_up();
-        torn.extend(hints.written(|path| loader.has(path) && !held.contains(path)));
+        // Also check the events: a fast write may not change the stamp.
+        watcher.flush();
+        torn.extend(events.written_files(|path| loader.has(path) && !deferred.contains(path)));
         if !torn.is_empty() {
             let now = Instant::now();
-            settling.tore(now, torn);
-            due = Some(now);
+            debouncer.mark_torn(now, torn);
+            debounce_end = Some(now);
             continue;
         }
-        settling.loaded(Instant::now(), &held);
-        let is_other = loader.taken(&held);
-        if (has_news || is_other || loaded.is_err()) && watched.loaded(loaded, now).is_break() {
+        debouncer.mark_loaded(Instant::now(), &deferred);
+        let has_new_content = loader.commit(&deferred);
+        if (has_changes || has_new_content || loaded.is_err()) && handler.on_load(loaded, now).is_break() {
             return;
         }
-        hints.answer(asked);
+        events.complete_rescan(requested);
     }
 }
 
-/// Looks at everything, with all folders watched.
-fn look(loader: &Loader, watches: &mut Watches) -> Scan {
+/// Scans all files and watches all folders found.
+fn scan_and_watch(loader: &Loader, watcher: &mut FolderWatcher) -> Scan {
     let mut scan = loader.scan();
-    for _ in 0..MAX_FOLLOWED {
-        if !watches.follow(&scan.looks) {
+    for _ in 0..MAX_WATCH_ROUNDS {
+        if !watcher.watch_folders(&scan.snapshot) {
             break;
         }
         scan = loader.scan();

@@ -1,4 +1,4 @@
-//! Whether the operating system tells of changes here, tried for a person.
+//! A test of file change notifications, for `deftool doctor`.
 
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
 
-/// Why no events come; the sweep finds every change all the same, a little later.
+/// The reason why no events arrive. The regular scan still finds every change, only later.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WatchError {
-    /// A limit of the system is exhausted.
-    #[error("the system's limit of watched files is exhausted")]
+    /// A system limit is exceeded.
+    #[error("the system limit of watched files is exceeded")]
     Limit,
-    /// It cannot be watched otherwise.
+    /// Watching failed for another reason.
     #[error("{0}")]
     Failed(String),
-    /// Something was changed, and nothing was heard.
-    #[error("a file was written, and no event came within {} s", .0.as_secs())]
+    /// A file was written, and no event arrived.
+    #[error("no event arrived within {} s after a file was written", .0.as_secs())]
     Silent(Duration),
 }
 
 impl From<notify::Error> for WatchError {
     fn from(error: notify::Error) -> Self {
-        // EMFILE: no further inotify instance.
+        // EMFILE: too many inotify instances.
         let is_limit = match &error.kind {
             notify::ErrorKind::MaxFilesWatch => true,
             notify::ErrorKind::Io(error) => matches!(error.raw_os_error(), Some(24)) && cfg!(unix),
@@ -32,10 +32,10 @@ impl From<notify::Error> for WatchError {
     }
 }
 
-/// Watches `folders`, for a moment, as a project's are watched; nothing is written there.
+/// Starts a watcher for `folders`, as for a project, and stops it. Writes nothing.
 ///
 /// # Errors
-/// When one of them cannot be watched.
+/// If one of them cannot be watched.
 pub(crate) fn try_watching<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<(), WatchError> {
     let mut watcher = notify::recommended_watcher(|_: notify::Result<notify::Event>| {})?;
     for folder in folders {
@@ -44,10 +44,10 @@ pub(crate) fn try_watching<'p>(folders: impl IntoIterator<Item = &'p Path>) -> R
     Ok(())
 }
 
-/// Writes a file in `folder`, which is empty, and waits for the event.
+/// Writes a file in `folder`, which must be empty, and waits for the event.
 ///
 /// # Errors
-/// When none comes within `limit`.
+/// If no event arrives within `limit`.
 pub(crate) fn try_event(folder: &Path, limit: Duration) -> Result<(), WatchError> {
     let (heard, events) = channel();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {

@@ -1,4 +1,4 @@
-//! Files written whole or not at all.
+//! Atomic replacement of files.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
@@ -7,11 +7,10 @@ use std::path::Path;
 use super::read::BYTE_ORDER_MARK;
 use crate::script::create_beside;
 
-/// Puts the text `after` in the place of `before`, which the file at `path` must still hold; a byte order mark before it
-/// stays.
+/// Replaces the text `before` of the file at `path` with `after`. A byte order mark is kept.
 ///
 /// # Errors
-/// When it holds something else by now, may not be written, or its folder takes no new file; it is then as it was.
+/// If the file contains a different text, is not writable, or its folder is not writable. The file is then unchanged.
 pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
     let bytes = std::fs::read(path)?;
     let (mark, text) = match bytes.strip_prefix(BYTE_ORDER_MARK) {
@@ -19,29 +18,29 @@ pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
         None => (&[][..], bytes.as_slice()),
     };
     if text != before.as_bytes() {
-        return Err(Error::other("it was changed meanwhile; try again"));
+        return Err(Error::other("the file was changed by another program; try again"));
     }
     replace_file(path, &[mark, after.as_bytes()].concat())
 }
 
-/// Puts `bytes` in the place of what the file at `path` holds: beside it first, then under its name in one step, so
-/// that nobody ever reads a half. A symbolic link is followed, permissions and, where that is allowed, the owner are kept;
-/// another hard link to the file goes on holding what it held.
+/// Replaces the content of the file at `path` with `bytes`. Writes a temporary file beside it and renames it, so that
+/// no reader sees a partial file. Symbolic links are followed. Permissions are kept, and the owner if the user may set
+/// it. Other hard links keep the old content.
 ///
 /// # Errors
-/// When it does not exist, may not be written, or its folder takes no new file; it is then as it was.
+/// If the file does not exist, is not writable, or its folder is not writable. The file is then unchanged.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let path = std::fs::canonicalize(path)?;
     let metadata = std::fs::metadata(&path)?;
-    // The folder alone decides about a rename; the file's own word counts, too.
+    // A rename requires only a writable folder, so check the permissions of the file, too.
     if metadata.permissions().readonly() {
-        return Err(Error::new(ErrorKind::PermissionDenied, "it is read-only"));
+        return Err(Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
     }
     OpenOptions::new().write(true).open(&path)?;
-    let (file, beside) = create_beside(&path)?;
-    let written = fill(file, bytes, &metadata).and_then(|()| std::fs::rename(&beside, &path));
+    let (file, temporary) = create_beside(&path)?;
+    let written = fill(file, bytes, &metadata).and_then(|()| std::fs::rename(&temporary, &path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }
@@ -53,8 +52,8 @@ fn fill(mut file: File, bytes: &[u8], like: &Metadata) -> Result<()> {
     file.sync_all()
 }
 
-/// Who mends somebody's file as root does not take it from them. The open file is meant and not its name, under which
-/// somebody else may have put another by now.
+/// Keeps the owner when root edits another user's file. Uses the open file, because its path may refer to another file
+/// by now.
 #[cfg(unix)]
 fn keep_owner(file: &File, like: &Metadata) {
     use std::os::unix::fs::MetadataExt;
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_holds_something_else_by_now_is_left() {
+    fn a_file_with_different_content_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.eld");
         for (now, then) in [
@@ -89,10 +88,10 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
-    /// The name of a file says nothing about which file it is a moment later.
+    /// The path may refer to another file after the file was opened.
     #[cfg(unix)]
     #[test]
-    fn the_owner_of_the_open_file_is_set_whatever_its_name_points_to() {
+    fn the_owner_of_the_open_file_is_set() {
         use std::os::unix::fs::{MetadataExt, chown, symlink};
 
         let folder = tempfile::tempdir().unwrap();
@@ -100,7 +99,7 @@ mod tests {
         std::fs::write(&theirs, "").unwrap();
         std::fs::write(&ours, "").unwrap();
         if chown(&theirs, Some(4321), Some(4321)).is_err() {
-            return; // Only root gives files away.
+            return; // Only root can change the owner.
         }
         let like = std::fs::metadata(&theirs).unwrap();
         let file = File::create_new(&name).unwrap();

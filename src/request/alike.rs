@@ -1,77 +1,40 @@
-//! Texts made comparable, to tell what a model repeats from what it says itself.
+//! Normalises texts for comparison, to find text that a model copies.
 //!
-//! What stands in a tool's result as a page's source, an escaped log or with characters that nobody sees is written plainly by a
-//! model that shows it. So escapes and entities are read, however often they were written over, blanks and invisible
-//! characters left out, and forms of one character taken for it. What becomes alike by that is alike: rather a call too few.
+//! A tool result may contain text as the source of a page, as an escaped log or with invisible characters, which a
+//! model then writes in plain form. So all escapes and character references are decoded at any depth, blanks and
+//! invisible characters are removed, and variants of a character are unified. Different texts may become equal: a lost
+//! call is better than a copied one.
 //!
-//! Absent: base64 and its like, and calls that a text describes in other words.
+//! Not supported: base64 and similar encodings, and calls that a text describes in other words.
 
-use crate::chat::fallback;
+use crate::chat::fallback::{decode_references, unicode_escape};
 
-/// No entity that is known is longer.
-const MAX_ENTITY: usize = 10;
-
-/// `text` as it is compared.
+/// Returns the form of `text` that is compared.
 pub(super) fn comparable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let (character, length) = match first {
-            '\\' => escape(rest),
-            '&' => entity(rest),
-            other => (Some(other), other.len_utf8()),
-        };
-        out.extend(character.and_then(plain));
+    let chars = std::iter::from_fn(|| {
+        let first = rest.chars().next()?;
+        let (ch, length) = if first == '\\' { escape(rest) } else { (Some(first), first.len_utf8()) };
         rest = rest.get(length..).unwrap_or_default();
-    }
-    out
+        Some(ch)
+    });
+    decode_references(chars.flatten()).chars().filter_map(plain).collect()
 }
 
-/// The character that backslashes begin, however many, and how many bytes it takes.
+/// Decodes an escape with any number of backslashes. Returns the character, if any, and the length in bytes.
 fn escape(text: &str) -> (Option<char>, usize) {
     let after = text.trim_start_matches('\\');
     let slashes = text.len() - after.len();
-    match after.bytes().next() {
+    let (ch, length) = match after.bytes().next() {
         // Blanks and controls.
-        Some(b'b' | b'f' | b'n' | b'r' | b't') => (None, slashes + 1),
-        Some(b'u') => match unit(after) {
-            Some(high @ 0xD800..0xDC00) => {
-                let next = after.get(5..).unwrap_or_default();
-                let second = next.trim_start_matches('\\');
-                match unit(second) {
-                    Some(low @ 0xDC00..0xE000) if second.len() < next.len() => {
-                        let code = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
-                        (char::from_u32(code), slashes + 10 + next.len() - second.len())
-                    }
-                    Some(_) | None => (None, slashes + 5),
-                }
-            }
-            Some(code) => (char::from_u32(code), slashes + 5),
-            None => (None, slashes),
-        },
-        Some(_) | None => (None, slashes),
-    }
+        Some(b'b' | b'f' | b'n' | b'r' | b't') => (Some(' '), 1),
+        Some(b'u') => unicode_escape(after).unwrap_or((None, 0)),
+        Some(_) | None => (None, 0),
+    };
+    (ch, slashes + length)
 }
 
-/// `u003c`
-fn unit(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix('u')?.get(..4)?;
-    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
-}
-
-/// The character that an ampersand begins, and how many bytes it takes.
-fn entity(text: &str) -> (Option<char>, usize) {
-    let mut body = text.get(1..).unwrap_or_default();
-    while let Some(inner) = body.strip_prefix("amp;") {
-        body = inner;
-    }
-    let start = text.len() - body.len();
-    let end = body.bytes().take(MAX_ENTITY).position(|byte| byte == b';');
-    let found = end.and_then(|end| Some((fallback::entity(body.get(..end)?)?, start + end + 1)));
-    found.map_or((Some('&'), start), |(character, length)| (Some(character), length))
-}
-
-/// The character that stands for all that look like it; `None`: it is not seen.
+/// Returns the character that represents all similar ones. `None` for invisible characters.
 fn plain(character: char) -> Option<char> {
     match character {
         '\u{AD}'
@@ -98,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_otherwise_is_alike() {
+    fn notations_of_a_text_are_equal() {
         let plain = r#"<a>{"b": "c"}</a>"#;
         for other in [
             "&lt;a&gt;{&quot;b&quot;: &#34;c&#x22;}&lt;/a&gt;",
@@ -117,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_linear_time() {
+    fn comparable_takes_linear_time() {
         for unit in ["\\", "&", "&amp;", "\\ud83d", "\\ud83d\\\\\\", "&#"] {
             let text = unit.repeat(1_000_000 / unit.len());
             assert!(comparable(&text).len() <= text.len());

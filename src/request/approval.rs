@@ -1,16 +1,16 @@
-//! Whether a call may be made, as a person says it.
+//! Approval of a call by the user.
 
 use serde::{Deserialize, Serialize};
 
-/// An answer to a call that needs one.
+/// The answer to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Approval {
-    /// The call is made.
+    /// The call is executed.
     Allowed,
-    /// It is not; the model is told so, which is a result and no failure.
+    /// The call is not executed. The model receives a regular result that says so.
     Refused {
-        /// Why, for the model; may be empty.
+        /// The reason for the model; may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },

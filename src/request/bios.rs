@@ -1,29 +1,29 @@
-//! The engine's own system message.
+//! The system message that the engine adds.
 //!
-//! It holds what a model needs to know of the loop and nothing of the job, and no secret. It is made again for
-//! every turn. The lines that change, the time of the request and the budget of the turn, are its tail: sent after the
-//! conversation, they leave a server's prompt cache valid.
+//! It describes the tool loop to the model. It contains nothing about the job and no secrets. It is created for every
+//! turn. The variable lines (the time of the request and the budget of the turn) form its tail. If the tail is sent
+//! after the conversation, the server's prompt cache remains valid.
 
 use std::fmt::Write as _;
 
 use crate::schema::{ToolKind, ToolSet};
 use crate::spec::{BiosPiece, BudgetUnit, Placeholder, bios_pieces};
 
-/// Which part of the BIOS is asked for.
+/// The requested part of the BIOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BiosPart {
-    /// All of it.
+    /// The complete BIOS.
     Whole,
-    /// Without the lines that change: must be the same text for every request and turn.
+    /// The constant lines: the same text for every request and turn.
     Head,
-    /// Only the lines that change.
+    /// The variable lines.
     Tail,
 }
 
-/// What a BIOS may tell.
+/// The input of a BIOS provider.
 #[derive(Debug)]
 pub struct BiosContext<'a> {
-    /// Which part is asked for.
+    /// The requested part.
     pub part: BiosPart,
     /// The worker's name.
     pub worker: &'a str,
@@ -33,9 +33,9 @@ pub struct BiosContext<'a> {
     pub zone: &'a str,
     /// Units of the tool budget left.
     pub budget_left: u32,
-    /// What a unit pays for.
+    /// The unit of the budget.
     pub budget_unit: BudgetUnit,
-    /// Whether the convention for calls written as text must be told.
+    /// Whether the convention for calls written as text must be included.
     pub call_convention: bool,
     /// The tools of the turn.
     pub tools: &'a ToolSet,
@@ -43,18 +43,18 @@ pub struct BiosContext<'a> {
     pub exit_tools_only: bool,
 }
 
-/// Makes the BIOS. An empty text sends none.
+/// Creates the BIOS. If the text is empty, none is sent.
 pub trait BiosProvider: std::fmt::Debug + Send + Sync {
-    /// The part that `context` asks for. The same context must give the same text.
+    /// Returns the part that `context` requests. The same context must produce the same text.
     fn bios(&self, context: &BiosContext<'_>) -> String;
 }
 
-/// The default BIOS; its format is stable and called `bios-v1`.
+/// The default BIOS. Its stable format is called `bios-v1`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BiosV1;
 
-/// A BIOS from a text of the user's with [`Placeholder`]s. Lines with `{budget}` or `{time}` are the ones that change. A convention
-/// that must be told and has no place is told at the end.
+/// A BIOS from a user's text with [`Placeholder`]s. Lines with `{budget}` or `{time}` are the variable lines. If the
+/// call convention is required and has no placeholder, it is appended.
 #[derive(Debug, Clone)]
 pub struct BiosTemplate {
     /// The text.
@@ -134,7 +134,7 @@ impl BiosProvider for BiosTemplate {
     }
 }
 
-/// `line` with its placeholders replaced; what they are replaced by is not looked at again.
+/// Replaces the placeholders in `line`. Inserted text is not scanned again.
 fn filled(line: &str, context: &BiosContext<'_>, convention: &str) -> String {
     let mut text = String::with_capacity(line.len());
     for piece in bios_pieces(line) {
@@ -164,8 +164,8 @@ fn exit_tools(context: &BiosContext<'_>) -> String {
     exit.map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// How to write a call, and every tool: a template without tool support shows the model none. The head must not
-/// change when the budget is spent, so all of them are told in every turn.
+/// Describes how to write a call, and all tools: a template without tool support does not show them to the model. All
+/// tools are included in every turn, because the head must not change when the budget is exhausted.
 fn convention(context: &BiosContext<'_>) -> String {
     if context.tools.is_empty() {
         return String::new();

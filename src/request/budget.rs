@@ -1,10 +1,10 @@
-//! How often the model may call normal tools.
+//! The budget for calls of normal tools.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::BudgetUnit;
 
-/// A budget and what is left of it. Exit calls cost nothing.
+/// The remaining budget. Exit calls are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     unit: BudgetUnit,
@@ -12,22 +12,22 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A full budget.
+    /// Creates a full budget.
     pub fn new(unit: BudgetUnit, units: u32) -> Self {
         Self { unit, left: units }
     }
 
-    /// Units left.
+    /// The number of units left.
     pub fn left(self) -> u32 {
         self.left
     }
 
-    /// What a unit pays for.
+    /// The unit of the budget.
     pub fn unit(self) -> BudgetUnit {
         self.unit
     }
 
-    /// How many calls of a reply with `calls` normal calls may run.
+    /// Returns how many calls may run of a reply with `calls` normal calls.
     pub(super) fn affords(self, calls: usize) -> usize {
         match self.unit {
             BudgetUnit::Iteration if self.left > 0 => calls,
@@ -36,12 +36,12 @@ impl Budget {
         }
     }
 
-    /// Pays for one answered call; whether anything changed.
+    /// Pays for one answered call. Returns whether the budget changed.
     pub(super) fn pay_call(&mut self) -> bool {
         self.pay(BudgetUnit::Call)
     }
 
-    /// Pays for a reply all of whose calls are answered; whether anything changed.
+    /// Pays for a reply whose calls are all answered. Returns whether the budget changed.
     pub(super) fn pay_iteration(&mut self) -> bool {
         self.pay(BudgetUnit::Iteration)
     }

@@ -1,5 +1,5 @@
-//! The canonical form of a call: its name and arguments as one string. Two calls with the same canonical form are the same
-//! call. Key order, number notation and string escapes make no difference.
+//! The canonical form of a call: its name and arguments as one string. Two calls with the same canonical form are the
+//! same call. Key order, number notation and string escapes make no difference.
 //!
 //! Some call formats do not record a value's type (`5` in a tag is text). So a scalar is compared as text, and a string
 //! that contains an object or an array is compared as that value.

@@ -1,4 +1,4 @@
-//! What a request is configured with and started from.
+//! The configuration and the start of a request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,32 +15,32 @@ pub struct RunConfig {
     pub worker: String,
     /// The model's name.
     pub model: String,
-    /// The caller's system message.
+    /// The worker's system message.
     pub system: Option<String>,
     /// How system messages are sent.
     pub system_messages: SystemMessages,
     /// Units of the tool budget.
     pub tool_budget: u32,
-    /// What a unit pays for.
+    /// The unit of the budget.
     pub budget_unit: BudgetUnit,
-    /// Whether calls written as text are looked for.
+    /// Whether text is searched for calls.
     pub fallback: Fallback,
-    /// What arguments that are not valid do.
+    /// Effect of invalid arguments.
     pub on_invalid_arguments: OnFailure,
-    /// What a failed tool does.
+    /// Effect of a failed tool.
     pub on_tool_error: OnFailure,
-    /// Whether a spent budget gives the model one last turn with exit tools only.
+    /// Whether the model gets one last turn with exit tools only after the budget is exhausted.
     pub final_turn: bool,
-    /// Whether the calls of one emission run at the same time.
+    /// Whether the calls of one reply run in parallel.
     pub parallel: bool,
-    /// Where the BIOS line that changes stands.
+    /// Position of the variable BIOS lines.
     pub bios_budget: BiosBudget,
-    /// Further members of every request body.
+    /// Additional members of every request body.
     pub params: Map<String, Value>,
-    /// When lines that repeat fail the request; empty: never.
+    /// Thresholds at which repeated lines fail the request; empty: never.
     pub repetition: Vec<RepetitionThreshold>,
-    /// Whether the model's template takes several calls in one assistant message; if not, the history holds
-    /// pairs of call and result.
+    /// Whether the model's template supports several calls in one assistant message. If not, the history contains pairs
+    /// of call and result.
     pub parallel_tool_calls_supported: bool,
 }
 
@@ -66,50 +66,50 @@ impl Default for RunConfig {
     }
 }
 
-/// What a request has of its own, beside its worker's configuration.
+/// Options of a single request, in addition to its worker's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestOptions {
-    /// The model, instead of the worker's.
+    /// The model, replacing the worker's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// A system message beside the worker's, after it.
+    /// An additional system message, sent after the worker's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Members of the request body; they win over the worker's.
+    /// Members of the request body. They override the worker's.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
-    /// The tools that may be called, of those that the worker has; `None`: all of them.
+    /// Names of the worker's tools that may be called; `None`: all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
 }
 
 impl RequestOptions {
-    /// Whether there is nothing.
+    /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a request starts from.
+/// The start of a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunStart {
     /// The request's id.
     pub request_id: String,
-    /// The job's name as its submitter gave it, or empty.
+    /// The job's name from the submitter, or empty.
     pub job_name: String,
-    /// The conversation so far, its last message the one to answer; a prompt is one user message.
+    /// The conversation so far. Its last message is to be answered. A prompt is one user message.
     pub conversation: Vec<Message>,
-    /// What it has of its own.
+    /// The request's own options.
     #[serde(skip_serializing_if = "RequestOptions::is_empty")]
     pub options: RequestOptions,
-    /// When it was submitted, Unix time in milliseconds.
+    /// Time of submission, Unix time in milliseconds.
     pub submitted_at_ms: u64,
-    /// The zone's name at submit, as in `Europe/Paris`.
+    /// Name of the time zone at submission, as in `Europe/Paris`.
     pub zone: String,
-    /// The local time at submit, as the BIOS tells it.
+    /// The local time at submission, as in the BIOS.
     pub local_time: String,
-    /// Where the ids of calls come from.
+    /// Seed for call ids.
     pub id_seed: u64,
 }

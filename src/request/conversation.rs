@@ -1,7 +1,7 @@
-//! The messages of a request: what is sent, and what grows.
+//! The messages of a chat request, and the growing conversation.
 //!
-//! BIOS, the worker's system message, the request's own, the conversation; last the BIOS lines that change.
-//! Only calls that are all answered ever enter the conversation.
+//! A chat request contains the BIOS, the worker's system message, the request's system message, the conversation, and
+//! finally the variable BIOS lines. Only answered calls are added to the conversation.
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
@@ -10,13 +10,13 @@ use crate::spec::{BiosBudget, SystemMessages};
 
 /// One answered call.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct AnsweredCall {
     pub(super) call: MessageToolCall,
     /// The answer as JSON text.
     pub(super) content: String,
 }
 
-/// The messages of the next chat request.
+/// Returns the messages of the next chat request.
 pub(super) fn messages_to_send(
     config: &RunConfig,
     system_prompt: Option<&str>,
@@ -71,16 +71,18 @@ pub(super) fn messages_to_send(
 pub(super) fn append_answered(
     conversation: &mut Vec<Message>,
     text: &str,
-    answered: Vec<Answered>,
+    answered: Vec<AnsweredCall>,
     parallel_tool_calls_supported: bool,
 ) {
     let (calls, results): (Vec<_>, Vec<_>) = answered
         .into_iter()
-        .map(|Answered { call, content }| (call.clone(), Message::Tool { tool_call_id: call.id, content }))
+        .map(|AnsweredCall { call, content }| {
+            (call.clone(), Message::Tool { tool_call_id: call.id, content })
+        })
         .unzip();
-    let said = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls };
-    let said = std::iter::once(said).chain(results).collect();
-    conversation.extend(if parallel_tool_calls_supported { said } else { pair_calls(said) });
+    let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls };
+    let messages = std::iter::once(reply).chain(results).collect();
+    conversation.extend(if parallel_tool_calls_supported { messages } else { pair_calls(messages) });
 }
 
 fn push_system(messages: &mut Vec<Message>, content: String) {

@@ -1,25 +1,25 @@
-//! The calls of one reply: which exist, which are exit calls, which arguments are valid.
+//! Classification and validation of the calls of one reply.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::coerce::{coerce_arguments, coerce_call};
 use super::hold_back::{Judge, Judgement};
 use super::said::Said;
-use super::written::{settle, settle_written};
 use crate::chat::fallback::{Candidate, TextCall};
 use crate::chat::{Message, RawArguments, RawCall};
 use crate::schema::{ToolKind, ToolSet, Violation};
 use crate::spec::nearest;
 
-/// The calls of a reply by what they call, each in order.
+/// The calls of a reply by kind of tool, each in order.
 pub(super) struct Partition<'a> {
     pub(super) exit: Vec<&'a RawCall>,
     pub(super) normal: Vec<&'a RawCall>,
     pub(super) unknown: Vec<&'a RawCall>,
 }
 
-/// Sorts the calls of a reply.
+/// Sorts the calls of a reply by kind of tool.
 pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<'a> {
     let mut sorted = Partition { exit: Vec::new(), normal: Vec::new(), unknown: Vec::new() };
     for call in calls {
@@ -32,20 +32,20 @@ pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<
     sorted
 }
 
-/// A normal call, held against its tool's schema.
+/// A normal call after validation against its tool's schema.
 pub(super) enum Checked {
-    /// It can be made.
+    /// It can run.
     Valid { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
-    /// It cannot.
+    /// It cannot run.
     Invalid {
-        /// The arguments if they were an object, else what came as a string.
+        /// The arguments if they are an object, otherwise the received text as a string.
         arguments: Value,
-        /// One line for every violation, each with the tool's name and the path.
+        /// One line per violation, with the tool's name and the path.
         detail: String,
     },
 }
 
-/// Holds a call's arguments against the schema of tool `name`.
+/// Validates a call's arguments against the schema of tool `name`.
 pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Checked {
     match arguments {
         RawArguments::Malformed { text, error, .. } => Checked::Invalid {
@@ -81,27 +81,27 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
     }
 }
 
-/// A reply may name very many tools that are not there; so many are looked for.
+/// Maximum number of unknown names in a reply for which similar tools are searched.
 const MAX_SUGGESTED: usize = 8;
 
-/// Names of no tool, as messages give them: with the tool that was likely meant.
+/// Formats unknown tool names for a message, each with the most similar tool.
 pub(super) fn unknown_names<'n>(names: impl Iterator<Item = &'n str>, tools: &ToolSet) -> String {
     let meant = |nth, name: &str| {
         let all = tools.iter().map(|tool| tool.name.as_str());
         (nth < MAX_SUGGESTED).then(|| nearest(name, all)).flatten()
     };
-    let told = names.enumerate().map(|(nth, name)| match meant(nth, name) {
+    let formatted = names.enumerate().map(|(nth, name)| match meant(nth, name) {
         Some(meant) => format!("`{name}` (did you mean `{meant}`?)"),
         None => format!("`{name}`"),
     });
-    told.collect::<Vec<_>>().join(", ")
+    formatted.collect::<Vec<_>>().join(", ")
 }
 
-/// Judges candidates in a reply's text.
+/// Classifies candidates in a reply's text.
 pub(super) struct TextJudge<'a> {
     pub(super) tools: &'a ToolSet,
     pub(super) conversation: &'a [Message],
-    /// What others said; the conversation is read when a candidate comes.
+    /// Texts of users and tools. The conversation is read when the first candidate is found.
     pub(super) said: &'a mut Said,
 }
 
@@ -137,11 +137,11 @@ impl Judge for TextJudge<'_> {
 }
 
 impl TextJudge<'_> {
-    /// Whether a call of a candidate with this text stands in a message that somebody else wrote: as the same call, or as
-    /// the same text. What messages hold is compared without schemas, for tools may change between turns.
+    /// Returns whether a message of a user or a tool contains the call of a candidate with this text: as the same call or as
+    /// the same text. Messages are compared without schemas, because tools can change between turns.
     fn is_copy(&mut self, call: &TextCall, text: &str) -> bool {
         self.said.read(self.conversation);
-        [settle_written(call, &Value::Null), settle(call, self.tools)]
+        [coerce_arguments(call, &Value::Null), coerce_call(call, self.tools)]
             .iter()
             .any(|arguments| self.said.holds_call(&call.name, arguments))
             || self.said.holds(text.get(call.span.0..call.span.1).unwrap_or(text))

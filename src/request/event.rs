@@ -1,6 +1,6 @@
-//! What a consumer is told, in order: the same events in the library, `--json`, RPC and tests.
+//! The events that a consumer receives, in order. They are the same in the library, `--json`, RPC and tests.
 //!
-//! This machine emits all but `retry` and `reloaded`, which are its driver's.
+//! The machine emits all events except `retry` and `reloaded`, which the driver emits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,14 +10,14 @@ use super::outcome::Outcome;
 use super::signal::Signal;
 use crate::spec::BudgetUnit;
 
-/// Version of the events' shape; `submitted` carries it. Members and types may be added within a version.
+/// Version of the event format, sent in `submitted`. Members and types may be added within a version.
 pub const EVENT_VERSION: u32 = 1;
 
-/// Something that happened.
+/// An event of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The request exists. Always the first event.
+    /// The request was submitted. Always the first event.
     Submitted {
         /// [`EVENT_VERSION`].
         version: u32,
@@ -34,21 +34,21 @@ pub enum Event {
     },
     /// A chat request is about to be sent.
     TurnStarted {
-        /// 1 for the first.
+        /// Number of the turn, starting at 1.
         turn: u32,
-        /// Digest of the tool set it is sent with.
+        /// Digest of the turn's tool set.
         tools: String,
         /// Units of the tool budget left.
         budget_left: u32,
     },
-    /// More text.
+    /// Text of the reply.
     Text {
-        /// The piece.
+        /// The delta.
         text: String,
     },
-    /// More reasoning.
+    /// Reasoning of the reply.
     Reasoning {
-        /// The piece.
+        /// The delta.
         text: String,
     },
     /// The model called a normal tool and the call will be answered.
@@ -57,23 +57,23 @@ pub enum Event {
         id: String,
         /// The tool.
         name: String,
-        /// An object, or what came instead of one as a string.
+        /// An object, or invalid arguments as a string.
         arguments: Value,
     },
-    /// A person is asked whether a call may be made, or has answered.
+    /// The user's approval is requested or was given.
     Approval {
         /// The call.
         id: String,
         /// The tool.
         name: String,
-        /// What it would be called with; when it is asked.
+        /// The arguments, in an approval request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
-        /// The answer; `None`: it is asked.
+        /// The answer; `None` in an approval request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Approval>,
     },
-    /// A call was handed to its tool.
+    /// A tool was started.
     ToolStarted {
         /// The call.
         id: String,
@@ -88,13 +88,13 @@ pub enum Event {
         name: String,
         /// Whether it succeeded.
         ok: bool,
-        /// What it gave; `null` is a result.
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
+        /// The result; may be `null`.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         result: Option<Value>,
-        /// How it failed: `kind`, `message` and where there is one `path` and `details`.
+        /// The error: `kind`, `message` and optionally `path` and `details`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Value>,
-        /// From the start of its execution.
+        /// Duration of the execution in milliseconds.
         elapsed_ms: u64,
     },
     /// The model called an exit tool.
@@ -103,35 +103,35 @@ pub enum Event {
     Budget {
         /// Units left.
         left: u32,
-        /// What a unit pays for.
+        /// The unit of the budget.
         unit: BudgetUnit,
     },
     /// The driver sends a request again.
     Retry {
-        /// 2 for the first repetition.
+        /// Number of the attempt; 2 for the first retry.
         attempt: u32,
-        /// How long it waits first.
+        /// Delay before the retry, in milliseconds.
         delay_ms: u64,
-        /// Why.
+        /// The reason.
         detail: String,
     },
-    /// The next turn will be sent with another generation of the tools.
+    /// The next turn uses a new generation of the tools.
     Reloaded {
         /// The generation's number.
         generation: u64,
-        /// What changed, for a person.
+        /// The changes, for the user.
         detail: String,
     },
-    /// Something that fails nothing.
+    /// A problem that does not fail the request.
     Warning {
-        /// For a person.
+        /// The message for the user.
         message: String,
     },
-    /// The request is over. Always the last event, exactly once.
+    /// The request ended. Always the last event, exactly once.
     Finished(Outcome),
 }
 
-/// A member that is there, `null` included.
-fn there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+/// Reads a member that is present, including `null`.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

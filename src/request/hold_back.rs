@@ -1,49 +1,50 @@
-//! Text on its way to the consumer: what may be a call waits until that is decided.
+//! Holds back text that may be a call until that is decided.
 //!
-//! A whole directive waits for the end of its reply, because only then it is certain that it is one: a structured
-//! call beside it, a late `</think>` or the end of what encloses it makes it text again. What follows it waits behind it, to keep the order.
-//! When more than [`MAX_HELD`] bytes wait, the directive is taken for one and what follows goes out; should it turn
-//! out to be text after all, it goes out late rather than never.
+//! A complete directive waits for the end of its reply: a structured call beside it, a late `</think>` or the end of an
+//! enclosing element can turn it into text again. The text after it waits too, to keep the order. When more than
+//! [`MAX_HELD`] bytes wait, the directive is removed from the text and the text after it is emitted. If the directive turns
+//! out to be text after all, it is emitted late.
 //!
-//! Each candidate may be looked for in the whole conversation. After [`MAX_CALLS`] calls nothing more is taken.
+//! Each candidate may be searched for in the whole conversation. After [`MAX_CALLS`] calls no more text is read.
 
 use serde::{Deserialize, Serialize};
 
 use crate::chat::MAX_CALLS;
 use crate::chat::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
 
-/// What a candidate is, once its names are known.
+/// The kind of a candidate, determined with the known tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// Calls of known tools.
     Directive,
     /// Text.
     Plain,
-    /// Text that stands in an earlier message.
+    /// Text that quotes an earlier message.
     Quoted,
-    /// It calls what is not there; why.
+    /// A call of an unknown tool, with the message.
     Unknown(String),
 }
 
-/// Judges candidates, and whether the excerpt of a broken one stands in an earlier message.
+/// Classifies candidates with the tools and the conversation.
 pub(super) trait Judge {
-    /// Whether it may be anything but [`Judgement::Plain`]; cheap.
+    /// Returns whether the candidate can be anything but [`Judgement::Plain`]. Cheap.
     fn may_be_call(&mut self, candidate: &Candidate) -> bool;
     fn judge(&mut self, candidate: &Candidate) -> Judgement;
+    /// Returns whether an earlier message contains the excerpt of a malformed candidate.
     fn is_quoted(&mut self, excerpt: &str) -> bool;
     fn is_exit(&self, name: &str) -> bool;
 }
 
-/// Why a candidate fails its reply.
+/// The reason why a candidate fails its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Fault {
-    /// It does not parse.
+    /// It is malformed.
     Broken(String),
-    /// It names no tool.
+    /// It names an unknown tool.
     Unknown(String),
 }
 
-/// One recognised directive.
+/// A recognised directive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Directive {
     /// The candidate's number.
@@ -52,26 +53,26 @@ pub(super) struct Directive {
     pub(super) calls: Vec<TextCall>,
 }
 
-/// The text of one reply on its way.
+/// The held text of one reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct HoldBack {
-    /// `None`: nothing is looked for.
+    /// `None` if calls in text are not searched for.
     scanner: Option<Scanner>,
-    /// What waits, in order; begins with a directive.
+    /// The waiting parts, in order. The first is a directive.
     queue: Vec<Waiting>,
     queued_bytes: usize,
-    /// Directives that left because too much waited behind them.
+    /// Directives that left the queue because too much text waited after them.
     taken: Vec<Directive>,
-    /// Candidates that fail the reply, each with its number.
+    /// Candidates that fail the reply, with their numbers.
     faults: Vec<(u32, Fault)>,
-    /// How many candidates the scanner gave, those aside that turned out to be enclosed.
+    /// Number of candidates from the scanner, without enclosed ones.
     candidates: u32,
-    /// How many there were when the scanner began.
+    /// Number of candidates when the current scanner started.
     before_scanner: u32,
     quoted: u32,
-    /// The candidate number of each call that was found, made or not.
+    /// The candidate number of each call found so far, made or not.
     found: Vec<u32>,
-    /// More calls were found than a reply may make.
+    /// Whether the last candidate exceeded [`MAX_CALLS`].
     is_over_limit: bool,
 }
 
@@ -82,7 +83,7 @@ enum Waiting {
 }
 
 impl HoldBack {
-    /// For one reply; `None` looks for nothing.
+    /// For one reply. With `None`, calls in text are not searched for.
     pub(super) fn new(forms: Option<Forms>) -> Self {
         Self {
             scanner: forms.map(Scanner::new),
@@ -98,7 +99,7 @@ impl HoldBack {
         }
     }
 
-    /// Takes text; what may be shown, and how many bytes were taken: all, but for what follows too many calls.
+    /// Adds text. Returns the text to show and the number of bytes read: all, unless there are too many calls.
     pub(super) fn push(&mut self, text: &str, judge: &mut impl Judge) -> (String, usize) {
         let Some(mut scanner) = self.scanner.take() else { return (text.to_owned(), text.len()) };
         let mut taken = text.len();
@@ -118,8 +119,8 @@ impl HoldBack {
             let Some(ch) = rest.chars().next() else { break };
             at += ch.len_utf8();
             scanner.push(ch, &mut pieces);
-            // Plain text with nothing waiting may gather; everything else is settled character by character, so
-            // that the limit falls on the same one however the text was cut.
+            // Plain text accumulates while the queue is empty. Everything else is processed by character, so that the limit
+            // does not depend on how the text was split.
             if !self.queue.is_empty() || !matches!(pieces.as_slice(), [] | [Piece::Text(_)]) {
                 self.settle(&mut pieces, judge, &mut shown);
             }
@@ -136,12 +137,12 @@ impl HoldBack {
         (shown, taken)
     }
 
-    /// Whether more calls were found than a reply may make.
+    /// Returns whether the reply has more than [`MAX_CALLS`] calls.
     pub(super) fn is_over_limit(&self) -> bool {
         self.is_over_limit || self.found.len() > MAX_CALLS
     }
 
-    /// Ends the reply; what may be shown. Directives still wait for [`HoldBack::release`].
+    /// Ends the reply and returns the text to show. Directives still wait for [`HoldBack::release`].
     pub(super) fn finish(&mut self, judge: &mut impl Judge) -> String {
         let mut shown = String::new();
         if let Some(mut scanner) = self.scanner.take() {
@@ -152,8 +153,8 @@ impl HoldBack {
         shown
     }
 
-    /// Ends the text so far and begins another one, which nothing in the first encloses; what may be shown of the first. If
-    /// nothing is looked for, nothing is looked for in the other one either.
+    /// Ends the current text and starts a separate one. Returns the text to show. Does not enable the search for calls if
+    /// it is disabled.
     pub(super) fn begin_apart(&mut self, forms: Forms, judge: &mut impl Judge) -> String {
         let reads = self.scanner.is_some();
         let shown = self.finish(judge);
@@ -162,7 +163,7 @@ impl HoldBack {
         shown
     }
 
-    /// Everything that waits, without the directives that `leaves` accepts.
+    /// Releases everything that waits and returns it, without the directives that `leaves` accepts.
     pub(super) fn release(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
         let mut shown = self.release_queue(leaves);
         if let Some(mut scanner) = self.scanner.take() {
@@ -177,7 +178,7 @@ impl HoldBack {
         shown
     }
 
-    /// The calls of all directives, in order.
+    /// Returns the calls of all directives, in order.
     pub(super) fn calls(&self) -> impl Iterator<Item = &TextCall> {
         let queued = self.queue.iter().filter_map(|waiting| match waiting {
             Waiting::Text(_) => None,
@@ -186,18 +187,18 @@ impl HoldBack {
         self.taken.iter().chain(queued).flat_map(|directive| &directive.calls)
     }
 
-    /// Whether text other than blanks waits.
+    /// Returns whether non-blank text waits.
     pub(super) fn has_text(&self) -> bool {
         let is_text = |waiting: &Waiting| matches!(waiting, Waiting::Text(text) if !text.trim().is_empty());
         self.queue.iter().any(is_text)
     }
 
-    /// The first candidate that fails the reply.
+    /// Returns the first candidate that fails the reply.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.faults.first().map(|(_, fault)| fault)
     }
 
-    /// How many candidates stand in an earlier message, since this was last asked.
+    /// Returns and resets the number of candidates that quote an earlier message.
     pub(super) fn take_quoted(&mut self) -> u32 {
         std::mem::take(&mut self.quoted)
     }
@@ -259,8 +260,8 @@ impl HoldBack {
         }
     }
 
-    /// Takes a candidate that does not parse and whose text is shown. What is broken fails the reply unless it is an exit
-    /// call; exit calls are kept in any case.
+    /// Processes a malformed candidate, whose text is already shown. It fails the reply unless its last call is an exit
+    /// call. Exit calls are always recorded.
     fn broken(&mut self, nth: u32, why: String, mut candidate: Candidate, judge: &mut impl Judge) {
         if !candidate.calls.last().is_some_and(|broken| judge.is_exit(&broken.name)) {
             self.found.push(nth);
@@ -286,7 +287,7 @@ impl HoldBack {
         self.candidates - 1
     }
 
-    /// The candidates from this number on are text.
+    /// Turns the candidates from number `from` into text.
     fn enclosed(&mut self, from: u32, shown: &mut String) {
         self.candidates = from;
         self.faults.retain(|(nth, _)| *nth < from);
@@ -303,7 +304,7 @@ impl HoldBack {
                 Waiting::Text(_) => {}
             }
         }
-        // What waits begins with a directive.
+        // The queue must begin with a directive.
         let is_directive = |waiting: &Waiting| matches!(waiting, Waiting::Directive(_));
         let first = self.queue.iter().position(is_directive).unwrap_or(self.queue.len());
         for waiting in self.queue.drain(..first) {
@@ -314,7 +315,7 @@ impl HoldBack {
         }
     }
 
-    /// The candidate that is one too many is text.
+    /// Classifies a candidate. The one that exceeds the limit is text.
     fn judge(&mut self, nth: u32, candidate: &Candidate, judge: &mut impl Judge) -> Judgement {
         if self.found.len() + candidate.calls.len() > MAX_CALLS && judge.may_be_call(candidate) {
             self.is_over_limit = true;

@@ -1,4 +1,4 @@
-//! Ids of calls: nine of `[A-Za-z0-9]`, which every server takes, unique in a conversation.
+//! Ids of calls: nine characters of `[A-Za-z0-9]`, a format that every server accepts, unique in a conversation.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use crate::chat::Message;
 const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const LENGTH: usize = 9;
 
-/// Gives ids out of a seed: the same seed and the same calls give the same ids.
+/// A generator of ids from a seed. The same seed and the same calls produce the same ids.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct IdMaker {
+pub(super) struct IdGenerator {
     state: u64,
     used: BTreeSet<String>,
 }
 
-impl IdMaker {
-    /// A maker that gives no id which `conversation` holds.
+impl IdGenerator {
+    /// Creates a generator that does not produce ids of `conversation`.
     pub(super) fn new(seed: u64, conversation: &[Message]) -> Self {
         let mut used = BTreeSet::new();
         for message in conversation {
@@ -34,15 +34,15 @@ impl IdMaker {
         Self { state: seed, used }
     }
 
-    /// Whether every server takes it.
-    pub(super) fn is_good(id: &str) -> bool {
+    /// Whether every server accepts the id.
+    pub(super) fn is_portable(id: &str) -> bool {
         id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
     }
 
-    /// The server's id where it will do, else a new one.
-    pub(super) fn admit(&mut self, server_id: Option<&str>) -> String {
+    /// Returns the server's id if it is portable and unused, otherwise a new one.
+    pub(super) fn assign(&mut self, server_id: Option<&str>) -> String {
         let mut id = match server_id {
-            Some(id) if Self::is_good(id) => id.to_owned(),
+            Some(id) if Self::is_portable(id) => id.to_owned(),
             _ => self.make(),
         };
         while !self.used.insert(id.clone()) {
@@ -77,15 +77,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_good_id_stays_and_a_second_or_an_odd_one_is_rewritten() {
+    fn portable_ids_are_kept_and_repeated_or_invalid_ones_are_replaced() {
         let mut ids =
-            IdMaker::new(7, &[Message::Tool { tool_call_id: "old123456".into(), content: "1".into() }]);
-        assert_eq!(ids.admit(Some("abc123XYZ")), "abc123XYZ");
-        for odd in
+            IdGenerator::new(7, &[Message::Tool { tool_call_id: "old123456".into(), content: "1".into() }]);
+        assert_eq!(ids.assign(Some("abc123XYZ")), "abc123XYZ");
+        for invalid in
             [Some("abc123XYZ"), Some("old123456"), Some("call_0"), Some("functions.f:0"), Some(""), None]
         {
-            let id = ids.admit(odd);
-            assert_ne!(Some(id.as_str()), odd);
+            let id = ids.assign(invalid);
+            assert_ne!(Some(id.as_str()), invalid);
             assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
         }
     }

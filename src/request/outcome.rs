@@ -1,29 +1,29 @@
-//! How a request ended.
+//! The outcome of a request.
 
 use serde::{Deserialize, Serialize};
 
 use super::signal::Signal;
 use crate::chat::Usage;
 
-/// The terminal states.
+/// A terminal state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinalState {
     /// The model answered.
     Completed,
-    /// It did not; see the failure.
+    /// The request failed; see the failure.
     Failed,
-    /// The submitter gave up.
+    /// The submitter canceled the request.
     Canceled,
 }
 
-/// Why the text ends where it ends.
+/// The reason why the text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// The model was done.
+    /// The model finished.
     Stop,
-    /// The server's limit of tokens; its `length`.
+    /// The server's token limit; its `length`.
     MaxTokens,
     /// The server's content filter.
     ContentFilter,
@@ -33,34 +33,34 @@ pub enum FinishReason {
     Failed,
 }
 
-/// Why a request failed. The names are stable.
+/// The reason why a request failed. The names are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailReason {
-    /// The worker restarted its server under the request.
+    /// The worker restarted its server during the request.
     WorkerRestarted,
     /// The server's process died.
     ServerDied,
-    /// No connection.
+    /// The server refused the connection or is unreachable.
     ConnectFailed,
-    /// No response headers in time.
+    /// The server sent no response headers in time.
     HeadersTimeout,
     /// The stream stalled.
     StallTimeout,
-    /// A call that cannot be made: unknown name, arguments that are not valid, cut off, not parseable.
+    /// A call that cannot be executed: unknown name, invalid arguments, cut off, or not parseable.
     ToolParseError,
-    /// A tool failed, or the tool budget is spent.
+    /// A tool failed, or the tool budget is exhausted.
     ToolExecutionError,
     /// The model repeated itself.
     RepeatedLineLoop,
-    /// The submitter gave up.
+    /// The submitter canceled the request.
     Canceled,
-    /// Anything else; see the kind.
+    /// Any other failure; see the kind.
     UnknownError,
 }
 
 impl FailReason {
-    /// The stable name.
+    /// Returns the stable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::WorkerRestarted => "worker_restarted",
@@ -83,7 +83,7 @@ impl std::fmt::Display for FailReason {
     }
 }
 
-/// The finer kinds of failure that this machine and its driver name. A failed tool's kind is its error's
+/// More specific kinds of failure, from this machine and its driver. The kind of a failed tool is that of its error
 /// ([`crate::tool::ToolErrorKind`]).
 pub mod kind {
     /// An HTTP error.
@@ -92,97 +92,97 @@ pub mod kind {
     pub const CONTEXT_OVERFLOW: &str = "context_overflow";
     /// An error inside the stream.
     pub const SERVER_ERROR: &str = "server_error";
-    /// The stream ended before anything said that it was over.
+    /// The stream ended before its end was reported.
     pub const STREAM_INCOMPLETE: &str = "stream_incomplete";
-    /// A stream without an event.
+    /// The stream contained no event.
     pub const EMPTY_STREAM: &str = "empty_stream";
-    /// No connection to the server.
+    /// The server refused the connection or is unreachable.
     pub const CONNECT_FAILED: &str = "connect_failed";
-    /// No response headers in time.
+    /// The server sent no response headers in time.
     pub const HEADERS_TIMEOUT: &str = "headers_timeout";
-    /// Nothing came for too long; [`FIRST_TOKEN_TIMEOUT`] and [`TOKEN_STALL`] are about tokens.
+    /// No data arrived in time. [`FIRST_TOKEN_TIMEOUT`] and [`TOKEN_STALL`] are about tokens.
     pub const STALL_TIMEOUT: &str = "stall_timeout";
-    /// Neither token nor progress in time.
+    /// Neither a token nor progress arrived in time.
     pub const FIRST_TOKEN_TIMEOUT: &str = "first_token_timeout";
-    /// No token after the first ones.
+    /// No further token arrived in time.
     pub const TOKEN_STALL: &str = "token_stall";
-    /// The request's own limit.
+    /// The time limit of the request.
     pub const TOTAL_TIMEOUT: &str = "total_timeout";
-    /// Normal calls and no budget.
+    /// The model called normal tools with an exhausted budget.
     pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
-    /// A call of no tool.
+    /// The model called an unknown tool.
     pub const UNKNOWN_TOOL: &str = "unknown_tool";
-    /// Arguments that break their schema or are no object.
+    /// Arguments that violate their schema or are not an object.
     pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
-    /// A call that the reply's end cut off.
+    /// A call that is cut off at the end of the reply.
     pub const CALL_TRUNCATED: &str = "call_truncated";
     /// A call written as text that does not parse.
     pub const MALFORMED_CALL: &str = "malformed_call";
-    /// An event of the stream was lost, and calls that came with it cannot be trusted.
+    /// An event of the stream was lost; the calls of the reply cannot be trusted.
     pub const LOST_FRAME: &str = "lost_frame";
     /// The server reported a tool call and sent none.
     pub const MISSING_TOOL_CALL: &str = "missing_tool_call";
-    /// A driver gave a reply with another tool set than its request was sent with.
+    /// The driver passed a reply with a different tool set than its request.
     pub const TOOL_SET_CHANGED: &str = "tool_set_changed";
-    /// A replay asks for what the recording does not have.
+    /// A replay requests data that the recording does not contain.
     pub const REPLAY_DIFFERS: &str = "replay_differs";
-    /// A fault of this program.
+    /// An internal error of this program.
     pub const INTERNAL: &str = "internal";
 }
 
-/// A failure, as it is told to the machine.
+/// A failure as input of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Why; stable.
+    /// The stable reason.
     pub reason: FailReason,
-    /// Finer, or empty.
+    /// The specific kind, or empty.
     pub kind: String,
-    /// For a person.
+    /// Details for the user.
     pub detail: String,
 }
 
 impl Failure {
-    /// A failure.
+    /// Creates a failure.
     pub fn new(reason: FailReason, kind: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { reason, kind: kind.into(), detail: detail.into() }
     }
 }
 
-/// How a request ended; also the members of the `finished` event.
+/// The outcome of a request, and the members of the `finished` event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Completed, failed or canceled.
     pub state: FinalState,
-    /// Why the text ends where it ends.
+    /// Why the text ends.
     pub finish_reason: FinishReason,
     /// Why it failed or was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_reason: Option<FailReason>,
-    /// Finer than the reason.
+    /// The specific kind of failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// For a person.
+    /// Details for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// All text of all turns, in order, without recognised directives.
+    /// The text of all turns in order, without recognised calls.
     pub text: String,
-    /// The signals in the order they came.
+    /// The signals in order.
     pub signals: Vec<Signal>,
-    /// Tokens of all turns together.
+    /// Total tokens of all turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Replies whose normal calls were all answered.
+    /// Number of replies whose normal calls were all answered.
     pub tool_iterations: u32,
-    /// The model's reasoning of all turns, if there was any.
+    /// The model's reasoning of all turns, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// All text as it came, where that differs from `text`.
+    /// The complete text as received, if it differs from `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_text: Option<String>,
 }
 
 impl Outcome {
-    /// The end of a request of which nothing came: failed, or canceled.
+    /// Creates the outcome of a request without a reply: failed, or canceled.
     pub(crate) fn without_reply(failure: Option<Failure>) -> Self {
         let (state, finish_reason) = match failure {
             Some(_) => (FinalState::Failed, FinishReason::Failed),
@@ -190,13 +190,13 @@ impl Outcome {
         };
         let Failure { reason, kind, detail } =
             failure.unwrap_or_else(|| Failure::new(FailReason::Canceled, "", ""));
-        let told = |text: String| Some(text).filter(|text| !text.is_empty());
+        let not_empty = |text: String| Some(text).filter(|text| !text.is_empty());
         Self {
             state,
             finish_reason,
             fail_reason: Some(reason),
-            kind: told(kind),
-            detail: told(detail),
+            kind: not_empty(kind),
+            detail: not_empty(detail),
             text: String::new(),
             signals: Vec::new(),
             usage: None,
@@ -206,7 +206,7 @@ impl Outcome {
         }
     }
 
-    /// All text as it came.
+    /// The complete text as received.
     pub fn raw_text(&self) -> &str {
         self.raw_text.as_deref().unwrap_or(&self.text)
     }

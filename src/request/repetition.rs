@@ -1,54 +1,54 @@
-//! Lines that repeat: a model that has lost its way.
+//! Detection of repeated lines, a sign of a malfunctioning model.
 //!
-//! In: the text of one reply, in any pieces. Out: where the line ends that is one repetition too many.
-//! A line is known by its length in characters and a hash, trailing blanks aside, so memory is constant; time is
-//! linear. Repetitions count when they follow each other: of one line, or of a cycle of two to eight lines, which
-//! is measured by its lines' length together. Lines without content (blank, rules, bare bullets, closing
-//! brackets) are passed over as if they were not there.
+//! In: the text of one reply, in any pieces. Out: the end of the line that exceeds a threshold. A line is identified by
+//! its length in characters and a hash, without trailing blanks. Memory is constant and time is linear. Only
+//! consecutive repetitions count: of one line, or of a cycle of two to eight lines, whose length is the sum of its
+//! lines. Lines without content (blanks, rules, bare bullets, closing brackets) are ignored.
 
 use serde::{Deserialize, Serialize};
 
-/// Cycles of more lines are not looked for.
+/// Maximum number of lines in a cycle.
 const MAX_CYCLE: usize = 8;
 
-/// Fewer repetitions than this never count, whatever the thresholds say.
+/// Minimum number of repetitions, regardless of the thresholds.
 const MIN_OCCURRENCES: u32 = 4;
 
-/// From which length on how many occurrences in a row are a loop.
+/// The number of consecutive occurrences that are a loop, from a minimum length on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepetitionThreshold {
-    /// The shortest line, or cycle, that this is about, in characters.
+    /// Minimum length of the line or cycle, in characters.
     pub min_chars: u64,
-    /// So many in a row are a loop; at least four.
+    /// Number of consecutive occurrences that are a loop; at least four.
     pub occurrences: u32,
 }
 
-/// The thresholds that hold unless others are given.
+/// Returns the default thresholds.
 pub fn default_thresholds() -> Vec<RepetitionThreshold> {
     [(80, 4), (32, 6), (12, 12), (4, 24), (0, 64)]
         .map(|(min_chars, occurrences)| RepetitionThreshold { min_chars, occurrences })
         .to_vec()
 }
 
-/// Watches the lines of one reply.
+/// A detector for repeated lines in one reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineDetector {
     thresholds: Vec<RepetitionThreshold>,
     line: Line,
     /// The last lines, newest first.
     recent: Vec<LineId>,
-    /// For each cycle length from one up: how many lines in a row equalled the line that many lines before.
+    /// For each cycle length, starting at one: the number of consecutive lines that equal the line that many lines
+    /// before.
     matches: Vec<u64>,
 }
 
-/// A loop that was found.
+/// A detected loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loop {
-    /// Lines of the cycle; 1 for a single line.
+    /// Number of lines in the cycle; 1 for a single line.
     pub lines: usize,
-    /// Characters of the cycle.
+    /// Length of the cycle in characters.
     pub chars: u64,
-    /// How often it stands in a row.
+    /// Number of consecutive occurrences.
     pub occurrences: u64,
 }
 
@@ -58,26 +58,26 @@ struct LineId {
     chars: u64,
 }
 
-/// The line being read.
+/// The line that is being read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     hash: u64,
     chars: u64,
-    /// As they were at the last character that is not blank.
+    /// The id up to the last non-blank character.
     trimmed: LineId,
     only_rule: bool,
     only_closing: bool,
 }
 
 impl LineDetector {
-    /// A detector at the start of a reply.
+    /// Creates a detector for a new reply.
     pub fn new(thresholds: &[RepetitionThreshold]) -> Self {
         let mut thresholds = thresholds.to_vec();
         thresholds.sort_by_key(|threshold| std::cmp::Reverse(threshold.min_chars));
         Self { thresholds, line: Line::new(), recent: Vec::new(), matches: vec![0; MAX_CYCLE] }
     }
 
-    /// Takes more text. If one of its lines is a repetition too many: the bytes up to that line's end, and the loop.
+    /// Takes more text. If a line completes a loop, returns the end of that line in bytes, and the loop.
     pub fn push(&mut self, text: &str) -> Option<(usize, Loop)> {
         for (at, ch) in text.char_indices() {
             if ch != '\n' {
@@ -113,7 +113,7 @@ impl LineDetector {
         if occurrences < u64::from(MIN_OCCURRENCES) {
             return None;
         }
-        // A cycle that is itself a shorter one repeated is measured as the shorter one.
+        // A cycle that repeats a shorter cycle is measured as the shorter one.
         let is_shorter = (1..lines).any(|shorter| {
             lines.is_multiple_of(shorter) && self.matched(shorter) >= (lines - shorter) as u64
         });
@@ -141,7 +141,7 @@ impl Line {
     }
 
     fn push(&mut self, ch: char) {
-        // FNV-1a over scalar values: stable over versions, which a stored machine needs.
+        // FNV-1a over scalar values. The hash must not change between versions, because it is serialised.
         self.hash = (self.hash ^ u64::from(u32::from(ch))).wrapping_mul(0x0100_0000_01b3);
         self.chars += 1;
         if ch.is_whitespace() {

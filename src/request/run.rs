@@ -1,7 +1,7 @@
 //! One request as a state machine.
 //!
-//! [`Run::next_step`] says what the driver must do and says it again until the answer comes; the `on_` functions
-//! take what happened. Source: the tool loop's rules, numbered in `reply` as they apply.
+//! [`Run::next_step`] returns what the driver must do, repeatedly until the result arrives. The `on_` functions take
+//! the inputs. Comments in `reply` number the rules of the tool loop.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::config::{RequestOptions, RunConfig, RunStart};
 use super::conversation::messages_to_send;
 use super::event::{EVENT_VERSION, Event};
 use super::hold_back::HoldBack;
-use super::ids::IdMaker;
+use super::ids::IdGenerator;
+use super::normalize::{INTERRUPTED, normalize_conversation};
 use super::outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, kind};
 use super::repetition::LineDetector;
 use super::said::Said;
 use super::signal::Signal;
-use super::valid::{INTERRUPTED, valid_conversation};
 use crate::chat::fallback::Forms;
 use crate::chat::{ChatEvent, ChatRequest, Message, Usage};
 use crate::schema::{ToolKind, ToolSet};
@@ -30,82 +30,82 @@ mod reply;
 
 use calls::Batch;
 
-/// What the driver must do.
+/// The next action of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Send this and give the reply's events to [`Run::on_event`].
+    /// Send this request and pass the reply's events to [`Run::on_event`].
     Stream(ChatRequest),
-    /// Run these calls, those that are not running yet, and give each result to [`Run::on_tool_result`]. Calls that
-    /// are not listed any more are given up.
+    /// Run those of these calls that are not running yet, and pass each result to [`Run::on_tool_result`]. Abandon
+    /// running calls that are not listed.
     AnswerCalls(Vec<PendingCall>),
-    /// Nothing: the reply is still coming.
+    /// Nothing: the reply is still being received.
     Wait,
-    /// Nothing any more; see [`Run::outcome`].
+    /// Nothing: the request has ended. See [`Run::outcome`].
     Finished,
 }
 
-/// A call that is to be answered now.
+/// A call that must be answered now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingCall {
     /// The call.
     pub call: ToolCall,
-    /// The tool's own time limit, if it has one.
+    /// The tool's own time limit, if any.
     pub timeout: Option<Duration>,
-    /// Whether a person must be asked first; the answer goes to [`Run::on_approval`].
+    /// Whether the user must approve the call first. The answer goes to [`Run::on_approval`].
     pub needs_approval: bool,
 }
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {
-    /// A reply is awaited.
+    /// Waiting for a reply.
     Running,
     /// A tool is running.
     ToolRunning,
-    /// Over: the model answered.
+    /// Finished: the model answered.
     Completed,
-    /// Over: it failed.
+    /// Finished: the request failed.
     Failed,
-    /// Over: it was canceled.
+    /// Finished: the request was canceled.
     Canceled,
 }
 
-/// What can be told of a request at any time.
+/// A snapshot of a request's progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestStatus {
-    /// Where it stands.
+    /// The state.
     pub state: RequestState,
-    /// Length of the text that was shown, in characters.
+    /// Length of the emitted text, in characters.
     pub text_chars: usize,
-    /// When something last happened, in milliseconds since submit.
+    /// Time of the last input, in milliseconds since submit.
     pub last_progress_ms: u64,
     /// Units of the tool budget left.
     pub budget_left: u32,
-    /// Replies whose normal calls were all answered.
+    /// Number of replies whose normal calls were all answered.
     pub tool_iterations: u32,
-    /// The tool that is running.
+    /// The running tool.
     pub running_tool: Option<String>,
-    /// Tokens so far, if the server told them.
+    /// Total tokens so far, if the server reported them.
     pub usage: Option<Usage>,
 }
 
-/// One request: every decision and no IO.
+/// The state machine of one request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
     config: RunConfig,
     start: RunStart,
-    /// Without the system messages of ours; every call in it is answered.
+    /// The conversation, without system messages from the configuration. Every call in it is answered.
     conversation: Vec<Message>,
     phase: Phase,
     turn: u32,
     /// Digest of the tool set that the current turn was sent with.
     turn_tools: String,
-    /// Where the current turn's text begins.
+    /// Start of the current turn's text.
     turn_text_start: usize,
     budget: Budget,
     tool_iterations: u32,
-    ids: IdMaker,
+    ids: IdGenerator,
     hold_back: HoldBack,
     lines: LineDetector,
     text: String,
@@ -117,31 +117,31 @@ pub struct Run {
     at_ms: u64,
     events: Vec<Event>,
     outcome: Option<Outcome>,
-    /// What others said in the conversation, as far as it was read; a restored run reads it again.
+    /// Text and calls of earlier messages, read lazily. A restored run reads them again.
     #[serde(skip)]
     said: Said,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Phase {
-    /// A turn is to be sent.
+    /// The next turn can be sent.
     Ready,
-    /// It was handed out and nothing of its reply has come.
+    /// The turn was returned to the driver. No part of its reply was received.
     Asked { request: ChatRequest },
-    /// Its reply is coming.
+    /// The reply is being received.
     Streaming,
-    /// The request fails, and waits for what came of the reply.
+    /// The request fails after the end of the reply is processed.
     Closing { failure: Failure },
-    /// The calls of its reply are being answered.
+    /// The calls of the reply are being answered.
     Calling(Batch),
-    /// Over.
+    /// The request has ended.
     Finished,
 }
 
 impl Run {
-    /// A request that was just submitted.
+    /// Creates the machine for a submitted request.
     pub fn new(mut config: RunConfig, mut start: RunStart) -> Self {
-        let conversation = valid_conversation(std::mem::take(&mut start.conversation));
+        let conversation = normalize_conversation(std::mem::take(&mut start.conversation));
         let RequestOptions { model, system_prompt: _, params, tools: _ } = start.options.clone();
         config.model = model.unwrap_or(config.model);
         config.params.extend(params);
@@ -160,7 +160,7 @@ impl Run {
             turn_text_start: 0,
             budget: Budget::new(config.budget_unit, config.tool_budget),
             tool_iterations: 0,
-            ids: IdMaker::new(start.id_seed, &conversation),
+            ids: IdGenerator::new(start.id_seed, &conversation),
             hold_back: HoldBack::new(None),
             lines: LineDetector::new(&config.repetition),
             text: String::new(),
@@ -179,13 +179,13 @@ impl Run {
         }
     }
 
-    /// Whether [`Run::next_step`] will begin a turn, which takes the newest tools.
+    /// Whether [`Run::next_step`] will begin a turn, which uses the newest tools.
     pub fn begins_turn(&self) -> bool {
         matches!(self.phase, Phase::Ready)
     }
 
-    /// What the driver must do now. Asked again before anything happened, it says the same; `tools` and `bios`
-    /// only matter when a turn begins, which is then pinned to that tool set.
+    /// Returns what the driver must do now. Without an input in between, returns the same step again. `tools` and
+    /// `bios` are only used when a turn begins; the turn keeps that tool set.
     pub fn next_step(&mut self, tools: &ToolSet, bios: &dyn BiosProvider) -> Step {
         if let Phase::Ready = self.phase {
             let request = self.begin_turn(tools, bios);
@@ -199,18 +199,18 @@ impl Run {
         }
     }
 
-    /// The ids of the calls that are to be answered now, as in [`Step::AnswerCalls`], and whether a person must be asked
-    /// first.
+    /// Returns the ids of the calls that must be answered now, as in [`Step::AnswerCalls`], and whether they need
+    /// approval.
     pub fn open_calls(&self) -> impl Iterator<Item = (&str, bool)> {
         self.batch().into_iter().flat_map(Batch::open)
     }
 
-    /// One of the calls that are to be answered now.
+    /// Returns one of the calls that must be answered now.
     pub fn pending_call(&self, call_id: &str) -> Option<PendingCall> {
         self.batch()?.pending_of(call_id)
     }
 
-    /// Takes an event of the reply. `tools` is the set that the turn was sent with.
+    /// Takes an event of the reply. `tools` is the tool set that the turn was sent with.
     pub fn on_event(&mut self, event: ChatEvent, tools: &ToolSet, at_ms: u64) {
         match self.phase {
             Phase::Asked { .. } => self.phase = Phase::Streaming,
@@ -218,12 +218,12 @@ impl Run {
             Phase::Closing { .. } if matches!(event, ChatEvent::Ended { .. }) => {}
             Phase::Ready | Phase::Closing { .. } | Phase::Calling(_) | Phase::Finished => return,
         }
-        self.see(at_ms);
+        self.advance_time(at_ms);
         if tools.digest() != self.turn_tools {
             self.finish_failed(Failure::new(
                 FailReason::UnknownError,
                 kind::TOOL_SET_CHANGED,
-                "the reply was given with another tool set than its request was sent with",
+                "the tool set of the reply differs from the tool set of its request",
             ));
             return;
         }
@@ -236,20 +236,20 @@ impl Run {
                 }
             }
             ChatEvent::ToolCallDelta { .. } | ChatEvent::Progress { .. } => {}
-            ChatEvent::Ended { reply } => self.judge_reply(&reply, tools),
+            ChatEvent::Ended { reply } => self.on_reply(&reply, tools),
         }
     }
 
-    /// The submitter gives up.
+    /// Cancels the request for its submitter.
     pub fn cancel(&mut self, at_ms: u64) {
         self.fail(Failure::new(FailReason::Canceled, "", ""), at_ms);
     }
 
-    /// Something outside this machine ends the request.
+    /// Fails the request for a reason outside this machine.
     pub fn fail(&mut self, failure: Failure, at_ms: u64) {
         if self.outcome.is_none() {
-            self.see(at_ms);
-            // The first failure counts.
+            self.advance_time(at_ms);
+            // The first failure is kept.
             let failure = match std::mem::replace(&mut self.phase, Phase::Streaming) {
                 Phase::Closing { failure } => failure,
                 phase => {
@@ -261,12 +261,12 @@ impl Run {
         }
     }
 
-    /// Ends the request while its reply is read. Until [`ChatEvent::Ended`] reports what came of the reply, so that its
-    /// exit calls become signals, nothing else of the reply is taken. Fails at once when no reply is coming.
+    /// Fails the request while its reply is being received. Only [`ChatEvent::Ended`] is still processed, so that exit
+    /// calls become signals. Fails immediately if no reply is being received.
     pub fn close(&mut self, failure: Failure, at_ms: u64) {
         match self.phase {
             Phase::Streaming => {
-                self.see(at_ms);
+                self.advance_time(at_ms);
                 self.phase = Phase::Closing { failure };
             }
             Phase::Closing { .. } => {}
@@ -276,22 +276,22 @@ impl Run {
         }
     }
 
-    /// Whether the request waits for [`ChatEvent::Ended`] only: the rest of the reply is not needed.
+    /// Whether the request only waits for [`ChatEvent::Ended`]; the rest of the reply is not needed.
     pub fn is_closing(&self) -> bool {
         matches!(self.phase, Phase::Closing { .. })
     }
 
-    /// The events since this was last asked.
+    /// Returns the events since the last call of this function.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// How it ended, once it has.
+    /// The outcome, after the request has ended.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// What can be told of it now.
+    /// Returns a snapshot of the progress.
     pub fn status(&self) -> RequestStatus {
         let state = match (&self.outcome, &self.phase) {
             (Some(outcome), _) => match outcome.state {
@@ -325,7 +325,7 @@ impl Run {
         &self.start.request_id
     }
 
-    /// What it has of its own.
+    /// The request's own options.
     pub fn options(&self) -> &RequestOptions {
         &self.start.options
     }
@@ -335,12 +335,12 @@ impl Run {
         &self.start.job_name
     }
 
-    /// What it was configured with.
+    /// The configuration.
     pub fn config(&self) -> &RunConfig {
         &self.config
     }
 
-    /// The text that was shown so far.
+    /// The text emitted so far.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -350,19 +350,19 @@ impl Run {
         &self.signals
     }
 
-    /// The conversation without system messages of ours: what was submitted, every call that is answered, and once the
-    /// request is over what else there is of it. It can be continued whatever the end was: words that were broken off say so
-    /// ([`super::INTERRUPTED`]), and a call that has no result is answered with that.
+    /// The conversation without system messages from the configuration: the submitted messages, every answered call,
+    /// and after the end the rest of the reply. It can be continued after any outcome: an interrupted reply contains
+    /// [`super::INTERRUPTED`], and a call without a result has an error as its answer.
     pub fn conversation(&self) -> &[Message] {
         &self.conversation
     }
 
-    /// The current turn, 1 for the first, and the digest of the tool set that it was sent with.
+    /// The current turn, starting at 1, and the digest of its tool set.
     pub fn turn(&self) -> (u32, &str) {
         (self.turn, &self.turn_tools)
     }
 
-    /// The tool whose call is being answered; of several the first.
+    /// The tool whose call is being answered; the first one if there are several.
     pub fn running_tool(&self) -> Option<&str> {
         self.batch()?.tool()
     }
@@ -378,7 +378,7 @@ impl Run {
         }
     }
 
-    fn see(&mut self, at_ms: u64) {
+    fn advance_time(&mut self, at_ms: u64) {
         self.at_ms = self.at_ms.max(at_ms);
     }
 
@@ -388,7 +388,7 @@ impl Run {
         tools.digest().clone_into(&mut self.turn_tools);
         self.turn_text_start = self.text.len();
         self.hold_back = HoldBack::new(match self.config.fallback {
-            // Without a tool there is nothing to call, and a text about calls is only that.
+            // Without tools, text about calls is only text.
             Fallback::Auto | Fallback::On if tools.is_empty() => None,
             Fallback::Auto => Some(Forms { unmarked: false }),
             Fallback::On => Some(Forms { unmarked: true }),
@@ -425,10 +425,12 @@ impl Run {
         }
     }
 
-    fn show(&mut self, text: String) {
+    fn emit_text(&mut self, text: String) {
         if self.hold_back.take_quoted() > 0 {
             self.events.push(Event::Warning {
-                message: String::from("a call written as text was not made: it stands in an earlier message"),
+                message: String::from(
+                    "a call written as text was ignored because it quotes an earlier message",
+                ),
             });
         }
         if !text.is_empty() {
@@ -454,13 +456,13 @@ impl Run {
         self.finish(state, reason, Some(failure));
     }
 
-    /// The only way to the end. What still waits is shown first.
+    /// Ends the request; nothing else does. Emits the text that is held back first.
     fn finish(&mut self, state: FinalState, finish_reason: FinishReason, failure: Option<Failure>) {
         if self.outcome.is_some() {
             return;
         }
         let rest = self.hold_back.release(|_| false);
-        self.show(rest);
+        self.emit_text(rest);
         let (fail_reason, kind, detail) = match failure {
             Some(Failure { reason, kind, detail }) => (Some(reason), not_empty(kind), not_empty(detail)),
             None => (None, None, None),
@@ -479,20 +481,20 @@ impl Run {
             raw_text: (self.raw_text != self.text).then(|| self.raw_text.clone()),
         };
         match std::mem::replace(&mut self.phase, Phase::Finished) {
-            // Some of its calls were made: the model has to know which.
+            // Some calls were executed: the model must see which.
             Phase::Calling(batch) => self.append_batch(batch),
             Phase::Ready
             | Phase::Asked { .. }
             | Phase::Streaming
             | Phase::Closing { .. }
             | Phase::Finished => {
-                let mut words = self.text.get(self.turn_text_start..).unwrap_or_default().trim().to_owned();
-                if !words.is_empty() {
+                let mut content = self.text.get(self.turn_text_start..).unwrap_or_default().trim().to_owned();
+                if !content.is_empty() {
                     if state != FinalState::Completed {
-                        words.push_str("\n\n");
-                        words.push_str(INTERRUPTED);
+                        content.push_str("\n\n");
+                        content.push_str(INTERRUPTED);
                     }
-                    self.conversation.push(Message::Assistant { content: words, tool_calls: Vec::new() });
+                    self.conversation.push(Message::Assistant { content, tool_calls: Vec::new() });
                 }
             }
         }

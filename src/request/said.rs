@@ -1,10 +1,10 @@
-//! What others said in a conversation, and whether a text or a call stands in it.
+//! Stores the messages of users and tools in a conversation, and finds a text or a call in them.
 //!
-//! In: users' texts and tools' results, each read once, when the conversation has grown by it. Calls in them are kept as
-//! what they are (`canonical`), to be found however they are written; the texts are kept made comparable (`alike`), for what
-//! cannot be read as a call. A few texts are looked for by reading it all; from then on an index of its blocks says where each
-//! could stand, so that a reply of many calls costs little in a long conversation. What is shorter than two blocks, or consists of
-//! nothing but blocks that stand everywhere, is still looked for by reading.
+//! Each message is read once, when it is added to the conversation. Calls in it are stored in canonical form
+//! (`canonical`), so they are found in any notation. The texts are stored in comparable form (`alike`), to find forms
+//! that are not readable as a call. The first few searches read all text. Later ones use an index of its blocks, so a
+//! reply with many calls is cheap in a long conversation. Texts shorter than two blocks, and texts that consist only of
+//! very frequent blocks, are always searched without the index.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,45 +12,45 @@ use serde_json::Value;
 
 use super::alike::comparable;
 use super::canonical::canonical;
-use super::written::settle_written;
+use super::coerce::coerce_arguments;
 use crate::chat::fallback::calls_in;
 use crate::chat::{Message, RawArguments};
 
-/// So many texts are looked for without an index, which costs as much as reading all a few dozen times.
+/// Number of searches without an index. Building the index costs as much as a few dozen searches.
 const PLAIN_LOOKUPS: usize = 8;
 
 /// Length of a block, in bytes.
 const BLOCK: usize = 16;
 
-/// How many of a text's blocks are looked up at each alignment.
+/// Maximum number of a text's blocks that are looked up at each alignment.
 const MAX_BLOCKS: usize = 8;
 
-/// What others said.
+/// The messages of users and tools.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Said {
-    /// How many messages of the conversation were read.
+    /// The number of messages of the conversation that were read.
     messages: usize,
-    /// All of it, with a character between any two texts that no comparable text has.
+    /// All texts in comparable form. A character that no such text contains separates them.
     all: Vec<u8>,
-    /// The canonical forms of the calls in it.
+    /// The calls in canonical form.
     calls: HashSet<String>,
     lookups: usize,
     blocks: Option<Blocks>,
-    /// How often all of it was read.
+    /// The number of searches that read all text.
     reads: usize,
 }
 
-/// Where each whole block stands, by what it holds.
+/// The positions of all complete blocks, by content.
 #[derive(Debug, Clone, Default)]
 struct Blocks {
-    /// The last block with this content, by its number, and how many there are.
+    /// For each content, the number of the last block with it, and their count.
     last: HashMap<[u8; BLOCK], (u32, u32)>,
-    /// The one before it, for each block.
+    /// For each block, the previous block with the same content.
     before: Vec<Option<u32>>,
 }
 
 impl Said {
-    /// Reads the messages that were added to the conversation since this was last called.
+    /// Reads the messages that were added to the conversation since the last use of this function.
     pub(super) fn read(&mut self, conversation: &[Message]) {
         for message in conversation.get(self.messages..).unwrap_or_default() {
             match message {
@@ -65,19 +65,19 @@ impl Said {
         self.all.extend_from_slice(comparable(text).as_bytes());
         self.all.push(0);
         calls_in(text, &mut |call| {
-            self.calls.insert(canonical(&call.name, &settle_written(call, &Value::Null)));
+            self.calls.insert(canonical(&call.name, &coerce_arguments(call, &Value::Null)));
         });
         if let Some(blocks) = &mut self.blocks {
             blocks.extend(&self.all);
         }
     }
 
-    /// Whether a call of tool `name` with these arguments stands in it.
+    /// Whether a message contains a call of tool `name` with these arguments.
     pub(super) fn holds_call(&self, name: &str, arguments: &RawArguments) -> bool {
         !self.calls.is_empty() && self.calls.contains(&canonical(name, arguments))
     }
 
-    /// Whether `text`, made comparable, stands in it.
+    /// Whether a message contains `text`, in comparable form.
     pub(super) fn holds(&mut self, text: &str) -> bool {
         let text = comparable(text);
         let text = text.as_bytes();
@@ -94,7 +94,7 @@ impl Said {
 }
 
 impl Blocks {
-    /// Adds the whole blocks of `all` that are not in it.
+    /// Adds the complete blocks of `all` that are not in the index.
     fn extend(&mut self, all: &[u8]) {
         for block in all.chunks_exact(BLOCK).skip(self.before.len()) {
             let (Ok(block), Ok(number)) = (<[u8; BLOCK]>::try_from(block), u32::try_from(self.before.len()))
@@ -107,16 +107,16 @@ impl Blocks {
         }
     }
 
-    /// Whether `text` stands in `all`; none: too many places may hold it, or too little of it is known.
+    /// Whether `all` contains `text`. `None` if the text is too short or has too many possible positions.
     fn find(&self, all: &[u8], text: &[u8]) -> Option<bool> {
-        // Wherever a text of this length stands, it holds a whole block; and every block must be in the index.
+        // A text of this length covers a complete block at any position. All blocks must be in the index.
         if text.len() < 2 * BLOCK || self.before.len() < all.len() / BLOCK {
             return None;
         }
-        // Comparing may cost no more than reading.
+        // Comparisons must not cost more than a search of all text.
         let mut left = all.len();
         for offset in 0..BLOCK {
-            // The rarest of the blocks that it would hold, were it to begin so far before one.
+            // The rarest block that the text covers if it begins `offset` bytes before a block.
             let here = text.get(offset..).unwrap_or_default().chunks_exact(BLOCK).take(MAX_BLOCKS);
             let places = here.enumerate().map(|(nth, held)| {
                 let last = <[u8; BLOCK]>::try_from(held).ok().and_then(|held| self.last.get(&held));
@@ -160,10 +160,8 @@ mod tests {
         said
     }
 
-    /// Grown message by message, with lookups between, it holds what it holds when it is read at once; no message is
-    /// read twice.
     #[test]
-    fn it_grows_with_the_conversation() {
+    fn messages_can_be_added_between_searches() {
         let mut conversation = Vec::new();
         let mut said = Said::default();
         for n in 0..40 {
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_finds_what_reading_finds() {
+    fn the_index_finds_all_texts() {
         let rows: String = (0..500).map(row).collect();
         let texts = [rows.as_str(), "", "short", &"a".repeat(5_000), "日本語のテキストがここにある。"];
         let mut said = said(&texts);
@@ -194,7 +192,7 @@ mod tests {
             starts
                 .flat_map(|at| [1, 31, 32, 40, 90, 700].map(|length| (at, at + length)))
                 .filter_map(|(from, to)| all.get(from..to).map(str::to_owned))
-                // Of two texts.
+                // Parts of two texts.
                 .filter(|needle| !needle.contains('\0'))
                 .collect()
         };
@@ -204,12 +202,12 @@ mod tests {
             assert!(!said.holds(&other), "{other}");
         }
         assert!(said.blocks.is_some());
-        // What stands in two texts at once stands in neither.
+        // A match must not cross the boundary of two texts.
         assert!(!said.holds(&format!("{}short", row(499))));
     }
 
     #[test]
-    fn many_lookups_read_it_a_few_times() {
+    fn most_searches_use_the_index() {
         let rows: String = (0..2_000).map(row).collect();
         let mut said = said(&[&rows]);
         for n in 0..300 {
@@ -218,7 +216,7 @@ mod tests {
             assert!(said.holds(&row(n)));
         }
         assert_eq!(said.reads, PLAIN_LOOKUPS);
-        // Blocks that stand everywhere, and nothing else: read.
+        // Only very frequent blocks: searched without the index.
         let mut said = super::tests::said(&[&format!("{}ab", "a".repeat(20_000))]);
         (0..20).for_each(|_| assert!(!said.holds(&format!("{}b!", "a".repeat(1_000)))));
         assert_eq!(said.reads, 20);

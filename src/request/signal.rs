@@ -1,18 +1,18 @@
-//! What exit calls leave behind.
+//! Signals: recorded exit calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::chat::RawArguments;
 
-/// An exit call, recorded and never executed.
+/// An exit call, which is recorded and never executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Signal {
     /// The exit tool.
     pub tool_name: String,
-    /// Its arguments: an object, or what came instead of one as a string.
+    /// The arguments: an object, or invalid arguments as a string.
     pub arguments: Value,
-    /// Why the arguments are not an object, if they are not: the model's reply was cut off, or is not JSON.
+    /// The reason why the arguments are not an object: the reply was cut off, or they are not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_error: Option<String>,
     /// Milliseconds since the request was submitted.

@@ -1,4 +1,4 @@
-//! A spec's tool → what a request holds of it, with findings for what its schema cannot be held to.
+//! Compiles a tool of a spec for use in requests, and reports the parts of its schema that cannot be enforced.
 
 use serde_json::Value;
 
@@ -10,19 +10,19 @@ use super::target::{Target, description_for, emit_definition};
 use super::walk::schemas_of;
 use super::{SchemaError, ToolEntry, ecma, references, rules};
 use crate::diagnostic::Diagnostic;
-use crate::spec::keywords::{self, Takes};
+use crate::spec::keywords::{self, ValueKind};
 use crate::spec::{Api, Tool};
 use crate::text::Location;
 
-/// What a request holds of `tool`. A keyword that is no JSON Schema is still sent and not enforced.
+/// Compiles `tool`. A keyword that is not valid JSON Schema is sent but not enforced.
 pub fn compile_tool(tool: &Tool) -> ToolEntry {
     let (mut entry, _) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
     entry.confirm = compile_confirm(tool);
     entry
 }
 
-/// The same for a request to `api`; `None` where a chat completion holds the same: only the description that
-/// `:targets` gives may be another.
+/// Compiles `tool` for requests to `api`. Returns `None` if the result is the same as for chat completions; only the
+/// description from `:targets` can differ.
 pub fn compile_tool_for(api: Api, tool: &Tool) -> Option<ToolEntry> {
     let target = match api {
         Api::ChatCompletions => Target::OpenAi,
@@ -33,13 +33,13 @@ pub fn compile_tool_for(api: Api, tool: &Tool) -> Option<ToolEntry> {
         return None;
     }
     let mut entry = compile_tool(tool);
-    if let Some(told) = entry.definition.pointer_mut("/function/description") {
-        *told = Value::from(description);
+    if let Some(sent) = entry.definition.pointer_mut("/function/description") {
+        *sent = Value::from(description);
     }
     Some(entry)
 }
 
-/// What is wrong with the schema of `tool`, its defaults and its examples.
+/// Checks the schema of `tool`, its defaults, its confirmation conditions and its examples.
 pub fn check_tool(tool: &Tool) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let is_plain = tool.arguments.iter().all(|argument| is_plain(&argument.schema));
@@ -64,7 +64,7 @@ fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     check_calls(tool, &entry.validator, findings);
 }
 
-/// What is no pattern of ECMA-262, whatever the validator makes of it.
+/// Reports patterns that are not valid in ECMA-262, even if the validator accepts them.
 fn check_patterns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     for member in schemas_of(tool).flat_map(|(_, schema)| schema).filter(|member| member.key == "pattern") {
         if let Some(problem) = member.value.as_str().and_then(ecma::problem) {
@@ -74,7 +74,7 @@ fn check_patterns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What the validator says of a schema, where no rule said it already. `text`: the string that it says it of.
+/// Returns the finding for a validator error, unless another rule already reports it. `text` is the rejected string.
 fn report(
     tool: &Tool,
     problem: &SchemaError,
@@ -82,18 +82,18 @@ fn report(
     has_lost_references: bool,
 ) -> Option<Diagnostic> {
     let location = Location { source: tool.source, span: locate_near(tool, &problem.path) };
-    // `/properties/x/enum/0`: the keyword is what counts.
+    // `/properties/x/enum/0`: skip the index to get the keyword.
     let mut steps = problem.path.rsplit('/').skip_while(|step| step.parse::<usize>().is_ok());
     let (last, parent) = (steps.next().unwrap_or_default(), steps.next().unwrap_or_default());
     match keywords::find(last).map(|_| last) {
         Some("pattern") if text.is_some_and(|text| ecma::problem(text).is_none()) => {
-            Some(rules::invalid_pattern::unread(location))
+            Some(rules::invalid_pattern::unsupported(location))
         }
         Some("dependentRequired") => Some(rules::invalid_schema::finding(location, problem)),
-        // Everything else that a keyword takes was looked at when it was read, and so were the schemas of a plist.
+        // All other keyword values were checked during lowering, and so were the schemas in a plist.
         Some(_) => None,
         None if has_lost_references
-            || keywords::find(parent).is_some_and(|keyword| keyword.takes == Takes::Named) =>
+            || keywords::find(parent).is_some_and(|keyword| keyword.value_kind == ValueKind::Named) =>
         {
             None
         }

@@ -1,8 +1,8 @@
-//! `:confirm`, compiled: whether a person is asked about a call with these arguments.
+//! Compiles `:confirm`: whether a call with given arguments needs the user's approval.
 //!
-//! Conditions are held against arguments that are valid. Patterns are matched in linear time, so that no argument of a
-//! model's makes the question late; what such an engine cannot read is a finding, and a tool that has one all the same
-//! asks about every call.
+//! Conditions are evaluated on valid arguments. Patterns are matched in linear time, so that no argument from the model
+//! can delay the prompt. A pattern that such an engine does not support is reported; a tool with one requires approval
+//! for every call.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -10,26 +10,26 @@ use std::collections::HashMap;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
-use super::judge::Judge;
+use super::value_checker::ValueChecker;
 use super::{ecma, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::schema::is_of_type;
 use crate::spec::{Argument, Confirm, Json, JsonKind, Member, Tool, is_same, testable_members};
 use crate::text::Location;
 
-/// Which calls of a tool a person is asked about.
+/// The calls of a tool that need the user's approval.
 #[derive(Debug, Default)]
 pub enum Confirmation {
-    /// None.
+    /// No call.
     #[default]
     Never,
     /// Every call.
     Always,
-    /// Those that meet one of the conditions.
+    /// Calls that meet at least one of the conditions.
     When(Conditions),
 }
 
-/// Conditions of which one will do.
+/// Conditions, of which at least one must be met.
 #[derive(Debug)]
 pub struct Conditions(Vec<Test>);
 
@@ -45,22 +45,22 @@ enum Test {
 struct MemberTest {
     key: String,
     test: Test,
-    /// Whether a call that leaves it out passes: what its `:default` stands for does.
+    /// Whether the test passes if the member is missing: the result for its `:default`.
     passes_without: bool,
 }
 
 impl Confirmation {
-    /// Whether a call with `arguments` is asked about.
-    pub fn holds(&self, arguments: &Map<String, Value>) -> bool {
+    /// Returns whether a call with `arguments` needs approval.
+    pub fn matches(&self, arguments: &Map<String, Value>) -> bool {
         match self {
             Self::Never => false,
             Self::Always => true,
-            Self::When(Conditions(tests)) => tests.iter().any(|test| test.holds_of(arguments)),
+            Self::When(Conditions(tests)) => tests.iter().any(|test| test.is_met_by(arguments)),
         }
     }
 }
 
-/// What a spec says, compiled.
+/// Compiles the `:confirm` of a tool.
 pub(super) fn compile_confirm(tool: &Tool) -> Confirmation {
     match &tool.confirm {
         Confirm::Never => Confirmation::Never,
@@ -76,7 +76,7 @@ pub(super) fn compile_confirm(tool: &Tool) -> Confirmation {
     }
 }
 
-/// `None`: a pattern that cannot be read.
+/// Compiles one condition; `None` if a pattern is not supported.
 fn compile(test: &Json, default_of: &dyn Fn(&str) -> Option<Value>) -> Option<Test> {
     Some(match &test.kind {
         JsonKind::String(pattern) => Test::Pattern(linear(pattern)?),
@@ -87,7 +87,7 @@ fn compile(test: &Json, default_of: &dyn Fn(&str) -> Option<Value>) -> Option<Te
         JsonKind::Object(members) => {
             let member = |member: &Member| {
                 let test = compile(&member.value, &|_| None)?;
-                let passes_without = default_of(&member.key).is_some_and(|default| test.holds(&default));
+                let passes_without = default_of(&member.key).is_some_and(|default| test.matches(&default));
                 Some(MemberTest { key: member.key.clone(), test, passes_without })
             };
             Test::Members(members.iter().map(member).collect::<Option<_>>()?)
@@ -96,34 +96,34 @@ fn compile(test: &Json, default_of: &dyn Fn(&str) -> Option<Value>) -> Option<Te
 }
 
 impl Test {
-    fn holds(&self, value: &Value) -> bool {
+    fn matches(&self, value: &Value) -> bool {
         match (self, value) {
-            (_, Value::Array(items)) => items.iter().any(|item| self.holds(item)),
+            (_, Value::Array(items)) => items.iter().any(|item| self.matches(item)),
             (Self::Pattern(pattern), Value::String(_)) => pattern.is_valid(value),
             (Self::Equals(expected), _) => is_same(expected, value),
-            (Self::Any(tests), _) => tests.iter().any(|test| test.holds(value)),
-            (Self::Members(_), Value::Object(members)) => self.holds_of(members),
+            (Self::Any(tests), _) => tests.iter().any(|test| test.matches(value)),
+            (Self::Members(_), Value::Object(members)) => self.is_met_by(members),
             (Self::Pattern(_) | Self::Members(_), _) => false,
         }
     }
 
-    fn holds_of(&self, members: &Map<String, Value>) -> bool {
+    fn is_met_by(&self, members: &Map<String, Value>) -> bool {
         match self {
             Self::Members(tests) => tests.iter().all(|MemberTest { key, test, passes_without }| {
-                members.get(key).map_or(*passes_without, |value| test.holds(value))
+                members.get(key).map_or(*passes_without, |value| test.matches(value))
             }),
             Self::Pattern(_) | Self::Equals(_) | Self::Any(_) => false,
         }
     }
 }
 
-/// A pattern of ECMA-262 under an engine that never goes back.
+/// Compiles an ECMA-262 pattern for an engine without backtracking.
 fn linear(pattern: &str) -> Option<Validator> {
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
     options.build(&json!({"type": "string", "pattern": pattern})).ok()
 }
 
-/// What is wrong with the tests of `tool`: patterns that are none, values that an argument never has.
+/// Reports invalid patterns in the conditions of `tool`, and values that an argument can never have.
 pub(super) fn check_confirm(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     if tool.confirm.conditions().is_empty() {
         return;
@@ -134,13 +134,13 @@ pub(super) fn check_confirm(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     for condition in tool.confirm.conditions() {
         let JsonKind::Object(tests) = &condition.kind else { continue };
         for test in tests {
-            // One that is not there was told.
+            // An unknown argument was already reported.
             check_test(tool, arguments.get(test.key.as_str()), &test.value, findings);
         }
     }
 }
 
-/// `tested`: `None` where nothing is known of what is tested.
+/// Checks one condition. `tested` is `None` if the schema of the tested value is unknown.
 fn check_test(tool: &Tool, tested: Option<&Tested<'_>>, test: &Json, findings: &mut Vec<Diagnostic>) {
     let at = Location { source: tool.source, span: test.span };
     match &test.kind {
@@ -157,12 +157,12 @@ fn check_test(tool: &Tool, tested: Option<&Tested<'_>>, test: &Json, findings: &
                     findings.push(rules::confirm_never::of_pattern(at));
                 }
             } else {
-                findings.push(rules::confirm_pattern::unread(at));
+                findings.push(rules::confirm_pattern::unsupported(at));
             }
         }
         JsonKind::Object(members) => {
             if tested.is_some_and(|tested| !tested.may_be(test)) {
-                findings.push(rules::confirm_never::finding(at, "it is no object"));
+                findings.push(rules::confirm_never::finding(at, "it is not an object"));
                 return;
             }
             for member in members {
@@ -172,8 +172,8 @@ fn check_test(tool: &Tool, tested: Option<&Tested<'_>>, test: &Json, findings: &
         }
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) => {
             if let Some(tested) = tested
-                && let Some(misfit) = tested.judge.misfit(test)
-                && tested.items().is_none_or(|items| items.judge.misfit(test).is_some())
+                && let Some(misfit) = tested.checker.misfit(test)
+                && tested.items().is_none_or(|items| items.checker.misfit(test).is_some())
             {
                 findings.push(rules::confirm_never::finding(at, &misfit.message));
             }
@@ -181,17 +181,17 @@ fn check_test(tool: &Tool, tested: Option<&Tested<'_>>, test: &Json, findings: &
     }
 }
 
-/// How many values of an `:enum` are looked at for all patterns of one argument. Beyond that nothing is said of them.
+/// Maximum number of `:enum` values that are checked against all patterns of one argument. The rest are not checked.
 const MAX_MATCHES: usize = 100_000;
 
-/// A schema with what its tests ask of it, found once for all of them.
+/// A schema with cached data for its tests.
 struct Tested<'s> {
     schema: &'s [Member],
-    judge: Judge<'s>,
+    checker: ValueChecker<'s>,
     items: OnceCell<Option<Box<Tested<'s>>>>,
     members: OnceCell<HashMap<&'s str, Tested<'s>>>,
-    /// Whether it may be a text, and an object.
-    may_be_text: OnceCell<bool>,
+    /// Whether a value may be a string, and an object.
+    may_be_string: OnceCell<bool>,
     may_be_object: OnceCell<bool>,
     matches_left: Cell<usize>,
 }
@@ -200,10 +200,10 @@ impl<'s> Tested<'s> {
     fn new(schema: &'s [Member]) -> Self {
         Self {
             schema,
-            judge: Judge::new(schema),
+            checker: ValueChecker::new(schema),
             items: OnceCell::new(),
             members: OnceCell::new(),
-            may_be_text: OnceCell::new(),
+            may_be_string: OnceCell::new(),
             may_be_object: OnceCell::new(),
             matches_left: Cell::new(MAX_MATCHES),
         }
@@ -233,28 +233,28 @@ impl<'s> Tested<'s> {
         self.members.get_or_init(members).get(key)
     }
 
-    /// Whether values of the schema, or their items, may be of the kind of `test`, a text or an object.
+    /// Returns whether values of the schema, or their items, may have the kind of `test`: a string or an object.
     fn may_be(&self, test: &Json) -> bool {
-        let known = if test.as_str().is_some() { &self.may_be_text } else { &self.may_be_object };
+        let known = if test.as_str().is_some() { &self.may_be_string } else { &self.may_be_object };
         *known.get_or_init(|| {
-            let is_taken =
+            let is_allowed =
                 |name: &str| is_of_type(&test.kind, name) || (name == "array" && self.items().is_none());
             let itself = match self.get("type") {
-                Some(JsonKind::String(name)) => is_taken(name),
-                Some(JsonKind::Array(names)) => names.iter().filter_map(Json::as_str).any(is_taken),
+                Some(JsonKind::String(name)) => is_allowed(name),
+                Some(JsonKind::Array(names)) => names.iter().filter_map(Json::as_str).any(is_allowed),
                 Some(_) | None => true,
             };
             itself || self.items().is_some_and(|items| items.may_be(test))
         })
     }
 
-    /// The same of a pattern, with the values of an `:enum`.
+    /// Like [`Self::may_be`] for a pattern, which must also match a value of the `:enum`, if there is one.
     fn may_match(&self, test: &Json, pattern: &Validator) -> bool {
         if !self.may_be(test) {
             return false;
         }
         let tested = self.items().unwrap_or(self);
-        let Some(values) = tested.judge.values() else { return true };
+        let Some(values) = tested.checker.values() else { return true };
         let Some(left) = self.matches_left.get().checked_sub(values.len()) else { return true };
         self.matches_left.set(left);
         values.iter().any(|value| pattern.is_valid(&value.to_value()))

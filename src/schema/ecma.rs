@@ -1,37 +1,37 @@
-//! Whether a pattern is a regular expression of ECMA-262, and whose it is otherwise.
+//! Checks whether a pattern is a valid ECMA-262 regular expression, and names the dialect if it is not.
 //!
-//! The engine that enforces patterns takes what Python and PCRE write, too, and does not take all that is legal. This looks
-//! at the form alone, with what Annex B allows (`{` and `]` as characters), for JSON Schema leaves open which of both is
-//! meant. Deliberately absent: names of groups, Unicode properties, numbers of references.
+//! The engine that enforces patterns also accepts Python and PCRE syntax, and does not support everything that is valid.
+//! This module checks the syntax only. It accepts the extensions of Annex B (`{` and `]` as characters), because JSON
+//! Schema does not specify whether they apply. Not checked: group names, Unicode properties, backreference numbers.
 //!
 //! Source: ECMA-262, 2025, "Patterns" and Annex B.1.2, read 2026-11.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// What is wrong with `pattern`, in a clause.
+/// Returns a clause that describes the first error in `pattern`, if any.
 pub(super) fn problem(pattern: &str) -> Option<String> {
     Scanner { pattern, rest: pattern.char_indices().peekable(), groups: Vec::new(), before: Before::Nothing }
         .scan()
         .err()
 }
 
-/// What stands before a repetition.
+/// The element before a quantifier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
-    /// A place, as `^` is: it cannot be repeated.
-    Place,
+    /// An assertion such as `^`, which cannot be repeated.
+    Assertion,
     Atom,
     Repeated,
-    /// Repeated, as few times as will do.
+    /// Repeated with a lazy quantifier.
     Lazy,
 }
 
 struct Scanner<'p> {
     pattern: &'p str,
     rest: Peekable<CharIndices<'p>>,
-    /// What each open group will be.
+    /// The element that each open group forms.
     groups: Vec<Before>,
     before: Before,
 }
@@ -44,19 +44,19 @@ impl<'p> Scanner<'p> {
                 '[' => self.scan_class()?,
                 '(' => self.open_group(at)?,
                 ')' => {
-                    self.before = self.groups.pop().ok_or_else(|| String::from("`)` closes nothing"))?;
+                    self.before = self.groups.pop().ok_or_else(|| String::from("unmatched `)`"))?;
                 }
                 '|' => self.before = Before::Nothing,
-                '^' | '$' => self.before = Before::Place,
+                '^' | '$' => self.before = Before::Assertion,
                 '*' | '+' | '?' => self.repeat(character, &character.to_string())?,
                 '{' => self.scan_brace(at)?,
                 _ => self.before = Before::Atom,
             }
         }
-        if self.groups.is_empty() { Ok(()) } else { Err(String::from("`(` is never closed")) }
+        if self.groups.is_empty() { Ok(()) } else { Err(String::from("unclosed `(`")) }
     }
 
-    /// The text from `at` on.
+    /// Returns the pattern from `at`.
     fn tail(&self, at: usize) -> &'p str {
         self.pattern.get(at..).unwrap_or("")
     }
@@ -67,14 +67,14 @@ impl<'p> Scanner<'p> {
 
     fn scan_escape(&mut self) -> Result<(), String> {
         let Some((at, letter)) = self.rest.next() else {
-            return Err(String::from("the last backslash stands before nothing"));
+            return Err(String::from("trailing backslash"));
         };
         let instead = match letter {
-            'A' => "; a text's start is `^`",
-            'Z' | 'z' => "; a text's end is `$`",
+            'A' => "; use `^` for the start of the text",
+            'Z' | 'z' => "; use `$` for the end of the text",
             'Q' | 'E' | 'G' | 'K' | 'R' | 'X' | 'h' => "",
             'b' | 'B' => {
-                self.before = Before::Place;
+                self.before = Before::Assertion;
                 return Ok(());
             }
             'p' | 'P' | 'u' if self.tail(at + 1).starts_with('{') => {
@@ -92,10 +92,10 @@ impl<'p> Scanner<'p> {
                 return Ok(());
             }
         };
-        Err(format!("`\\\\{letter}` is of Python or PCRE{instead}"))
+        Err(format!("`\\\\{letter}` is Python or PCRE syntax{instead}"))
     }
 
-    /// A class, after its bracket; `[]` is one that holds nothing.
+    /// Scans a character class after its opening bracket. `[]` is an empty class.
     fn scan_class(&mut self) -> Result<(), String> {
         self.rest.next_if(|(_, next)| *next == '^');
         let mut first: Option<char> = None;
@@ -106,7 +106,7 @@ impl<'p> Scanner<'p> {
                     self.before = Before::Atom;
                     return Ok(());
                 }
-                // Which character an escape is does not matter but for those that are themselves.
+                // Only escapes that stand for themselves can be compared in a range.
                 '\\' => self.rest.next().map(|(_, letter)| letter).filter(|c| !c.is_ascii_alphanumeric()),
                 '-' if first.is_some() && !in_range => {
                     in_range = true;
@@ -117,7 +117,7 @@ impl<'p> Scanner<'p> {
             match (first, atom) {
                 (Some(from), Some(to)) if in_range => {
                     if to < from {
-                        return Err(format!("the range `{from}-{to}` runs backwards"));
+                        return Err(format!("range `{from}-{to}` is out of order"));
                     }
                     first = None;
                 }
@@ -125,10 +125,10 @@ impl<'p> Scanner<'p> {
             }
             in_range = false;
         }
-        Err(String::from("`[` is never closed"))
+        Err(String::from("unclosed `[`"))
     }
 
-    /// A group, after its parenthesis.
+    /// Scans the start of a group after its opening parenthesis.
     fn open_group(&mut self, at: usize) -> Result<(), String> {
         let mut group = Before::Atom;
         if let Some(inside) = self.tail(at + 1).strip_prefix('?') {
@@ -137,31 +137,35 @@ impl<'p> Scanner<'p> {
             let (flags, after) = inside.split_at_checked(letters).unwrap_or_default();
             let is_local = flags.bytes().all(|flag| b"ims-".contains(&flag)) && after.starts_with(':');
             if inside.starts_with("<=") || inside.starts_with("<!") {
-                group = Before::Place;
+                group = Before::Assertion;
             } else if let Some(name) = flags.strip_prefix('P') {
                 let instead = match after.chars().next() {
-                    Some('<') if name.is_empty() => "`(?P<…>…)` is Python's; a named group is `(?<…>…)`",
-                    Some('=') if name.is_empty() => "`(?P=…)` is Python's; what a group took is `\\\\k<…>`",
-                    Some(_) | None => "`(?P…)` is of Python and PCRE",
+                    Some('<') if name.is_empty() => {
+                        "`(?P<…>…)` is Python syntax; use `(?<…>…)` for a named group"
+                    }
+                    Some('=') if name.is_empty() => {
+                        "`(?P=…)` is Python syntax; use `\\\\k<…>` for a backreference"
+                    }
+                    Some(_) | None => "`(?P…)` is Python and PCRE syntax",
                 };
                 return Err(String::from(instead));
             } else if !flags.is_empty() && !is_local {
                 return Err(format!(
-                    "`(?{flags})` is of Python and PCRE; ECMA-262 sets no flag inside of a pattern"
+                    "`(?{flags})` is Python and PCRE syntax; ECMA-262 has no such inline flag"
                 ));
             } else if inside.starts_with('#') {
-                return Err(String::from("`(?#…)` is a comment of Python and PCRE"));
+                return Err(String::from("`(?#…)` is a Python and PCRE comment"));
             } else if inside.starts_with('>') {
-                return Err(String::from("`(?>…)` is a group of PCRE; write `(?:…)`"));
+                return Err(String::from("`(?>…)` is a PCRE atomic group; use `(?:…)`"));
             } else if !is_local && !inside.starts_with([':', '=', '!', '<']) {
-                return Err(String::from("`(?` begins no group of ECMA-262"));
+                return Err(String::from("`(?` does not start a valid group"));
             }
-            // What follows the question mark is no repetition.
+            // The characters after the question mark are not a quantifier.
             self.skip(1 + letters);
             if letters == 0 {
                 self.skip(1);
             }
-            if group == Before::Place {
+            if group == Before::Assertion {
                 self.skip(1);
             }
         }
@@ -170,7 +174,7 @@ impl<'p> Scanner<'p> {
         Ok(())
     }
 
-    /// `{2}`, `{2,}`, `{2,3}`, or a brace that stands for itself.
+    /// Scans `{2}`, `{2,}`, `{2,3}`, or a literal brace.
     fn scan_brace(&mut self, at: usize) -> Result<(), String> {
         let inside = self.tail(at + 1);
         let length = inside.len() - inside.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',').len();
@@ -184,12 +188,12 @@ impl<'p> Scanner<'p> {
         }
         if from.is_empty() {
             return Err(format!(
-                "`{{{counts}}}` is a repetition for Python only, and for ECMA-262 these characters; write `{{0{counts}}}`"
+                "`{{{counts}}}` is a repetition in Python but literal text in ECMA-262; use `{{0{counts}}}`"
             ));
         }
         let number = |digits: &str| digits.parse::<u64>().unwrap_or(u64::MAX);
         if to.is_some_and(|to| !to.is_empty() && number(to) < number(from)) {
-            return Err(format!("the repetition `{{{counts}}}` runs backwards"));
+            return Err(format!("repetition `{{{counts}}}` is out of order"));
         }
         self.skip(length + 1);
         self.repeat('{', &format!("{{{counts}}}"))
@@ -197,15 +201,17 @@ impl<'p> Scanner<'p> {
 
     fn repeat(&mut self, sign: char, shown: &str) -> Result<(), String> {
         self.before = match (self.before, sign) {
-            (Before::Nothing, _) => return Err(format!("nothing stands before `{shown}`")),
-            (Before::Place, _) => return Err(format!("`{shown}` repeats a place, which is no text")),
+            (Before::Nothing, _) => return Err(format!("nothing to repeat before `{shown}`")),
+            (Before::Assertion, _) => return Err(format!("`{shown}` cannot repeat an assertion")),
             (Before::Atom, _) => Before::Repeated,
             (Before::Repeated, '?') => Before::Lazy,
             (Before::Repeated, '+') => {
-                return Err(String::from("a second `+` is of PCRE and Python, which then do not try again"));
+                return Err(String::from("possessive quantifiers such as `++` are PCRE and Python syntax"));
             }
             (Before::Repeated | Before::Lazy, _) => {
-                return Err(format!("`{shown}` repeats what is repeated already; put that into `(?:…)`"));
+                return Err(format!(
+                    "`{shown}` follows another quantifier; wrap the repeated part in `(?:…)`"
+                ));
             }
         };
         Ok(())
@@ -217,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_legal_has_no_problem() {
+    fn accepts_valid_patterns() {
         for pattern in [
             "",
             "a",
@@ -270,42 +276,42 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_legal_is_told() {
-        for (pattern, told) in [
-            ("(?i)abc", "`(?i)` is of"),
-            ("(?x) a b", "`(?x)` is of"),
-            ("(?P<x>a)", "Python's; a named group"),
-            ("(?P=x)", "Python's; what a group"),
+    fn reports_invalid_patterns() {
+        for (pattern, expected) in [
+            ("(?i)abc", "`(?i)` is Python"),
+            ("(?x) a b", "`(?x)` is Python"),
+            ("(?P<x>a)", "Python syntax; use `(?<…>…)`"),
+            ("(?P=x)", "for a backreference"),
             ("(?P>x)", "`(?P…)` is"),
-            ("(?>a)", "a group of PCRE"),
-            ("(?#a)", "a comment"),
-            ("(?", "`(?` begins no group"),
-            ("(?|a)", "`(?` begins no group"),
-            ("a++", "a second `+`"),
-            ("a{2}+", "a second `+`"),
-            ("\\d+{2}", "`{2}` repeats what"),
-            ("a**", "`*` repeats what"),
-            ("a+??", "`?` repeats what"),
-            ("*a", "nothing stands before `*`"),
-            ("a|+", "nothing stands before `+`"),
-            ("(?:*)", "nothing stands before `*`"),
-            ("{2}", "nothing stands before `{2}`"),
-            ("^*", "`*` repeats a place"),
-            ("\\b+", "`+` repeats a place"),
-            ("(?<=a)*", "`*` repeats a place"),
-            ("a{,3}", "write `{0,3}`"),
-            ("a{3,2}", "`{3,2}` runs backwards"),
-            ("[z-a]", "`z-a` runs backwards"),
-            ("[a", "`[` is never closed"),
-            ("[\\]", "`[` is never closed"),
-            ("(a", "`(` is never closed"),
-            ("a)", "`)` closes nothing"),
-            ("a\\", "stands before nothing"),
-            ("\\Aa\\Z", "a text's start is `^`"),
-            ("a\\Z", "a text's end is `$`"),
+            ("(?>a)", "a PCRE atomic group"),
+            ("(?#a)", "a Python and PCRE comment"),
+            ("(?", "`(?` does not start"),
+            ("(?|a)", "`(?` does not start"),
+            ("a++", "possessive quantifiers"),
+            ("a{2}+", "possessive quantifiers"),
+            ("\\d+{2}", "`{2}` follows another"),
+            ("a**", "`*` follows another"),
+            ("a+??", "`?` follows another"),
+            ("*a", "nothing to repeat before `*`"),
+            ("a|+", "nothing to repeat before `+`"),
+            ("(?:*)", "nothing to repeat before `*`"),
+            ("{2}", "nothing to repeat before `{2}`"),
+            ("^*", "`*` cannot repeat"),
+            ("\\b+", "`+` cannot repeat"),
+            ("(?<=a)*", "`*` cannot repeat"),
+            ("a{,3}", "use `{0,3}`"),
+            ("a{3,2}", "`{3,2}` is out of order"),
+            ("[z-a]", "`z-a` is out of order"),
+            ("[a", "unclosed `[`"),
+            ("[\\]", "unclosed `[`"),
+            ("(a", "unclosed `(`"),
+            ("a)", "unmatched `)`"),
+            ("a\\", "trailing backslash"),
+            ("\\Aa\\Z", "use `^`"),
+            ("a\\Z", "use `$`"),
         ] {
             let found = problem(pattern).unwrap_or_default();
-            assert!(found.contains(told), "{pattern}: {found}");
+            assert!(found.contains(expected), "{pattern}: {found}");
         }
     }
 

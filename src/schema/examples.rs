@@ -1,30 +1,30 @@
-//! What a spec gives as values of its own schemas: `:default`, `:examples`, `:accepts` and `:rejects`.
+//! Checks the sample values in a spec: `:default`, `:examples`, `:accepts` and `:rejects`.
 //!
-//! A [`Judge`] says whether a default fits; the calls are held against the tool's own validator: [`try_examples`] is what
-//! the rules tell of when a spec is loaded and what `deftool test` reports.
+//! A [`ValueChecker`] checks defaults and examples of one schema. Sample calls are validated with the tool's own
+//! validator: [`try_examples`] provides the results for the rules and for `deftool test`.
 
-use super::judge::Judge;
 use super::pointer::{self, enter};
+use super::value_checker::ValueChecker;
 use super::walk::schemas_of;
 use super::{ArgumentValidator, Violation, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::{Json, JsonKind, Member, Tool};
 use crate::text::{Location, Span};
 
-/// Most of the `:examples` of one schema that are told.
+/// Maximum number of invalid `:examples` reported per schema.
 const MAX_MISFITS: usize = 5;
 
-/// What a spec says of an example.
+/// The expected result for a sample call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// It stands in `:accepts`: the schema takes it.
+    /// From `:accepts`: the schema must accept it.
     Accepts,
-    /// It stands in `:rejects`: the schema refuses it.
+    /// From `:rejects`: the schema must reject it.
     Rejects,
 }
 
 impl Expected {
-    /// The key that it stands in, without its colon.
+    /// Returns the key without its colon.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accepts => "accepts",
@@ -33,30 +33,30 @@ impl Expected {
     }
 }
 
-/// An example of a tool, held against the tool's schema.
+/// A sample call of a tool, validated against the tool's schema.
 #[derive(Debug)]
 pub struct Example {
-    /// What the spec says of it.
+    /// The expected result.
     pub expected: Expected,
-    /// Which one of its key, from 1.
+    /// Position under its key, from 1.
     pub number: usize,
-    /// Where it stands in the tool's source.
+    /// Location in the tool's source.
     pub span: Span,
-    /// Why the schema refuses it; `None`: it takes it.
+    /// Why the schema rejects it; `None` if it is valid.
     pub refusal: Option<Refusal>,
 }
 
-/// Why a schema refuses an example.
+/// Why a schema rejects a sample call.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The first of the violations.
+    /// The first violation.
     pub violation: Violation,
-    /// Where in the example, or the nearest around it.
+    /// Location of the invalid value in the sample, or of its nearest ancestor.
     pub span: Span,
 }
 
 impl Example {
-    /// Whether it is what the spec says.
+    /// Returns whether the result is as expected.
     pub fn is_ok(&self) -> bool {
         match self.expected {
             Expected::Accepts => self.refusal.is_none(),
@@ -65,7 +65,7 @@ impl Example {
     }
 }
 
-/// Holds the calls that a tool gives as examples against its `validator`, those of `:accepts` first.
+/// Validates the sample calls of a tool with its `validator`, those of `:accepts` first.
 pub fn try_examples<'t>(
     tool: &'t Tool,
     validator: &'t ArgumentValidator,
@@ -80,20 +80,21 @@ pub fn try_examples<'t>(
     })
 }
 
-/// Holds every `:default` and `:examples` of a tool against the schema that it stands in.
+/// Checks every `:default` and `:examples` of a tool against its own schema.
 pub(super) fn check_defaults(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let at = |span| Location { source: tool.source, span };
     for (_, schema) in schemas_of(tool) {
-        let judge = Judge::new(schema);
+        let checker = ValueChecker::new(schema);
         for member in schema {
             match (member.key.as_str(), &member.value.kind) {
-                ("default", _) if !is_nil_elsewhere(schema, &member.value) => {
-                    if let Some(misfit) = judge.misfit(&member.value) {
+                ("default", _) if !is_nil_of_other_type(schema, &member.value) => {
+                    if let Some(misfit) = checker.misfit(&member.value) {
                         findings.push(rules::default_misfit::finding(at(member.value.span), &misfit));
                     }
                 }
                 ("examples", JsonKind::Array(values)) => {
-                    let misfits = values.iter().filter_map(|value| Some((value.span, judge.misfit(value)?)));
+                    let misfits =
+                        values.iter().filter_map(|value| Some((value.span, checker.misfit(value)?)));
                     for (span, misfit) in misfits.take(MAX_MISFITS) {
                         findings.push(rules::example_misfit::finding(at(span), &misfit));
                     }
@@ -104,7 +105,7 @@ pub(super) fn check_defaults(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Tells of the calls that a tool gives as examples and that are not what it says they are.
+/// Reports sample calls of a tool whose result is not as expected.
 pub(super) fn check_calls(tool: &Tool, validator: &ArgumentValidator, findings: &mut Vec<Diagnostic>) {
     let at = |span| Location { source: tool.source, span };
     for example in try_examples(tool, validator).filter(|example| !example.is_ok()) {
@@ -115,7 +116,7 @@ pub(super) fn check_calls(tool: &Tool, validator: &ArgumentValidator, findings: 
     }
 }
 
-/// The place in `value` that a JSON pointer leads to, or the nearest around it.
+/// Returns the location of a JSON pointer in `value`, or of its nearest existing ancestor.
 pub(super) fn span_at(value: &Json, pointer: &str) -> Span {
     let mut value = value;
     for step in pointer::steps(pointer) {
@@ -125,8 +126,8 @@ pub(super) fn span_at(value: &Json, pointer: &str) -> Span {
     value.span
 }
 
-/// nil is told by a rule of its own.
-fn is_nil_elsewhere(schema: &[Member], value: &Json) -> bool {
+/// Returns whether `value` is nil under a type that has no nil. Another rule reports this.
+fn is_nil_of_other_type(schema: &[Member], value: &Json) -> bool {
     let type_name =
         schema.iter().find(|member| member.key == "type").and_then(|member| member.value.as_str());
     matches!(&value.kind, JsonKind::Object(members) if members.is_empty())

@@ -1,8 +1,8 @@
-//! Tools → Emacs Lisp for gptel, so that specs go both ways.
+//! Exports tools as Emacs Lisp for gptel.
 //!
-//! `(gptel-make-tool …)` with the keys that gptel knows. `:function` is a stub that takes the arguments as gptel passes
-//! them, in order, the callback of an asynchronous tool first. What only deftool knows (`:script`, `:allow`, `:effect` …)
-//! is left out, for gptel refuses keys that it does not know; an exit tool becomes a tool like any other.
+//! Emits `(gptel-make-tool …)` with the keys that gptel supports. `:function` is a stub that takes the arguments in the
+//! order in which gptel passes them; an asynchronous tool takes the callback first. Keys specific to deftool (`:script`,
+//! `:allow`, `:effect` …) are omitted, because gptel rejects unknown keys. An exit tool becomes a normal tool.
 //!
 //! Source: the docstring of `gptel-make-tool`, gptel 0.9.8.
 
@@ -13,7 +13,7 @@ use crate::spec::{Argument, Tool};
 use crate::syntax::{Datum, DatumKind, write};
 use crate::text::Spanned;
 
-/// A file of Emacs Lisp that makes `tools`, in their order.
+/// Returns an Emacs Lisp file that defines `tools`, in order.
 pub fn emit_gptel<'t>(tools: impl IntoIterator<Item = &'t Tool>) -> String {
     let mut file = String::from(";; -*- lexical-binding: t; coding: utf-8-unix; -*-\n");
     for tool in tools {
@@ -50,7 +50,7 @@ fn form_of(tool: &Tool) -> Datum {
     list(form, span)
 }
 
-/// `(lambda (callback first &optional second) (error "…"))`
+/// Returns `(lambda (callback first &optional second) (error "…"))`.
 fn stub(tool: &Tool) -> Datum {
     let span = tool.span;
     let required = tool.arguments.iter().rposition(|argument| !argument.optional).map_or(0, |last| last + 1);
@@ -72,7 +72,7 @@ fn stub(tool: &Tool) -> Datum {
     list(vec![symbol("lambda", span), list(parameters, span), error], span)
 }
 
-/// The argument's name, where Lisp takes it for a variable of its own.
+/// Returns the argument's name, or a generated name if Lisp cannot use it as a variable.
 fn parameter_name(argument: &Argument, index: usize, taken: &HashSet<String>) -> String {
     let name = &argument.name.value;
     let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic())

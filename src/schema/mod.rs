@@ -1,24 +1,23 @@
-//! JSON Schema of tools: what each API is sent, and what the model's arguments are held against.
+//! JSON Schemas of tools: the schemas sent to each API, and the validation of the model's arguments.
 //!
-//! [`emit`] makes the JSON of a [`Target`]; [`check_tool`] says what is wrong with a schema; [`compile_tool`] makes the
-//! [`ToolEntry`] that a request holds: the
-//! definition to send and the validator for the calls that come back. [`Importer`] is the way back from definitions to
-//! tools, [`emit_gptel`] the one to Emacs.
+//! [`emit`] produces the JSON for a [`Target`]. [`check_tool`] checks a schema. [`compile_tool`] produces the
+//! [`ToolEntry`] of a request: the definition to send and the validator for the resulting calls. [`Importer`] converts
+//! definitions back to tools, and [`emit_gptel`] converts tools to Emacs Lisp.
 //!
-//! No target changes a schema silently: its [`claims`] say what it does with each keyword, who enforces it then and where
-//! that was read; [`check_target`] makes findings of them. [`restore`] undoes what strict mode asks for.
+//! No target changes a schema silently: its [`support`] table lists the support level of each keyword, who enforces the
+//! keyword, and the source of that information. [`check_target`] reports them as findings. [`restore`] undoes the
+//! changes that strict mode requires.
 
-mod breach;
-mod circles;
 mod compile;
 mod confirm;
+mod cycles;
 mod ecma;
 mod examples;
 mod fuzz;
 mod gptel;
 mod import;
-mod judge;
 mod locate;
+mod located_violation;
 mod plain;
 mod pointer;
 mod references;
@@ -27,19 +26,20 @@ mod strict_reply;
 mod target;
 mod tool_set;
 mod validate;
+mod value_checker;
 mod walk;
 
-pub use breach::{Breach, breaches};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};
 pub use examples::{Example, Expected, Refusal, try_examples};
-pub use fuzz::{Fuzzer, Wrong, shrink};
+pub use fuzz::{Fuzzer, InvalidArguments, shrink};
 pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};
+pub use located_violation::{LocatedViolation, locate_violations};
 pub use strict_reply::restore;
 pub use target::{
-    Held, Target, check_count, check_target, check_tools, claims, emit, emit_definition, losses,
-    strict_parameters,
+    Limitation, Target, check_count, check_target, check_tools, emit, emit_definition, limitations,
+    strict_parameters, support,
 };
 pub use tool_set::{ToolEntry, ToolSet};
 pub use validate::{ArgumentValidator, SchemaError, Violation};

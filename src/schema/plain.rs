@@ -1,13 +1,13 @@
-//! Whether a schema is one at a glance.
+//! Fast check for schemas that certainly compile.
 //!
-//! Compiling a validator for every tool is most of what checking a large project would cost. Nearly all schemas need
-//! none: each keyword holds what the metaschema of 2020-12 wants, and there is no reference and no odd pattern in them.
-//! [`is_plain`] knows these; for any other schema it says no, and the compiler decides.
+//! Compiling a validator for every tool would dominate the cost of checking a large project. Nearly all schemas do not
+//! need it: each keyword has a value that the 2020-12 metaschema allows, and there are no references and no complex
+//! patterns. [`is_plain`] recognises these; for any other schema it returns false, and the compiler decides.
 
-use crate::spec::keywords::{self, Takes};
+use crate::spec::keywords::{self, ValueKind};
 use crate::spec::{Json, JsonKind, Member};
 
-/// Whether the schema of these members certainly compiles.
+/// Returns whether the schema with these members certainly compiles.
 pub(super) fn is_plain(members: &[Member]) -> bool {
     members.iter().all(is_plain_keyword)
 }
@@ -15,25 +15,25 @@ pub(super) fn is_plain(members: &[Member]) -> bool {
 fn is_plain_keyword(member: &Member) -> bool {
     let value = &member.value;
     let Some(keyword) = keywords::find(&member.key) else { return false };
-    match (keyword.name, keyword.takes) {
+    match (keyword.name, keyword.value_kind) {
         ("pattern", _) => value.as_str().is_some_and(is_plain_pattern),
         ("type", _) => value.as_str().is_some_and(|word| keywords::TYPES.contains(&word)),
         ("enum", _) => matches!(value.kind, JsonKind::Array(_)),
         ("required", _) => is_list_of_names(value),
         ("const" | "default" | "nullable", _) => true,
-        // Names that are patterns, references, and what takes a look at the number.
+        // Patterns as names, references, and keywords that need a check of the value.
         ("patternProperties" | "$ref" | "dependentRequired", _)
-        | (_, Takes::Positive | Takes::Own | Takes::Any) => false,
-        (_, Takes::Text) => value.as_str().is_some(),
-        (_, Takes::Number) => matches!(value.kind, JsonKind::Number(_)),
-        (_, Takes::Count) => matches!(&value.kind, JsonKind::Number(number) if number.is_u64()),
-        (_, Takes::Flag) => matches!(value.kind, JsonKind::Bool(_)),
-        (_, Takes::Vector) => matches!(value.kind, JsonKind::Array(_)),
-        (_, Takes::Schema) => is_schema(value),
-        (_, Takes::Schemas) => {
+        | (_, ValueKind::Positive | ValueKind::Own | ValueKind::Any) => false,
+        (_, ValueKind::Text) => value.as_str().is_some(),
+        (_, ValueKind::Number) => matches!(value.kind, JsonKind::Number(_)),
+        (_, ValueKind::Count) => matches!(&value.kind, JsonKind::Number(number) if number.is_u64()),
+        (_, ValueKind::Flag) => matches!(value.kind, JsonKind::Bool(_)),
+        (_, ValueKind::Vector) => matches!(value.kind, JsonKind::Array(_)),
+        (_, ValueKind::Schema) => is_schema(value),
+        (_, ValueKind::Schemas) => {
             matches!(&value.kind, JsonKind::Array(schemas) if !schemas.is_empty() && schemas.iter().all(is_schema))
         }
-        (_, Takes::Named) => {
+        (_, ValueKind::Named) => {
             matches!(&value.kind, JsonKind::Object(named) if named.iter().all(|member| is_schema(&member.value)))
         }
     }
@@ -53,7 +53,8 @@ fn is_list_of_names(value: &Json) -> bool {
     names.iter().all(|name| name.as_str().is_some_and(|name| seen.insert(name)))
 }
 
-/// Letters, digits and the like, classes of them, each repeated or not, between anchors: such a pattern compiles.
+/// Returns whether a pattern has only literals and simple classes, with optional quantifiers and anchors. Such a pattern
+/// compiles.
 fn is_plain_pattern(pattern: &str) -> bool {
     let inner = pattern.strip_prefix('^').unwrap_or(pattern);
     let mut rest = inner.strip_suffix('$').unwrap_or(inner);
@@ -76,7 +77,7 @@ fn is_plain_pattern(pattern: &str) -> bool {
     true
 }
 
-/// `a-z0-9_`: ranges upward, and what stands for itself.
+/// Returns whether a class has only ascending ranges and literals, as in `a-z0-9_`.
 fn is_plain_class(inside: &str) -> bool {
     let bytes = inside.as_bytes();
     let mut at = 0;
@@ -85,7 +86,7 @@ fn is_plain_class(inside: &str) -> bool {
         let end = if is_range { bytes.get(at + 2).copied().unwrap_or(byte) } else { byte };
         let is_plain =
             |byte: u8| byte.is_ascii_alphanumeric() || (!is_range && b"_./ :@,*?-".contains(&byte));
-        // Only at the end a hyphen stands for itself beyond doubt.
+        // A hyphen is certainly a literal only at the end.
         if !is_plain(byte) || !is_plain(end) || end < byte || (byte == b'-' && at + 1 < bytes.len()) {
             return false;
         }
@@ -119,7 +120,7 @@ mod tests {
         Json { span, kind }
     }
 
-    /// Every keyword, and one that is none, with every kind of value.
+    /// Tries every keyword, and one unknown keyword, with every kind of value.
     #[test]
     fn plain_schemas_compile() {
         let values = [

@@ -1,8 +1,8 @@
-//! JSON pointers, and the references that are made of them: one reading for all.
+//! JSON pointers, and references that contain them.
 //!
-//! A `$ref` into its own schema is `#` and a pointer, percent-encoded as the fragment of a URI: `#/properties/a%20b`. An
-//! `$anchor`, as in `#name`, is no pointer; only a validator follows one. llama.cpp reads references in a way of its
-//! own, which its claims know.
+//! A `$ref` into its own schema is `#` and a JSON pointer, percent-encoded as a URI fragment: `#/properties/a%20b`. An
+//! `$anchor`, as in `#name`, is not a pointer; only a validator follows it. llama.cpp follows references differently; its
+//! support table accounts for that.
 //!
 //! Source: RFC 6901, its section 6 for fragments.
 
@@ -10,38 +10,38 @@ use serde_json::Value;
 
 use crate::spec::{Json, JsonKind, Member};
 
-/// A key, as a step of a JSON pointer.
+/// Escapes a key for use in a JSON pointer.
 pub(crate) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// One step of a JSON pointer, as the key it stands for.
+/// Converts one step of a JSON pointer to a key.
 pub(crate) fn unescape(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-/// The keys on the way that a JSON pointer tells.
+/// Returns the keys of a JSON pointer, in order.
 pub(crate) fn steps(pointer: &str) -> impl Iterator<Item = String> {
     pointer.split('/').skip(1).map(unescape)
 }
 
-/// The JSON pointer in a reference into the same schema; `None` for a reference to elsewhere and for an anchor.
+/// Returns the JSON pointer in a reference into the same schema; `None` for an external reference and for an anchor.
 pub(crate) fn of_reference(reference: &str) -> Option<String> {
     let pointer = percent_decoded(reference.strip_prefix('#')?);
     (pointer.is_empty() || pointer.starts_with('/')).then_some(pointer)
 }
 
-/// The reference to what a JSON pointer leads to.
+/// Returns the reference for a JSON pointer.
 pub(crate) fn to_reference(pointer: &str) -> String {
     format!("#{}", pointer.replace('%', "%25"))
 }
 
-/// What a `$ref` inside the schema `root` leads to.
+/// Returns the target of a `$ref` inside the schema `root`.
 pub(crate) fn resolve<'v>(root: &'v Value, reference: &Value) -> Option<&'v Value> {
     root.pointer(&of_reference(reference.as_str()?)?)
 }
 
-/// What stands in an object or an array.
+/// An element of an object or an array.
 pub(crate) enum Inside<'j> {
     Member(&'j Member),
     Item(&'j Json),
@@ -56,7 +56,7 @@ impl<'j> Inside<'j> {
     }
 }
 
-/// One step into `value`.
+/// Returns the element of `value` for one step of a JSON pointer.
 pub(crate) fn enter<'j>(value: &'j Json, step: &str) -> Option<Inside<'j>> {
     match &value.kind {
         JsonKind::Object(members) => members.iter().find(|member| member.key == step).map(Inside::Member),
@@ -65,13 +65,13 @@ pub(crate) fn enter<'j>(value: &'j Json, step: &str) -> Option<Inside<'j>> {
     }
 }
 
-/// An index has digits alone, and no zero before others.
+/// Parses an array index: digits only, without leading zeros.
 fn index(step: &str) -> Option<usize> {
     let is_plain = step == "0" || !step.starts_with(['0', '+']);
     step.parse().ok().filter(|_| is_plain)
 }
 
-/// What is no code of two digits stands for itself.
+/// Decodes percent-encoded bytes. A `%` without two hex digits is kept.
 fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_of_values_are_walked_alike() {
+    fn references_and_indexes_are_resolved() {
         let value = json!({"a b": [1, {"c/d": 2}], "": 3});
         assert_eq!(resolve(&value, &json!("#/a%20b/1/c~1d")), Some(&json!(2)));
         for reference in ["#/a%20b/01", "#/a%20b/+1", "#/x", "#x"] {

@@ -1,11 +1,11 @@
-//! `$ref`: where the references of a tool lead, seen without a validator.
+//! Checks the targets of `$ref` in a tool, without a validator.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::circles::Circles;
+use super::cycles::ReferenceCycles;
 use super::pointer::{escape, of_reference, to_reference};
 use super::rules::unresolved_reference;
 use super::walk::schemas_of;
@@ -13,9 +13,9 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::{Argument, Tool};
 use crate::text::Location;
 
-/// Tells of references that lead nowhere, out of the tool or to themselves. `parameters` is the schema as it is sent.
+/// Reports references to nothing, out of the tool, or into a cycle. `parameters` is the schema as sent.
 pub(super) fn check(tool: &Tool, parameters: &Value, findings: &mut Vec<Diagnostic>) {
-    let references = References { parameters, circles: OnceCell::new(), anchors: OnceCell::new() };
+    let references = References { parameters, cycles: OnceCell::new(), anchors: OnceCell::new() };
     for (argument, schema) in schemas_of(tool) {
         for member in schema.iter().filter(|member| member.key == "$ref") {
             let at = Location { source: tool.source, span: member.value.span };
@@ -27,7 +27,7 @@ pub(super) fn check(tool: &Tool, parameters: &Value, findings: &mut Vec<Diagnost
 
 struct References<'v> {
     parameters: &'v Value,
-    circles: OnceCell<Circles>,
+    cycles: OnceCell<ReferenceCycles>,
     anchors: OnceCell<HashSet<&'v str>>,
 }
 
@@ -37,20 +37,20 @@ impl References<'_> {
             return Some(unresolved_reference::finding(at, target, None));
         };
         let Some(pointer) = of_reference(target) else {
-            let is_there = self.anchors.get_or_init(|| anchors(self.parameters)).contains(name);
-            return (!is_there).then(|| unresolved_reference::finding(at, target, None));
+            let exists = self.anchors.get_or_init(|| anchors(self.parameters)).contains(name);
+            return (!exists).then(|| unresolved_reference::finding(at, target, None));
         };
         let Some(found) = self.parameters.pointer(&pointer) else {
             let inside = format!("/properties/{}{pointer}", escape(&argument.name.value));
             let found = self.parameters.pointer(&inside).map(|_| to_reference(&inside));
             return Some(unresolved_reference::finding(at, target, found.as_deref()));
         };
-        let is_endless = self.circles.get_or_init(|| Circles::of(self.parameters)).contains(found);
-        is_endless.then(|| unresolved_reference::endless(at, target))
+        let is_cyclic = self.cycles.get_or_init(|| ReferenceCycles::of(self.parameters)).contains(found);
+        is_cyclic.then(|| unresolved_reference::cyclic(at, target))
     }
 }
 
-/// Every `$anchor` in a schema.
+/// Returns every `$anchor` in a schema.
 fn anchors(schema: &Value) -> HashSet<&str> {
     let mut found = HashSet::new();
     let mut pending = vec![schema];

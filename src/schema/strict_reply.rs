@@ -1,9 +1,9 @@
-//! The way back from a strict schema: the arguments that a spec's own schema means.
+//! Converts arguments for a strict schema back to arguments for the spec's own schema.
 //!
-//! Strict mode requires every property, so the model writes null for an optional one that it would have left out. In go
-//! the spec's own parameters and the arguments as they came; the nulls of optional properties that do not take null go
-//! out, at every depth. Which branch of an `anyOf` a value belongs to is told by its types, its properties and its
-//! constants; the first that fits counts.
+//! Strict mode requires every property, so the model passes null for an optional property that it would otherwise omit.
+//! The input is the spec's own parameters and the received arguments. Nulls of optional properties that do not accept
+//! null are removed at every depth. The branch of an `anyOf` is selected by types, properties and constants; the first
+//! matching branch applies.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ use super::pointer::resolve;
 use super::target::{accepts_null, required_names};
 use crate::spec::is_same;
 
-/// Steps that one call may take; a schema of many like branches could take any number.
+/// Maximum number of steps per call; a schema with many similar branches could otherwise take unlimited steps.
 const MAX_STEPS: usize = 1_000_000;
-/// References to schemas and branches that are followed without a step into the value.
+/// Maximum number of references and branches followed for the same value.
 const MAX_HOPS: usize = 32;
-/// References in a row, which count as one: as many as are looked at for whether null is valid.
+/// Maximum length of a chain of references, which counts as one step. The same limit applies to the null check.
 const MAX_CHAIN: usize = 1000;
 
-/// Takes the nulls out of `arguments` that stand for absent properties of `parameters`.
+/// Removes the nulls from `arguments` that represent absent properties of `parameters`.
 pub fn restore(parameters: &Value, arguments: &mut Value) {
     let mut walk = Walk { root: parameters, steps: MAX_STEPS };
     walk.restore(parameters, arguments, MAX_HOPS);
@@ -32,7 +32,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Where a reference and those that it leads to end. In a strict schema nothing stands beside one.
+    /// Follows a chain of references to its end. In a strict schema a reference has no sibling keywords.
     fn follow(&mut self, reference: &'a Value) -> Option<&'a Value> {
         let mut schema = resolve(self.root, reference)?;
         for _ in 0..MAX_CHAIN {
@@ -63,10 +63,10 @@ impl<'a> Walk<'a> {
                 let Some(Value::Object(properties)) = members.get("properties") else { return };
                 let required = required_names(schema);
                 for (name, schema) in properties {
-                    let stands_for_absent = given.get(name).is_some_and(Value::is_null)
+                    let means_absent = given.get(name).is_some_and(Value::is_null)
                         && !required.contains(name.as_str())
                         && !accepts_null(self.root, schema);
-                    if stands_for_absent {
+                    if means_absent {
                         given.shift_remove(name);
                     } else if let Some(value) = given.get_mut(name) {
                         self.restore(schema, value, MAX_HOPS);
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether `value` may have been written under the strict form of `schema`.
+    /// Returns whether `value` may be valid under the strict form of `schema`.
     fn fits(&mut self, schema: &'a Value, value: &Value, hops: usize) -> bool {
         let Value::Object(members) = schema else { return schema == &Value::Bool(true) };
         if self.steps == 0 || hops == 0 {

@@ -1,4 +1,4 @@
-//! The tools that one request may call: definitions to send, validators to hold calls against.
+//! The tools available to one request: the definitions to send, and the validators for calls.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -14,40 +14,40 @@ use super::{ArgumentValidator, Confirmation, SchemaError, ToolKind, Violation};
 /// One callable tool.
 #[derive(Debug)]
 pub struct ToolEntry {
-    /// Its name, as the model writes it.
+    /// The tool's name.
     pub name: String,
-    /// Executed or recorded.
+    /// Whether calls are executed (normal) or only recorded (exit).
     pub kind: ToolKind,
-    /// The definition, as it is sent in a request's `tools`: that of `openai`, or of `openai-strict`.
+    /// The definition sent in a request's `tools`, in the `openai` or `openai-strict` format.
     pub definition: Value,
     /// The compiled parameters schema.
     pub validator: ArgumentValidator,
-    /// The tool's own time limit for one call; wins over the worker's.
+    /// The tool's own time limit for one call; overrides the worker's limit.
     pub timeout: Option<Duration>,
-    /// Which calls a person is asked about.
+    /// Which calls need the user's approval.
     pub confirm: Confirmation,
 }
 
 impl ToolEntry {
-    /// A tool from its `openai` definition (`{"type": "function", "function": {name, description, parameters}}`).
+    /// Creates a tool from its `openai` definition (`{"type": "function", "function": {name, description, parameters}}`).
     ///
     /// # Errors
-    /// When `parameters` is not a JSON Schema.
+    /// Returns an error if `parameters` is not a valid JSON Schema.
     pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
         let (name, parameters) = split_definition(&definition);
         let validator = ArgumentValidator::compile(&name, &parameters)?;
         Ok(Self { name, kind, definition, validator, timeout, confirm: Confirmation::Never })
     }
 
-    /// As [`ToolEntry::new`], but a keyword that is no JSON Schema is left out of the validator and told.
+    /// Like [`ToolEntry::new`], but the validator ignores invalid keywords, which are returned as errors.
     pub fn lenient(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> (Self, Vec<SchemaError>) {
         let (name, parameters) = split_definition(&definition);
         let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
         (Self { name, kind, definition, validator, timeout, confirm: Confirmation::Never }, problems)
     }
 
-    /// The tool as strict mode takes it: its definition is that of `openai-strict`, and its validator takes the nulls
-    /// out that stand for absent properties. Ask [`super::check_target`] first whether strict mode takes it at all.
+    /// Converts the tool to strict mode: the definition is in the `openai-strict` format, and the validator removes nulls
+    /// that represent absent properties. Check with [`super::check_target`] first that strict mode supports the tool.
     #[must_use]
     pub fn into_strict(mut self) -> Self {
         let parameters = split_definition(&self.definition).1;
@@ -60,15 +60,15 @@ impl ToolEntry {
         self
     }
 
-    /// Whether a person must be asked before a call with `arguments`, which are valid.
+    /// Returns whether a call with `arguments`, which must be valid, needs the user's approval.
     pub fn needs_approval(&self, arguments: &Map<String, Value>) -> bool {
-        self.confirm.holds(arguments)
+        self.confirm.matches(arguments)
     }
 
-    /// The arguments that the tool gets for those that the model wrote.
+    /// Validates the arguments from the model and returns those to pass to the tool.
     ///
     /// # Errors
-    /// The violations, if there is one, with the arguments that have them.
+    /// Returns the invalid arguments and their violations.
     pub fn accept(&self, mut arguments: Value) -> Result<Value, (Value, Vec<Violation>)> {
         self.validator.restore(&mut arguments);
         match self.validator.validate(&arguments) {
@@ -85,7 +85,7 @@ fn split_definition(definition: &Value) -> (String, Value) {
     (name, parameters)
 }
 
-/// An immutable set of tools, cheap to clone, in the order they were given. Of two tools of a name the first stays.
+/// An immutable, ordered set of tools that is cheap to clone. The first of several tools with the same name is kept.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSet {
     entries: Vec<Arc<ToolEntry>>,
@@ -94,7 +94,7 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// The set of `entries`.
+    /// Creates a set of `entries`.
     pub fn new(entries: impl IntoIterator<Item = Arc<ToolEntry>>) -> Self {
         let mut set = Self::default();
         let mut hash = Sha256::new();
@@ -109,40 +109,40 @@ impl ToolSet {
             set.entries.push(entry);
         }
         for byte in hash.finalize() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(set.digest, "{byte:02x}");
         }
         set
     }
 
-    /// Those of its tools that `names` lists, in their own order.
+    /// Returns the subset of tools in `names`, in the order of this set.
     #[must_use]
     pub fn only(&self, names: &[String]) -> Self {
         let names: HashSet<&str> = names.iter().map(String::as_str).collect();
         Self::new(self.entries.iter().filter(|entry| names.contains(entry.name.as_str())).cloned())
     }
 
-    /// The tool called `name`.
+    /// Returns the tool `name`.
     pub fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.by_name.get(name).and_then(|&index| self.entries.get(index)).map(AsRef::as_ref)
     }
 
-    /// Every tool, in order.
+    /// Iterates over the tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.entries.iter()
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The `openai` definitions, in order, of the tools that `keep` accepts.
+    /// Returns the definitions of the tools that `keep` accepts, in order.
     pub fn definitions(&self, keep: impl Fn(&ToolEntry) -> bool) -> Vec<Value> {
         self.entries.iter().filter(|entry| keep(entry)).map(|entry| entry.definition.clone()).collect()
     }
 
-    /// SHA-256 (hex) over kinds and definitions in order: two sets that send the same have the same.
+    /// Returns the SHA-256 (hex) of the kinds and definitions in order. Equal sets have equal digests.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn of_two_tools_of_a_name_the_first_stays() {
+    fn keeps_the_first_of_two_tools_with_the_same_name() {
         let tools = set(&[(ToolKind::Normal, "a", "first"), (ToolKind::Exit, "a", "second")]);
         assert_eq!(tools.get("a").map(|tool| tool.kind), Some(ToolKind::Normal));
         assert_eq!((tools.iter().count(), tools.definitions(|_| true).len()), (1, 1));
     }
 
     #[test]
-    fn the_digest_tells_every_difference() {
+    fn the_digest_depends_on_every_part() {
         let of = |kind, name, description| set(&[(kind, name, description)]).digest().to_owned();
         let digest = of(ToolKind::Normal, "a", "b");
         assert_eq!(digest, of(ToolKind::Normal, "a", "b"));

@@ -1,4 +1,4 @@
-//! A tool's parameters schema, compiled once, against the arguments of every call.
+//! Validates the arguments of calls with a compiled parameters schema.
 
 use std::borrow::Cow;
 
@@ -13,20 +13,20 @@ use super::strict_reply::restore;
 #[derive(Debug, thiserror::Error)]
 #[error("the schema of `{tool}` does not compile at {path}: {message}")]
 pub struct SchemaError {
-    /// Name of the tool.
+    /// The tool's name.
     pub tool: String,
     /// JSON pointer into the parameters schema; `/` for its root.
     pub path: String,
-    /// What is wrong there.
+    /// One clause that describes the error.
     pub message: String,
 }
 
-/// One way in which arguments break their schema.
+/// A violation of a schema by arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Path into the arguments, as in `.items[2].name`; empty for the arguments as a whole.
+    /// Path into the arguments, as in `.items[2].name`; empty for all arguments.
     pub path: String,
-    /// What is wrong there, in one clause.
+    /// One clause that describes the violation.
     pub message: String,
 }
 
@@ -41,32 +41,33 @@ impl std::fmt::Display for Violation {
 }
 
 impl Violation {
-    /// As shown, for a value that the reader sees: `n: …` where it is shown as `.n: …`.
+    /// Returns the violation as displayed, but without a leading dot: `n: …` instead of `.n: …`.
     pub(super) fn in_value(&self) -> String {
         let shown = self.to_string();
         shown.strip_prefix('.').map(str::to_owned).unwrap_or(shown)
     }
 }
 
-/// At most this many violations are reported for one call; hostile arguments could break thousands.
+/// Maximum number of violations reported per call; malicious arguments could have thousands.
 const MAX_VIOLATIONS: usize = 20;
 
-/// The longest piece of an offending value that a message quotes, in characters.
+/// Maximum length of a message, in characters.
 const MAX_QUOTED: usize = 200;
 
 /// A compiled parameters schema (JSON Schema 2020-12, formats asserted).
 #[derive(Debug)]
 pub struct ArgumentValidator {
     validator: Validator,
-    /// The parameters schema, where the model writes under a strict form of it.
+    /// The original parameters schema, if the model uses a strict form of it.
     strict: Option<Value>,
 }
 
 impl ArgumentValidator {
-    /// Compiles `parameters`, the schema of `tool`. Nothing is fetched: a `$ref` must stay inside the schema.
+    /// Compiles `parameters`, the schema of `tool`. External references are not fetched: a `$ref` must stay inside the
+    /// schema.
     ///
     /// # Errors
-    /// The first place where the schema is not one.
+    /// Returns the location of the first invalid part of the schema.
     pub fn compile(tool: &str, parameters: &Value) -> Result<Self, SchemaError> {
         jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -83,14 +84,14 @@ impl ArgumentValidator {
             })
     }
 
-    /// As [`ArgumentValidator::compile`], but what is no JSON Schema is left out and told.
+    /// Like [`ArgumentValidator::compile`], but ignores the invalid parts and returns their errors.
     pub fn compile_lenient(tool: &str, mut parameters: Value) -> (Self, Vec<SchemaError>) {
         let mut problems = Vec::new();
         loop {
             match Self::compile(tool, &parameters) {
                 Ok(validator) => return (validator, problems),
                 Err(problem) => {
-                    // A reference that leads outside is told without its place.
+                    // The error for an external reference has no location.
                     let removed =
                         remove_at(&mut parameters, &problem.path) || remove_references(&mut parameters);
                     problems.push(problem);
@@ -102,20 +103,20 @@ impl ArgumentValidator {
         }
     }
 
-    /// For arguments that are written under the strict form of `parameters`, the schema it was compiled from.
+    /// Makes the validator restore arguments that use the strict form of `parameters`, the schema it was compiled from.
     #[must_use]
     pub(super) fn restoring(self, parameters: Value) -> Self {
         Self { strict: Some(parameters), ..self }
     }
 
-    /// Takes the nulls out that stand for absent properties, where the model writes under a strict schema.
+    /// Removes nulls that represent absent properties, if the model uses a strict schema.
     pub fn restore(&self, arguments: &mut Value) {
         if let Some(parameters) = &self.strict {
             restore(parameters, arguments);
         }
     }
 
-    /// Whether `arguments` are valid; the fast path that builds no message.
+    /// Returns whether `arguments` are valid, without building messages.
     pub fn is_valid(&self, arguments: &Value) -> bool {
         self.validator.is_valid(&self.restored(arguments))
     }
@@ -131,10 +132,10 @@ impl ArgumentValidator {
         }
     }
 
-    /// Every violation, up to twenty.
+    /// Validates `arguments`.
     ///
     /// # Errors
-    /// The violations, in the schema's order, if there is one.
+    /// Returns at most twenty violations, in the order of the schema.
     pub fn validate(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
         let arguments = self.restored(arguments);
         if self.validator.is_valid(&arguments) {
@@ -148,25 +149,25 @@ impl ArgumentValidator {
             .collect())
     }
 
-    /// As [`ArgumentValidator::validate`], with the places in both.
-    pub(super) fn explained(&self, arguments: &Value) -> Vec<Explained> {
+    /// Like [`ArgumentValidator::validate`], but returns the locations in the arguments and in the schema.
+    pub(super) fn detailed_violations(&self, arguments: &Value) -> Vec<DetailedViolation> {
         let arguments = self.restored(arguments);
         if self.validator.is_valid(&arguments) {
             return Vec::new();
         }
         let errors = self.validator.iter_errors(&arguments).take(MAX_VIOLATIONS);
-        let explained = errors.map(|error| {
+        let detailed_violations = errors.map(|error| {
             let (instance, violation) = violation(&error);
             let missing = match error.kind() {
                 ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
                 _ => None,
             };
-            Explained { violation, instance, schema: error.schema_path().to_string(), missing }
+            DetailedViolation { violation, instance, schema: error.schema_path().to_string(), missing }
         });
-        explained.collect()
+        detailed_violations.collect()
     }
 
-    /// The first violation with the JSON pointer of its place.
+    /// Returns the first violation and its JSON pointer into the arguments.
     pub(super) fn first_violation(&self, arguments: &Value) -> Option<(String, Violation)> {
         let arguments = self.restored(arguments);
         if self.validator.is_valid(&arguments) {
@@ -176,21 +177,21 @@ impl ArgumentValidator {
     }
 }
 
-/// A violation with its places, as JSON pointers.
-pub(super) struct Explained {
+/// A violation with its locations as JSON pointers.
+pub(super) struct DetailedViolation {
     pub(super) violation: Violation,
-    /// In the arguments.
+    /// Location in the arguments.
     pub(super) instance: String,
-    /// In the parameters schema: the keyword that says so.
+    /// Location of the violated keyword in the parameters schema.
     pub(super) schema: String,
-    /// The member that is missing, where that is what is wrong.
+    /// The name of the missing member, if the violation is a missing member.
     pub(super) missing: Option<String>,
 }
 
 fn violation(error: &ValidationError<'_>) -> (String, Violation) {
     let pointer = error.instance_path().to_string();
     let mut message = error.to_string();
-    // What is wrong is told after the value, and must not be lost behind it.
+    // The value comes first in the message; a long one would hide the description.
     if message.chars().nth(MAX_QUOTED).is_some() {
         message = error.masked_with("this value").to_string();
     }
@@ -198,7 +199,7 @@ fn violation(error: &ValidationError<'_>) -> (String, Violation) {
     (pointer, violation)
 }
 
-/// Removes every `$ref` that does not lead into the schema itself; false where there is none.
+/// Removes every external `$ref`. Returns false if there is none.
 fn remove_references(value: &mut Value) -> bool {
     let mut removed = false;
     match value {
@@ -221,7 +222,7 @@ fn remove_references(value: &mut Value) -> bool {
     removed
 }
 
-/// Removes what a JSON pointer points at; false where there is nothing to remove.
+/// Removes the value at a JSON pointer. Returns false if there is none.
 fn remove_at(value: &mut Value, pointer: &str) -> bool {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
     match value.pointer_mut(parent) {
@@ -237,7 +238,7 @@ fn remove_at(value: &mut Value, pointer: &str) -> bool {
     }
 }
 
-/// `/items/2/name` → `.items[2].name`.
+/// Converts `/items/2/name` to `.items[2].name`.
 fn path_of_pointer(pointer: &str) -> String {
     let mut path = String::new();
     for step in steps(pointer) {
@@ -279,20 +280,20 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_is_told_with_its_path() {
+    fn reports_every_violation_with_its_path() {
         let found = validator()
             .validate(&json!({"unit": "kelvin", "items": [{"n": 1}, {"n": "x"}], "extra": 1}))
             .unwrap_err();
-        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(told.len(), 4, "{told:?}");
-        assert!(told.iter().any(|line| line.starts_with(".unit: ")), "{told:?}");
-        assert!(told.iter().any(|line| line.starts_with(".items[1].n: ")), "{told:?}");
-        assert!(told.iter().any(|line| line.contains("location")), "{told:?}");
-        assert!(told.iter().any(|line| line.contains("extra")), "{told:?}");
+        let reported: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(reported.len(), 4, "{reported:?}");
+        assert!(reported.iter().any(|line| line.starts_with(".unit: ")), "{reported:?}");
+        assert!(reported.iter().any(|line| line.starts_with(".items[1].n: ")), "{reported:?}");
+        assert!(reported.iter().any(|line| line.contains("location")), "{reported:?}");
+        assert!(reported.iter().any(|line| line.contains("extra")), "{reported:?}");
     }
 
     #[test]
-    fn a_long_value_does_not_hide_what_is_wrong() {
+    fn a_long_value_does_not_hide_the_message() {
         let found = validator().validate(&json!({"location": "x", "unit": "é".repeat(500)})).unwrap_err();
         assert_eq!(
             found.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_left_out_and_the_rest_is_enforced() {
+    fn ignores_invalid_keywords_and_enforces_the_rest() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_none_says_where() {
+    fn an_invalid_schema_is_reported_with_its_location() {
         let error =
             ArgumentValidator::compile("t", &json!({"properties": {"x": {"type": "strin"}}})).unwrap_err();
         assert_eq!(error.path, "/properties/x/type", "{error}");

@@ -1,9 +1,9 @@
-//! The schemas of a tool as they were written, at every depth.
+//! Iterates over the schemas of a tool, at every depth, as written in the spec.
 
-use crate::spec::keywords::{self, Takes};
+use crate::spec::keywords::{self, ValueKind};
 use crate::spec::{Argument, Json, JsonKind, Member, Tool};
 
-/// Every schema, with the argument that it is or stands in; the outer before the inner.
+/// Returns every schema with its argument, in pre-order.
 pub(super) fn schemas_of(tool: &Tool) -> impl Iterator<Item = (&Argument, &[Member])> {
     let arguments = tool.arguments.iter().rev();
     let mut pending: Vec<_> = arguments.map(|argument| (argument, argument.schema.as_slice())).collect();
@@ -15,26 +15,28 @@ pub(super) fn schemas_of(tool: &Tool) -> impl Iterator<Item = (&Argument, &[Memb
     })
 }
 
-/// The schemas that a keyword holds.
+/// Returns the schemas directly inside a keyword.
 fn schemas_in(member: &Member) -> Vec<&[Member]> {
-    match (keywords::takes(&member.key), &member.value.kind) {
-        (Takes::Schema, JsonKind::Object(members)) => vec![members.as_slice()],
-        (Takes::Schema | Takes::Schemas, JsonKind::Array(items)) => items.iter().filter_map(object).collect(),
-        (Takes::Named, JsonKind::Object(named)) => {
+    match (keywords::value_kind(&member.key), &member.value.kind) {
+        (ValueKind::Schema, JsonKind::Object(members)) => vec![members.as_slice()],
+        (ValueKind::Schema | ValueKind::Schemas, JsonKind::Array(items)) => {
+            items.iter().filter_map(object).collect()
+        }
+        (ValueKind::Named, JsonKind::Object(named)) => {
             named.iter().filter_map(|member| object(&member.value)).collect()
         }
         (
-            Takes::Schema
-            | Takes::Schemas
-            | Takes::Named
-            | Takes::Text
-            | Takes::Flag
-            | Takes::Count
-            | Takes::Number
-            | Takes::Positive
-            | Takes::Vector
-            | Takes::Own
-            | Takes::Any,
+            ValueKind::Schema
+            | ValueKind::Schemas
+            | ValueKind::Named
+            | ValueKind::Text
+            | ValueKind::Flag
+            | ValueKind::Count
+            | ValueKind::Number
+            | ValueKind::Positive
+            | ValueKind::Vector
+            | ValueKind::Own
+            | ValueKind::Any,
             _,
         ) => Vec::new(),
     }

@@ -1,12 +1,12 @@
-//! Reads from Luau bytecode what a script's top level returns and which globals its functions use, without running it.
+//! Reads Luau bytecode to find what a script's top level returns and which globals it uses, without running the script.
 //!
-//! mlua shows a function's parameters only once the function exists, and to make a script's function exist is to run
-//! the script. The compiler's output says the same: the main function's one `RETURN`, the instruction that last wrote
-//! its register, and the child function which that made. Anything less plain than that (several returns with a value,
-//! a result that a jump may choose, a call) is [`MainReturn::Unknown`], as is bytecode of a version this does not know.
+//! mlua provides a function's parameters only when the function exists, which requires running the script. The bytecode
+//! contains the same information: the `RETURN` of the main function, the instruction that last wrote its register, and
+//! the child function that this instruction created. More complex cases (several returns with a value, a result that
+//! depends on a jump, a call) are [`MainReturn::Unknown`]. For unsupported bytecode versions, [`read`] returns `None`.
 //!
-//! Globals are what the compiler found to be none of a function's locals: nothing shadows them. What a local was set to
-//! is not followed: `local h = http` is a use of `http`, and what is done with `h` is not known.
+//! Globals are the names that the compiler did not resolve to locals, so they are not shadowed. The values of locals
+//! are not tracked: `local h = http` is a use of `http`, and uses of `h` are ignored.
 //!
 //! Source: Luau 0.740, `VM/src/lvmload.cpp` and `Common/include/Luau/Bytecode.h`, read in November 2026.
 
@@ -14,59 +14,59 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-/// A function as its bytecode describes it.
+/// A function, as described by its bytecode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FunctionShape {
-    /// The parameters' names; an empty one where the name is not known.
+pub(super) struct FunctionInfo {
+    /// The parameter names. Unknown names are empty.
     pub(super) parameters: Vec<String>,
     pub(super) is_vararg: bool,
-    /// From 1.
+    /// The first line, from 1.
     pub(super) line: usize,
 }
 
-/// What the main function returns.
+/// The value that the main function returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MainReturn {
-    /// A function of the file.
-    Function(FunctionShape),
-    /// Nothing, or a value of another type.
+    /// A function that is defined in the file.
+    Function(FunctionInfo),
+    /// Nothing, or a value of another type. Holds its kind.
     Other(&'static str),
-    /// Cannot be told from here.
+    /// Cannot be determined.
     Unknown,
 }
 
-/// A use of a global: its first of its kind in a file.
+/// The first use of a global of a certain kind in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalUse {
-    /// The global's name, then those of the fields that are read off it: `http`, `get`; three at most.
+    /// The global's name and those of the fields that are read from it, as in `http`, `get`. At most three names.
     pub path: Vec<String>,
-    /// What is done with it.
+    /// The kind of use.
     pub access: GlobalAccess,
     /// The line, from 1.
     pub line: usize,
 }
 
-/// What is done with a global.
+/// The kind of use of a global.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum GlobalAccess {
-    /// It is read.
+    /// Read.
     Read,
-    /// It is set.
+    /// Assigned.
     Set,
-    /// It is made a function where the file is loaded: `function helper() … end`.
+    /// Defined as a function at the top level: `function helper() … end`.
     Defined,
 }
 
-/// What is read of one chunk.
+/// The information about a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct ChunkInfo {
     pub(super) returned: MainReturn,
-    /// In the order of their lines, each kind of use of each path once.
+    /// Sorted by line. Each kind of use of each path is listed once.
     pub(super) globals: Vec<GlobalUse>,
 }
 
-/// What `bytecode` says; `None` when it is not bytecode as this module knows it.
-pub(super) fn read(bytecode: &[u8]) -> Option<Reading> {
+/// Reads `bytecode`. Returns `None` if its version or format is not supported.
+pub(super) fn read(bytecode: &[u8]) -> Option<ChunkInfo> {
     let mut reader = Reader { rest: bytecode };
     let version = reader.byte()?;
     if !(4..=9).contains(&version) {
@@ -87,7 +87,10 @@ pub(super) fn read(bytecode: &[u8]) -> Option<Reading> {
     let functions = (0..reader.varint()?).map(|_| reader.function(&strings)).collect::<Option<Vec<_>>>()?;
     let main_index = reader.varint()?;
     let main = functions.get(main_index)?;
-    Some(Reading { returned: main.returned(&functions), globals: globals(&functions, main_index, &strings) })
+    Some(ChunkInfo {
+        returned: main.returned(&functions),
+        globals: globals(&functions, main_index, &strings),
+    })
 }
 
 fn globals(functions: &[FunctionCode], main: usize, strings: &[String]) -> Vec<GlobalUse> {
@@ -106,7 +109,7 @@ struct Reader<'b> {
 }
 
 struct FunctionCode {
-    shape: FunctionShape,
+    info: FunctionInfo,
     code: Vec<Instruction>,
     lines: Lines,
     constants: Vec<Constant>,
@@ -116,12 +119,12 @@ struct FunctionCode {
 #[derive(Clone, Copy)]
 enum Constant {
     Value(&'static str),
-    /// Its number among the strings, from 1.
+    /// The number of the string, from 1.
     String(usize),
     Function(usize),
 }
 
-/// An instruction and its place, in words.
+/// An instruction and its position, in words.
 #[derive(Clone, Copy)]
 struct Instruction {
     at: usize,
@@ -176,7 +179,8 @@ impl<'b> Reader<'b> {
             for _ in 0..self.varint()? {
                 let (name, start, _end) = (self.varint()?, self.varint()?, self.varint()?);
                 let register = usize::from(self.byte()?);
-                // A vararg function's first instruction prepares its arguments; the parameters live from the next.
+                // The first instruction of a vararg function prepares its arguments. Its parameters are valid after
+                // that.
                 if start <= usize::from(is_vararg)
                     && let (Some(slot), Some(name)) =
                         (names.get_mut(register), strings.get(name.wrapping_sub(1)))
@@ -190,7 +194,7 @@ impl<'b> Reader<'b> {
             }
         }
         Some(FunctionCode {
-            shape: FunctionShape { parameters: names, is_vararg, line },
+            info: FunctionInfo { parameters: names, is_vararg, line },
             code,
             lines,
             constants,
@@ -198,7 +202,8 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// A line is that of its interval and what was added up since the start: a byte, which wraps.
+    /// Reads the line table. A line is the sum of the start line of its interval and an offset. The offset is the
+    /// wrapping sum of the bytes so far.
     fn lines(&mut self, length: usize) -> Option<Lines> {
         let gap = u32::from(self.byte()?);
         let mut offset = 0_u8;
@@ -260,9 +265,9 @@ impl<'b> Reader<'b> {
         })
     }
 
-    fn skip(&mut self, bytes: usize, what: &'static str) -> Option<Constant> {
+    fn skip(&mut self, bytes: usize, kind: &'static str) -> Option<Constant> {
         self.take(bytes)?;
-        Some(Constant::Value(what))
+        Some(Constant::Value(kind))
     }
 }
 
@@ -272,15 +277,15 @@ impl FunctionCode {
         let mut with_value = returns.clone().filter(|(_, code)| code.b() != 1);
         let Some((index, code)) = with_value.next() else { return MainReturn::Other("nothing") };
         let implicit = self.code.len() - 1;
-        let another = returns.any(|(other, _)| other != index && other != implicit);
-        if with_value.next().is_some() || another || code.b() == 0 {
+        let has_other = returns.any(|(other, _)| other != index && other != implicit);
+        if with_value.next().is_some() || has_other || code.b() == 0 {
             return MainReturn::Unknown;
         }
-        self.written(index, code.a(), functions)
+        self.register_value(index, code.a(), functions)
     }
 
-    /// What `register` holds at the instruction `index`.
-    fn written(&self, index: usize, register: u8, functions: &[Self]) -> MainReturn {
+    /// Returns the value of `register` at the instruction `index`.
+    fn register_value(&self, index: usize, register: u8, functions: &[Self]) -> MainReturn {
         let before = self.code.get(..index).unwrap_or_default();
         let Some(writer) = before.iter().rposition(|code| code.writes(register)) else {
             return MainReturn::Unknown;
@@ -288,15 +293,15 @@ impl FunctionCode {
         let (Some(code), Some(user)) = (self.code.get(writer), self.code.get(index)) else {
             return MainReturn::Unknown;
         };
-        // A jump from elsewhere to between the two may mean another value.
+        // With a jump from outside to a place between the two instructions, the value may be a different one.
         let between = |at: usize| at > code.at && at <= user.at;
         if self.code.iter().any(|jump| !between(jump.at) && jump.target().is_some_and(between)) {
             return MainReturn::Unknown;
         }
         let constant = |index: usize| match self.constants.get(index) {
-            Some(Constant::Value(what)) => MainReturn::Other(what),
+            Some(Constant::Value(kind)) => MainReturn::Other(kind),
             Some(Constant::String(_)) => MainReturn::Other("a string"),
-            Some(Constant::Function(function)) => shape(functions, *function),
+            Some(Constant::Function(function)) => returned_function(functions, *function),
             None => MainReturn::Unknown,
         };
         match code.op() {
@@ -306,10 +311,11 @@ impl FunctionCode {
             op::LOADK | op::DUPCLOSURE => constant(code.d()),
             op::LOADKX => constant(code.aux as usize),
             op::NEWTABLE | op::DUPTABLE => MainReturn::Other("a table"),
-            op::MOVE => self.written(writer, code.b(), functions),
-            op::NEWCLOSURE => {
-                self.children.get(code.d()).map_or(MainReturn::Unknown, |&child| shape(functions, child))
-            }
+            op::MOVE => self.register_value(writer, code.b(), functions),
+            op::NEWCLOSURE => self
+                .children
+                .get(code.d())
+                .map_or(MainReturn::Unknown, |&child| returned_function(functions, child)),
             _ => MainReturn::Unknown,
         }
     }
@@ -343,18 +349,18 @@ impl FunctionCode {
                 found.push(GlobalUse {
                     path,
                     access,
-                    line: self.lines.at(code.at).unwrap_or(self.shape.line),
+                    line: self.lines.at(code.at).unwrap_or(self.info.line),
                 });
             }
         }
     }
 }
 
-/// How many instructions, a method's arguments, may stand between a global and the field that is read of it.
+/// Maximum number of instructions (a method's arguments) between the load of a global and the read of its field.
 const NEAR: usize = 32;
 
 impl FunctionCode {
-    /// The field that is read off what the instruction `index` loads into `register`, before anything else can be there.
+    /// Returns the field that is read from the value which the instruction `index` loads into `register`.
     fn field_read(&self, index: usize, register: u8, targets: &HashSet<usize>) -> Option<usize> {
         for code in self.code.get(index + 1..)?.iter().take(NEAR) {
             if targets.contains(&code.at) {
@@ -370,7 +376,7 @@ impl FunctionCode {
         None
     }
 
-    /// Whether what `register` holds at the instruction `index` was made a function right before.
+    /// Returns whether the instruction before `index` (ignoring captures) creates a function in `register`.
     fn is_closure_made(&self, index: usize, register: u8) -> bool {
         let before = self.code.get(..index).unwrap_or_default();
         let made = before.iter().rev().find(|code| code.op() != op::CAPTURE);
@@ -381,14 +387,14 @@ impl FunctionCode {
 /// The lines of a function's instructions.
 #[derive(Default)]
 struct Lines {
-    /// An interval has two to the power of this many words.
+    /// The binary logarithm of the number of words in an interval.
     gap: u32,
     starts: Vec<i32>,
     offsets: Vec<u8>,
 }
 
 impl Lines {
-    /// Of the instruction at a word, from 1.
+    /// Returns the line, from 1, of the instruction at a word.
     fn at(&self, word: usize) -> Option<usize> {
         let start = self.starts.get(word.checked_shr(self.gap)?)?;
         let offset = self.offsets.get(word)?;
@@ -396,8 +402,8 @@ impl Lines {
     }
 }
 
-fn shape(functions: &[FunctionCode], index: usize) -> MainReturn {
-    functions.get(index).map_or(MainReturn::Unknown, |function| MainReturn::Function(function.shape.clone()))
+fn returned_function(functions: &[FunctionCode], index: usize) -> MainReturn {
+    functions.get(index).map_or(MainReturn::Unknown, |function| MainReturn::Function(function.info.clone()))
 }
 
 impl Instruction {
@@ -417,18 +423,18 @@ impl Instruction {
         (self.word >> 24) as u8
     }
 
-    /// The operand D of an instruction for which it is an index.
+    /// Returns operand D, for instructions that use it as an index.
     fn d(self) -> usize {
         (self.word >> 16) as usize
     }
 
-    /// The constants that a path of globals is made of: ten bits each, their number in the two above.
+    /// Returns the constants of an import path: ten bits each, their number in the two highest bits.
     fn import(self) -> impl Iterator<Item = usize> {
         let aux = self.aux;
         [20, 10, 0].into_iter().take((aux >> 30) as usize).map(move |shift| ((aux >> shift) & 0x3FF) as usize)
     }
 
-    /// Where it may jump to. Fast calls jump over the plain way of doing the same, which changes nothing here.
+    /// Returns the possible jump target. Jumps of fast calls are ignored: they skip an equivalent normal call.
     fn target(self) -> Option<usize> {
         let by = match self.op() {
             op::LOADB if self.c() != 0 => i32::from(self.c()),
@@ -439,7 +445,7 @@ impl Instruction {
         usize::try_from(i64::try_from(self.at).ok()? + 1 + i64::from(by)).ok()
     }
 
-    /// Whether it may write `register`.
+    /// Returns whether it may write `register`.
     fn writes(self, register: u8) -> bool {
         let op = self.op();
         match op {
@@ -452,7 +458,7 @@ impl Instruction {
     }
 }
 
-/// The instructions' numbers, where they matter.
+/// The opcodes that are used here.
 mod op {
     pub(super) const LOADNIL: u8 = 2;
     pub(super) const LOADB: u8 = 3;
@@ -478,17 +484,17 @@ mod op {
     pub(super) const JUMPX: u8 = 67;
     pub(super) const CAPTURE: u8 = 70;
 
-    /// Whether a second word follows.
+    /// Returns whether a second word follows.
     pub(super) fn has_aux(op: u8) -> bool {
         matches!(op, 7 | 8 | 12 | 15 | 16 | 20 | 27..=32 | 53 | 55 | 58 | 60 | 66 | 74 | 75 | 77..=80 | 83..=88 | 90)
     }
 
-    /// Whether the operand D is a jump's offset.
+    /// Returns whether operand D is a jump offset.
     pub(super) fn jumps(op: u8) -> bool {
         matches!(op, 23..=32 | 56..=59 | 61 | 76..=80)
     }
 
-    /// Whether the operand A is no register that is written: stores, jumps, returns, captures and the like.
+    /// Returns whether operand A is not a register that is written: stores, jumps, returns, captures and so on.
     pub(super) fn only_reads(op: u8) -> bool {
         matches!(op, 0 | 1 | 8 | 10 | 11 | 14 | 16 | 18 | 22..=32 | 55 | 60 | 65 | 67..=70 | 73..=75 | 77..=80)
     }

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use mlua::chunk::Compiler;
 
-use super::contract::{self, Contract, LoadProblem};
+use super::contract::{self, Contract, LoadError};
 use super::control::lock;
-use super::runner::STACK;
+use super::runner::STACK_SIZE;
 use super::{MAX_SOURCE, error};
 
 /// Time limit of one compilation.
@@ -33,18 +33,19 @@ const MAX_RUNNING: usize = 4;
 /// The cached results for one source.
 #[derive(Default)]
 pub(super) struct Compiled {
-    bytecode: OnceLock<Result<Arc<[u8]>, LoadProblem>>,
-    contract: OnceLock<Result<Contract, LoadProblem>>,
+    bytecode: OnceLock<Result<Arc<[u8]>, LoadError>>,
+    contract: OnceLock<Result<Contract, LoadError>>,
 }
 
 impl Compiled {
     /// Returns the bytecode of `source`, which messages name `file`.
-    pub(super) fn bytecode(&self, file: &str, source: &[u8]) -> Result<Arc<[u8]>, LoadProblem> {
+    pub(super) fn bytecode(&self, file: &str, source: &[u8]) -> Result<Arc<[u8]>, LoadError> {
         self.bytecode.get_or_init(|| compile(file, source).map(Arc::from)).clone()
     }
 
-    /// Returns what `source` returns and uses. In a process that compiles no scripts itself, a child process reports it.
-    pub(super) fn contract(&self, file: &str, source: &[u8]) -> Result<&Contract, &LoadProblem> {
+    /// Returns what `source` returns and uses. In a process that compiles no scripts itself, a child process reports
+    /// it.
+    pub(super) fn contract(&self, file: &str, source: &[u8]) -> Result<&Contract, &LoadError> {
         let check = || {
             #[cfg(unix)]
             if let Some(checker) = super::isolate::checker() {
@@ -56,14 +57,14 @@ impl Compiled {
     }
 }
 
-fn compile(file: &str, source: &[u8]) -> Result<Vec<u8>, LoadProblem> {
-    let problem = |line, message: String| LoadProblem { file: file.to_owned(), line, message };
+fn compile(file: &str, source: &[u8]) -> Result<Vec<u8>, LoadError> {
+    let problem = |line, message: String| LoadError { file: file.to_owned(), line, message };
     if source.len() > MAX_SOURCE {
         return Err(problem(None, format!("the script is longer than {} KiB", MAX_SOURCE / 1024)));
     }
     let text = match std::str::from_utf8(source) {
         Ok(text) if text.starts_with(|first: char| first < '\t') => {
-            return Err(problem(None, String::from("the file holds bytecode; only source is run")));
+            return Err(problem(None, String::from("the file contains bytecode, expected source text")));
         }
         Ok(text) => text.strip_prefix('\u{FEFF}').unwrap_or(text),
         Err(error) => {
@@ -104,9 +105,9 @@ fn optimized(level: u8, text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Returns the error for a source that reached [`COMPILE_LIMIT`].
-pub(super) fn late(file: &str) -> LoadProblem {
+pub(super) fn late(file: &str) -> LoadError {
     let message = format!("the script takes longer than {} s to compile", COMPILE_LIMIT.as_secs());
-    LoadProblem { file: file.to_owned(), line: None, message }
+    LoadError { file: file.to_owned(), line: None, message }
 }
 
 /// The compilations on threads of their own.
@@ -135,7 +136,7 @@ fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 
     drop(running);
     // Without a buffer: the sender learns whether the result was received.
     let (sender, receiver) = mpsc::sync_channel(0);
-    let thread = std::thread::Builder::new().name(String::from("deftool-compile")).stack_size(STACK);
+    let thread = std::thread::Builder::new().name(String::from("deftool-compile")).stack_size(STACK_SIZE);
     let spawned = thread.spawn(move || {
         let is_abandoned = sender.send(catch_unwind(AssertUnwindSafe(work)).ok()).is_err();
         ended(is_abandoned);

@@ -1,9 +1,9 @@
-//! What a script is, seen without running it: whether it compiles, what its top level returns, which parameters,
-//! which globals it uses.
+//! Static analysis of a script: whether it compiles, what its top level returns, its parameters and the globals it
+//! uses.
 //!
-//! In: a [`Script`] or a [`Module`](super::Module). Out: a [`Contract`], from which the layer above makes findings against the spec, or the
-//! [`LoadProblem`] that every call would meet. Nothing is executed: the parameters are read from the compiled
-//! bytecode.
+//! Input: a [`Script`] or a [`Module`](super::Module). Output: a [`Contract`], which the layer above compares with the
+//! spec, or the [`LoadError`] that every call would return. Nothing is executed: the parameters are read from the
+//! compiled bytecode.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,71 +11,71 @@ use super::Script;
 use super::bytecode::{self, GlobalUse, MainReturn};
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// A script that cannot be loaded.
+/// The reason why a script cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{file}{}: {message}", line.map(|line| format!(":{line}")).unwrap_or_default())]
-pub struct LoadProblem {
-    /// The script's file, as its [`Script`] names it.
+pub struct LoadError {
+    /// The script's file, as in [`Script::file`].
     pub file: String,
-    /// The line, from 1, where one is known.
+    /// The line, from 1, if known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
-impl LoadProblem {
+impl LoadError {
     pub(super) fn into_tool_error(self) -> ToolError {
         ToolError::new(ToolErrorKind::Load, self.to_string())
     }
 }
 
-/// What a script that compiles returns.
+/// The result of analysing a script that compiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contract {
-    /// What the top level returns, as far as it can be known.
+    /// The value that the top level returns.
     pub returned: Returned,
-    /// The globals that it uses, in the order of their lines: each kind of use of each once.
+    /// The globals that it uses, sorted by line. Each kind of use of each global is listed once.
     pub globals: Vec<GlobalUse>,
 }
 
-/// What a top level returns.
+/// The value that a top level returns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Returned {
     /// A function written in the file.
     Function {
-        /// Its parameters' names, in order.
+        /// The parameter names, in order.
         parameters: Vec<String>,
-        /// Whether `...` follows them.
+        /// Whether the parameters end with `...`.
         is_vararg: bool,
-        /// The line that it starts at, from 1.
+        /// The first line, from 1.
         line: usize,
     },
-    /// Nothing, or something that is not a function: every call would fail. What it is, as in `a table`.
+    /// Nothing, or a value that is not a function: every call would fail. Holds the kind of value, as in `a table`.
     NoFunction(String),
-    /// Something that only running it could tell.
+    /// Cannot be determined without running the script.
     Unknown,
 }
 
-/// Compiles `script` and reads what it returns; never runs it.
+/// Compiles and analyses `script` without running it.
 ///
 /// # Errors
 /// When it does not compile.
-pub fn check_script(script: &Script) -> Result<Contract, LoadProblem> {
-    script.compiled.contract(&script.file, &script.source).cloned().map_err(LoadProblem::clone)
+pub fn check_script(script: &Script) -> Result<Contract, LoadError> {
+    script.compiled.contract(&script.file, &script.source).cloned().map_err(LoadError::clone)
 }
 
 pub(super) fn contract_of(bytecode: &[u8]) -> Contract {
-    let Some(reading) = bytecode::read(bytecode) else {
+    let Some(chunk) = bytecode::read(bytecode) else {
         return Contract { returned: Returned::Unknown, globals: Vec::new() };
     };
-    let returned = match reading.returned {
+    let returned = match chunk.returned {
         MainReturn::Function(function) => Returned::Function {
             parameters: function.parameters,
             is_vararg: function.is_vararg,
             line: function.line,
         },
-        MainReturn::Other(what) => Returned::NoFunction(String::from(what)),
+        MainReturn::Other(kind) => Returned::NoFunction(String::from(kind)),
         MainReturn::Unknown => Returned::Unknown,
     };
-    Contract { returned, globals: reading.globals }
+    Contract { returned, globals: chunk.globals }
 }

@@ -1,10 +1,10 @@
-//! One call's life from outside its thread: its deadline, its stop, its answer; and the watchdog that enforces them.
+//! Control of a call from outside its thread: deadline, stop and answer; and the watchdog that enforces deadlines.
 //!
-//! A [`Control`] is shared by the caller, the thread that runs the script and the watchdog. Whoever stops the call
-//! first names the reason; the script is then interrupted wherever it is, spinning or waiting. The watchdog is one
-//! thread of the process, asleep until the earliest deadline: it stops a call at its deadline and, should the
-//! script's thread be held by something that cannot be interrupted, answers the caller itself shortly after. A top level
-//! is limited in what its thread works, which only that thread can tell: the watchdog has it look now and then.
+//! A [`Control`] is shared by the caller, the thread that runs the script and the watchdog. The first stop sets the
+//! reason. The script is then interrupted, whether it runs or waits. The watchdog is one thread per process, which
+//! sleeps until the earliest deadline. It stops a call at its deadline. If the script's thread is blocked by something
+//! that cannot be interrupted, the watchdog answers the caller itself shortly afterwards. A top level has a limit of
+//! CPU time, which only its own thread can measure: the watchdog makes it check from time to time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,26 +17,28 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::interrupt::Switch;
-use super::permission::{Permissions, Pins};
+use super::permission::{PinnedPaths, ScriptPermissions};
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// The longest [`grace`].
+/// Maximum [`grace`] period.
 pub(crate) const MAX_GRACE: Duration = Duration::from_millis(500);
 
-/// How long after its deadline a call of this time limit may take to say where it was stopped, before it is answered for
-/// or killed: a busy machine needs a while to give a thread its turn. In all no more than twice the limit, or little.
+/// Returns the grace period of a call with this time limit: the time between its deadline and the moment when the
+/// watchdog answers for it, or its process is killed. In this time the call reports where it was stopped; on a busy
+/// machine its thread may have to wait for a processor. Equal to `limit`, but at least 50 ms and at most [`MAX_GRACE`].
 pub(super) fn grace(limit: Duration) -> Duration {
     limit.clamp(Duration::from_millis(50), MAX_GRACE)
 }
 
-/// A top level that nothing interrupts is stopped after this many times its limit.
-const LOAD_PATIENCE: u32 = 8;
+/// A top level is stopped after this multiple of its CPU time limit in wall-clock time.
+const LOAD_WALL_CLOCK_FACTOR: u32 = 8;
 
-/// Between two looks at what a top level has worked. The first is where its work is counted from: most end before.
-const LOAD_LOOK: Duration = Duration::from_millis(25);
+/// Interval between checks of the CPU time of a top level. CPU time counts from the first check; most top levels end
+/// before.
+const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Between two looks at the memory of a call that is metered.
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval between measurements of the memory of a metered call.
+const MEMORY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Why a call is stopped from outside its script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,35 +46,35 @@ const LOOK: Duration = Duration::from_millis(1);
 pub(super) enum Stop {
     /// The deadline passed.
     Timeout = 1,
-    /// The top level ran longer than it may.
+    /// The top level exceeded its limit.
     SlowLoad = 2,
     /// The memory limit was reached.
     Memory = 3,
-    /// The caller went away, or the runner did.
+    /// The caller or the runner was dropped.
     Canceled = 4,
 }
 
-/// When a call is to be stopped, and why then.
+/// The time at which a call is stopped, and the reason.
 #[derive(Debug, Clone, Copy)]
 struct Deadline {
-    /// As [`now`] counts.
+    /// On the clock of [`now`].
     at: u64,
     reason: Stop,
-    /// From when on the script's thread is asked to look by itself.
-    look: u64,
+    /// From this time on, the script's thread is interrupted for checks.
+    next_check: u64,
 }
 
 impl Deadline {
-    /// When there is something to do.
+    /// Returns the time of the next action.
     fn next(self) -> u64 {
-        self.at.min(self.look)
+        self.at.min(self.next_check)
     }
 }
 
 /// The answer of a call.
 pub(super) type Answer = Result<Value, ToolError>;
 
-/// The shared half of a running call.
+/// The shared state of a running call.
 #[derive(Debug)]
 pub(super) struct Control {
     /// A [`Stop`], or 0.
@@ -80,133 +82,138 @@ pub(super) struct Control {
     deadline: Mutex<Deadline>,
     /// The time limit, for the message.
     timeout: Duration,
-    /// When the watchdog has this call's entry; changed under the watchdog's lock.
+    /// The time of this call's entry in the watchdog's schedule. Changed under the watchdog's lock.
     watched: AtomicU64,
     switch: Arc<Switch>,
     waker: AtomicWaker,
     answer: Mutex<Option<oneshot::Sender<Answer>>>,
-    leashes: Mutex<Vec<Weak<dyn Leash>>>,
-    /// Where its grants led when it was asked for.
-    pins: OnceLock<Arc<Pins>>,
+    resources: Mutex<Vec<Weak<dyn CallResource>>>,
+    /// The real paths of the granted files and folders when the call was requested.
+    pinned_paths: OnceLock<Arc<PinnedPaths>>,
 }
 
-/// Something outside the script that ends with its call, at once and from whatever thread stops it: the script's own
-/// may be held, and the process may be about to end.
-pub(super) trait Leash: fmt::Debug + Send + Sync {
-    /// Ends it. Must not block.
-    fn pull(&self);
+/// A resource outside the script that is aborted when the call ends. It is aborted immediately on the thread that stops
+/// the call: the script's own thread may be blocked, and the process may be about to exit.
+pub(super) trait CallResource: fmt::Debug + Send + Sync {
+    /// Aborts it. Must not block.
+    fn abort(&self);
 }
 
 impl Control {
-    /// A call that has not started, with a time limit of `timeout`; its answer goes to `answer`, if anywhere.
+    /// Creates the control of a call that has not started, with a time limit of `timeout`. Its answer is sent to
+    /// `answer`.
     pub(super) fn new(timeout: Duration, answer: Option<oneshot::Sender<Answer>>) -> Arc<Self> {
         Arc::new(Self {
             stop: AtomicU8::new(0),
-            deadline: Mutex::new(Deadline { at: u64::MAX, reason: Stop::Timeout, look: u64::MAX }),
+            deadline: Mutex::new(Deadline { at: u64::MAX, reason: Stop::Timeout, next_check: u64::MAX }),
             timeout,
             watched: AtomicU64::new(UNWATCHED),
             switch: Arc::default(),
             waker: AtomicWaker::new(),
             answer: Mutex::new(answer),
-            leashes: Mutex::default(),
-            pins: OnceLock::new(),
+            resources: Mutex::default(),
+            pinned_paths: OnceLock::new(),
         })
     }
 
-    /// Where the grants of the call, `permissions`, led when this was first asked.
-    pub(super) fn pins(&self, permissions: &Permissions) -> Arc<Pins> {
-        Arc::clone(self.pins.get_or_init(|| Arc::new(Pins::of(permissions))))
+    /// Returns the real paths of the granted files and folders at the first call of this function.
+    pub(super) fn pinned_paths(&self, permissions: &ScriptPermissions) -> Arc<PinnedPaths> {
+        Arc::clone(self.pinned_paths.get_or_init(|| Arc::new(PinnedPaths::of(permissions))))
     }
 
-    /// Stops the call. The first reason stands.
+    /// Stops the call. Later reasons are ignored.
     pub(super) fn stop(&self, reason: Stop) {
         let first = self.stop.compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if first {
-            self.switch.throw();
+            self.switch.stop();
             self.waker.wake();
-            self.pull();
+            self.abort_resources();
         }
     }
 
-    /// Has `leash` pulled when the call ends.
-    pub(super) fn hold(&self, leash: Weak<dyn Leash>) {
-        let mut leashes = lock(&self.leashes);
-        leashes.retain(|leash| leash.strong_count() > 0);
-        leashes.push(leash);
-        drop(leashes);
+    /// Registers `resource` to be aborted when the call ends.
+    pub(super) fn abort_on_end(&self, resource: Weak<dyn CallResource>) {
+        let mut resources = lock(&self.resources);
+        resources.retain(|resource| resource.strong_count() > 0);
+        resources.push(resource);
+        drop(resources);
         if self.stopped().is_some() {
-            self.pull();
+            self.abort_resources();
         }
     }
 
-    /// Ends what hangs on the call.
-    pub(super) fn pull(&self) {
-        let leashes = std::mem::take(&mut *lock(&self.leashes));
-        for leash in leashes.iter().filter_map(Weak::upgrade) {
-            leash.pull();
+    /// Aborts the resources of the call.
+    pub(super) fn abort_resources(&self) {
+        let resources = std::mem::take(&mut *lock(&self.resources));
+        for resource in resources.iter().filter_map(Weak::upgrade) {
+            resource.abort();
         }
     }
 
-    /// Why the call is being stopped, if it is.
+    /// Returns the reason why the call is stopped, if it is.
     pub(super) fn stopped(&self) -> Option<Stop> {
         Stop::of(self.stop.load(Ordering::Acquire))
     }
 
-    /// What interrupts the script when the call is stopped.
+    /// Returns the switch that interrupts the script.
     pub(super) fn switch(&self) -> &Arc<Switch> {
         &self.switch
     }
 
-    /// Has `waker` woken when the call is stopped.
+    /// Registers `waker` to be woken when the call is stopped.
     pub(super) fn register(&self, waker: &std::task::Waker) {
         self.waker.register(waker);
     }
 
-    /// Seconds until the deadline; 0 when it has passed.
+    /// Returns the seconds until the deadline, or 0 when it has passed.
     pub(super) fn seconds_left(&self) -> f64 {
         Duration::from_nanos(lock(&self.deadline).at.saturating_sub(now())).as_secs_f64()
     }
 
-    /// Starts the clock of the function: the call is stopped at its time limit.
+    /// Sets the deadline of the tool's function: the call's time limit after `since`.
     pub(super) fn limit_call(&self, since: u64) {
         let at = since.saturating_add(nanos(self.timeout));
-        *lock(&self.deadline) = Deadline { at, reason: Stop::Timeout, look: u64::MAX };
+        *lock(&self.deadline) = Deadline { at, reason: Stop::Timeout, next_check: u64::MAX };
     }
 
-    /// Starts the clock of the top level.
+    /// Sets the deadline of the top level.
     pub(super) fn limit_load(&self, since: u64) {
         let limit = super::TOP_LEVEL_LIMIT;
         if self.timeout <= limit {
             return self.limit_call(since);
         }
-        let patience = limit * LOAD_PATIENCE;
-        let (all, reason) =
-            if self.timeout <= patience { (self.timeout, Stop::Timeout) } else { (patience, Stop::SlowLoad) };
+        let max_wall_time = limit * LOAD_WALL_CLOCK_FACTOR;
+        let (all, reason) = if self.timeout <= max_wall_time {
+            (self.timeout, Stop::Timeout)
+        } else {
+            (max_wall_time, Stop::SlowLoad)
+        };
         let at = since.saturating_add(nanos(all));
-        *lock(&self.deadline) = Deadline { at, reason, look: since.saturating_add(nanos(LOAD_LOOK)) };
+        *lock(&self.deadline) =
+            Deadline { at, reason, next_check: since.saturating_add(nanos(LOAD_CHECK_INTERVAL)) };
     }
 
-    /// Whether it is time to look at what the top level has worked.
-    pub(super) fn is_load_looked_at(&self) -> bool {
-        lock(&self.deadline).look <= now()
+    /// Returns whether a check of the CPU time of the top level is due.
+    pub(super) fn is_load_check_due(&self) -> bool {
+        lock(&self.deadline).next_check <= now()
     }
 
-    /// Sends the answer, unless one was sent.
+    /// Sends the answer, unless one was sent already.
     pub(super) fn answer(&self, answer: Answer) {
         let sender = lock(&self.answer).take();
         if let Some(sender) = sender {
-            // A receiver that is gone has cancelled the call; nobody wants the answer.
+            // If the receiver was dropped, the call was cancelled.
             drop(sender.send(answer));
         }
     }
 
-    /// The error that a call stopped for `reason` ends with.
+    /// Returns the error of a call that was stopped for `reason`.
     pub(super) fn error(&self, reason: Stop) -> ToolError {
         match reason {
             Stop::Timeout => timed_out(self.timeout),
             Stop::SlowLoad => ToolError::new(
                 ToolErrorKind::Load,
-                format!("the script's top level ran longer than {}", human(super::TOP_LEVEL_LIMIT)),
+                format!("the script's top level ran longer than {}", format_duration(super::TOP_LEVEL_LIMIT)),
             ),
             Stop::Memory => {
                 ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit")
@@ -224,11 +231,11 @@ impl Stop {
     }
 }
 
-/// The error of a call that reached its `limit`.
+/// Returns the error of a call that reached its time limit.
 pub(super) fn timed_out(limit: Duration) -> ToolError {
     ToolError::new(
         ToolErrorKind::Timeout,
-        format!("the script was stopped at its time limit of {}", human(limit)),
+        format!("the script was stopped at its time limit of {}", format_duration(limit)),
     )
 }
 
@@ -236,14 +243,14 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds since the process first asked.
+/// Returns the nanoseconds since the first call of this function in the process.
 pub(super) fn now() -> u64 {
     static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
-    // 584 years.
+    // Overflows after 584 years.
     EPOCH.elapsed().as_nanos() as u64
 }
 
-/// How long this thread has worked, waiting for its turn not counted; where the system does not tell, how long it is there.
+/// Returns the CPU time of this thread, or the elapsed time on systems that do not report it.
 pub(super) fn thread_time() -> Duration {
     #[cfg(unix)]
     {
@@ -254,75 +261,75 @@ pub(super) fn thread_time() -> Duration {
     Duration::from_nanos(now())
 }
 
-/// In place of a time: the watchdog has no entry.
+/// Value of [`Control::watched`] without an entry.
 const UNWATCHED: u64 = u64::MAX;
 
-/// The thread that wakes at deadlines.
+/// The watchdog thread.
 static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(Watchdog::start);
 
 struct Watchdog {
-    state: Arc<(Mutex<Watch>, Condvar)>,
+    state: Arc<(Mutex<Schedule>, Condvar)>,
 }
 
 #[derive(Default)]
-struct Watch {
+struct Schedule {
     due: BTreeMap<(u64, u64), Due>,
     next_id: u64,
-    /// When the thread will wake by itself.
+    /// The time at which the thread will wake up.
     wakes_at: u64,
 }
 
 enum Due {
     Call(Arc<Control>),
-    /// Run once and forgotten; must be quick.
+    /// Runs once. Must be quick.
     Once(Box<dyn FnOnce() + Send>),
 }
 
-/// Keeps a call watched until dropped.
+/// Guard that keeps a call in the schedule of the watchdog.
 pub(super) struct Watched {
     control: Arc<Control>,
     id: u64,
 }
 
 impl Watched {
-    /// Watches `control`, whose deadline is set.
+    /// Adds `control`, whose deadline is set, to the schedule.
     pub(super) fn start(control: &Arc<Control>) -> Self {
         let due = lock(&control.deadline).next();
-        let mut watch = lock(&WATCHDOG.state.0);
-        let id = watch.insert(due, Due::Call(Arc::clone(control)));
+        let mut schedule = lock(&WATCHDOG.state.0);
+        let id = schedule.insert(due, Due::Call(Arc::clone(control)));
         control.watched.store(due, Ordering::Release);
-        WATCHDOG.wake_by(&watch, due);
+        WATCHDOG.wake_by(&schedule, due);
         Self { control: Arc::clone(control), id }
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        let mut watch = lock(&WATCHDOG.state.0);
+        let mut schedule = lock(&WATCHDOG.state.0);
         let due = self.control.watched.swap(UNWATCHED, Ordering::AcqRel);
-        watch.due.remove(&(due, self.id));
+        schedule.due.remove(&(due, self.id));
     }
 }
 
-/// Has the state of `control` look at its memory every millisecond, until the call has ended.
-pub(super) fn keep_looking(control: Weak<Control>) {
-    run_after(LOOK, move || {
+/// Makes the Lua state of `control` measure its memory every millisecond until the call has ended.
+pub(super) fn poll_memory(control: Weak<Control>) {
+    run_after(MEMORY_POLL_INTERVAL, move || {
         if let Some(running) = control.upgrade() {
-            running.switch.nudge();
-            keep_looking(control);
+            running.switch.interrupt_once();
+            poll_memory(control);
         }
     });
 }
 
-/// Runs `action` on the watchdog's thread after `delay`. It must not block.
+/// Runs `action`, which must not block, on the watchdog's thread after `delay`.
 pub(super) fn run_after(delay: Duration, action: impl FnOnce() + Send + 'static) {
     let due = now().saturating_add(nanos(delay));
-    let mut watch = lock(&WATCHDOG.state.0);
-    watch.insert(due, Due::Once(Box::new(action)));
-    WATCHDOG.wake_by(&watch, due);
+    let mut schedule = lock(&WATCHDOG.state.0);
+    schedule.insert(due, Due::Once(Box::new(action)));
+    WATCHDOG.wake_by(&schedule, due);
 }
 
-impl Watch {
+impl Schedule {
     fn insert(&mut self, due: u64, entry: Due) -> u64 {
         self.next_id += 1;
         self.due.insert((due, self.next_id), entry);
@@ -332,77 +339,77 @@ impl Watch {
 
 impl Watchdog {
     fn start() -> Self {
-        let mut first = Watch { wakes_at: u64::MAX, ..Watch::default() };
-        // Never due, and so always there: a map that empties with each call would be allocated anew for the next.
+        let mut first = Schedule { wakes_at: u64::MAX, ..Schedule::default() };
+        // Never due: keeps the map from becoming empty, and so from being reallocated, after each call.
         first.insert(u64::MAX, Due::Once(Box::new(|| {})));
         let state = Arc::new((Mutex::new(first), Condvar::new()));
         let shared = Arc::clone(&state);
         let spawned = std::thread::Builder::new()
             .name(String::from("deftool-watchdog"))
-            .spawn(move || watch(&shared.0, &shared.1));
+            .spawn(move || run_watchdog(&shared.0, &shared.1));
         if let Err(error) = spawned {
-            // A process that cannot start a thread cannot run scripts either: their threads fail too.
-            tracing::error!(%error, "the watchdog of scripts could not start: no script will be stopped at its limit");
+            // A process that cannot start a thread cannot start threads for scripts either.
+            tracing::error!(%error, "cannot start the watchdog thread: time limits of scripts are not enforced");
         }
         Self { state }
     }
 
-    /// Wakes the thread if it would sleep past `due`. A call that starts later than another ends later too as a
-    /// rule, so that most calls need no wake.
-    fn wake_by(&self, watch: &MutexGuard<'_, Watch>, due: u64) {
-        if due < watch.wakes_at {
+    /// Wakes the thread if it would sleep past `due`. Most calls do not need this: their deadlines are usually later
+    /// than those of the calls that started before them.
+    fn wake_by(&self, schedule: &MutexGuard<'_, Schedule>, due: u64) {
+        if due < schedule.wakes_at {
             self.state.1.notify_one();
         }
     }
 }
 
-fn watch(state: &Mutex<Watch>, wake: &Condvar) {
-    let mut watch = lock(state);
+fn run_watchdog(state: &Mutex<Schedule>, wake: &Condvar) {
+    let mut schedule = lock(state);
     loop {
         let now = now();
-        let Some((&(due, id), _)) = watch.due.first_key_value() else {
-            watch.wakes_at = u64::MAX;
-            watch = wake.wait(watch).unwrap_or_else(PoisonError::into_inner);
+        let Some((&(due, id), _)) = schedule.due.first_key_value() else {
+            schedule.wakes_at = u64::MAX;
+            schedule = wake.wait(schedule).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
         if due > now {
-            watch.wakes_at = due;
+            schedule.wakes_at = due;
             let pause = Duration::from_nanos(due - now);
-            watch = wake.wait_timeout(watch, pause).unwrap_or_else(PoisonError::into_inner).0;
+            schedule = wake.wait_timeout(schedule, pause).unwrap_or_else(PoisonError::into_inner).0;
             continue;
         }
-        match watch.due.remove(&(due, id)) {
+        match schedule.due.remove(&(due, id)) {
             None => {}
             Some(Due::Once(action)) => {
-                drop(watch);
+                drop(schedule);
                 action();
-                watch = lock(state);
+                schedule = lock(state);
             }
             Some(Due::Call(control)) => {
-                // Waking may run what a foreign executor likes: not under the lock.
-                drop(watch);
-                let again = fire(&control, now);
-                watch = lock(state);
+                // Not under the lock: waking may run arbitrary code of the caller's executor.
+                drop(schedule);
+                let again = enforce(&control, now);
+                schedule = lock(state);
                 if let Some(later) = again
                     && control.watched.load(Ordering::Acquire) != UNWATCHED
                 {
                     control.watched.store(later, Ordering::Release);
-                    watch.due.insert((later, id), Due::Call(control));
+                    schedule.due.insert((later, id), Due::Call(control));
                 }
             }
         }
     }
 }
 
-/// Enforces `control` at `now`; when to look again.
-fn fire(control: &Control, now: u64) -> Option<u64> {
+/// Enforces the deadline of `control` at `now`. Returns the time of the next check.
+fn enforce(control: &Control, now: u64) -> Option<u64> {
     let deadline @ Deadline { at, reason, .. } = *lock(&control.deadline);
     if deadline.next() > now {
         return Some(deadline.next());
     }
     if at > now {
-        control.switch.nudge();
-        return Some(at.min(now.saturating_add(nanos(LOAD_LOOK))));
+        control.switch.interrupt_once();
+        return Some(at.min(now.saturating_add(nanos(LOAD_CHECK_INTERVAL))));
     }
     control.stop(reason);
     let answer_at = at.saturating_add(nanos(grace(control.timeout)));
@@ -414,13 +421,13 @@ fn fire(control: &Control, now: u64) -> Option<u64> {
     None
 }
 
-/// Locks, whatever a panicking thread left: no invariant spans these locks.
+/// Locks `mutex` even if a thread panicked while holding it: no invariant spans these locks.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `1.5 s` or `250 ms`.
-fn human(duration: Duration) -> String {
+/// Formats a duration, as in `1.5 s` or `250 ms`.
+fn format_duration(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())
     } else {

@@ -1,53 +1,53 @@
-//! JSON to Lua values and back, within a budget.
+//! Conversion of JSON to Lua values and back, with limits.
 //!
-//! In: any JSON whose integers a Lua number holds exactly (up to 2^53). Out: JSON with keys sorted, so that the same
-//! result is always the same text. What has no honest JSON form is refused with its path (`.items[2]`), never
-//! dropped or rounded: functions, userdata, cycles, NaN and infinities, sparse and mixed tables, strings that are not
-//! UTF-8, more than [`MAX_DEPTH`] levels, [`MAX_NODES`] values or [`MAX_BYTES`] bytes.
+//! Input: JSON whose integers a Lua number represents exactly (up to 2^53). Output: JSON with sorted keys, so that
+//! equal results have equal text. Values without an exact JSON representation are never dropped or rounded: they are
+//! errors with a path (`.items[2]`). These are functions, userdata, cycles, NaN and infinities, sparse and mixed
+//! tables, strings that are not UTF-8, and more than [`MAX_DEPTH`] levels, [`MAX_NODES`] values or [`MAX_BYTES`] bytes.
 //!
-//! Metatables are never consulted, but for the mark of `json.array`: no script code runs here.
+//! Metatables are ignored, except the one that marks a `json.array`. No script code runs here.
 
 use std::fmt::{self, Write as _};
 
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting of a result.
+/// Maximum nesting depth of a result.
 pub(super) const MAX_DEPTH: usize = 64;
-/// Most values in a result.
+/// Maximum number of values in a result.
 pub(super) const MAX_NODES: usize = 100_000;
-/// Most bytes of strings, keys and punctuation in a result.
+/// Maximum size of a result: strings, keys and punctuation, in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
-/// The greatest integer below which every integer is exact in a Lua number.
+/// The largest integer up to which a Lua number represents every integer exactly.
 pub(super) const MAX_EXACT: i64 = 1 << 53;
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-/// What JSON integers beyond 2^53 become.
+/// The treatment of JSON integers beyond 2^53.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BigIntegers {
-    /// They are refused.
-    Refuse,
-    /// Their digits, as a string.
+    /// An error.
+    Reject,
+    /// Converted to a string of their digits.
     String,
 }
 
-/// A value that cannot be converted, and where it stands.
+/// An error for a value that cannot be converted, with its path.
 #[derive(Debug)]
-pub(super) struct Refusal {
-    /// What was found.
+pub(super) struct ConversionError {
+    /// The reason.
     pub(super) reason: Reason,
-    /// From the innermost step outwards.
+    /// The path, innermost step first.
     steps: Vec<Step>,
 }
 
-/// Why a value cannot be converted.
+/// The reason why a value cannot be converted.
 #[derive(Debug)]
 pub(super) enum Reason {
-    /// A Lua type that JSON does not have.
+    /// A Lua type without a JSON equivalent.
     Type(&'static str),
-    /// Anything else, as one clause.
+    /// Another reason, as one clause.
     Other(String),
-    /// The Lua state failed underneath, for want of memory as a rule.
+    /// The Lua state failed, usually because it is out of memory.
     Lua(mlua::Error),
 }
 
@@ -58,7 +58,7 @@ enum Step {
     Index(usize),
 }
 
-impl Refusal {
+impl ConversionError {
     fn new(reason: Reason) -> Self {
         Self { reason, steps: Vec::new() }
     }
@@ -72,7 +72,7 @@ impl Refusal {
         self
     }
 
-    /// The path, as in `.items[2].name`; empty for the value as a whole. Long paths and keys are cut.
+    /// Returns the path, as in `.items[2].name`, or an empty string for the whole value. Truncates long paths and keys.
     pub(super) fn path(&self) -> String {
         let mut path = String::new();
         for step in self.steps.iter().rev() {
@@ -102,22 +102,23 @@ impl fmt::Display for Reason {
     }
 }
 
-impl From<mlua::Error> for Refusal {
+impl From<mlua::Error> for ConversionError {
     fn from(error: mlua::Error) -> Self {
         Self::new(Reason::Lua(error))
     }
 }
 
-/// `value` in `lua`. Arrays get the metatable `array_mark`, so that an empty one stays an array.
+/// Converts `value` to a Lua value. Arrays get the metatable `array_mark`, so that an empty array is not taken for an
+/// object.
 ///
 /// # Errors
-/// An integer beyond 2^53 unless `big` says otherwise; a state out of memory.
+/// When `value` contains an integer beyond 2^53 and `big` rejects it, or the state is out of memory.
 pub(super) fn to_lua(
     lua: &Lua,
     value: &Value,
     array_mark: &Table,
     big: BigIntegers,
-) -> Result<LuaValue, Refusal> {
+) -> Result<LuaValue, ConversionError> {
     Ok(match value {
         Value::Null => LuaValue::NULL,
         Value::Bool(flag) => LuaValue::Boolean(*flag),
@@ -127,7 +128,7 @@ pub(super) fn to_lua(
             let table = lua.create_table_with_capacity(items.len(), 0)?;
             for (index, item) in items.iter().enumerate() {
                 let item = to_lua(lua, item, array_mark, big)
-                    .map_err(|refusal| refusal.within(Step::Index(index)))?;
+                    .map_err(|failure| failure.within(Step::Index(index)))?;
                 table.raw_seti(index + 1, item)?;
             }
             table.set_metatable(Some(array_mark.clone()))?;
@@ -137,7 +138,7 @@ pub(super) fn to_lua(
             let table = lua.create_table_with_capacity(0, members.len())?;
             for (key, member) in members {
                 let member = to_lua(lua, member, array_mark, big)
-                    .map_err(|refusal| refusal.within(Step::Key(key.clone())))?;
+                    .map_err(|failure| failure.within(Step::Key(key.clone())))?;
                 table.raw_set(key.as_str(), member)?;
             }
             LuaValue::Table(table)
@@ -145,32 +146,33 @@ pub(super) fn to_lua(
     })
 }
 
-/// The member `name` of `arguments` in `lua`; nil where there is none. `integer`: its schema says so.
+/// Converts the member `name` of `arguments`, or returns nil if it is missing. `integer`: its schema's type is
+/// `integer`.
 pub(super) fn argument_to_lua(
     lua: &Lua,
     arguments: &Map<String, Value>,
     name: &str,
     integer: bool,
     array_mark: &Table,
-) -> Result<LuaValue, Refusal> {
+) -> Result<LuaValue, ConversionError> {
     let Some(value) = arguments.get(name) else { return Ok(LuaValue::Nil) };
     if integer && value.as_f64().is_some_and(|number| number.abs() > MAX_EXACT_FLOAT) {
         return Err(beyond_exact(value).within(Step::Key(name.to_owned())));
     }
-    to_lua(lua, value, array_mark, BigIntegers::Refuse)
-        .map_err(|refusal| refusal.within(Step::Key(name.to_owned())))
+    to_lua(lua, value, array_mark, BigIntegers::Reject)
+        .map_err(|failure| failure.within(Step::Key(name.to_owned())))
 }
 
-/// `value` as JSON. `array_mark` is the metatable that marks arrays.
+/// Converts `value` to JSON. `array_mark` is the metatable that marks arrays.
 ///
 /// # Errors
-/// What the module doc lists.
-pub(super) fn to_json(value: &LuaValue, array_mark: &Table) -> Result<Value, Refusal> {
+/// When the module documentation lists the value as an error.
+pub(super) fn to_json(value: &LuaValue, array_mark: &Table) -> Result<Value, ConversionError> {
     let mut writer = Writer { nodes: 0, bytes: 0, open: Vec::new(), array_mark };
     writer.value(value)
 }
 
-fn number_to_lua(lua: &Lua, number: &Number, big: BigIntegers) -> Result<LuaValue, Refusal> {
+fn number_to_lua(lua: &Lua, number: &Number, big: BigIntegers) -> Result<LuaValue, ConversionError> {
     if let Some(integer) = number.as_i64()
         && (-MAX_EXACT..=MAX_EXACT).contains(&integer)
     {
@@ -180,13 +182,15 @@ fn number_to_lua(lua: &Lua, number: &Number, big: BigIntegers) -> Result<LuaValu
         return Ok(LuaValue::Number(number.as_f64().unwrap_or_default()));
     }
     match big {
-        BigIntegers::Refuse => Err(beyond_exact(number)),
+        BigIntegers::Reject => Err(beyond_exact(number)),
         BigIntegers::String => Ok(LuaValue::String(lua.create_string(number.to_string())?)),
     }
 }
 
-fn beyond_exact(number: &impl fmt::Display) -> Refusal {
-    Refusal::other(format!("the integer {number} is beyond 2^53, where a Lua number is no longer exact"))
+fn beyond_exact(number: &impl fmt::Display) -> ConversionError {
+    ConversionError::other(format!(
+        "the integer {number} is beyond 2^53, where a Lua number is no longer exact"
+    ))
 }
 
 struct Writer<'m> {
@@ -198,10 +202,10 @@ struct Writer<'m> {
 }
 
 impl Writer<'_> {
-    fn value(&mut self, value: &LuaValue) -> Result<Value, Refusal> {
+    fn value(&mut self, value: &LuaValue) -> Result<Value, ConversionError> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(Refusal::other(format!("more than {MAX_NODES} values")));
+            return Err(ConversionError::other(format!("more than {MAX_NODES} values")));
         }
         self.spend(2)?;
         match value {
@@ -210,7 +214,7 @@ impl Writer<'_> {
             LuaValue::Integer(integer) if integer.unsigned_abs() <= MAX_EXACT as u64 => {
                 Ok(Value::from(*integer))
             }
-            // A float that mlua shows as an integer; JSON gets it back as it was.
+            // A float that mlua represents as an integer; JSON gets the original float.
             #[allow(clippy::cast_precision_loss)]
             LuaValue::Integer(integer) => float(*integer as f64),
             LuaValue::Number(number) => float(*number),
@@ -224,33 +228,33 @@ impl Writer<'_> {
             | LuaValue::UserData(_)
             | LuaValue::Buffer(_)
             | LuaValue::Error(_)
-            | LuaValue::Other(_) => Err(Refusal::new(Reason::Type(type_name(value)))),
+            | LuaValue::Other(_) => Err(ConversionError::new(Reason::Type(type_name(value)))),
         }
     }
 
-    fn text(&mut self, text: &LuaString) -> Result<String, Refusal> {
+    fn text(&mut self, text: &LuaString) -> Result<String, ConversionError> {
         let bytes = text.as_bytes();
         self.spend(bytes.len())?;
         match std::str::from_utf8(&bytes) {
             Ok(text) => Ok(text.to_owned()),
-            Err(error) => Err(Refusal::other(format!(
+            Err(error) => Err(ConversionError::other(format!(
                 "a string that is not UTF-8 (at byte {})",
                 error.valid_up_to() + 1
             ))),
         }
     }
 
-    fn table(&mut self, table: &Table) -> Result<Value, Refusal> {
+    fn table(&mut self, table: &Table) -> Result<Value, ConversionError> {
         let address = table.to_pointer();
         if self.open.contains(&address) {
-            return Err(Refusal::other("a table that contains itself"));
+            return Err(ConversionError::other("a table that contains itself"));
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(Refusal::other(format!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(ConversionError::other(format!("nested deeper than {MAX_DEPTH} levels")));
         }
         self.open.push(address);
         let length = table.raw_len();
-        // Asked first whether there is any metatable: making a handle of it costs more.
+        // Checks for a metatable first: this is cheaper than creating a handle for it.
         let marked = table.has_metatable()
             && table.metatable().is_some_and(|mark| mark.to_pointer() == self.array_mark.to_pointer());
         let written = if length > 0 || marked { self.array(table, length) } else { self.object(table) };
@@ -258,43 +262,43 @@ impl Writer<'_> {
         written
     }
 
-    fn array(&mut self, table: &Table, length: usize) -> Result<Value, Refusal> {
+    fn array(&mut self, table: &Table, length: usize) -> Result<Value, ConversionError> {
         if length > MAX_NODES {
-            return Err(Refusal::other(format!("more than {MAX_NODES} values")));
+            return Err(ConversionError::other(format!("more than {MAX_NODES} values")));
         }
         let mut items = vec![Value::Null; length];
         let mut seen = 0;
-        let mut refusal = None;
+        let mut failure = None;
         let walked = table.for_each(|key: LuaValue, value: LuaValue| {
-            let step = match self.item(&key, &value, &mut items) {
+            let error = match self.item(&key, &value, &mut items) {
                 Ok(()) => {
                     seen += 1;
                     return Ok(());
                 }
-                Err(refused) => refused,
+                Err(error) => error,
             };
-            refusal = Some(step);
+            failure = Some(error);
             Err(mlua::Error::StackError)
         });
-        if let Some(refusal) = refusal {
-            return Err(refusal);
+        if let Some(failure) = failure {
+            return Err(failure);
         }
         walked?;
         if seen == length {
             Ok(Value::Array(items))
         } else {
-            Err(Refusal::other("a sparse table (an array with holes); fill them with json.null"))
+            Err(ConversionError::other("a sparse table (an array with holes); fill them with json.null"))
         }
     }
 
-    fn item(&mut self, key: &LuaValue, value: &LuaValue, items: &mut [Value]) -> Result<(), Refusal> {
+    fn item(&mut self, key: &LuaValue, value: &LuaValue, items: &mut [Value]) -> Result<(), ConversionError> {
         let slot = match key {
             LuaValue::Integer(index) => usize::try_from(*index)
                 .ok()
                 .and_then(|index| index.checked_sub(1))
                 .and_then(|index| items.get_mut(index).map(|slot| (index, slot))),
             LuaValue::String(_) => {
-                return Err(Refusal::other(format!(
+                return Err(ConversionError::other(format!(
                     "a mixed table (an array with the key {})",
                     super::error::describe(key)
                 )));
@@ -302,73 +306,73 @@ impl Writer<'_> {
             _ => None,
         };
         let Some((index, slot)) = slot else {
-            return Err(Refusal::other(format!(
+            return Err(ConversionError::other(format!(
                 "a sparse table (an array of {} with the key {})",
                 items.len(),
                 super::error::describe(key)
             )));
         };
-        *slot = self.value(value).map_err(|refusal| refusal.within(Step::Index(index)))?;
+        *slot = self.value(value).map_err(|failure| failure.within(Step::Index(index)))?;
         Ok(())
     }
 
-    fn object(&mut self, table: &Table) -> Result<Value, Refusal> {
+    fn object(&mut self, table: &Table) -> Result<Value, ConversionError> {
         let mut members: Vec<(String, Value)> = Vec::new();
-        let mut refusal = None;
+        let mut failure = None;
         let walked = table.for_each(|key: LuaValue, value: LuaValue| {
             match self.member(&key, &value) {
                 Ok(member) => members.push(member),
-                Err(refused) => {
-                    refusal = Some(refused);
-                    // Any error ends the walk; the refusal is what is told.
+                Err(error) => {
+                    failure = Some(error);
+                    // Any error ends the iteration; `failure` is the one that is reported.
                     return Err(mlua::Error::StackError);
                 }
             }
             Ok(())
         });
-        if let Some(refusal) = refusal {
-            return Err(refusal);
+        if let Some(failure) = failure {
+            return Err(failure);
         }
         walked?;
         members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         Ok(Value::Object(members.into_iter().collect()))
     }
 
-    fn member(&mut self, key: &LuaValue, value: &LuaValue) -> Result<(String, Value), Refusal> {
+    fn member(&mut self, key: &LuaValue, value: &LuaValue) -> Result<(String, Value), ConversionError> {
         let LuaValue::String(name) = key else {
             return Err(match key {
-                LuaValue::Integer(_) | LuaValue::Number(_) => Refusal::other(format!(
+                LuaValue::Integer(_) | LuaValue::Number(_) => ConversionError::other(format!(
                     "a sparse table (the key {} and no item 1)",
                     super::error::describe(key)
                 )),
-                _ => Refusal::other(format!("a key that is a {}", type_name(key))),
+                _ => ConversionError::other(format!("a key that is a {}", type_name(key))),
             });
         };
         let name = self.text(name)?;
         match self.value(value) {
             Ok(value) => Ok((name, value)),
-            Err(refusal) => Err(refusal.within(Step::Key(name))),
+            Err(failure) => Err(failure.within(Step::Key(name))),
         }
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn spend(&mut self, bytes: usize) -> Result<(), ConversionError> {
         self.bytes += bytes;
         if self.bytes > MAX_BYTES {
-            return Err(Refusal::other(format!("larger than {} KiB", MAX_BYTES / 1024)));
+            return Err(ConversionError::other(format!("larger than {} KiB", MAX_BYTES / 1024)));
         }
         Ok(())
     }
 }
 
-fn float(number: f64) -> Result<Value, Refusal> {
+fn float(number: f64) -> Result<Value, ConversionError> {
     match Number::from_f64(number) {
         Some(number) => Ok(Value::Number(number)),
-        None if number.is_nan() => Err(Refusal::other("NaN")),
-        None => Err(Refusal::other("an infinite number")),
+        None if number.is_nan() => Err(ConversionError::other("NaN")),
+        None => Err(ConversionError::other("an infinite number")),
     }
 }
 
-/// The name of a value's type, as a script's author knows it.
+/// Returns the name of a value's type, as script authors know it.
 pub(super) fn type_name(value: &LuaValue) -> &'static str {
     match value {
         LuaValue::LightUserData(data) if data.0.is_null() => "json.null",

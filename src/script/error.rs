@@ -1,30 +1,30 @@
-//! Lua errors as [`ToolError`]s: message, place and traceback, safe to print.
+//! Conversion of Lua errors to [`ToolError`]s: message, location and traceback, safe to print.
 //!
-//! A script may raise anything: tables, functions, a megabyte of escape codes. Nothing here runs script code (no
-//! `__tostring`), every text is cut, and control characters are replaced, so that a message can go to a terminal and
-//! to a model. Tracebacks list the script's own frames only.
+//! A script may raise any value: tables, functions, a megabyte of escape codes. Nothing here runs script code (no
+//! `__tostring`). Texts are truncated and control characters are replaced, so that a message can be sent to a terminal
+//! or a model. Tracebacks list only the script's own frames.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use mlua::{Error as LuaError, Lua, LuaString, Table, Value as LuaValue};
 
-use super::convert::{Reason, Refusal, type_name};
+use super::convert::{ConversionError, Reason, type_name};
 use crate::text::is_control;
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// Longest message, in characters.
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 2_000;
-/// Most frames that a traceback lists.
+/// Maximum number of frames in a traceback.
 const MAX_FRAMES: usize = 20;
-/// Deepest frame that is looked at for one.
+/// Maximum number of stack levels to search for these frames.
 const MAX_LEVELS: usize = 250;
 
-/// Luau's message for an allocation beyond the limit; it has no position, and the prelude sees to it that no script
-/// raises a text of its own that is the same.
+/// Luau's message for an allocation beyond the limit. It has no location. The prelude prevents scripts from raising the
+/// same text.
 pub(super) const OUT_OF_MEMORY: &str = "not enough memory";
 
-/// A failure of a host function, with the kind that the call ends with unless the script catches it.
+/// An error of a host function. If the script does not catch it, the call ends with this kind.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct HostError {
@@ -33,44 +33,44 @@ pub(super) struct HostError {
 }
 
 impl HostError {
-    /// An error for Lua, of `kind`.
+    /// Creates a Lua error of `kind`.
     pub(super) fn lua(kind: ToolErrorKind, message: impl Into<String>) -> LuaError {
         LuaError::external(Self { kind, message: message.into() })
     }
 
-    /// An error that is the script's mistake.
+    /// Creates a Lua error for a mistake in the script.
     pub(super) fn script(message: impl Into<String>) -> LuaError {
         Self::lua(ToolErrorKind::Script, message)
     }
 }
 
-/// What a raised value says, before places are added.
+/// A classified raised value, without the location that the caller adds.
 pub(super) enum Raised {
     /// An expected failure, from `tool.failure`.
     Failure(String),
     /// The state is out of memory.
     Memory,
-    /// A message that already names its place, or needs none.
-    Placed(String),
-    /// A host function's failure, whose place is where the script called it.
+    /// A message that includes its location, or needs none.
+    Located(String),
+    /// An error of a host function. Its location is the call in the script.
     Host(ToolErrorKind, String),
 }
 
-/// Reads a raised value. `failure_mark` is the metatable of `tool.failure`'s tables.
+/// Classifies a raised value. `failure_mark` is the metatable of the tables that `tool.failure` returns.
 pub(super) fn read_raised(value: &LuaValue, failure_mark: &Table) -> Raised {
     match value {
         LuaValue::String(text) if text.as_bytes() == OUT_OF_MEMORY.as_bytes() => Raised::Memory,
-        LuaValue::String(text) => Raised::Placed(friendly(&beginning(text))),
+        LuaValue::String(text) => Raised::Located(friendly(&beginning(text))),
         LuaValue::Error(error) => read_error(error),
         LuaValue::Table(table) if is_marked(table, failure_mark) => {
             Raised::Failure(message_of(table).unwrap_or_else(|| String::from("the tool failed")))
         }
-        LuaValue::Table(table) => Raised::Placed(message_of(table).unwrap_or_else(|| describe(value))),
-        _ => Raised::Placed(describe(value)),
+        LuaValue::Table(table) => Raised::Located(message_of(table).unwrap_or_else(|| describe(value))),
+        _ => Raised::Located(describe(value)),
     }
 }
 
-/// Reads an error of mlua's own or of a host function.
+/// Classifies an error of mlua or of a host function.
 pub(super) fn read_error(error: &LuaError) -> Raised {
     if let Some(host) = error.downcast_ref::<HostError>() {
         return Raised::Host(host.kind, host.message.clone());
@@ -86,21 +86,21 @@ pub(super) fn read_error(error: &LuaError) -> Raised {
     }
 }
 
-/// `file:line: ` of the innermost frame of the script's own `files`, or nothing.
-pub(super) fn place(lua: &Lua, files: &[String]) -> String {
+/// Returns `file:line: ` of the innermost frame in the script's `files`, or an empty string.
+pub(super) fn location(lua: &Lua, files: &[String]) -> String {
     frames(lua, files, 1)
         .pop()
         .map(|frame| format!("{}: ", frame.split(' ').next().unwrap_or_default()))
         .unwrap_or_default()
 }
 
-/// The script's frames, innermost first, as lines `file:line in name`.
+/// Returns the script's frames, innermost first, as lines `file:line in name`.
 pub(super) fn traceback(lua: &Lua, files: &[String]) -> Option<String> {
     let frames = frames(lua, files, MAX_FRAMES);
     if frames.is_empty() { None } else { Some(frames.join("\n")) }
 }
 
-fn frames(lua: &Lua, files: &[String], most: usize) -> Vec<String> {
+fn frames(lua: &Lua, files: &[String], max: usize) -> Vec<String> {
     let mut frames = Vec::new();
     for level in 0..MAX_LEVELS {
         let seen = lua.inspect_stack(level, |frame| {
@@ -112,7 +112,7 @@ fn frames(lua: &Lua, files: &[String], most: usize) -> Vec<String> {
             let mut text = format!("{file}:{}", frame.current_line().unwrap_or_default());
             match frame.names().name {
                 Some(name) => drop(write!(text, " in {}", clean(&name, 60))),
-                // The top level, the tool's function, or one without a name: Luau tells them apart by nothing.
+                // The top level, the tool's function or an anonymous function: Luau does not distinguish them.
                 None => text.push_str(" in the script"),
             }
             Some(text)
@@ -122,23 +122,23 @@ fn frames(lua: &Lua, files: &[String], most: usize) -> Vec<String> {
             Some(Some(frame)) => frames.push(frame),
             Some(None) => {}
         }
-        if frames.len() >= most {
+        if frames.len() >= max {
             break;
         }
     }
     frames
 }
 
-/// The error of a call as its caller gets it: which file, where the place is not told yet, and what to do about a
-/// limit. `memory`: the call's limit in bytes.
-pub(super) fn placed(error: ToolError, file: &str, memory: u64) -> ToolError {
+/// Completes the error of a call for its caller: adds the file if the message has no location, and advice on raising an
+/// exceeded limit. `memory`: the call's limit in bytes.
+pub(super) fn with_location(error: ToolError, file: &str, memory: u64) -> ToolError {
     let advice = match error.kind {
         ToolErrorKind::Timeout => String::from("; if it needs longer, raise :timeout in the spec"),
         ToolErrorKind::Memory => {
             format!(" of {} KiB; if it needs more, raise :memory in the spec", memory.div_ceil(1024))
         }
         ToolErrorKind::Load | ToolErrorKind::Script | ToolErrorKind::Unserialisable => String::new(),
-        // Worded for the model, or about the call rather than the script.
+        // Written for the model, or about the call rather than the script.
         ToolErrorKind::Failure
         | ToolErrorKind::UnknownTool
         | ToolErrorKind::InvalidArguments
@@ -147,24 +147,24 @@ pub(super) fn placed(error: ToolError, file: &str, memory: u64) -> ToolError {
         | ToolErrorKind::Internal => return error,
     };
     let innermost = error.details.as_deref().and_then(|details| details.lines().next()?.split(" in ").next());
-    let place = match innermost {
-        Some(place) if error.message.starts_with(place) => String::new(),
+    let location = match innermost {
+        Some(location) if error.message.starts_with(location) => String::new(),
         _ if error.message.starts_with(file) => String::new(),
-        Some(place) => format!("{place}: "),
+        Some(location) => format!("{location}: "),
         None => format!("{file}: "),
     };
-    ToolError { message: format!("{place}{}{advice}", error.message), ..error }
+    ToolError { message: format!("{location}{}{advice}", error.message), ..error }
 }
 
-/// A result that is not JSON.
-pub(super) fn unserialisable(refusal: &Refusal) -> ToolError {
-    let path = refusal.path();
-    match &refusal.reason {
+/// Returns the error for a result that cannot be converted to JSON.
+pub(super) fn unserialisable(failure: &ConversionError) -> ToolError {
+    let path = failure.path();
+    match &failure.reason {
         Reason::Lua(error) => match read_error(error) {
             Raised::Memory => {
                 ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit")
             }
-            Raised::Failure(message) | Raised::Placed(message) | Raised::Host(_, message) => {
+            Raised::Failure(message) | Raised::Located(message) | Raised::Host(_, message) => {
                 ToolError::new(ToolErrorKind::Internal, clean(&message, MAX_MESSAGE))
             }
         },
@@ -179,29 +179,29 @@ pub(super) fn unserialisable(refusal: &Refusal) -> ToolError {
     }
 }
 
-/// An argument that Lua cannot hold.
-pub(super) fn bad_argument(refusal: &Refusal) -> ToolError {
-    match &refusal.reason {
+/// Returns the error for an argument that cannot be converted to a Lua value.
+pub(super) fn bad_argument(failure: &ConversionError) -> ToolError {
+    match &failure.reason {
         Reason::Lua(_) => {
             ToolError::new(ToolErrorKind::Memory, "the arguments do not fit into the script's memory limit")
         }
         reason @ (Reason::Type(_) | Reason::Other(_)) => {
-            let path = refusal.path();
+            let path = failure.path();
             ToolError::new(ToolErrorKind::InvalidArguments, format!("{path}: {reason}")).at(path)
         }
     }
 }
 
-/// `text` as a message: cut and without control characters.
+/// Cleans `text` and truncates it to the maximum length of a message.
 pub(super) fn message(text: &str) -> String {
     clean(text, MAX_MESSAGE)
 }
 
-/// `text` without control, escape and direction-changing characters, cut to `most` characters.
-pub(super) fn clean(text: &str, most: usize) -> String {
-    let mut cleaned = String::with_capacity(text.len().min(most * 4));
+/// Replaces control, escape and bidirectional formatting characters in `text` and truncates it to `max` characters.
+pub(super) fn clean(text: &str, max: usize) -> String {
+    let mut cleaned = String::with_capacity(text.len().min(max * 4));
     for (index, character) in text.chars().enumerate() {
-        if index >= most {
+        if index >= max {
             cleaned.push('…');
             break;
         }
@@ -214,7 +214,7 @@ pub(super) fn clean(text: &str, most: usize) -> String {
     cleaned
 }
 
-/// A short text for any value; runs no script code.
+/// Returns a short description of any value, without running script code.
 pub(super) fn describe(value: &LuaValue) -> String {
     match value {
         LuaValue::Nil => String::from("nil"),
@@ -248,14 +248,14 @@ fn message_of(table: &Table) -> Option<String> {
     }
 }
 
-/// As much of `text` as a message may have: what a script raises may be as long as its memory.
+/// Returns the start of `text`, as much as fits into a message: a script may raise a text as large as its memory limit.
 fn beginning(text: &LuaString) -> String {
     let bytes = text.as_bytes();
     String::from_utf8_lossy(bytes.get(..bytes.len().min(MAX_MESSAGE * 4 + 4)).unwrap_or_default())
         .into_owned()
 }
 
-/// The first cause of `error`.
+/// Returns the root cause of `error`.
 fn root(error: &LuaError) -> &LuaError {
     match error {
         LuaError::CallbackError { cause, .. } | LuaError::WithContext { cause, .. } => {
@@ -265,23 +265,23 @@ fn root(error: &LuaError) -> &LuaError {
     }
 }
 
-/// The name of the prelude's chunk, which a script's author need not know.
+/// The chunk name of the prelude. Users do not see it.
 pub(super) const PRELUDE_NAME: &str = "deftool";
 
-/// `message` without the prelude's place, when a library function raised it that the prelude called.
+/// Removes the prelude's location from `message`, the error of a library function that the prelude called.
 pub(super) fn outside_prelude(message: &str) -> Option<&str> {
     let (line, rest) = message.strip_prefix(PRELUDE_NAME)?.strip_prefix(':')?.split_once(": ")?;
     line.bytes().all(|byte| byte.is_ascii_digit()).then_some(rest)
 }
 
-const ACROSS: &str = "attempt to yield across metamethod/C-call boundary";
+const YIELD_ACROSS_C_CALL: &str = "attempt to yield across metamethod/C-call boundary";
 
-/// Luau's own messages, where they do not say what a script's author needs.
+/// Rewrites messages of Luau that do not help a script's author.
 fn friendly(message: &str) -> String {
     let message = outside_prelude(message).unwrap_or(message);
-    if message.contains(ACROSS) {
+    if message.contains(YIELD_ACROSS_C_CALL) {
         return message.replace(
-            ACROSS,
+            YIELD_ACROSS_C_CALL,
             "cannot wait here: a script cannot wait inside a sort comparator, a gsub callback or a metamethod",
         );
     }

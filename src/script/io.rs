@@ -1,7 +1,7 @@
-//! The engine's own threads for IO: what a host function waits for happens here, never on a script's thread.
+//! The engine's IO threads. The IO of host functions runs here, never on a script's thread.
 //!
-//! A script's thread may be held by another script at any time; a connection or a child process that was driven there
-//! would stall with it. One small runtime per process, started when it is first needed.
+//! Another script may block a script's thread at any time; a connection or a child process that is driven there would
+//! stall with it. There is one small runtime per process, which starts on first use.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::error::HostError;
 use crate::tool::ToolErrorKind;
 
-/// Threads that drive IO; blocking work has threads of its own beside them.
+/// Number of threads that drive IO. Blocking work runs on additional threads.
 const THREADS: usize = 2;
 
 static RUNTIME: LazyLock<Result<Runtime, String>> = LazyLock::new(|| {
@@ -23,7 +23,7 @@ static RUNTIME: LazyLock<Result<Runtime, String>> = LazyLock::new(|| {
         .map_err(|error| error.to_string())
 });
 
-/// Runs `work` to its end; dropping the future aborts it at its next wait.
+/// Runs `work` to its end. Dropping the future aborts it at its next await point.
 ///
 /// # Errors
 /// When the threads cannot start, or `work` panics: [`ToolErrorKind::Internal`].
@@ -34,7 +34,7 @@ pub(super) async fn run<T: Send + 'static>(
     handle.await.unwrap_or_else(|error| Err(internal(&error.to_string())))
 }
 
-/// Runs `work`, which blocks, to its end. Once begun it cannot be stopped: dropping the future only forgets it.
+/// Runs the blocking `work` to its end. Once started it cannot be stopped: dropping the future only detaches it.
 ///
 /// # Errors
 /// As [`run`].
@@ -45,7 +45,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     handle.await.unwrap_or_else(|error| Err(internal(&error.to_string())))
 }
 
-/// Runs `work` to its end, whoever goes away meanwhile.
+/// Runs `work` to its end, detached from the caller.
 ///
 /// # Errors
 /// When the threads cannot start.
@@ -59,5 +59,5 @@ fn runtime() -> Result<&'static Runtime, HostError> {
 }
 
 fn internal(error: &str) -> HostError {
-    HostError { kind: ToolErrorKind::Internal, message: format!("the engine's IO threads failed: {error}") }
+    HostError { kind: ToolErrorKind::Internal, message: format!("the IO threads failed: {error}") }
 }

@@ -1,9 +1,9 @@
 //! Removes temporary files and test folders that a killed process left behind.
 //!
-//! The process that creates one holds a lock on it (`flock`) until it is removed or renamed. The system releases the lock
-//! when the process ends, for whatever reason. So an entry that matches our names and can be locked has no owner. Process
-//! IDs, which are reused, and times are not compared. Only regular files and folders of this user are removed, and links
-//! are not followed. On a file system without locks, nothing is removed.
+//! The process that creates one holds a lock on it (`flock`) until it is removed or renamed. The system releases the
+//! lock when the process ends, for whatever reason. So an entry that matches our names and can be locked has no owner.
+//! Process IDs, which are reused, and times are not compared. Only regular files and folders of this user are removed,
+//! and links are not followed. On a file system without locks, nothing is removed.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Result};
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_file_that_nobody_holds_is_removed_and_nothing_else() {
+    fn only_unlocked_temporary_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let left = ".deftool-0123456789abcdef.tmp";
@@ -257,14 +257,14 @@ mod tests {
         }
         assert!(path(".deftool-1123456789abcdef.tmp").is_symlink() && target.exists() && held.exists());
         assert!(path(".deftool-2123456789abcdef.tmp").is_dir());
-        // What is being written is held.
+        // A file that is being written is locked.
         assert!(is_held(&File::open(path(&name)).unwrap()));
         drop(file);
         assert!(is_unheld(&File::open(path(&name)).unwrap()));
     }
 
     #[test]
-    fn names_of_test_folders_are_known() {
+    fn names_of_test_folders_are_recognized() {
         assert!(is_test_folder(test_folder_in(Path::new("")).to_str().unwrap()));
         for name in
             ["deftool-test-1", "deftool-test-x-01234567", "deftool-test-1-0123456", "deftool-test-1-0123456g"]

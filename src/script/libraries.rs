@@ -1,10 +1,10 @@
-//! What a script finds of Luau's own libraries, as names: for findings about names that are not there.
+//! The names of the Luau libraries that are available to scripts, for findings about unknown names.
 //!
-//! `sandbox.lua` and `sandbox.rs` decide what is left of them; a test holds this list to what a script sees.
+//! `sandbox.lua` and `sandbox.rs` determine which are available. A test compares this list with what a script sees.
 
 use super::host::host_tables;
 
-/// Globals that are functions or plain values.
+/// Globals that are not tables.
 const GLOBALS: &[&str] = &[
     "_G",
     "_VERSION",
@@ -68,8 +68,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ]),
 ];
 
-/// Whether a script finds something under `path`, as in `["http", "get"]`. What is deeper in a known table is not known
-/// to be missing.
+/// Returns whether `path`, as in `["http", "get"]`, may exist in a script's globals. Only the first two names are
+/// checked.
 pub fn is_known_global(path: &[&str]) -> bool {
     match path {
         [] => true,
@@ -81,7 +81,7 @@ pub fn is_known_global(path: &[&str]) -> bool {
     }
 }
 
-/// Every global that a script finds, and every field of those that are tables, as in `http.get`.
+/// Returns all globals of a script, and all fields of those that are tables, as in `http.get`.
 pub fn known_globals() -> Vec<String> {
     let tables = LIBRARIES.iter().map(|(name, _)| *name).chain(host_tables().iter().map(|doc| doc.name));
     let fields = tables.flat_map(|name| {
@@ -91,7 +91,7 @@ pub fn known_globals() -> Vec<String> {
     GLOBALS.iter().map(|name| (*name).to_owned()).chain(fields).collect()
 }
 
-/// The fields of a library or host table.
+/// Returns the fields of a library or host table.
 pub(crate) fn fields(table: &str) -> Option<Vec<&'static str>> {
     if let Some((_, fields)) = LIBRARIES.iter().find(|(name, _)| *name == table) {
         return Some(fields.to_vec());

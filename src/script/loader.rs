@@ -1,8 +1,8 @@
-//! `require` at run time: a module's top level runs once per call, in an environment of its own, when it is first
-//! asked for; what it returned serves the rest of the call.
+//! `require` at run time. A module's top level runs once per call, in its own environment, when the module is first
+//! required. Its return value is used for the rest of the call.
 //!
-//! Only the modules that came with the script can be loaded. The prelude calls [`Loader::begin`], runs what it gets
-//! and hands the result to [`Loader::finish`], so that a module may wait and fail like any other function.
+//! Only the modules that belong to the script can be loaded. The prelude calls `begin`, runs the returned function and
+//! passes its result to `finish`, so that a module can wait and fail like any other function.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,34 +17,34 @@ use super::error::{self, HostError, clean};
 use super::module::{MAX_MODULES, Module, module_path};
 use crate::tool::ToolErrorKind;
 
-/// The modules of one state.
+/// The modules of one Lua state.
 pub(super) struct Loader {
     modules: Arc<[Arc<Module>]>,
     /// The metatable of every environment.
-    over_globals: Table,
-    /// The loaded chunks, by path; each call runs clones of them.
+    globals_metatable: Table,
+    /// The loaded chunks, by path. Each call runs clones of them.
     templates: RefCell<HashMap<String, Function>>,
-    /// Of the call that runs.
+    /// The modules that the running call has loaded.
     loaded: RefCell<HashMap<String, Loaded>>,
 }
 
 enum Loaded {
-    /// Its top level runs, or ended in an error.
-    Begun,
+    /// Its top level is running, or failed.
+    Loading,
     Value(LuaValue),
 }
 
 impl Loader {
-    pub(super) fn new(modules: Arc<[Arc<Module>]>, over_globals: Table) -> Self {
-        Self { modules, over_globals, templates: RefCell::default(), loaded: RefCell::default() }
+    pub(super) fn new(modules: Arc<[Arc<Module>]>, globals_metatable: Table) -> Self {
+        Self { modules, globals_metatable, templates: RefCell::default(), loaded: RefCell::default() }
     }
 
-    /// Forgets what the call loaded.
+    /// Removes the modules that the call loaded.
     pub(super) fn end(&self) {
         self.loaded.borrow_mut().clear();
     }
 
-    /// The two functions that the prelude's `require` is made of.
+    /// Returns the functions `begin` and `finish`, which implement the prelude's `require`.
     pub(super) fn functions(
         self: &Rc<Self>,
         lua: &Lua,
@@ -73,49 +73,47 @@ impl Loader {
         Ok((begin, finish))
     }
 
-    /// Looked for among [`MAX_MODULES`] at most.
+    /// Returns the module with this path. There are at most [`MAX_MODULES`].
     fn module(&self, path: &str) -> Option<&Arc<Module>> {
         self.modules.iter().find(|module| module.path() == path)
     }
 
-    /// The path of the module that the innermost of the script's own files means by `wanted`.
+    /// Resolves `wanted` relative to the innermost of the script's own files.
     fn find(&self, lua: &Lua, files: &[String], wanted: &str) -> mlua::Result<String> {
-        let place = error::place(lua, files);
-        let file = place.split(':').next().unwrap_or_default();
+        let location = error::location(lua, files);
+        let file = location.split(':').next().unwrap_or_default();
         let shown = clean(wanted, 100);
         let path = module_path(file, wanted)
             .map_err(|advice| HostError::script(format!("require: `{shown}`: {advice}")))?;
         if self.module(&path).is_none() {
             let why = if self.modules.len() < MAX_MODULES {
-                String::from("only files of scripts/lib that a script requires by a literal path are")
+                String::from("only files in scripts/lib that are required by a literal path can be loaded")
             } else {
-                format!("it has {MAX_MODULES} modules, and no script has more")
+                format!("it has the maximum of {MAX_MODULES} modules")
             };
-            return Err(HostError::script(format!(
-                "require: `{shown}` was not loaded with the script; {why}"
-            )));
+            return Err(HostError::script(format!("require: unknown module `{shown}`; {why}")));
         }
         Ok(path)
     }
 
-    /// `true` and what the module returned, or `false`, its top level to run, and its path.
+    /// Returns `true` and the module's value, or `false` and the top level to run. The last value is the module's path.
     fn begin(&self, lua: &Lua, path: String) -> mlua::Result<(bool, LuaValue, String)> {
         match self.loaded.borrow().get(&path) {
             Some(Loaded::Value(value)) => return Ok((true, value.clone(), path)),
-            Some(Loaded::Begun) => {
+            Some(Loaded::Loading) => {
                 return Err(HostError::script(format!(
-                    "require: {path} is being loaded already (modules that require each other), or failed to load"
+                    "require: {path} is being loaded already (modules that require each other) or failed to load"
                 )));
             }
             None => {}
         }
         let template = self.template(lua, &path)?;
         let environment = lua.create_table()?;
-        environment.set_metatable(Some(self.over_globals.clone()))?;
+        environment.set_metatable(Some(self.globals_metatable.clone()))?;
         environment.set_safeenv(true);
         let chunk = template.deep_clone()?;
         chunk.set_environment(environment)?;
-        self.loaded.borrow_mut().insert(path.clone(), Loaded::Begun);
+        self.loaded.borrow_mut().insert(path.clone(), Loaded::Loading);
         Ok((false, LuaValue::Function(chunk), path))
     }
 
@@ -124,7 +122,7 @@ impl Loader {
             return Ok(template.clone());
         }
         let Some(module) = self.module(path) else {
-            return Err(HostError::lua(ToolErrorKind::Internal, format!("{path} was not loaded")));
+            return Err(HostError::lua(ToolErrorKind::Internal, format!("unknown module `{path}`")));
         };
         let bytecode =
             module.compiled().map_err(|problem| HostError::lua(ToolErrorKind::Load, problem.to_string()))?;

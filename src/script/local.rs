@@ -1,4 +1,4 @@
-//! A script on the caller's own thread: for one-shot commands, benchmarks, and embedders with threads of their own.
+//! Runs a script on the caller's thread: for one-shot commands, benchmarks and embedders that manage their own threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use super::vm::Vm;
 use super::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
 
-/// Runs one script's calls, one after another, on the thread that asks. The same limits as under a
-/// [`ScriptRunner`](super::ScriptRunner) hold; a call blocks the thread until its end, waiting included.
+/// Runs the calls of one script sequentially on the caller's thread. The limits are those of a
+/// [`ScriptRunner`](super::ScriptRunner). A call blocks the thread until it has ended, even while the script waits.
 pub struct LocalVm {
     script: Arc<Script>,
     sink: ScriptSink,
@@ -22,23 +22,23 @@ pub struct LocalVm {
 }
 
 impl LocalVm {
-    /// Loads `script`; log lines go to `sink`.
+    /// Loads `script`. Log lines are sent to `sink`.
     ///
     /// # Errors
-    /// When the script does not compile, or the thread cannot have timers.
+    /// When the script does not compile, or no timers can be created.
     pub fn new(script: Arc<Script>, sink: ScriptSink) -> Result<Self, ToolError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(|error| ToolError::new(ToolErrorKind::Internal, format!("no timers: {error}")))?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
+                ToolError::new(ToolErrorKind::Internal, format!("cannot create timers: {error}"))
+            })?;
         let vm = Vm::new(&script, sink.clone(), DEFAULT_MEMORY)?;
         Ok(Self { script, sink, vm: Some(vm), runtime })
     }
 
-    /// Runs one call to its end. `arguments` are valid under the tool's schema. Not to be called from async code.
+    /// Runs one call to its end. `arguments` must be valid under the tool's schema. Must not be called from async code.
     ///
     /// # Errors
-    /// However the call failed.
+    /// When the call fails.
     pub fn call(&mut self, arguments: &Map<String, Value>, context: CallContext) -> Result<Value, ToolError> {
         let control = Control::new(limit(&self.script, &context, DEFAULT_TIMEOUT), None);
         let mut vm = match self.vm.take() {
@@ -50,7 +50,7 @@ impl LocalVm {
             self.vm = Some(vm);
         }
         let memory = self.script.memory.unwrap_or(DEFAULT_MEMORY);
-        answer.map_err(|error| error::placed(error, &self.script.file, memory))
+        answer.map_err(|error| error::with_location(error, &self.script.file, memory))
     }
 }
 
@@ -60,7 +60,7 @@ impl std::fmt::Debug for LocalVm {
     }
 }
 
-/// The time limit of a call: the caller's, who has seen the spec, else the spec's, else `otherwise`.
-pub(super) fn limit(script: &Script, context: &CallContext, otherwise: Duration) -> Duration {
-    context.timeout.or(script.timeout).unwrap_or(otherwise)
+/// Returns the time limit of a call: the context's, else the spec's, else `default`.
+pub(super) fn limit(script: &Script, context: &CallContext, default: Duration) -> Duration {
+    context.timeout.or(script.timeout).unwrap_or(default)
 }

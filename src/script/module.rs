@@ -1,9 +1,9 @@
-//! Modules: the files of `scripts/lib` that scripts share through `require`.
+//! Modules: the files in `scripts/lib` that scripts share through `require`.
 //!
-//! `require` takes a literal path, relative to the file that it stands in and without the extension, as Luau's own
-//! tools read it: `require("./lib/dates")` in `scripts/plan.lua` is `scripts/lib/dates.lua`. So what a script needs is
-//! known without running it: [`required`] reads it off the source, the layer that reads the project loads it, and
-//! script and modules are one unit of reload. [`loader`](super::loader) runs them.
+//! `require` takes a literal path without an extension, relative to the file that contains the call, as in Luau's own
+//! tools: `require("./lib/dates")` in `scripts/plan.lua` loads `scripts/lib/dates.lua`. So the modules of a script are
+//! known without running it: [`find_requires`] finds them in the source, and the layer that reads the project loads
+//! them. A script and its modules are reloaded as one unit. [`loader`](super::loader) runs them.
 //!
 //! Source: Luau's rules for require by string (<https://luau.org/require>, 2026), without aliases.
 
@@ -12,15 +12,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::compile::Compiled;
-use super::contract::{Contract, LoadProblem};
-use super::permission::plain;
+use super::contract::{Contract, LoadError};
+use super::permission::normalize;
 
-/// Most modules that a script has, those that its modules require among them.
+/// Maximum number of modules of a script, including those that its modules require.
 pub(crate) const MAX_MODULES: usize = 200;
 
-/// One file that scripts require. Immutable and shared.
+/// A file that scripts require. Immutable and shared.
 pub struct Module {
-    /// The file as messages and tracebacks name it, as in `scripts/lib/dates.lua`.
+    /// The file name in messages and tracebacks, as in `scripts/lib/dates.lua`.
     pub file: String,
     /// The source.
     pub source: Arc<[u8]>,
@@ -28,25 +28,25 @@ pub struct Module {
 }
 
 impl Module {
-    /// The module that `file` holds.
+    /// Creates the module of `file`.
     pub fn new(file: impl Into<String>, source: impl AsRef<[u8]>) -> Self {
         Self { file: file.into(), source: Arc::from(source.as_ref()), compiled: Compiled::default() }
     }
 
-    /// Compiles it and reads what it returns, once; never runs it. One that returns nothing cannot be required.
+    /// Compiles and analyses the module once, without running it. A module that returns nothing cannot be required.
     ///
     /// # Errors
     /// When it does not compile.
-    pub fn contract(&self) -> Result<&Contract, &LoadProblem> {
+    pub fn contract(&self) -> Result<&Contract, &LoadError> {
         self.compiled.contract(&self.file, &self.source)
     }
 
-    /// The name that `require` finds it by: the file without its extension.
+    /// Returns the path that `require` uses: the file without its extension.
     pub fn path(&self) -> &str {
         without_extension(&self.file)
     }
 
-    pub(super) fn compiled(&self) -> Result<Arc<[u8]>, LoadProblem> {
+    pub(super) fn compiled(&self) -> Result<Arc<[u8]>, LoadError> {
         self.compiled.bytecode(&self.file, &self.source)
     }
 }
@@ -57,16 +57,16 @@ impl fmt::Debug for Module {
     }
 }
 
-/// One use of `require` in a source.
+/// A use of `require` in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Require {
-    /// What it names; `None`: something that only running the script could tell.
-    pub wanted: Option<String>,
+    /// The literal path. `None`: cannot be determined without running the script.
+    pub path: Option<String>,
     /// The line, from 1.
     pub line: usize,
 }
 
-/// What other Lua programs require, and what there is instead.
+/// Packages that Lua programs often require, and the replacements.
 const PACKAGES: [(&[&str], &str); 5] = [
     (&["json", "cjson", "dkjson", "lunajson", "rapidjson"], "`json` is a global of every script"),
     (
@@ -81,60 +81,65 @@ const PACKAGES: [(&[&str], &str); 5] = [
         &["os", "string", "table", "math", "utf8", "bit32", "coroutine"],
         "Luau's libraries are globals of every script",
     ),
-    (&["inspect", "serpent", "pl.pretty"], "`json.encode` makes a text of any value"),
+    (&["inspect", "serpent", "pl.pretty"], "`json.encode` converts any value to text"),
 ];
 
-/// Which module `wanted` names in `file`: a path without extension, to compare with [`Module::path`].
+/// Resolves the path `wanted`, which `file` requires, to a path without extension, to compare with [`Module::path`].
 ///
 /// # Errors
-/// One clause that says what to write instead.
+/// When `wanted` is invalid. The error is one clause that describes the correct form.
 pub(crate) fn module_path(file: &str, wanted: &str) -> Result<String, String> {
     if !(wanted.starts_with("./") || wanted.starts_with("../")) {
         if let Some((_, instead)) = PACKAGES.iter().find(|(names, _)| names.contains(&wanted)) {
-            return Err(format!("there are no packages; {instead}"));
+            return Err(format!("packages are not supported; {instead}"));
         }
         let name = wanted.trim_start_matches(['@', '/']).trim_start_matches("lib/");
         let name = without_extension(name);
-        return Err(format!("a path starts with `./` or `../`, as in `require(\"./lib/{name}\")`"));
+        return Err(format!(
+            "expected a path that starts with `./` or `../`, as in `require(\"./lib/{name}\")`"
+        ));
     }
     if without_extension(wanted) != wanted {
-        return Err(format!("a path has no extension, as in `require(\"{}\")`", without_extension(wanted)));
+        return Err(format!(
+            "expected a path without an extension, as in `require(\"{}\")`",
+            without_extension(wanted)
+        ));
     }
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-    Ok(plain(&folder.join(wanted)).to_string_lossy().replace('\\', "/"))
+    Ok(normalize(&folder.join(wanted)).to_string_lossy().replace('\\', "/"))
 }
 
 fn without_extension(file: &str) -> &str {
     file.strip_suffix(".luau").or_else(|| file.strip_suffix(".lua")).unwrap_or(file)
 }
 
-/// What `source` requires, in order; comments and strings are not looked into.
-pub(crate) fn required(source: &[u8]) -> Vec<Require> {
+/// Returns the uses of `require` in `source`, in order. Ignores comments and strings.
+pub(crate) fn find_requires(source: &[u8]) -> Vec<Require> {
     let mut found = Vec::new();
     let (mut line, mut counted) = (1, 0);
     each_word(source, |scanner, word, before| {
-        // A member or a method called so is something else.
+        // Not a member or a method of that name.
         if word == b"require" && !matches!(before, b'.' | b':') {
             line += memchr::memchr_iter(b'\n', source.get(counted..scanner.at).unwrap_or_default()).count();
             counted = scanner.at;
-            let wanted = scanner.read_argument().map(|wanted| String::from_utf8_lossy(&wanted).into_owned());
-            found.push(Require { wanted, line });
+            let path = scanner.read_argument().map(|path| String::from_utf8_lossy(&path).into_owned());
+            found.push(Require { path, line });
         }
     });
     found
 }
 
-/// How often `source` has `name` as a word outside of comments and strings.
-pub(crate) fn mentions(source: &[u8], name: &str) -> usize {
+/// Counts the occurrences of `name` as a word in `source`, outside of comments and strings.
+pub(crate) fn count_word(source: &[u8], name: &str) -> usize {
     let mut count = 0;
     each_word(source, |_, word, _| count += usize::from(word == name.as_bytes()));
     count
 }
 
-/// Calls `visit` with every word outside of comments and strings, and with what stands before it.
+/// Calls `visit` with every word outside of comments and strings, and with the last byte before it that is not blank.
 fn each_word<'s>(source: &'s [u8], mut visit: impl FnMut(&mut Scanner<'s>, &'s [u8], u8)) {
     let mut scanner = Scanner { source, at: 0 };
-    // Open braces of interpolated strings: how many plain braces are open inside each.
+    // For each open expression of an interpolated string: the number of open braces inside it.
     let mut interpolations: Vec<usize> = Vec::new();
     let mut before = b' ';
     while let Some(byte) = scanner.peek() {
@@ -221,7 +226,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// How many `=` stand in the long bracket that begins here.
+    /// Returns the number of `=` in the long bracket that starts here.
     fn long_bracket(&self) -> Option<usize> {
         let rest = self.rest().strip_prefix(b"[")?;
         let level = rest.iter().position(|byte| *byte != b'=')?;
@@ -235,12 +240,12 @@ impl<'s> Scanner<'s> {
         let rest = self.rest();
         let end = memchr::memmem::find(rest, &close);
         self.skip_to(end, close.len());
-        // A newline right after the bracket is none of the text.
+        // A newline right after the bracket is not part of the text.
         let text = rest.get(..end?)?;
         Some(text.strip_prefix(b"\n").unwrap_or(text).to_vec())
     }
 
-    /// A quoted string's text, where it has no escapes.
+    /// Skips a quoted string. Returns its text if it has no escapes.
     fn read_string(&mut self) -> Option<Vec<u8>> {
         let quote = self.peek()?;
         self.at += 1;
@@ -264,7 +269,7 @@ impl<'s> Scanner<'s> {
         None
     }
 
-    /// Skips the text of an interpolated string; whether it stopped behind an opening brace.
+    /// Skips the text of an interpolated string. Returns whether it stopped after an opening brace.
     fn skip_interpolated(&mut self) -> bool {
         while let Some(byte) = self.peek() {
             self.at += 1;
@@ -284,7 +289,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// The literal that `require` is called with, and nothing but it.
+    /// Returns the argument of `require` if it is a single literal.
     fn read_argument(&mut self) -> Option<Vec<u8>> {
         self.skip_blanks();
         let has_parentheses = self.peek() == Some(b'(');
@@ -310,12 +315,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literal_names_are_read_and_the_rest_is_told() {
-        let wanted = |source: &str| {
-            let found = required(source.as_bytes());
+    fn finds_literal_paths_and_reports_other_arguments() {
+        let paths = |source: &str| {
+            let found = find_requires(source.as_bytes());
             let shown = found
                 .into_iter()
-                .map(|found| format!("{} {}", found.line, found.wanted.unwrap_or_else(|| String::from("?"))));
+                .map(|found| format!("{} {}", found.line, found.path.unwrap_or_else(|| String::from("?"))));
             shown.collect::<Vec<_>>()
         };
         for (source, expected) in [
@@ -331,7 +336,7 @@ mod tests {
             ("require('unclosed", &["1 ?"]),
             ("require", &["1 ?"]),
         ] {
-            assert_eq!(wanted(source), expected, "{source}");
+            assert_eq!(paths(source), expected, "{source}");
         }
     }
 
@@ -349,7 +354,7 @@ mod tests {
         ] {
             match (module_path(file, wanted), path) {
                 (Ok(found), Ok(path)) => assert_eq!(found, path),
-                (Err(message), Err(says)) => assert!(message.contains(says), "{message}"),
+                (Err(message), Err(fragment)) => assert!(message.contains(fragment), "{message}"),
                 (found, _) => panic!("{file} {wanted}: {found:?}"),
             }
         }

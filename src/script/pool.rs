@@ -1,7 +1,7 @@
-//! The idle states of one thread, by script.
+//! The idle Lua states of one thread, by script.
 //!
-//! A state belongs to the `Arc<Script>` it was made for; when the last holder of a script lets go of it (a reload
-//! replaced it and its calls have ended), its states are dropped at the next look.
+//! A state belongs to the `Arc<Script>` it was created for. When the last reference to a script is dropped (a reload
+//! replaced it and its calls have ended), its states are dropped at the next cleanup.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -11,27 +11,27 @@ use super::host::ScriptSink;
 use super::vm::Vm;
 use crate::tool::ToolError;
 
-/// Most idle states of one script; more calls than this at a time make states that are dropped after them.
+/// Maximum number of idle states per script. Further simultaneous calls create states that are dropped afterwards.
 const MAX_PER_SCRIPT: usize = 8;
-/// Most idle states of a thread, at about half a megabyte each.
+/// Maximum number of idle states per thread, about half a megabyte each.
 const MAX_IDLE: usize = 64;
 
 /// Idle states.
 pub(super) struct Pool {
     sink: ScriptSink,
     memory: u64,
-    /// By the script's address, which stays taken while the `Weak` is held.
+    /// By the script's address, which is not reused while the `Weak` exists.
     idle: HashMap<*const Script, (Weak<Script>, Vec<Vm>)>,
     count: usize,
 }
 
 impl Pool {
-    /// An empty pool whose states log to `sink` and have `memory` bytes unless their script says otherwise.
+    /// Creates an empty pool. Its states log to `sink` and have a limit of `memory` bytes if their script sets none.
     pub(super) fn new(sink: ScriptSink, memory: u64) -> Self {
         Self { sink, memory, idle: HashMap::new(), count: 0 }
     }
 
-    /// A state for `script`: an idle one or a new one.
+    /// Returns an idle or new state for `script`.
     ///
     /// # Errors
     /// When the script does not compile.
@@ -46,7 +46,7 @@ impl Pool {
         Vm::new(script, self.sink.clone(), self.memory)
     }
 
-    /// Keeps a clean state for the next call of `script`, or drops it when there are enough.
+    /// Keeps a clean state for the next call of `script`, or drops it if the pool is full.
     pub(super) fn give_back(&mut self, script: &Arc<Script>, vm: Vm) {
         if self.count >= MAX_IDLE {
             self.drop_unused();
@@ -59,12 +59,12 @@ impl Pool {
         }
     }
 
-    /// Drops the states of scripts that nobody holds any more.
+    /// Drops the states of scripts that no longer exist.
     pub(super) fn drop_unused(&mut self) {
         self.idle.retain(|_, (script, _)| script.strong_count() > 0);
         self.count = self.idle.values().map(|(_, states)| states.len()).sum();
         if self.count >= MAX_IDLE {
-            // Too many scripts for too few places: begin again rather than keep the oldest for ever.
+            // More scripts than slots: start over, so that the oldest states do not block the slots.
             self.idle.clear();
             self.count = 0;
         }

@@ -93,8 +93,8 @@ impl Descendants {
         Self { excluded: existing.iter().map(|stat| (stat.id, stat.began)).collect() }
     }
 
-    /// Returns whether no descendant is alive. A process can fork and exit during the search: `true` proves nothing about a
-    /// program that tries to escape.
+    /// Returns whether no descendant is alive. A process can fork and exit during the search: `true` proves nothing
+    /// about a program that tries to escape.
     #[cfg(feature = "cli")]
     pub(crate) fn are_gone(&self) -> bool {
         self.all().iter().all(|stat| stat.is_dead)
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_whatever_its_name() {
+    fn process_names_may_contain_any_characters() {
         let fields = "S 7 12 12 0 -1 4194560 1 2 3 4 250 17 5 6 20 0 1 0 4242 1000";
         let expected =
             Stat { id: 12, parent: 7, group: 12, ticks: 267, began: 4242, is_dead: false, is_stopped: false };
@@ -189,7 +189,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_is_among_all() {
+    fn this_process_is_listed() {
         let own = process(std::process::id()).unwrap();
         assert!(!own.is_dead && own.began > 0);
         assert!(processes().any(|stat| (stat.id, stat.parent) == (own.id, own.parent)));

@@ -1,11 +1,11 @@
-//! Scripts on threads of their own; [`isolate`](super::isolate) has them in processes.
+//! Runs scripts on a pool of threads. [`isolate`](super::isolate) runs them in processes.
 //!
-//! Calls wait in one queue; threads take from it whenever they are free to run something, so that a script which
-//! holds its thread gets no new neighbours and no call waits behind it. A call that has waited 50 ms in the queue
-//! means that every thread is held: another thread starts, up to a limit, and ends when it has been idle. On its
-//! thread a call is a local task: while its script waits, the thread runs others.
+//! All calls wait in one queue. A thread takes calls from it whenever it is free, so no call waits behind a script that
+//! blocks its thread. If a call has waited 50 ms in the queue, all threads are blocked: another thread is started, up
+//! to a limit, and exits when it has been idle for some time. On its thread a call is a local task: while its script
+//! waits, the thread runs other calls.
 //!
-//! Each thread owns its states (`pool`). Dropping a call's future stops its script; dropping the runner stops all.
+//! Each thread owns its Lua states (`pool`). Dropping a call's future stops its script; dropping the runner stops all.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,38 +23,38 @@ use tokio::task::LocalSet;
 use super::control::{Control, Stop, lock, run_after};
 use super::error;
 use super::host::ScriptSink;
-use super::isolate::{Isolate, Isolation};
+use super::isolate::{Isolation, ProcessPool};
 use super::local::limit;
 use super::pool::Pool;
 use super::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
-/// A call that is in the queue for this long makes another thread start.
-pub(super) const PATIENCE: Duration = Duration::from_millis(50);
-/// A thread beyond the usual number ends after this long without a call.
-pub(super) const IDLE: Duration = Duration::from_secs(10);
-/// Most calls in the queue.
+/// When a call has waited this long in the queue, another thread is started.
+pub(super) const MAX_QUEUE_WAIT: Duration = Duration::from_millis(50);
+/// An additional thread exits after this time without a call.
+pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(10);
+/// Maximum number of calls in the queue.
 pub(super) const MAX_QUEUE: usize = 10_000;
-/// Most calls that one thread runs at a time: each holds a state of its own.
+/// Maximum number of simultaneous calls per thread. Each has its own Lua state.
 const MAX_PER_THREAD: usize = 256;
-/// Stack of a script thread: Luau bounds its own depth of C calls at 200.
-pub(super) const STACK: usize = 4 << 20;
+/// Stack size of a script thread, in bytes. Luau limits its own depth of C calls to 200.
+pub(super) const STACK_SIZE: usize = 4 << 20;
 
-/// How a [`ScriptRunner`] works.
+/// The options of a [`ScriptRunner`].
 #[derive(Debug, Clone)]
 pub struct RunnerOptions {
-    /// Threads that run scripts; by default one for each processor.
+    /// The usual number of threads. The default is one per processor.
     pub threads: usize,
-    /// Most threads there may be while scripts hold theirs.
+    /// Maximum number of threads, reached while scripts block theirs.
     pub max_threads: usize,
-    /// The time limit of a call that neither its caller nor its script limits.
+    /// The time limit of a call, if neither its context nor its script sets one.
     pub timeout: Duration,
-    /// The memory limit, in bytes, of a call whose script does not say.
+    /// The memory limit of a call, in bytes, if its script sets none.
     pub memory: u64,
-    /// Where log lines and progress go.
+    /// The destination of log lines and progress.
     pub sink: ScriptSink,
-    /// Whether calls run on threads of this process or in processes of their own, of which there are then as many as
-    /// there would be threads.
+    /// Whether calls run on threads of this process or in child processes. The limits for threads then apply to the
+    /// number of processes.
     pub isolation: Isolation,
 }
 
@@ -72,18 +72,18 @@ impl Default for RunnerOptions {
     }
 }
 
-/// Runs scripts on threads of its own, or in processes of its own; cheap to call from any executor.
+/// Runs scripts on its own threads or in child processes. Can be called from any executor.
 pub struct ScriptRunner {
     shared: Arc<Shared>,
-    /// In place of threads.
-    isolate: Option<Arc<Isolate>>,
+    /// Used instead of threads.
+    processes: Option<Arc<ProcessPool>>,
 }
 
 struct Shared {
     options: RunnerOptions,
     state: Mutex<State>,
-    /// Whether a look at the queue is due.
-    look_due: AtomicBool,
+    /// Whether a check of the queue is scheduled.
+    is_check_scheduled: AtomicBool,
 }
 
 #[derive(Default)]
@@ -91,7 +91,7 @@ struct State {
     queue: VecDeque<Job>,
     threads: BTreeMap<u64, Thread>,
     next_thread: u64,
-    /// The calls that threads have taken, to be stopped with the runner.
+    /// The running calls, which are stopped with the runner.
     running: BTreeMap<u64, Arc<Control>>,
     next_call: u64,
     closed: bool,
@@ -99,12 +99,12 @@ struct State {
 
 struct Thread {
     wake: Arc<Notify>,
-    /// Whether it waits for a call, having been told of none.
+    /// Whether it waits for a call and has not been woken.
     idle: bool,
 }
 
 struct Job {
-    /// Since when it waits in the queue.
+    /// When it was added to the queue.
     since: Instant,
     script: Arc<Script>,
     call: ToolCall,
@@ -113,11 +113,11 @@ struct Job {
 }
 
 impl ScriptRunner {
-    /// A runner; its threads or processes start with its first call.
+    /// Creates a runner. Its threads or processes are started when they are needed.
     pub fn new(options: RunnerOptions) -> Self {
-        let isolate = match &options.isolation {
+        let processes = match &options.isolation {
             Isolation::Threads => None,
-            Isolation::Processes(processes) => Some(Isolate::new(
+            Isolation::Processes(processes) => Some(ProcessPool::new(
                 processes.clone(),
                 options.threads,
                 options.max_threads,
@@ -126,17 +126,21 @@ impl ScriptRunner {
             )),
         };
         Self {
-            isolate,
-            shared: Arc::new(Shared { options, state: Mutex::default(), look_due: AtomicBool::new(false) }),
+            processes,
+            shared: Arc::new(Shared {
+                options,
+                state: Mutex::default(),
+                is_check_scheduled: AtomicBool::new(false),
+            }),
         }
     }
 
-    /// Runs `call` in `script` to its end. The arguments are valid under the tool's schema. Dropping the future stops
-    /// the script. The time limit is the context's, else the script's, else the runner's; it runs from the script's
-    /// start, not while the call is queued.
+    /// Runs `call` in `script` to its end. The arguments must be valid under the tool's schema. Dropping the future
+    /// stops the script. The time limit is the context's, else the script's, else the runner's. It starts when the
+    /// script starts, not while the call is queued.
     ///
     /// # Errors
-    /// However the call failed.
+    /// When the call fails.
     pub fn call(
         &self,
         script: Arc<Script>,
@@ -145,19 +149,19 @@ impl ScriptRunner {
     ) -> BoxFuture<'static, Result<Value, ToolError>> {
         let timeout = limit(&script, &context, self.shared.options.timeout);
         let memory = script.memory.unwrap_or(self.shared.options.memory);
-        if let Some(isolate) = &self.isolate {
-            let isolate = Arc::clone(isolate);
+        if let Some(pool) = &self.processes {
+            let pool = Arc::clone(pool);
             return Box::pin(async move {
                 let file = script.file.clone();
-                let answer = isolate.call(script, call, context, timeout).await;
-                answer.map_err(|error| error::placed(error, &file, memory))
+                let answer = pool.call(script, call, context, timeout).await;
+                answer.map_err(|error| error::with_location(error, &file, memory))
             });
         }
         let shared = Arc::clone(&self.shared);
         let (sender, receiver) = oneshot::channel();
         let control = Control::new(timeout, Some(sender));
-        // Before it waits for its turn: what runs meanwhile may move links.
-        control.pins(&script.permissions);
+        // Before the call is queued: other calls that run in the meantime may move links.
+        control.pinned_paths(&script.permissions);
         Box::pin(async move {
             let _canceller = CancelOnDrop(Arc::clone(&control));
             let file = script.file.clone();
@@ -165,18 +169,18 @@ impl ScriptRunner {
             let answer = receiver.await.unwrap_or_else(|_| {
                 Err(ToolError::new(
                     ToolErrorKind::Internal,
-                    "the thread that ran the script was lost; this is a bug",
+                    "the thread that ran the script ended unexpectedly; this is a bug",
                 ))
             });
-            answer.map_err(|error| error::placed(error, &file, memory))
+            answer.map_err(|error| error::with_location(error, &file, memory))
         })
     }
 }
 
 impl Drop for ScriptRunner {
     fn drop(&mut self) {
-        if let Some(isolate) = &self.isolate {
-            isolate.close();
+        if let Some(pool) = &self.processes {
+            pool.close();
         }
         let mut state = lock(&self.shared.state);
         state.closed = true;
@@ -203,7 +207,7 @@ struct CancelOnDrop(Arc<Control>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        // After its answer a call has ended and this does nothing.
+        // Has no effect on a call that was answered.
         self.0.stop(Stop::Canceled);
     }
 }
@@ -219,11 +223,11 @@ fn submit(shared: &Arc<Shared>, job: Job) -> Result<(), ToolError> {
     state.queue.push_back(job);
     wake_one(shared, &mut state)?;
     drop(state);
-    look_later(shared, PATIENCE);
+    schedule_queue_check(shared, MAX_QUEUE_WAIT);
     Ok(())
 }
 
-/// Wakes an idle thread for the queue's calls; starts one while there are fewer than usual.
+/// Wakes an idle thread for the calls in the queue, or starts a thread if there are fewer than the usual number.
 fn wake_one(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
     if let Some(thread) = state.threads.values_mut().find(|thread| thread.idle) {
         thread.idle = false;
@@ -233,49 +237,49 @@ fn wake_one(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
     if state.threads.len() < shared.options.threads.max(1) {
         return start_thread(shared, state);
     }
-    // All are busy. Those whose scripts wait will see the call at once, the others when they are free.
+    // All threads are busy. Those whose scripts wait take the call at once, the others when they are free.
     for thread in state.threads.values() {
         thread.wake.notify_one();
     }
     Ok(())
 }
 
-/// Has the watchdog look at the queue after so long.
-fn look_later(shared: &Arc<Shared>, delay: Duration) {
-    if shared.look_due.swap(true, Ordering::AcqRel) {
+/// Makes the watchdog check the queue after `delay`.
+fn schedule_queue_check(shared: &Arc<Shared>, delay: Duration) {
+    if shared.is_check_scheduled.swap(true, Ordering::AcqRel) {
         return;
     }
     let weak = Arc::downgrade(shared);
     run_after(delay, move || {
         let Some(shared) = weak.upgrade() else { return };
-        shared.look_due.store(false, Ordering::Release);
-        if let Some(delay) = look(&shared) {
-            look_later(&shared, delay);
+        shared.is_check_scheduled.store(false, Ordering::Release);
+        if let Some(delay) = check_queue(&shared) {
+            schedule_queue_check(&shared, delay);
         }
     });
 }
 
-/// Starts a thread where the oldest call has waited for [`PATIENCE`]; when to look again. A call that has only just come
-/// is no sign that threads are held: of many short ones a look nearly always meets one.
-fn look(shared: &Arc<Shared>) -> Option<Duration> {
+/// Starts a thread if the oldest call has waited for [`MAX_QUEUE_WAIT`]. Returns the delay until the next check. The
+/// age of the call matters: with many short calls, nearly every check finds one in the queue.
+fn check_queue(shared: &Arc<Shared>) -> Option<Duration> {
     let mut state = lock(&shared.state);
     if state.closed {
         return None;
     }
-    let patience = PATIENCE.saturating_sub(state.queue.front()?.since.elapsed());
-    if !patience.is_zero() {
-        return Some(patience);
+    let left = MAX_QUEUE_WAIT.saturating_sub(state.queue.front()?.since.elapsed());
+    if !left.is_zero() {
+        return Some(left);
     }
-    // A thread that was woken may have begun to run a script of its own again.
+    // A thread that was woken before may have continued one of its own scripts instead.
     for thread in state.threads.values() {
         thread.wake.notify_one();
     }
     if state.threads.len() < shared.options.max_threads
         && let Err(error) = start_thread(shared, &mut state)
     {
-        tracing::warn!(%error, "no further thread for scripts");
+        tracing::warn!(%error, "cannot start another thread for scripts");
     }
-    Some(PATIENCE)
+    Some(MAX_QUEUE_WAIT)
 }
 
 fn start_thread(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
@@ -285,29 +289,30 @@ fn start_thread(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError
     let (worker, notified) = (Arc::clone(shared), Arc::clone(&wake));
     std::thread::Builder::new()
         .name(format!("deftool-script-{id}"))
-        .stack_size(STACK)
+        .stack_size(STACK_SIZE)
         .spawn(move || {
-            // Also when a panic unwinds the thread.
-            let _left = Leave { shared: Arc::clone(&worker), id };
+            // Dropped also when a panic unwinds the thread.
+            let _exit = ThreadExit { shared: Arc::clone(&worker), id };
             run_thread(&worker, id, &notified);
         })
         .map_err(|error| {
-            ToolError::new(ToolErrorKind::Internal, format!("no thread to run the script: {error}"))
+            ToolError::new(ToolErrorKind::Internal, format!("cannot start a thread for the script: {error}"))
         })?;
     state.threads.insert(id, Thread { wake, idle: false });
     Ok(())
 }
 
-struct Leave {
+/// Removes a thread from the list when it exits.
+struct ThreadExit {
     shared: Arc<Shared>,
     id: u64,
 }
 
-impl Drop for Leave {
+impl Drop for ThreadExit {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         state.threads.remove(&self.id);
-        // A call that came while this thread left.
+        // A call was queued while this thread exited.
         if !state.queue.is_empty() && !state.closed && state.threads.is_empty() {
             drop(start_thread(&self.shared, &mut state));
         }
@@ -321,7 +326,7 @@ fn run_thread(shared: &Arc<Shared>, id: u64, wake: &Notify) {
             Err(error) => {
                 let waiting = std::mem::take(&mut lock(&shared.state).queue);
                 for job in waiting {
-                    let message = format!("a thread for scripts could not start its timers: {error}");
+                    let message = format!("cannot create timers: {error}");
                     job.control.answer(Err(ToolError::new(ToolErrorKind::Internal, message)));
                 }
                 return;
@@ -330,11 +335,12 @@ fn run_thread(shared: &Arc<Shared>, id: u64, wake: &Notify) {
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, take_calls(shared, id, wake));
     drop(tasks);
-    // A blocked file read must not hold the process.
+    // A blocked file read must not delay the exit of the process.
     runtime.shutdown_background();
 }
 
-enum Taken {
+/// The next job for a thread.
+enum Next {
     Job(Box<Job>, u64),
     Nothing,
     Closed,
@@ -345,24 +351,31 @@ async fn take_calls(shared: &Arc<Shared>, id: u64, wake: &Notify) {
     let running = Rc::new(Cell::new(0_usize));
     loop {
         match take(shared, id, running.get()) {
-            Taken::Job(job, call) => {
+            Next::Job(job, call) => {
                 running.set(running.get() + 1);
-                let ended =
-                    Ended { shared: Arc::clone(shared), call, running: Rc::clone(&running), thread: id };
+                let running_call = RunningCall {
+                    shared: Arc::clone(shared),
+                    call,
+                    running: Rc::clone(&running),
+                    thread: id,
+                };
                 let pool = Rc::clone(&pool);
                 tokio::task::spawn_local(async move {
-                    let _ended = ended;
+                    let _running_call = running_call;
                     run_job(*job, &pool).await;
                 });
-                // Runs the new call up to its first wait before the next is taken.
+                // Runs the new call until it waits before the next one is taken.
                 tokio::task::yield_now().await;
             }
-            Taken::Closed => return,
-            Taken::Nothing => {
+            Next::Closed => return,
+            Next::Nothing => {
                 let idle = running.get() == 0;
-                if tokio::time::timeout(IDLE, wake.notified()).await.is_err() && idle && running.get() == 0 {
+                if tokio::time::timeout(IDLE_LIMIT, wake.notified()).await.is_err()
+                    && idle
+                    && running.get() == 0
+                {
                     pool.borrow_mut().drop_unused();
-                    if may_leave(shared, id) {
+                    if try_retire(shared, id) {
                         return;
                     }
                 }
@@ -371,14 +384,15 @@ async fn take_calls(shared: &Arc<Shared>, id: u64, wake: &Notify) {
     }
 }
 
-struct Ended {
+/// Guard of a call that a thread runs.
+struct RunningCall {
     shared: Arc<Shared>,
     call: u64,
     running: Rc<Cell<usize>>,
     thread: u64,
 }
 
-impl Drop for Ended {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         let running = self.running.replace(self.running.get().saturating_sub(1));
         let mut state = lock(&self.shared.state);
@@ -386,35 +400,35 @@ impl Drop for Ended {
         if running >= MAX_PER_THREAD
             && let Some(thread) = state.threads.get(&self.thread)
         {
-            // It was full and has stopped looking at the queue.
+            // It was full and took no calls from the queue.
             thread.wake.notify_one();
         }
     }
 }
 
-fn take(shared: &Arc<Shared>, id: u64, running: usize) -> Taken {
+fn take(shared: &Arc<Shared>, id: u64, running: usize) -> Next {
     let mut state = lock(&shared.state);
     if state.closed {
-        return Taken::Closed;
+        return Next::Closed;
     }
     let job = if running < MAX_PER_THREAD { state.queue.pop_front() } else { None };
     if let Some(thread) = state.threads.get_mut(&id) {
         thread.idle = job.is_none() && running < MAX_PER_THREAD;
     }
-    let Some(job) = job else { return Taken::Nothing };
+    let Some(job) = job else { return Next::Nothing };
     if !state.queue.is_empty()
         && let Err(error) = wake_one(shared, &mut state)
     {
-        tracing::warn!(%error, "no further thread for scripts");
+        tracing::warn!(%error, "cannot start another thread for scripts");
     }
     let call = state.next_call;
     state.next_call += 1;
     state.running.insert(call, Arc::clone(&job.control));
-    Taken::Job(Box::new(job), call)
+    Next::Job(Box::new(job), call)
 }
 
-/// Whether a thread that was idle is one too many; then it is forgotten.
-fn may_leave(shared: &Shared, id: u64) -> bool {
+/// Removes an idle thread from the list if there are more than the usual number. Returns whether it was removed.
+fn try_retire(shared: &Shared, id: u64) -> bool {
     let mut state = lock(&shared.state);
     if state.threads.len() > shared.options.threads.max(1) && state.queue.is_empty() {
         state.threads.remove(&id);
@@ -443,11 +457,11 @@ async fn run_job(job: Job, pool: &RefCell<Pool>) {
 }
 
 pub(super) fn closed() -> ToolError {
-    ToolError::new(ToolErrorKind::Canceled, "the script runner has ended")
+    ToolError::new(ToolErrorKind::Canceled, "the script runner was closed")
 }
 
 pub(super) fn queue_is_full() -> ToolError {
-    let message = format!("{MAX_QUEUE} calls of scripts are waiting already");
+    let message = format!("the queue of script calls is full ({MAX_QUEUE} calls)");
     ToolError::new(ToolErrorKind::Internal, message)
 }
 
@@ -456,26 +470,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_starts_for_a_call_that_waited_and_not_for_one_that_came() {
+    fn a_thread_starts_only_for_a_call_that_has_waited() {
         let job = |since| Job {
             since,
             script: Arc::new(Script::new("f", "f.lua", "return function() end")),
             call: ToolCall { id: String::new(), name: String::from("f"), arguments: serde_json::Map::new() },
             context: CallContext::default(),
-            control: Control::new(PATIENCE, None),
+            control: Control::new(MAX_QUEUE_WAIT, None),
         };
         let options = RunnerOptions { threads: 1, max_threads: 3, ..RunnerOptions::default() };
-        let shared = Shared { options, state: Mutex::default(), look_due: AtomicBool::new(false) };
+        let shared = Shared { options, state: Mutex::default(), is_check_scheduled: AtomicBool::new(false) };
         let shared = Arc::new(shared);
-        assert_eq!(look(&shared), None, "nothing waits");
-        let held = Thread { wake: Arc::default(), idle: false };
-        lock(&shared.state).threads.insert(100, held);
-        // However slow this machine is, it has not waited.
-        lock(&shared.state).queue.push_back(job(Instant::now() + IDLE));
-        assert_eq!(look(&shared), Some(PATIENCE));
+        assert_eq!(check_queue(&shared), None, "the queue is empty");
+        let blocked = Thread { wake: Arc::default(), idle: false };
+        lock(&shared.state).threads.insert(100, blocked);
+        // In the future, so that it has not waited even on a slow machine.
+        lock(&shared.state).queue.push_back(job(Instant::now() + IDLE_LIMIT));
+        assert_eq!(check_queue(&shared), Some(MAX_QUEUE_WAIT));
         assert_eq!(lock(&shared.state).next_thread, 0);
-        lock(&shared.state).queue.push_front(job(Instant::now().checked_sub(PATIENCE).unwrap()));
-        assert_eq!(look(&shared), Some(PATIENCE));
+        lock(&shared.state).queue.push_front(job(Instant::now().checked_sub(MAX_QUEUE_WAIT).unwrap()));
+        assert_eq!(check_queue(&shared), Some(MAX_QUEUE_WAIT));
         assert_eq!(lock(&shared.state).next_thread, 1);
         lock(&shared.state).closed = true;
     }

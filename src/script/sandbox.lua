@@ -234,9 +234,9 @@ _G.error = function(value, level)
 end
 
 -- The random number generator of a state continues from call to call. A state whose script seeds it is not reused.
-local randomseed, spoil = math.randomseed, host.spoil
+local randomseed, mark_dirty = math.randomseed, host.mark_dirty
 function math.randomseed(...)
-  spoil()
+  mark_dirty()
   return randomseed(...)
 end
 

@@ -1,9 +1,10 @@
-//! A new Lua state made safe: libraries mended by `sandbox.lua`, host tables added, globals sealed.
+//! Creates sandboxed Lua states: `sandbox.lua` fixes the libraries, host tables are added, and globals are made
+//! read-only.
 //!
-//! Order matters: `sandbox.lua` takes away what lets a script leave its environment and replaces `pcall`, `xpcall`,
-//! `coroutine.resume`, `coroutine.wrap` and the library functions that can run long without a safepoint; then the host
-//! tables come; then `sandbox(true)` makes every library, every built-in metatable and the globals read-only. A call's environment
-//! is a new table over these globals, so that nothing can be left behind.
+//! The order matters. First, `sandbox.lua` removes functions that let a script leave its environment, and replaces
+//! `pcall`, `xpcall`, `coroutine.resume`, `coroutine.wrap` and library functions that can run long without a safepoint.
+//! Then the host tables are added. Then `sandbox(true)` makes all libraries, built-in metatables and globals read-only.
+//! The environment of a call is a new table over these globals, so a call cannot leave anything behind.
 
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -15,44 +16,57 @@ use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Valu
 use super::control::Stop;
 use super::error::{self, Raised};
 use super::host::{self, Host, Marks};
-use super::interrupt::Parked;
+use super::interrupt::InterruptHook;
 use super::loader::Loader;
-use super::{LoadProblem, Script};
+use super::{LoadError, Script};
 use crate::tool::{ToolError, ToolErrorKind};
 
 /// A state that runs one script, ready for its first call.
 pub(super) struct Sandbox {
     pub(super) lua: Lua,
-    /// The loaded chunk; every call runs a clone of it.
+    /// The loaded chunk. Every call runs a clone of it.
     pub(super) template: Function,
-    /// The metatable of every call's environment.
-    pub(super) over_globals: Table,
+    /// The metatable of environments, which gives access to the globals.
+    pub(super) globals_metatable: Table,
     pub(super) loader: Rc<Loader>,
     pub(super) marks: Marks,
-    pub(super) parked: Parked,
+    pub(super) interrupt_hook: InterruptHook,
 }
 
-/// What a state gets beside its host tables, before it is sealed.
-pub(super) type Extend<'e> = &'e dyn Fn(&Lua, &Rc<Host>, &Marks) -> mlua::Result<()>;
+/// Adds further globals to a state before it is sealed.
+pub(super) type ExtendGlobals<'e> = &'e dyn Fn(&Lua, &Rc<Host>, &Marks) -> mlua::Result<()>;
 
-/// Threads that mlua keeps for reuse in a state.
+/// Number of Lua threads that mlua keeps for reuse in a state.
 const SPARE_THREADS: usize = 4;
 
 static PRELUDE: LazyLock<Result<Vec<u8>, String>> =
     LazyLock::new(|| Compiler::new().compile(include_str!("sandbox.lua")).map_err(|error| error.to_string()));
 
-/// Makes a state for `script`, whose host functions share `host`.
+/// Creates a state for `script`. Its host functions share `host`.
 ///
 /// # Errors
-/// [`ToolErrorKind::Load`] when the source does not compile, [`ToolErrorKind::Internal`] when a state cannot be made.
-pub(super) fn build(script: &Script, host: &Rc<Host>, extend: Extend<'_>) -> Result<Sandbox, ToolError> {
-    let bytecode = script.compiled().map_err(|problem: LoadProblem| problem.into_tool_error())?;
+/// [`ToolErrorKind::Load`] when the source does not compile, [`ToolErrorKind::Internal`] when the state cannot be
+/// created.
+pub(super) fn build(
+    script: &Script,
+    host: &Rc<Host>,
+    extend: ExtendGlobals<'_>,
+) -> Result<Sandbox, ToolError> {
+    let bytecode = script.compiled().map_err(|problem: LoadError| problem.into_tool_error())?;
     seal(script, host, &bytecode, extend).map_err(|error| {
-        ToolError::new(ToolErrorKind::Internal, format!("no Lua state for {}: {error}", script.file))
+        ToolError::new(
+            ToolErrorKind::Internal,
+            format!("cannot create a Lua state for {}: {error}", script.file),
+        )
     })
 }
 
-fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>, extend: Extend<'_>) -> mlua::Result<Sandbox> {
+fn seal(
+    script: &Script,
+    host: &Rc<Host>,
+    bytecode: &Arc<[u8]>,
+    extend: ExtendGlobals<'_>,
+) -> mlua::Result<Sandbox> {
     let libraries = StdLib::COROUTINE
         | StdLib::TABLE
         | StdLib::OS
@@ -77,35 +91,35 @@ fn seal(script: &Script, host: &Rc<Host>, bytecode: &Arc<[u8]>, extend: Extend<'
     )?;
     failure.set_readonly(true);
 
-    let over_globals = lua.create_table()?;
-    over_globals.raw_set("__index", &globals)?;
-    over_globals.raw_set("__metatable", "the globals")?;
-    over_globals.set_readonly(true);
-    let loader = Rc::new(Loader::new(Arc::clone(&script.modules), over_globals.clone()));
+    let globals_metatable = lua.create_table()?;
+    globals_metatable.raw_set("__index", &globals)?;
+    globals_metatable.raw_set("__metatable", "the globals")?;
+    globals_metatable.set_readonly(true);
+    let loader = Rc::new(Loader::new(Arc::clone(&script.modules), globals_metatable.clone()));
     let (guard, cover) = run_prelude(&lua, host, &failure, &loader)?;
     let marks = Marks { array, failure, guard, cover };
     host::install(&lua, &globals, host, &marks, script)?;
     extend(&lua, host, &marks)?;
     lua.sandbox(true)?;
 
-    // Loaded after sealing: Luau resolves names like `math.floor` now, once, which read-only globals make safe.
+    // Loaded after sealing: Luau resolves names like `math.floor` once, at load. Read-only globals make this safe.
     let template = lua
         .load(&**bytecode)
         .set_name(format!("={}", script.file))
         .set_mode(ChunkMode::Binary)
         .into_function()?;
     let shared = Rc::clone(host);
-    let parked = Parked::install(&lua, move |lua| {
-        shared.look(lua);
+    let interrupt_hook = InterruptHook::install(&lua, move |lua| {
+        shared.on_interrupt(lua);
         match stopping(&shared) {
             Some(error) => Err(error),
             None => Ok(VmState::Continue),
         }
     });
-    Ok(Sandbox { lua, template, over_globals, loader, marks, parked })
+    Ok(Sandbox { lua, template, globals_metatable, loader, marks, interrupt_hook })
 }
 
-/// The guard, and what covers the functions of a table.
+/// Runs the prelude. Returns [`Marks::guard`] and [`Marks::cover`].
 fn run_prelude(
     lua: &Lua,
     host: &Rc<Host>,
@@ -132,9 +146,9 @@ fn run_prelude(
     functions.raw_set("split_plain", lua.create_function(split_plain)?)?;
     let shared = Rc::clone(host);
     functions.raw_set(
-        "spoil",
+        "mark_dirty",
         lua.create_function(move |_, ()| {
-            shared.spoil();
+            shared.mark_dirty();
             Ok(())
         })?,
     )?;
@@ -147,7 +161,7 @@ fn run_prelude(
         .call(functions)
 }
 
-/// What `pcall` gives its caller for `raised`: host errors as the text that a Lua error would have.
+/// Returns the value that `pcall` returns for `raised`. Converts errors of host functions to text, as for Lua errors.
 fn caught(lua: &Lua, host: &Host, failure: &Table, raised: LuaValue) -> mlua::Result<LuaValue> {
     if let Some(error) = stopping(host) {
         return Err(error);
@@ -159,12 +173,14 @@ fn caught(lua: &Lua, host: &Host, failure: &Table, raised: LuaValue) -> mlua::Re
         LuaValue::String(text) if text.as_bytes().starts_with(error::PRELUDE_NAME.as_bytes()) => {
             let text = text.to_string_lossy();
             let Some(message) = error::outside_prelude(&text) else { return Ok(raised) };
-            Ok(LuaValue::String(lua.create_string(format!("{}{message}", error::place(lua, &host.files)))?))
+            Ok(LuaValue::String(
+                lua.create_string(format!("{}{message}", error::location(lua, &host.files)))?,
+            ))
         }
         LuaValue::Error(_) => match error::read_raised(&raised, failure) {
             Raised::Memory => Err(out_of_memory(host)),
-            Raised::Failure(message) | Raised::Placed(message) | Raised::Host(_, message) => {
-                let text = format!("{}{}", error::place(lua, &host.files), error::message(&message));
+            Raised::Failure(message) | Raised::Located(message) | Raised::Host(_, message) => {
+                let text = format!("{}{}", error::location(lua, &host.files), error::message(&message));
                 Ok(LuaValue::String(lua.create_string(text)?))
             }
         },
@@ -172,7 +188,7 @@ fn caught(lua: &Lua, host: &Host, failure: &Table, raised: LuaValue) -> mlua::Re
     }
 }
 
-/// The error that ends a call whose script raised `raised` and did not catch it.
+/// Returns the error of a call whose script raised `raised` and did not catch it.
 pub(super) fn raised_error(lua: &Lua, host: &Host, failure: &Table, raised: &LuaValue) -> ToolError {
     let (kind, text) = match error::read_raised(raised, failure) {
         Raised::Memory => {
@@ -180,16 +196,16 @@ pub(super) fn raised_error(lua: &Lua, host: &Host, failure: &Table, raised: &Lua
             return ToolError::new(ToolErrorKind::Memory, error::OUT_OF_MEMORY);
         }
         Raised::Failure(message) => return ToolError::new(ToolErrorKind::Failure, error::message(&message)),
-        Raised::Placed(message) if host.names_own_file(&message) => (ToolErrorKind::Script, message),
-        Raised::Placed(message) => {
-            (ToolErrorKind::Script, format!("{}{message}", error::place(lua, &host.files)))
+        Raised::Located(message) if host.names_own_file(&message) => (ToolErrorKind::Script, message),
+        Raised::Located(message) => {
+            (ToolErrorKind::Script, format!("{}{message}", error::location(lua, &host.files)))
         }
-        Raised::Host(kind, message) => (kind, format!("{}{message}", error::place(lua, &host.files))),
+        Raised::Host(kind, message) => (kind, format!("{}{message}", error::location(lua, &host.files))),
     };
-    let told = ToolError::new(kind, error::message(&text));
+    let error = ToolError::new(kind, error::message(&text));
     match error::traceback(lua, &host.files) {
-        Some(traceback) => told.with_details(traceback),
-        None => told,
+        Some(traceback) => error.with_details(traceback),
+        None => error,
     }
 }
 
@@ -206,8 +222,8 @@ fn out_of_memory(host: &Host) -> mlua::Error {
     mlua::Error::MemoryError(String::from(error::OUT_OF_MEMORY))
 }
 
-/// `string.find` without a pattern's specials: whether it applies, then the first and last byte, from 1.
-// The signature is that of a host function.
+/// `string.find` for texts without pattern characters. Returns whether it applies, and the first and last byte, from 1.
+// Host functions have this signature.
 #[allow(clippy::unnecessary_wraps)]
 fn find_plain(
     _: &Lua,
@@ -218,7 +234,7 @@ fn find_plain(
     if !plain && needle.iter().any(|byte| b"^$*+?.([%-".contains(byte)) {
         return Ok((false, None, None));
     }
-    // As in Lua: negative counts from the end, and what is before the start is the start.
+    // As in Lua: a negative position counts from the end; positions before the start are clamped.
     let init = init.unwrap_or(1);
     let offset = usize::try_from(init.unsigned_abs()).unwrap_or(usize::MAX);
     let start = if init < 0 { text.len().saturating_sub(offset) } else { offset.saturating_sub(1) };
@@ -226,7 +242,7 @@ fn find_plain(
     Ok((true, found.map(|at| at + 1), found.map(|at| at + needle.len())))
 }
 
-/// At least the length of a pattern's longest `[class]`, in bytes: from the first bracket to the last.
+/// Returns an upper bound of the length of a pattern's longest `[class]`, in bytes: from the first bracket to the last.
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)]
 fn longest_class(_: &Lua, pattern: LuaString) -> mlua::Result<usize> {
     let pattern = pattern.as_bytes();
@@ -246,7 +262,7 @@ fn split_plain(lua: &Lua, (text, separator): (LuaString, LuaString)) -> mlua::Re
     Ok(pieces)
 }
 
-/// The tool's function and its arguments, as the guard takes them.
+/// Returns the arguments for the guard: the tool's function and its arguments.
 pub(super) fn guarded(function: Function, arguments: Vec<LuaValue>) -> MultiValue {
     std::iter::once(LuaValue::Function(function)).chain(arguments).collect()
 }
@@ -259,8 +275,8 @@ mod tests {
     use crate::script::host::ScriptSink;
     use crate::script::libraries::known_globals;
 
-    /// Functions in C that a script finds, beside those of the libraries whose functions take no tables: the third rule
-    /// of `sandbox.lua` has to hold for each.
+    /// C functions that scripts can call, except those of libraries whose functions take no tables. Each must satisfy
+    /// the third rule in `sandbox.lua`.
     const NATIVE: [&str; 22] = [
         "assert",
         "gcinfo",
@@ -287,7 +303,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_takes_long_on_a_table_is_behind_a_safepoint() {
+    fn slow_c_functions_on_tables_are_behind_a_safepoint() {
         let script = Script::new("t", "t.lua", "return function() end");
         let host = Rc::new(Host::new(&script, ScriptSink::default()));
         let sandbox = build(&script, &host, &|_, _, _| Ok(())).unwrap();

@@ -1,10 +1,10 @@
-//! One Lua state for one script, and one call in it.
+//! A Lua state for one script, and the execution of calls in it.
 //!
-//! A call: the memory limit is set to what the state uses plus the script's limit; the interrupt is armed; the clock
-//! starts; a clone of the loaded chunk runs in a new environment (the top level, 250 ms, no IO) and returns the
-//! tool's function; that runs in a coroutine with the arguments and may wait. The watchdog (`control`) ends all of
-//! it at the deadline. Afterwards the state is either clean and can run the next call, or is to be dropped: after a
-//! stop, with tasks left, or grown.
+//! A call sets the memory limit to the current usage of the state plus the script's limit, arms the interrupt and sets
+//! the deadline. A clone of the loaded chunk runs in a new environment (the top level, 250 ms, no IO) and returns the
+//! tool's function. The function runs in a coroutine with the arguments and may wait. The watchdog (`control`) stops it
+//! at the deadline. Afterwards the state can run the next call. It must be dropped instead if it was stopped, has tasks
+//! left, or has grown too much.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -18,17 +18,17 @@ use futures_util::stream::{FuturesUnordered, Stream};
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
 
-use super::control::{Answer, Control, Watched, keep_looking, now};
+use super::control::{Answer, Control, Watched, now, poll_memory};
 use super::host::{Host, LogLevel, Phase, ScriptSink, TaskThread};
-use super::sandbox::{self, Extend, Sandbox};
+use super::sandbox::{self, ExtendGlobals, Sandbox};
 use super::{Parameter, Script, convert, error};
 use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 
-/// A state that holds this much more than when it was new is not kept.
+/// A state that uses this many bytes more than when it was new is not reused.
 const MAX_GROWTH: usize = 16 << 20;
 
-/// In place of a time that is yet to come.
-const UNKNOWN: u64 = u64::MAX;
+/// Value of [`Vm::loaded`] before the top level has ended.
+const NOT_LOADED: u64 = u64::MAX;
 
 /// A Lua state that runs one script.
 pub(super) struct Vm {
@@ -38,28 +38,28 @@ pub(super) struct Vm {
     is_async: bool,
     memory: usize,
     used_when_new: usize,
-    /// When the top level of the call that runs had ended; told where the call is metered.
+    /// The time at which the top level of the current call ended. Set for metered calls only.
     loaded: Cell<u64>,
 }
 
 impl Vm {
-    /// A new state for `script`, whose calls have `memory` bytes unless it says otherwise.
+    /// Creates a state for `script`. The memory limit of calls is `memory` bytes if the script sets none.
     ///
     /// # Errors
     /// When the script does not compile.
     pub(super) fn new(script: &Script, sink: ScriptSink, memory: u64) -> Result<Self, ToolError> {
-        Self::extended(script, sink, memory, &|_, _, _| Ok(()))
+        Self::with_globals(script, sink, memory, &|_, _, _| Ok(()))
     }
 
-    /// The same with more in its globals.
+    /// Creates a state like [`Vm::new`], with further globals.
     ///
     /// # Errors
-    /// Likewise.
-    pub(super) fn extended(
+    /// As [`Vm::new`].
+    pub(super) fn with_globals(
         script: &Script,
         sink: ScriptSink,
         memory: u64,
-        extend: Extend<'_>,
+        extend: ExtendGlobals<'_>,
     ) -> Result<Self, ToolError> {
         let host = Rc::new(Host::new(script, sink));
         let sandbox = sandbox::build(script, &host, extend)?;
@@ -75,8 +75,8 @@ impl Vm {
         })
     }
 
-    /// Runs one call; its answer, and whether the state may run another. Dropped before its end it stops the script,
-    /// and the state must be dropped too.
+    /// Runs one call. Returns its answer, and whether the state can be reused. If the future is dropped before its end,
+    /// the script is stopped and the state must be dropped too.
     pub(super) async fn call(
         &mut self,
         arguments: &Map<String, Value>,
@@ -90,12 +90,12 @@ impl Vm {
         }
         let meter = context.meter.clone();
         self.host.peak.set(before);
-        self.loaded.set(if meter.is_some() { UNKNOWN } else { 0 });
+        self.loaded.set(if meter.is_some() { NOT_LOADED } else { 0 });
         if meter.is_some() {
-            keep_looking(Arc::downgrade(control));
+            poll_memory(Arc::downgrade(control));
         }
         self.host.begin(context, control);
-        let armed = self.sandbox.parked.arm(control.switch());
+        let armed = self.sandbox.interrupt_hook.arm(control.switch());
         let started = now();
         control.limit_load(started);
         let watched = Watched::start(control);
@@ -103,7 +103,7 @@ impl Vm {
         drop(watched);
         drop(armed);
         if let Some(meter) = meter {
-            self.host.look_at_memory(self.lua());
+            self.host.record_memory(self.lua());
             let ended = now();
             let loaded = self.loaded.get().clamp(started, ended);
             meter.record(Usage {
@@ -115,7 +115,7 @@ impl Vm {
 
         let stopped = control.stopped();
         let answered = self.host.answer.borrow_mut().take();
-        let answer = self.conclude(answer, answered, stopped.map(|reason| control.error(reason)));
+        let answer = self.final_answer(answer, answered, stopped.map(|reason| control.error(reason)));
         let clean = self.host.end();
         self.sandbox.loader.end();
         let grown = self.lua().used_memory().saturating_sub(self.used_when_new) > MAX_GROWTH;
@@ -128,7 +128,7 @@ impl Vm {
 
     async fn run(&self, arguments: &Map<String, Value>, control: &Arc<Control>, started: u64) -> Answer {
         let function = self.load()?;
-        if self.loaded.get() == UNKNOWN {
+        if self.loaded.get() == NOT_LOADED {
             self.loaded.set(now());
         }
         if let Some(reason) = control.stopped() {
@@ -143,7 +143,7 @@ impl Vm {
             let array = &self.sandbox.marks.array;
             passed.push(
                 convert::argument_to_lua(self.lua(), arguments, name, *integer, array)
-                    .map_err(|refusal| error::bad_argument(&refusal))?,
+                    .map_err(|error| error::bad_argument(&error))?,
             );
         }
         self.host.phase.set(Phase::Function);
@@ -151,17 +151,17 @@ impl Vm {
         self.drive(main, control).await
     }
 
-    /// Runs the chunk's top level in a new environment; what it returns must be a function.
+    /// Runs the chunk's top level in a new environment and returns the function that it returned.
     fn load(&self) -> Result<Function, ToolError> {
         self.host.phase.set(Phase::TopLevel);
         let returned = self.run_chunk().map_err(|error| self.lua_error(&error));
-        let returned = returned.and_then(|results| self.settle(results));
+        let returned = returned.and_then(|results| self.first_result(results));
         match returned.map(|value| self.host.entry.take().map_or(value, LuaValue::Function)) {
             Ok(LuaValue::Function(function)) => Ok(function),
             Ok(other) => Err(ToolError::new(
                 ToolErrorKind::Load,
                 format!(
-                    "{}: the script must return a function, it returned {}",
+                    "{}: the script must return a function, but it returned {}",
                     self.host.file,
                     match &other {
                         LuaValue::Nil => "nothing",
@@ -178,15 +178,15 @@ impl Vm {
 
     fn run_chunk(&self) -> mlua::Result<MultiValue> {
         let environment = self.lua().create_table()?;
-        environment.set_metatable(Some(self.sandbox.over_globals.clone()))?;
-        // The environment falls back to read-only globals, so what Luau resolved at load still holds.
+        environment.set_metatable(Some(self.sandbox.globals_metatable.clone()))?;
+        // The environment falls back to read-only globals, so names that Luau resolved at load are still valid.
         environment.set_safeenv(true);
         let chunk = self.sandbox.template.deep_clone()?;
         chunk.set_environment(environment)?;
         self.sandbox.marks.guard.call(chunk)
     }
 
-    /// The callback that an `:async` tool gets first.
+    /// Creates the callback that an `:async` tool gets as its first argument.
     fn callback(&self) -> mlua::Result<Function> {
         let host = Rc::clone(&self.host);
         let (array, failure) = (self.sandbox.marks.array.clone(), self.sandbox.marks.failure.clone());
@@ -201,7 +201,7 @@ impl Vm {
         })
     }
 
-    /// Polls the tool's function and its tasks until the call is decided.
+    /// Polls the tool's function and its tasks until the call has an answer.
     async fn drive(&self, main: impl Future<Output = mlua::Result<MultiValue>>, control: &Control) -> Answer {
         let mut main = pin!(main);
         let mut main_ended = false;
@@ -213,7 +213,7 @@ impl Vm {
             }
             if !main_ended && let Poll::Ready(returned) = main.as_mut().poll(context) {
                 main_ended = true;
-                let ended = self.ended(returned);
+                let ended = self.result_of(returned);
                 if !self.is_async {
                     return Poll::Ready(ended.and_then(|result| self.serialise(&result)));
                 }
@@ -225,7 +225,7 @@ impl Vm {
                 return Poll::Ready(Err(error));
             }
             if self.host.answer.borrow().is_some() {
-                // What was answered is taken by `conclude`.
+                // `final_answer` uses the answer of the callback.
                 return Poll::Ready(Ok(Value::Null));
             }
             if main_ended && tasks.is_empty() {
@@ -243,7 +243,7 @@ impl Vm {
         .await
     }
 
-    /// Runs the tasks that can run; ready when there are none.
+    /// Runs the tasks that can make progress. Ready when no tasks are left.
     fn poll_tasks(
         &self,
         mut tasks: Pin<&mut FuturesUnordered<TaskThread>>,
@@ -262,7 +262,7 @@ impl Vm {
             match tasks.as_mut().poll_next(context) {
                 Poll::Ready(Some(returned)) => {
                     self.host.tasks.set(self.host.tasks.get().saturating_sub(1));
-                    if let Err(error) = self.ended(returned) {
+                    if let Err(error) = self.result_of(returned) {
                         return Poll::Ready(Err(error));
                     }
                 }
@@ -275,12 +275,12 @@ impl Vm {
         }
     }
 
-    fn ended(&self, returned: mlua::Result<MultiValue>) -> Result<LuaValue, ToolError> {
-        returned.map_err(|error| self.lua_error(&error)).and_then(|results| self.settle(results))
+    fn result_of(&self, returned: mlua::Result<MultiValue>) -> Result<LuaValue, ToolError> {
+        returned.map_err(|error| self.lua_error(&error)).and_then(|results| self.first_result(results))
     }
 
-    /// The first result of a guarded function, or what it raised.
-    fn settle(&self, results: MultiValue) -> Result<LuaValue, ToolError> {
+    /// Returns the first result of a guarded function, or the error that it raised.
+    fn first_result(&self, results: MultiValue) -> Result<LuaValue, ToolError> {
         let extra = results.len().saturating_sub(2);
         let mut results = results.into_iter();
         let ok = matches!(results.next(), Some(LuaValue::Boolean(true)));
@@ -301,7 +301,7 @@ impl Vm {
         answer_of(result, &self.sandbox.marks.array, &self.sandbox.marks.failure)
     }
 
-    /// An error that left its guard: one of mlua's own, or a stop, which interrupts the guard as well.
+    /// Converts an error that the guard did not catch: an error of mlua, or a stop, which interrupts the guard too.
     fn lua_error(&self, raised: &mlua::Error) -> ToolError {
         self.host.raised.borrow_mut().take().unwrap_or_else(|| {
             let raised = LuaValue::Error(Box::new(raised.clone()));
@@ -309,8 +309,8 @@ impl Vm {
         })
     }
 
-    /// What the call ends with: the callback's result stands before all, then a stop, then what the script did.
-    fn conclude(&self, ended: Answer, answered: Option<Answer>, stopped: Option<ToolError>) -> Answer {
+    /// Returns the answer of the call: the callback's result if there is one, else the stop, else the script's result.
+    fn final_answer(&self, ended: Answer, answered: Option<Answer>, stopped: Option<ToolError>) -> Answer {
         match (answered, stopped, ended) {
             (Some(answer), stopped, ended) => {
                 if let Some(error) = stopped.or(ended.err()) {
@@ -328,7 +328,7 @@ impl Vm {
     }
 }
 
-/// What a call that gave `result` is answered with: a `tool.failure` is one whether it was raised or returned.
+/// Converts the result of a call to its answer. A returned `tool.failure` has the same effect as a raised one.
 fn answer_of(result: &LuaValue, array: &Table, failure: &Table) -> Answer {
     if let LuaValue::Table(table) = result
         && table.has_metatable()
@@ -336,7 +336,7 @@ fn answer_of(result: &LuaValue, array: &Table, failure: &Table) -> Answer {
     {
         return Err(ToolError::new(ToolErrorKind::Failure, error::message(&message)));
     }
-    convert::to_json(result, array).map_err(|refusal| error::unserialisable(&refusal))
+    convert::to_json(result, array).map_err(|error| error::unserialisable(&error))
 }
 
 fn internal(error: &mlua::Error) -> ToolError {
@@ -350,18 +350,16 @@ fn internal(error: &mlua::Error) -> ToolError {
 
 #[cfg(test)]
 mod tests {
-    // A test that cannot go on fails.
-
     use std::sync::mpsc;
 
     use super::*;
     use crate::script::control::Stop;
 
-    /// Runs `source` once for each control, on one state for as long as it may be kept.
+    /// Runs `source` once per control in the same state, until the state cannot be reused.
     fn run(source: &str, controls: Vec<Arc<Control>>, after_each: fn(&Control)) -> Vec<Answer> {
         let (sender, receiver) = mpsc::channel();
         let script = Script::new("probe", "scripts/probe.lua", source);
-        // On a thread of its own: a script that nothing stops would hold this one for ever.
+        // On another thread: a script that is not stopped would block this one forever.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             let mut vm = Vm::new(&script, ScriptSink::default(), 16 << 20).unwrap();
@@ -380,13 +378,13 @@ mod tests {
             match receiver.recv_timeout(Duration::from_secs(10)) {
                 Ok(answer) => answers.push(answer),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return answers,
-                Err(mpsc::RecvTimeoutError::Timeout) => panic!("the script holds its thread"),
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("the script was not stopped"),
             }
         }
     }
 
     #[test]
-    fn a_stop_before_the_call_begins_is_not_lost() {
+    fn a_stop_before_the_call_starts_is_not_lost() {
         for source in ["while true do end", "return function() while true do end end"] {
             let control = Control::new(Duration::from_secs(60), None);
             control.stop(Stop::Canceled);
@@ -397,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_after_the_call_ended_does_not_reach_the_next() {
+    fn a_stop_after_the_end_of_a_call_does_not_affect_the_next_call() {
         let control = || Control::new(Duration::from_secs(60), None);
         let source = "local n = 0 for i = 1, 1000 do n += i end return function() return n end";
         let answers = run(source, vec![control(), control(), control()], |ended| ended.stop(Stop::Canceled));

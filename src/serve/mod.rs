@@ -1,6 +1,5 @@
-//! Servers of ours.
+//! Servers that ship with deftool.
 //!
-//! [`stub`] plays a model's server for tests, on a real socket: well-behaved, or wrong in every way that servers are known
-//! to be wrong in.
+//! [`stub`] is a stub model server for tests. It listens on a real socket and can inject every known server fault.
 
 pub mod stub;

@@ -1,31 +1,31 @@
-//! The text of a BIOS file, taken apart at its words in braces.
+//! Splits the text of a BIOS file at its placeholders.
 //!
-//! `{worker}` is a placeholder, `{{worker}}` is the text `{worker}`. A word in braces that is no placeholder is text, too, and
-//! so is every other brace: JSON and code need no escapes.
+//! `{worker}` is a placeholder; `{{worker}}` is the literal text `{worker}`. Unknown words in braces and all other
+//! braces are literal text too, so that JSON and code need no escapes.
 
-/// What stands in braces in a BIOS and is replaced.
+/// A placeholder in a BIOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
     /// The worker's name.
     Worker,
-    /// The local time at submit.
+    /// The local time when the request is submitted.
     Time,
-    /// The zone at submit.
+    /// The time zone when the request is submitted.
     Zone,
-    /// Units of tool budget left.
+    /// Remaining units of tool budget.
     Budget,
     /// The names of the exit tools.
     ExitTools,
-    /// How to write a call as text.
+    /// Instructions for writing a call as text.
     CallConvention,
 }
 
 impl Placeholder {
-    /// Every one.
+    /// All placeholders.
     pub const ALL: [Self; 6] =
         [Self::Worker, Self::Time, Self::Zone, Self::Budget, Self::ExitTools, Self::CallConvention];
 
-    /// As it is written, without its braces.
+    /// Returns the name without braces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Worker => "worker",
@@ -38,18 +38,18 @@ impl Placeholder {
     }
 }
 
-/// A piece of a BIOS.
+/// A part of a BIOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BiosPiece<'t> {
-    /// Sent as it is.
+    /// Literal text.
     Text(&'t str),
-    /// Replaced.
+    /// A placeholder to replace.
     Placeholder(Placeholder),
-    /// A word in braces that is no placeholder, without them; sent with them.
+    /// An unknown word in braces, without the braces. It is sent unchanged.
     Unknown(&'t str),
 }
 
-/// The pieces of `text`, in order.
+/// Returns the pieces of `text` in order.
 pub fn bios_pieces(text: &str) -> impl Iterator<Item = BiosPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -59,7 +59,7 @@ pub fn bios_pieces(text: &str) -> impl Iterator<Item = BiosPiece<'_>> {
     })
 }
 
-/// The first piece and how many bytes of `text` it takes.
+/// Returns the first piece and its length in bytes of `text`.
 fn first_piece(text: &str) -> Option<(BiosPiece<'_>, usize)> {
     match text.find('{') {
         None => return (!text.is_empty()).then_some((BiosPiece::Text(text), text.len())),
@@ -76,10 +76,10 @@ fn first_piece(text: &str) -> Option<(BiosPiece<'_>, usize)> {
     Some((known.map_or(BiosPiece::Unknown(word), BiosPiece::Placeholder), word.len() + 2))
 }
 
-/// The longest word in braces that is looked at, in bytes.
+/// Maximum length of a word in braces, in bytes.
 const MAX_WORD: usize = 100;
 
-/// The word that `text` begins with, where `end` follows it: letters, digits and `_`, no digit first.
+/// Returns the word at the start of `text` if `end` follows it: letters, digits and `_`, not starting with a digit.
 fn word_before<'t>(end: &str, text: &'t str) -> Option<&'t str> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let len = text.bytes().take(MAX_WORD + 1).take_while(is_part).count();
@@ -126,7 +126,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(bios_pieces(text).collect::<Vec<_>>(), expected, "{text}");
         }
-        // Each brace looks no further than a word is long.
+        // The search for a word after a brace stops at the length limit.
         let braces = "{{a".repeat(100_000) + &"{".repeat(100_000) + &"a".repeat(100_000);
         assert!(bios_pieces(&braces).all(|piece| matches!(piece, Text(_))));
     }

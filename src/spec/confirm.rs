@@ -1,30 +1,35 @@
-//! `:confirm`: which calls a person is asked about.
+//! `:confirm`: the calls that need the user's confirmation.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::json::{Json, JsonKind, Member};
 
-/// Which calls of a tool a person is asked about before they are made.
+/// The calls of a tool that need the user's confirmation.
 ///
-/// `:confirm t` is every call, `:confirm (:when CONDITION…)` those that meet one of the conditions. A condition is a plist
-/// of the tool's arguments, and a call meets it where each of them is there and passes its test: a string is a pattern as
-/// JSON Schema's, which is looked for anywhere in the text, `t`, `:json-false`, `:null` and numbers are equal to the
-/// argument, a vector holds tests of which one will do, and a plist is a condition on the members of an object. An
-/// argument that is an array passes where one of its items does.
+/// `:confirm t` means every call, `:confirm (:when CONDITION…)` the calls that match at least one condition. A
+/// condition is a plist with a test for each argument that it names. A call matches if all these arguments are present
+/// and pass their tests:
+///
+/// - A string is a JSON Schema pattern, searched anywhere in the text.
+/// - `t`, `:json-false`, `:null` and numbers must be equal to the argument.
+/// - A vector contains alternative tests.
+/// - A plist is a condition on the members of an object.
+///
+/// An array argument passes if one of its items does.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Confirm {
-    /// None.
+    /// No calls.
     #[default]
     Never,
     /// Every call.
     Always,
-    /// Those that meet one of these conditions, each an object.
+    /// Calls that match at least one of these conditions, each an object.
     When(Vec<Json>),
 }
 
 impl Confirm {
-    /// Whether there are calls that a person is asked about.
+    /// Whether any calls need confirmation.
     pub fn is_set(&self) -> bool {
         match self {
             Self::Never => false,
@@ -32,7 +37,7 @@ impl Confirm {
         }
     }
 
-    /// The conditions, if there are some.
+    /// Returns the conditions; empty if there are none.
     pub fn conditions(&self) -> &[Json] {
         match self {
             Self::Never | Self::Always => &[],
@@ -41,13 +46,13 @@ impl Confirm {
     }
 }
 
-/// A schema that tests are held against, and what they may name in it: looked for once, however many conditions ask.
+/// A schema with the members that tests can name. The members are computed once for all conditions.
 pub(crate) struct Testable<'s> {
     pub(crate) schema: &'s [Member],
     members: OnceCell<Option<Names<'s>>>,
 }
 
-/// Members by name, with the schemas of those that have one.
+/// Members by name, with their schemas if they have one.
 type Names<'s> = HashMap<&'s str, Option<Testable<'s>>>;
 
 impl<'s> Testable<'s> {
@@ -55,8 +60,8 @@ impl<'s> Testable<'s> {
         Self { schema, members: OnceCell::new() }
     }
 
-    /// The members that a test may name, where the schema says which there are: those of its objects, or of the objects
-    /// that are its items.
+    /// Returns the members that a test may name: those of the object, or of the objects that are its items. `None` if
+    /// the schema does not define all members.
     pub(crate) fn members(&self) -> Option<&Names<'s>> {
         let named = |member: &'s Member| match &member.value.kind {
             JsonKind::Object(schema) => (member.key.as_str(), Some(Self::new(schema))),
@@ -67,7 +72,7 @@ impl<'s> Testable<'s> {
     }
 }
 
-/// The members that a test of `schema` may name, in the order of the spec.
+/// Returns the members that a test of `schema` may name, in the order of the spec.
 pub(crate) fn testable_members(schema: &[Member]) -> Option<&[Member]> {
     let get = |key: &str| schema.iter().find(|member| member.key == key).map(|member| &member.value.kind);
     if let Some(JsonKind::Object(items)) = get("items") {

@@ -1,15 +1,15 @@
-//! Tools → constants: the form that a spec would have been.
+//! Conversion from tools to constants, in the form of a spec.
 //!
-//! Lowering the form gives the tool again. Places are kept, so that a form made of something else than a spec is
-//! found wrong where that something stands.
+//! Lowering the form returns the same tool. Spans are kept, so that findings for a form that was not made from a spec
+//! point to its original source.
 
 use super::json::{Json, JsonKind, Member};
-use super::keywords::{self, TYPES, Takes};
+use super::keywords::{self, TYPES, ValueKind};
 use super::{Argument, Confirm, Effect, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
-/// `(deftool :name … :description … :args (…) …)`, or `(defexit …)`.
+/// Builds `(deftool :name … :description … :args (…) …)`, or `(defexit …)`.
 pub fn form_of_tool(tool: &Tool) -> Datum {
     let head = match tool.kind {
         ToolKind::Normal => "deftool",
@@ -18,7 +18,7 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
     let mut form = vec![symbol(head, tool.span)];
     let mut entry = |key: &str, value: Datum| form.extend([keyword(key, value.span), value]);
     entry("name", string(&tool.name));
-    // None is sent as an empty one.
+    // A missing description is sent as an empty one.
     if !tool.description.value.is_empty() {
         entry("description", string(&tool.description));
     }
@@ -93,7 +93,7 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
     list(form, tool.span)
 }
 
-/// `(:name "…" :type … …)`
+/// Builds `(:name "…" :type … …)`.
 pub(crate) fn plist_of_argument(argument: &Argument) -> Datum {
     let name = &argument.name;
     let mut plist = vec![keyword("name", name.span), string(name)];
@@ -104,7 +104,7 @@ pub(crate) fn plist_of_argument(argument: &Argument) -> Datum {
     list(plist, argument.span)
 }
 
-/// A JSON value as data. nil is the empty object, `[]` the empty array.
+/// Converts a JSON value to data. nil is the empty object, `[]` the empty array.
 pub(crate) fn datum_of_json(json: &Json) -> Datum {
     let kind = match &json.kind {
         JsonKind::Null => DatumKind::Keyword(String::from(":null")),
@@ -141,18 +141,18 @@ fn datum_of_schema(json: &Json) -> Datum {
 fn schema_entries(members: &[Member]) -> Vec<Datum> {
     let value = |member: &Member| {
         let json = &member.value;
-        let takes = keywords::takes(&member.key);
+        let value_kind = keywords::value_kind(&member.key);
         match &json.kind {
             _ if member.key == "type" => datum_of_type(json),
-            JsonKind::Object(_) if takes == Takes::Schema => datum_of_schema(json),
-            JsonKind::Object(named) if takes == Takes::Named => list(
+            JsonKind::Object(_) if value_kind == ValueKind::Schema => datum_of_schema(json),
+            JsonKind::Object(named) if value_kind == ValueKind::Named => list(
                 named
                     .iter()
                     .flat_map(|one| [keyword(&one.key, one.key_span), datum_of_schema(&one.value)])
                     .collect(),
                 json.span,
             ),
-            JsonKind::Array(schemas) if matches!(takes, Takes::Schema | Takes::Schemas) => {
+            JsonKind::Array(schemas) if matches!(value_kind, ValueKind::Schema | ValueKind::Schemas) => {
                 datum(DatumKind::Vector(schemas.iter().map(datum_of_schema).collect()), json.span)
             }
             _ => datum_of_json(json),
@@ -161,8 +161,8 @@ fn schema_entries(members: &[Member]) -> Vec<Datum> {
     members.iter().flat_map(|member| [keyword(&member.key, member.key_span), value(member)]).collect()
 }
 
-/// A type is a symbol. What is none stays the string that it is, and so do several types in a vector, where Emacs can
-/// write no symbols.
+/// Writes a type as a symbol. An unknown type stays a string, and so do several types in a vector, where Emacs cannot
+/// send symbols.
 fn datum_of_type(json: &Json) -> Datum {
     match json.as_str().filter(|word| TYPES.contains(word)) {
         Some(word) => symbol(word, json.span),
@@ -178,7 +178,7 @@ pub(crate) fn symbol(name: &str, span: Span) -> Datum {
     datum(DatumKind::Symbol(name.to_owned()), span)
 }
 
-/// `key` is without its colon.
+/// `key` has no colon.
 pub(crate) fn keyword(key: &str, span: Span) -> Datum {
     datum(DatumKind::Keyword(format!(":{key}")), span)
 }

@@ -1,27 +1,27 @@
-//! JSON with places: what an argument's schema is before it is emitted, so that every finding can point at the
-//! keyword it is about.
+//! JSON values with source spans: the schema of an argument before it is emitted. Findings can point to single
+//! keywords.
 
 use serde_json::{Map, Number, Value};
 
 use crate::text::Span;
 
-/// A JSON value and where it was written.
+/// A JSON value with its source span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Json {
-    /// Where.
+    /// Span in the source.
     pub span: Span,
-    /// What.
+    /// The value.
     pub kind: JsonKind,
 }
 
-/// What a JSON value is.
+/// The kinds of JSON values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JsonKind {
     /// `null`
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// A number; integers and floats are told apart.
+    /// A number; integers and floats are distinct.
     Number(Number),
     /// A string.
     String(String),
@@ -34,16 +34,16 @@ pub enum JsonKind {
 /// One member of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Where the key was written.
+    /// Span of the key.
     pub key_span: Span,
-    /// Its value.
+    /// The value.
     pub value: Json,
 }
 
 impl Json {
-    /// The value without places.
+    /// Returns the value without spans.
     pub fn to_value(&self) -> Value {
         match &self.kind {
             JsonKind::Null => Value::Null,
@@ -55,7 +55,7 @@ impl Json {
         }
     }
 
-    /// The member called `key`, if this is an object that has it.
+    /// Returns the member `key` if the value is an object with this member.
     pub fn get(&self, key: &str) -> Option<&Member> {
         match &self.kind {
             JsonKind::Object(members) => members.iter().find(|member| member.key == key),
@@ -67,7 +67,7 @@ impl Json {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
             JsonKind::String(text) => Some(text),
@@ -80,12 +80,12 @@ impl Json {
     }
 }
 
-/// Members as a map without places, order kept.
+/// Converts members to a map without spans, in the same order.
 pub(crate) fn members_to_map(members: &[Member]) -> Map<String, Value> {
     members.iter().map(|member| (member.key.clone(), member.value.to_value())).collect()
 }
 
-/// Whether JSON Schema takes two values for the same: 1 and 1.0 are, at every depth.
+/// Whether two values are equal in JSON Schema, where 1 and 1.0 are equal at every depth.
 pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -103,12 +103,12 @@ pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The same text for values that are the same, for tables.
+/// Returns a hash key that is the same for equal values.
 pub(crate) fn same_key(value: &Json) -> String {
     plain(value.to_value()).to_string()
 }
 
-/// `value` with whole numbers written as integers and members in the order of their keys.
+/// Normalizes a value: whole numbers become integers, and members are sorted by key.
 fn plain(value: Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(whole(&number).map_or(number, Number::from)),
@@ -123,7 +123,7 @@ fn plain(value: Value) -> Value {
     }
 }
 
-/// The integer that a number is, where floats tell integers apart.
+/// Returns the integer value of a number, if floats can represent it exactly.
 fn whole(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| {
         let value = number.as_f64()?;
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_same_has_the_same_key() {
+    fn equal_values_have_the_same_key() {
         let values = [
             "1",
             "1.0",

@@ -1,26 +1,26 @@
-//! The keywords of a schema: what each takes, and on which types it has an effect.
+//! The keywords of a schema, with their value kinds and the types they apply to.
 //!
-//! They are those of JSON Schema 2020-12 with `definitions` and `nullable`, which APIs still take.
+//! These are the keywords of JSON Schema 2020-12, and `definitions` and `nullable`, which APIs still accept.
 //! Source: json-schema.org, draft 2020-12, core and validation (2026-11).
 
 use std::sync::LazyLock;
 
-/// One keyword.
+/// A schema keyword.
 pub(crate) struct Keyword {
     pub(crate) name: &'static str,
-    pub(crate) takes: Takes,
-    /// The types it says something about; empty: all.
+    pub(crate) value_kind: ValueKind,
+    /// The types it applies to; empty for all.
     pub(crate) on: &'static [&'static str],
 }
 
-/// What a keyword takes.
+/// The kind of value that a keyword takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum ValueKind {
     /// One schema.
     Schema,
-    /// A vector of schemas, one at least.
+    /// A vector of at least one schema.
     Schemas,
-    /// A plist of names to schemas.
+    /// A plist from names to schemas.
     Named,
     /// A string.
     Text,
@@ -34,19 +34,19 @@ pub(crate) enum Takes {
     Positive,
     /// A vector.
     Vector,
-    /// `:type`, `:enum`, `:required` have rules of their own.
+    /// `:type`, `:enum` and `:required` have their own rules.
     Own,
     /// Any value.
     Any,
 }
 
-impl Takes {
-    /// Whether further schemas stand in it.
+impl ValueKind {
+    /// Whether the value contains schemas.
     pub(crate) fn holds_schemas(self) -> bool {
         matches!(self, Self::Schema | Self::Schemas | Self::Named)
     }
 
-    /// For a message: what is expected.
+    /// Returns a description of the expected value, for messages.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Schema => "a schema plist such as `(:type string)`",
@@ -63,8 +63,8 @@ impl Takes {
     }
 }
 
-const fn keyword(name: &'static str, takes: Takes, on: &'static [&'static str]) -> Keyword {
-    Keyword { name, takes, on }
+const fn keyword(name: &'static str, value_kind: ValueKind, on: &'static [&'static str]) -> Keyword {
+    Keyword { name, value_kind, on }
 }
 
 const STRING: &[&str] = &["string"];
@@ -72,66 +72,66 @@ const NUMBERS: &[&str] = &["number", "integer"];
 const ARRAY: &[&str] = &["array"];
 const OBJECT: &[&str] = &["object"];
 
-/// Every keyword.
+/// All keywords.
 pub(crate) const TABLE: [Keyword; 52] = [
-    keyword("type", Takes::Own, &[]),
-    keyword("description", Takes::Text, &[]),
-    keyword("enum", Takes::Own, &[]),
-    keyword("const", Takes::Any, &[]),
-    keyword("items", Takes::Schema, ARRAY),
-    keyword("properties", Takes::Named, OBJECT),
-    keyword("required", Takes::Own, OBJECT),
-    keyword("additionalProperties", Takes::Schema, OBJECT),
-    keyword("default", Takes::Any, &[]),
-    keyword("examples", Takes::Vector, &[]),
-    keyword("title", Takes::Text, &[]),
-    keyword("format", Takes::Text, &[]),
-    keyword("pattern", Takes::Text, STRING),
-    keyword("minLength", Takes::Count, STRING),
-    keyword("maxLength", Takes::Count, STRING),
-    keyword("minimum", Takes::Number, NUMBERS),
-    keyword("maximum", Takes::Number, NUMBERS),
-    keyword("exclusiveMinimum", Takes::Number, NUMBERS),
-    keyword("exclusiveMaximum", Takes::Number, NUMBERS),
-    keyword("multipleOf", Takes::Positive, NUMBERS),
-    keyword("minItems", Takes::Count, ARRAY),
-    keyword("maxItems", Takes::Count, ARRAY),
-    keyword("uniqueItems", Takes::Flag, ARRAY),
-    keyword("prefixItems", Takes::Schemas, ARRAY),
-    keyword("contains", Takes::Schema, ARRAY),
-    keyword("minContains", Takes::Count, ARRAY),
-    keyword("maxContains", Takes::Count, ARRAY),
-    keyword("minProperties", Takes::Count, OBJECT),
-    keyword("maxProperties", Takes::Count, OBJECT),
-    keyword("patternProperties", Takes::Named, OBJECT),
-    keyword("propertyNames", Takes::Schema, OBJECT),
-    keyword("dependentRequired", Takes::Any, OBJECT),
-    keyword("dependentSchemas", Takes::Named, OBJECT),
-    keyword("unevaluatedItems", Takes::Schema, ARRAY),
-    keyword("unevaluatedProperties", Takes::Schema, OBJECT),
-    keyword("anyOf", Takes::Schemas, &[]),
-    keyword("oneOf", Takes::Schemas, &[]),
-    keyword("allOf", Takes::Schemas, &[]),
-    keyword("not", Takes::Schema, &[]),
-    keyword("if", Takes::Schema, &[]),
-    keyword("then", Takes::Schema, &[]),
-    keyword("else", Takes::Schema, &[]),
-    keyword("$ref", Takes::Text, &[]),
-    keyword("$defs", Takes::Named, &[]),
-    keyword("definitions", Takes::Named, &[]),
-    keyword("$comment", Takes::Text, &[]),
-    keyword("deprecated", Takes::Flag, &[]),
-    keyword("readOnly", Takes::Flag, &[]),
-    keyword("writeOnly", Takes::Flag, &[]),
-    keyword("contentEncoding", Takes::Text, STRING),
-    keyword("contentMediaType", Takes::Text, STRING),
-    keyword("nullable", Takes::Flag, &[]),
+    keyword("type", ValueKind::Own, &[]),
+    keyword("description", ValueKind::Text, &[]),
+    keyword("enum", ValueKind::Own, &[]),
+    keyword("const", ValueKind::Any, &[]),
+    keyword("items", ValueKind::Schema, ARRAY),
+    keyword("properties", ValueKind::Named, OBJECT),
+    keyword("required", ValueKind::Own, OBJECT),
+    keyword("additionalProperties", ValueKind::Schema, OBJECT),
+    keyword("default", ValueKind::Any, &[]),
+    keyword("examples", ValueKind::Vector, &[]),
+    keyword("title", ValueKind::Text, &[]),
+    keyword("format", ValueKind::Text, &[]),
+    keyword("pattern", ValueKind::Text, STRING),
+    keyword("minLength", ValueKind::Count, STRING),
+    keyword("maxLength", ValueKind::Count, STRING),
+    keyword("minimum", ValueKind::Number, NUMBERS),
+    keyword("maximum", ValueKind::Number, NUMBERS),
+    keyword("exclusiveMinimum", ValueKind::Number, NUMBERS),
+    keyword("exclusiveMaximum", ValueKind::Number, NUMBERS),
+    keyword("multipleOf", ValueKind::Positive, NUMBERS),
+    keyword("minItems", ValueKind::Count, ARRAY),
+    keyword("maxItems", ValueKind::Count, ARRAY),
+    keyword("uniqueItems", ValueKind::Flag, ARRAY),
+    keyword("prefixItems", ValueKind::Schemas, ARRAY),
+    keyword("contains", ValueKind::Schema, ARRAY),
+    keyword("minContains", ValueKind::Count, ARRAY),
+    keyword("maxContains", ValueKind::Count, ARRAY),
+    keyword("minProperties", ValueKind::Count, OBJECT),
+    keyword("maxProperties", ValueKind::Count, OBJECT),
+    keyword("patternProperties", ValueKind::Named, OBJECT),
+    keyword("propertyNames", ValueKind::Schema, OBJECT),
+    keyword("dependentRequired", ValueKind::Any, OBJECT),
+    keyword("dependentSchemas", ValueKind::Named, OBJECT),
+    keyword("unevaluatedItems", ValueKind::Schema, ARRAY),
+    keyword("unevaluatedProperties", ValueKind::Schema, OBJECT),
+    keyword("anyOf", ValueKind::Schemas, &[]),
+    keyword("oneOf", ValueKind::Schemas, &[]),
+    keyword("allOf", ValueKind::Schemas, &[]),
+    keyword("not", ValueKind::Schema, &[]),
+    keyword("if", ValueKind::Schema, &[]),
+    keyword("then", ValueKind::Schema, &[]),
+    keyword("else", ValueKind::Schema, &[]),
+    keyword("$ref", ValueKind::Text, &[]),
+    keyword("$defs", ValueKind::Named, &[]),
+    keyword("definitions", ValueKind::Named, &[]),
+    keyword("$comment", ValueKind::Text, &[]),
+    keyword("deprecated", ValueKind::Flag, &[]),
+    keyword("readOnly", ValueKind::Flag, &[]),
+    keyword("writeOnly", ValueKind::Flag, &[]),
+    keyword("contentEncoding", ValueKind::Text, STRING),
+    keyword("contentMediaType", ValueKind::Text, STRING),
+    keyword("nullable", ValueKind::Flag, &[]),
 ];
 
 /// The types that a schema may name.
 pub(crate) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
 
-/// The keywords that say something of a value and allow or forbid none.
+/// The keywords that describe values without restricting them.
 const ANNOTATIONS: [&str; 10] = [
     "title",
     "description",
@@ -145,36 +145,36 @@ const ANNOTATIONS: [&str; 10] = [
     "contentMediaType",
 ];
 
-/// Whether a keyword says something of a value and allows or forbids none.
+/// Whether a keyword describes values without restricting them.
 pub(crate) fn is_annotation(name: &str) -> bool {
     ANNOTATIONS.contains(&name)
 }
 
-/// The names of all keywords.
+/// Returns the names of all keywords.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|keyword| keyword.name)
 }
 
-/// The keys of an argument: all keywords, and those that are gptel's.
+/// Returns the keys of an argument: all keywords, and the keys of gptel.
 pub(crate) fn of_arguments() -> &'static [&'static str] {
     static KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| names().chain(["name", "optional"]).collect());
     &KEYS
 }
 
-/// The keyword of this name.
+/// Returns the keyword with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Keyword> {
     TABLE.iter().find(|keyword| keyword.name == name)
 }
 
-/// What the value of a keyword is; of an unknown one anything.
-pub(crate) fn takes(name: &str) -> Takes {
-    find(name).map_or(Takes::Any, |keyword| keyword.takes)
+/// Returns the value kind of a keyword; any value for an unknown one.
+pub(crate) fn value_kind(name: &str) -> ValueKind {
+    find(name).map_or(ValueKind::Any, |keyword| keyword.value_kind)
 }
 
-/// `:min_length`, `:any-of`: the keyword that is spelt in another case, as other languages spell it.
+/// Returns the keyword meant by `:min_length` or `:any-of`: the same name in the case style of another language.
 pub(crate) fn in_other_case(name: &str) -> Option<&'static str> {
     if !name.contains(['_', '-']) && !name.contains(char::is_uppercase) {
-        // `:maxlength` is told as a misspelling where it is near; here only what is beyond doubt.
+        // `:maxlength` is handled as a misspelling. Only unambiguous names are matched here.
         return names().find(|known| known.eq_ignore_ascii_case(name) && *known != name);
     }
     let plain = |word: &str| word.replace(['_', '-'], "").to_ascii_lowercase();

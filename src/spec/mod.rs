@@ -1,7 +1,7 @@
-//! Specs: tools, exit tools and workers, lowered from trees.
+//! Specs: tools, exit tools and workers, lowered from syntax trees.
 //!
-//! In goes the text of one file, out come its [`Definitions`] and findings. A tool with an error is kept, marked
-//! as not valid, so that everything after it still knows its name. Nothing here reads a file or looks at a script.
+//! Input is the text of one file; output is its [`Definitions`] and findings. A tool with an error is kept and marked
+//! as invalid, so that later checks still know its name. This module reads no files and no scripts.
 
 mod bios;
 pub(crate) mod confirm;
@@ -25,8 +25,8 @@ pub use bios::{BiosPiece, Placeholder, bios_pieces};
 pub use confirm::Confirm;
 pub(crate) use confirm::testable_members;
 pub use form::form_of_tool;
-pub use format::{format, lay_out};
-pub use host_grant::{HostGrant, NoHostGrant, host_grant};
+pub use format::{format, format_generated};
+pub use host_grant::{HostGrant, InvalidHostGrant, host_grant};
 pub use json::{Json, JsonKind, Member};
 pub(crate) use json::{is_same, members_to_map, same_key};
 pub(crate) use lower::is_spec_form;
@@ -45,7 +45,7 @@ pub use worker::{
 
 use crate::text::Span;
 
-/// What one file defines.
+/// The definitions in one file.
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
     /// Tools and exit tools, in source order.
@@ -54,12 +54,12 @@ pub struct Definitions {
     pub workers: Vec<WorkerSpec>,
     /// MCP servers, in source order.
     pub mcp_servers: Vec<McpServer>,
-    /// What is silenced and raised, in source order.
+    /// Silenced and raised rules, in source order.
     pub lints: Vec<Lint>,
 }
 
 impl Definitions {
-    /// Where all of them stand.
+    /// Returns the spans of all definitions.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let tools = self.tools.iter().map(|tool| tool.span);
         let workers = self.workers.iter().map(|worker| worker.span);
@@ -67,7 +67,7 @@ impl Definitions {
         tools.chain(workers).chain(others).chain(self.lints.iter().map(|lint| lint.span)).collect()
     }
 
-    /// Leaves out what stands where `keep` says no.
+    /// Removes the definitions for whose spans `keep` returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(Span) -> bool) {
         self.tools.retain(|tool| keep(tool.span));
         self.workers.retain(|worker| keep(worker.span));

@@ -1,17 +1,16 @@
 //! "Did you mean …?"
 //!
-//! A suggestion is a courtesy and must not cost more than what it adorns: what one word may cost is bounded
-//! ([`MAX_WORK`]), however many candidates there are.
+//! Suggestions must be cheap: the cost for one word is limited by [`MAX_WORK`] for any number of candidates.
 
-/// What one word may cost, in steps of a few nanoseconds: a step is a candidate looked at, a letter folded or a cell
-/// of a distance. Far above what dozens of names need, and beyond it there is no suggestion.
+/// Maximum work for one word, in steps of a few nanoseconds. A step is one candidate, one folded letter or one cell of
+/// the distance table. Dozens of names need far less; above the limit there is no suggestion.
 const MAX_WORK: usize = 20_000;
 
-/// Longer words, in bytes, are no misspelling: model-made words may be of any length.
+/// Maximum length of a word, in bytes. Words written by models can have any length.
 const MAX_WORD: usize = 100;
 
-/// The candidate that `word` is most likely a misspelling of, if any is near enough: at most a third of its
-/// letters changed, added, left out or swapped.
+/// Returns the candidate that `word` most likely misspells: the nearest one with at most a third of the letters
+/// changed, added, removed or swapped.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if word.len() > MAX_WORD {
         return None;
@@ -27,7 +26,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         }
         let other = fold(candidate);
         let allowed = candidate.chars().count().max(3) / 3;
-        // Only what is nearer than the best so far counts.
+        // Only a smaller distance than the best so far counts.
         let limit = match best {
             Some((0, _)) => break,
             Some((distance, _)) => allowed.min(distance - 1),
@@ -45,7 +44,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Whether the lengths alone, in bytes, allow a candidate; a letter has four bytes at most, folded or not.
+/// Whether the byte lengths alone allow a candidate. A letter has at most four bytes, folded or not.
 fn may_be_near(word_len: usize, candidate: &str) -> bool {
     let len = candidate.len();
     if len > 6 * MAX_WORD {
@@ -54,12 +53,12 @@ fn may_be_near(word_len: usize, candidate: &str) -> bool {
     !candidate.is_ascii() || len.max(3) / 3 + word_len >= len
 }
 
-/// Case and the sort of dash are no difference.
+/// Folds case and dash characters.
 fn fold(word: &str) -> Vec<char> {
     word.chars().map(|c| if c == '-' { '_' } else { c }).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether the letters, in whatever order, already differ by more than `limit`.
+/// Whether the letters in any order already differ by more than `limit`.
 fn differs_by_more(a: &[char], b: &[char], limit: usize) -> bool {
     let mut counts = [0_isize; 64];
     let place = |letter: &char| (*letter as usize) % 64;
@@ -73,13 +72,13 @@ fn differs_by_more(a: &[char], b: &[char], limit: usize) -> bool {
             *count -= 1;
         }
     }
-    // Letters too many on one side; a change takes one from either.
+    // Surplus letters on one side; a substitution uses one from each side.
     let missing: usize = counts.iter().map(|count| count.min(&0).unsigned_abs()).sum();
     let extra: usize = counts.iter().map(|count| count.max(&0).unsigned_abs()).sum();
     missing.max(extra) > limit
 }
 
-/// The rows of a distance, used again for the next.
+/// Rows of the distance table, reused for each candidate.
 #[derive(Default)]
 struct Rows {
     before: Vec<usize>,
@@ -88,7 +87,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Optimal string alignment distance, if it is at most `limit`; only cells that can be are looked at.
+    /// Returns the optimal string alignment distance if it is at most `limit`. Skips cells that cannot be within the
+    /// limit.
     fn distance(&mut self, a: &[char], b: &[char], limit: usize) -> Option<usize> {
         let far = limit + 1;
         let Self { before, last, row } = self;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn as_near_as_the_plain_distance_says() {
+    fn the_bounded_distance_equals_the_plain_distance() {
         let words: Vec<String> = (0..400_u32)
             .map(|seed| {
                 let mut bits = u64::from(seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The whole table.
+    /// Computes the distance with the full table.
     fn plain_distance(a: &str, b: &str) -> usize {
         let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -196,9 +196,9 @@ mod tests {
         table[a.len()][b.len()]
     }
 
-    /// Thousands of unknown names against thousands of known ones, all of a length and of the same letters.
+    /// Thousands of unknown names against thousands of known ones with the same length and letters.
     #[test]
-    fn a_suggestion_never_costs_much() {
+    fn the_cost_of_a_suggestion_is_bounded() {
         let name = |number: usize, letters: [char; 2]| -> String {
             (0..90).map(|bit| letters[(number.wrapping_mul(2_654_435_761) >> (bit % 40)) & 1]).collect()
         };

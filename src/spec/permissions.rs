@@ -1,13 +1,13 @@
-//! What a script may use: `:allow (:net […] :read […] :write […] :run […] :env […])`.
+//! The permissions of a script: `:allow (:net […] :read […] :write […] :run […] :env […])`.
 
-/// Grants of one tool, as they were written. Nothing is allowed that is not listed.
+/// The permissions of one tool, as written. Everything that is not listed is denied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permissions {
-    /// Hosts that `http` may reach.
+    /// Hosts that `http` may access.
     pub net: Vec<String>,
-    /// Roots that `fs` may read beneath, relative to the project or absolute.
+    /// Directories that `fs` may read in, relative to the project or absolute.
     pub read: Vec<String>,
-    /// Roots that `fs` may change beneath.
+    /// Directories that `fs` may write in.
     pub write: Vec<String>,
     /// Programs that `process.run` may start.
     pub run: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// The list that a key of `:allow` fills.
+    /// Returns the list for a key of `:allow`.
     pub(super) fn list_mut(&mut self, key: &str) -> Option<&mut Vec<String>> {
         match key {
             "net" => Some(&mut self.net),

@@ -1,42 +1,42 @@
-//! What a project says beside its tools and workers.
+//! The forms of a project other than tools and workers.
 
 use crate::text::{SourceId, Span, Spanned};
 
-/// An MCP server whose tools workers may come to use: `defmcp`.
+/// An MCP server with tools for workers: `defmcp`.
 #[derive(Debug, Clone)]
 pub struct McpServer {
-    /// Which file it stands in.
+    /// The file that defines it.
     pub source: SourceId,
     /// The whole form.
     pub span: Span,
-    /// Its name.
+    /// The name.
     pub name: Spanned<String>,
-    /// What it is for; empty where the form has none.
+    /// The description; empty if the form has none.
     pub description: String,
-    /// How it is reached.
+    /// How to connect to the server.
     pub transport: McpTransport,
-    /// Names of the environment variables that a started server gets.
+    /// Names of the environment variables passed to a started server.
     pub env: Vec<String>,
 }
 
-/// How an MCP server is reached.
+/// How to connect to an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpTransport {
-    /// A program that is started, and its arguments; never empty.
+    /// A program to start with its arguments; never empty.
     Command(Vec<String>),
-    /// An address.
+    /// A URL.
     Url(String),
 }
 
-/// Rules that are silenced or raised in the whole project: `deflint`. Codes or names, as they were written.
+/// Rules that are silenced or raised in the whole project: `deflint`. Codes or names, as written.
 #[derive(Debug, Clone)]
 pub struct Lint {
-    /// Which file it stands in.
+    /// The file that defines it.
     pub source: SourceId,
     /// The whole form.
     pub span: Span,
-    /// Silenced.
+    /// Silenced rules.
     pub allow: Vec<Spanned<String>>,
-    /// Errors for `check`.
+    /// Rules that `check` reports as errors.
     pub deny: Vec<Spanned<String>>,
 }

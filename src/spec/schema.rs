@@ -1,4 +1,4 @@
-//! One schema as the checks see it: its members, where it stands, and what was written but could not be read.
+//! A schema as input of the checks: its members, its position, and the keys with invalid values.
 
 use std::collections::HashSet;
 
@@ -7,36 +7,36 @@ use super::rules;
 use crate::diagnostic::Diagnostic;
 use crate::text::{Location, SourceId, Span, Spanned};
 
-/// Where a schema stands.
+/// The position of a schema in a spec.
 #[derive(Clone, Copy)]
-pub(in crate::spec) enum Place<'n> {
-    /// It is the plist of an argument.
+pub(in crate::spec) enum SchemaPosition<'n> {
+    /// The plist of an argument.
     Argument {
-        /// Its name.
+        /// The name of the argument.
         name: &'n Spanned<String>,
-        /// What its `:optional` says, where it has one.
+        /// The value of its `:optional`, if present.
         optional: Option<bool>,
     },
-    /// It is the property of this name.
+    /// The property with this name.
     Property(&'n Spanned<String>),
-    /// It is that of the elements of an array.
+    /// The schema of array elements.
     Items,
-    /// It is elsewhere inside another schema.
+    /// Another position inside a schema.
     Nested,
 }
 
-/// One schema.
+/// A schema to check.
 pub(in crate::spec) struct Schema<'s> {
     pub(in crate::spec) source: SourceId,
     /// The whole plist.
     pub(in crate::spec) span: Span,
-    pub(in crate::spec) place: Place<'s>,
+    pub(in crate::spec) position: SchemaPosition<'s>,
     pub(in crate::spec) members: &'s [Member],
-    /// Keys whose values could not be read, and those that misspelt ones were meant for: what was meant is not missing.
+    /// Keys whose values could not be read, and keywords that are present but misspelt. They do not count as missing.
     pub(in crate::spec) unread: &'s [String],
 }
 
-/// What is looked at in every schema, at every depth.
+/// The checks for every schema, at every depth.
 const CHECKS: [fn(&Schema<'_>, &mut Vec<Diagnostic>); 16] = [
     rules::missing_type::check,
     rules::array_without_items::check,
@@ -57,34 +57,34 @@ const CHECKS: [fn(&Schema<'_>, &mut Vec<Diagnostic>); 16] = [
 ];
 
 impl Schema<'_> {
-    /// Everything that is wrong with it.
+    /// Adds all findings for this schema.
     pub(in crate::spec) fn check(&self, findings: &mut Vec<Diagnostic>) {
         for check in CHECKS {
             check(self, findings);
         }
     }
 
-    /// The member called `key`.
+    /// Returns the member `key`.
     pub(in crate::spec) fn get(&self, key: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.key == key)
     }
 
-    /// Whether `key` was written, readable or not.
+    /// Whether `key` is present, with a valid value or not.
     pub(in crate::spec) fn is_written(&self, key: &str) -> bool {
         self.get(key).is_some() || self.unread.iter().any(|known| known == key)
     }
 
-    /// Whether nothing was written, readable or not.
+    /// Whether the schema has no keys, with valid values or not.
     pub(in crate::spec) fn is_empty(&self) -> bool {
         self.members.is_empty() && self.unread.is_empty()
     }
 
-    /// The type, where it is one word.
+    /// Returns the type if it is a single word.
     pub(in crate::spec) fn type_name(&self) -> Option<&str> {
         self.get("type").and_then(|member| member.value.as_str())
     }
 
-    /// The types it names, each once; none where it names none.
+    /// Returns the types it names, without duplicates.
     pub(in crate::spec) fn types(&self) -> Vec<&str> {
         match self.get("type").map(|member| &member.value.kind) {
             Some(JsonKind::String(word)) => vec![word],
@@ -98,30 +98,30 @@ impl Schema<'_> {
         }
     }
 
-    /// `span` in the schema's source.
+    /// Returns the location of `span` in the source of the schema.
     pub(in crate::spec) fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
     }
 
-    /// Where the type is told, or the whole schema.
+    /// Returns the span of the type, or of the whole schema if it has none.
     pub(in crate::spec) fn type_span(&self) -> Span {
         self.get("type").map_or(self.span, Member::span)
     }
 }
 
 impl Member {
-    /// Key and value.
+    /// Returns the span of key and value.
     pub(crate) fn span(&self) -> Span {
         self.key_span.to(self.value.span)
     }
 }
 
-/// Whether `value` is of the JSON Schema type `name`; an unknown type takes anything.
+/// Whether `value` has the JSON Schema type `name`; every value has an unknown type.
 pub(crate) fn is_of_type(value: &JsonKind, name: &str) -> bool {
     match name {
         "string" => matches!(value, JsonKind::String(_)),
         "number" => matches!(value, JsonKind::Number(_)),
-        // JSON Schema counts 1.0 among the integers.
+        // In JSON Schema 1.0 is an integer.
         "integer" => matches!(value, JsonKind::Number(number)
             if !number.is_f64() || number.as_f64().is_none_or(|value| value.fract() == 0.0)),
         "boolean" => matches!(value, JsonKind::Bool(_)),

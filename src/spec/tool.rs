@@ -1,4 +1,4 @@
-//! A tool as its spec says it.
+//! A tool as defined by its spec.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::text::{SourceId, Span, Spanned};
 /// Whether calls of a tool are executed or only recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToolKind {
-    /// Executed; its result goes back to the model.
+    /// Executed; the result is returned to the model.
     Normal,
     /// A one-way signal: recorded, never executed.
     Exit,
 }
 
-/// What running a tool twice means.
+/// The consequence of running a tool twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effect {
-    /// Nothing: it may run again.
+    /// No harm: it may run again.
     Pure,
-    /// Nothing, for one call id.
+    /// No harm if the call ID is the same.
     Keyed,
-    /// Harm: it never runs again after a doubt.
+    /// Harm: the call is never repeated after an uncertain outcome.
     #[default]
     Once,
 }
@@ -32,77 +32,77 @@ pub enum Effect {
 #[allow(clippy::struct_excessive_bools)] // each is a key of the spec
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// Which file it stands in.
+    /// The file that defines it.
     pub source: SourceId,
-    /// The whole form.
+    /// Span of the whole form.
     pub span: Span,
-    /// Executed or recorded.
+    /// Whether calls are executed or recorded.
     pub kind: ToolKind,
-    /// Its name, as the model writes it.
+    /// The name, as the model writes it.
     pub name: Spanned<String>,
-    /// What it is for, told to the model; empty where the spec has none.
+    /// The description for the model; empty if the spec has none.
     pub description: Spanned<String>,
-    /// Its arguments, in order.
+    /// The arguments, in order.
     pub arguments: Vec<Argument>,
-    /// Whether the script takes a callback first.
+    /// Whether the script takes a callback as its first argument.
     pub is_async: bool,
-    /// Path of the script, relative to the project, where the spec names one.
+    /// Path of the script relative to the project, if the spec has one.
     pub script: Option<Spanned<String>>,
-    /// Whether the spec holds an Emacs Lisp `:function`.
+    /// Whether the spec has an Emacs Lisp `:function`.
     pub has_function: bool,
     /// Time limit of one call.
     pub timeout: Option<Duration>,
     /// Memory limit of one call, in bytes.
     pub memory: Option<u64>,
-    /// What the script may use.
+    /// The permissions of the script.
     pub permissions: Permissions,
-    /// What running it twice means.
+    /// The consequence of running it twice.
     pub effect: Effect,
-    /// The group that Emacs shows it in.
+    /// The group in which Emacs shows it.
     pub category: Option<Spanned<String>>,
-    /// Which calls a person is asked about.
+    /// The calls that need the user's confirmation.
     pub confirm: Confirm,
     /// Whether Emacs shows its results in the conversation.
     pub include: bool,
     /// Arguments that its schema must accept, as objects.
     pub accepts: Vec<Json>,
-    /// Arguments that its schema must refuse, as objects.
+    /// Arguments that its schema must reject, as objects.
     pub rejects: Vec<Json>,
-    /// What is different for some targets.
+    /// Overrides for some targets.
     pub overrides: Vec<TargetOverride>,
-    /// Whether its form has no error; only a valid tool is compiled, called or offered to a model.
+    /// Whether the form has no errors; only a valid tool is compiled, called or offered to a model.
     pub valid: bool,
 }
 
-/// What is different for one target: `:targets (:gemini (:description "…"))`.
+/// The overrides for one target: `:targets (:gemini (:description "…"))`.
 #[derive(Debug, Clone)]
 pub struct TargetOverride {
-    /// The target's name, without its colon.
+    /// Name of the target, without its colon.
     pub target: Spanned<String>,
-    /// The description it gets instead.
+    /// The replacement for the description.
     pub description: Option<Spanned<String>>,
 }
 
-/// One argument.
+/// An argument of a tool.
 #[derive(Debug, Clone)]
 pub struct Argument {
-    /// Its name.
+    /// The name.
     pub name: Spanned<String>,
-    /// Whether it may be left out.
+    /// Whether the model may omit it.
     pub optional: bool,
-    /// Its JSON Schema: every key but `:name` and `:optional`, in source order.
+    /// Its JSON Schema: every key except `:name` and `:optional`, in source order.
     pub schema: Vec<Member>,
-    /// The whole plist.
+    /// Span of the whole plist.
     pub span: Span,
 }
 
 impl Argument {
-    /// The value of a schema keyword.
+    /// Returns the value of a schema keyword.
     pub fn keyword(&self, key: &str) -> Option<&Json> {
         self.schema.iter().find(|member| member.key == key).map(|member| &member.value)
     }
 
-    /// The `type`, where it is one word.
+    /// Returns the `type` if it is a single word.
     pub fn type_name(&self) -> Option<&str> {
         self.keyword("type").and_then(Json::as_str)
     }

@@ -1,8 +1,8 @@
-//! Durations and sizes as specs write them.
+//! Durations and sizes in specs.
 
 use std::time::Duration;
 
-/// `"250ms"`, `"5s"`, `"1.5m"`, `"2h"`: a positive number and a unit.
+/// Parses `"250ms"`, `"5s"`, `"1.5m"`, `"2h"`: a positive number with a unit.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
     let seconds = number
@@ -13,11 +13,11 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             "h" => 3600.0,
             _ => return None,
         };
-    // A year is more than any call should take, and keeps sums of durations from overflowing.
+    // At most one year, so that sums of durations cannot overflow.
     (seconds > 0.0 && seconds <= 31_536_000.0).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// `"64MiB"`, `"512KiB"`, `"1GiB"`, `"4096B"`: a positive number and a unit; `KB`, `MB`, `GB` are decimal.
+/// Parses `"64MiB"`, `"512KiB"`, `"1GiB"`, `"4096B"`: a positive number with a unit; `KB`, `MB`, `GB` are decimal.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text)?;
     let bytes = number

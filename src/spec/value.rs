@@ -1,7 +1,7 @@
-//! Tools from and to `lexpr` values, for Rust programs that write a spec with its `sexp!` macro or hold it as such.
+//! Conversion of tools from and to `lexpr` values, for Rust programs that write specs with the `sexp!` macro.
 //!
-//! A value is data: nothing is folded, but a quoted value stands for what it quotes. It has no places: whatever is
-//! found wrong stands at byte 0. What a [`Tool`] does not keep (`:function`) does not come back.
+//! A value is data: nothing is folded, except that a quoted value is replaced by its content. Values have no spans, so
+//! all findings point to byte 0. Keys that [`Tool`] does not store (`:function`) are lost.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::syntax::lexpr::{LexprError, Value, from_lexpr, to_lexpr};
@@ -10,13 +10,13 @@ use crate::text::{SourceFile, Sources};
 
 use super::{Tool, form_of_tool, lower_tool};
 
-/// A value that is no valid tool.
+/// The error for a value that is not a valid tool.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolValueError {
-    /// It holds what no spec can.
+    /// The value contains data without a spec counterpart.
     #[error(transparent)]
     NotASpec(#[from] LexprError),
-    /// It is a spec with errors.
+    /// The value is a spec with errors.
     #[error("not a valid tool: {}", describe(.0))]
     Invalid(Vec<Diagnostic>),
 }
@@ -24,10 +24,10 @@ pub enum ToolValueError {
 impl TryFrom<&Value> for Tool {
     type Error = ToolValueError;
 
-    /// The tool that a plist, or a list that starts with the name of a tool form, is.
+    /// Converts a plist, or a list that starts with the name of a tool form.
     ///
     /// # Errors
-    /// When it has an error; the findings are all there, warnings included.
+    /// Returns an error if the spec has an error, with all findings including warnings.
     fn try_from(value: &Value) -> Result<Self, ToolValueError> {
         let mut datum = from_lexpr(value)?;
         if let DatumKind::List(items) = &mut datum.kind {
@@ -42,7 +42,7 @@ impl TryFrom<&Value> for Tool {
 }
 
 impl From<&Tool> for Value {
-    /// The tool as a form: `(deftool :name … :description … :args (…) …)`.
+    /// Converts the tool to a form: `(deftool :name … :description … :args (…) …)`.
     fn from(tool: &Tool) -> Self {
         to_lexpr(&form_of_tool(tool))
     }
@@ -53,7 +53,7 @@ fn describe(findings: &[Diagnostic]) -> String {
     errors.map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-/// `(quote x)` → `x`.
+/// Replaces `(quote x)` by `x`.
 fn unquote(datum: &mut Datum) {
     if let DatumKind::List(items) = &mut datum.kind
         && let [Datum { kind: DatumKind::Symbol(head), .. }, _] = items.as_slice()

@@ -1,4 +1,4 @@
-//! A worker as its spec says it: where the model is, and how the loop runs.
+//! A worker as defined by its spec: the location of the model and the settings of the request loop.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::text::{SourceId, Span, Spanned};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetUnit {
-    /// One emission of the model, however many calls it holds.
+    /// One reply of the model with any number of calls.
     #[default]
     Iteration,
     /// One call.
     Call,
 }
 
-/// Which of a server's interfaces requests go to.
+/// The server API that requests use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
@@ -29,15 +29,15 @@ pub enum Api {
     Responses,
 }
 
-/// Whose server it is: what it takes, what it tells, what it leaves out.
+/// The server software, which determines supported and missing features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
-    /// The API as `OpenAI` describes it; also what is taken of a server that says nothing of itself.
+    /// The API as documented by `OpenAI`; the default for an unidentified server.
     #[default]
     #[serde(rename = "openai")]
     OpenAi,
-    /// llama.cpp's own server.
+    /// The llama.cpp server.
     LlamaCpp,
     /// vLLM.
     Vllm,
@@ -50,16 +50,16 @@ pub enum Dialect {
     OpenRouter,
 }
 
-/// A server that the worker starts and watches: `:server (:command ["llama-server" …])`.
+/// A server that the worker starts and supervises: `:server (:command ["llama-server" …])`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSpec {
     /// The program and its arguments; `{port}` stands for the port.
     pub command: Vec<String>,
-    /// Variables added to its environment.
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Its folder, relative to the project; `None`: the project.
+    /// Working directory, relative to the project; `None`: the project.
     pub cwd: Option<String>,
-    /// The port it listens on; `None`: a free one is chosen at each start.
+    /// The port it listens on; `None`: a free port is chosen at each start.
     pub port: Option<u16>,
 }
 
@@ -67,49 +67,49 @@ pub struct ServerSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fallback {
-    /// Only forms that models mark themselves.
+    /// Only calls in the marked formats of known models.
     #[default]
     Auto,
-    /// Unmarked JSON too; the BIOS tells the model the convention.
+    /// Unmarked JSON too; the BIOS explains the convention to the model.
     On,
     /// Never.
     Off,
 }
 
-/// What a failed call does.
+/// The effect of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// Ends the request.
+    /// The request ends.
     #[default]
     Fail,
-    /// Is the call's result for the model.
+    /// The error is returned to the model as the result of the call.
     Report,
 }
 
-/// How BIOS and the caller's system prompt are sent.
+/// How the BIOS and the caller's system prompt are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SystemMessages {
     /// As two messages.
     #[default]
     Separate,
-    /// As one, for templates that take one.
+    /// As one message, for templates that accept only one.
     Combined,
 }
 
-/// Where the BIOS lines that change from request to request and from turn to turn are sent: the time and the budget.
+/// The position of the BIOS lines that change between requests and turns: the time and the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BiosBudget {
     /// In the first system message.
     Head,
-    /// In a last system message, so that a local server keeps its prompt cache.
+    /// In a last system message, so that a local server can reuse its prompt cache.
     #[default]
     Tail,
 }
 
-/// The engine's own system message.
+/// The system message of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum BiosSource {
     /// The built-in text.
@@ -117,24 +117,24 @@ pub enum BiosSource {
     BuiltIn,
     /// A file, relative to the project.
     File(Spanned<String>),
-    /// None is sent.
+    /// No message.
     Off,
 }
 
-/// The driver's timers. `None`: the default of the situation.
+/// The timeouts of the driver. `None` is the default for the situation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timers {
-    /// TCP and TLS.
+    /// TCP and TLS connection.
     pub connect: Duration,
-    /// Response headers; `None`: 30 s, and 10 min where a request waits for a slot or a model without a word.
+    /// Response headers; `None`: 30 s, or 10 min for servers that send no headers while a request waits.
     pub headers: Option<Duration>,
-    /// Longest time without a byte.
+    /// Longest time without data.
     pub stall: Duration,
-    /// Longest time after the headers without token or prompt progress.
+    /// Longest time without a token or prompt progress, between the headers and the first token.
     pub first_token: Duration,
-    /// Longest time without a token after the first.
+    /// Longest time between tokens.
     pub token_stall: Duration,
-    /// One tool call, unless the tool has its own limit.
+    /// One tool call, unless the tool has its own timeout.
     pub tool: Duration,
     /// The whole request.
     pub total: Option<Duration>,
@@ -154,67 +154,67 @@ impl Default for Timers {
     }
 }
 
-/// A worker.
+/// A worker as defined by its spec.
 #[derive(Debug, Clone)]
 pub struct WorkerSpec {
-    /// Which file it stands in; `None` for the implicit worker.
+    /// The file that defines it; `None` for the implicit worker.
     pub source: Option<SourceId>,
-    /// The whole form.
+    /// Span of the whole form.
     pub span: Span,
-    /// Its name.
+    /// The name.
     pub name: Spanned<String>,
-    /// Base URL, `/v1` included.
+    /// Base URL, including `/v1`.
     pub endpoint: Option<String>,
-    /// The model's name.
+    /// Name of the model.
     pub model: Option<String>,
-    /// Name of the environment variable that holds the key.
+    /// Name of the environment variable with the API key.
     pub api_key_env: String,
-    /// Whose server it is; `None`: the server is asked.
+    /// The server software; `None`: it is detected.
     pub dialect: Option<Dialect>,
-    /// Which of its interfaces is used.
+    /// The server API to use.
     pub api: Api,
-    /// The server that the worker starts; `None`: somebody else does.
+    /// The server that the worker starts; `None`: an external server.
     pub server: Option<ServerSpec>,
-    /// Requests in flight at once.
+    /// Maximum number of requests at the same time.
     pub slots: usize,
-    /// The normal tools it may use; `None`: all of the project.
+    /// The tools it may use; `None`: all tools of the project.
     pub tools: Option<Vec<Spanned<String>>>,
-    /// The exit tools it may use; `None`: all of the project.
+    /// The exit tools it may use; `None`: all exit tools of the project.
     pub exit_tools: Option<Vec<Spanned<String>>>,
-    /// Units of tool budget of one request.
+    /// Tool budget of one request, in units.
     pub tool_budget: u32,
     /// What a unit pays for.
     pub budget_unit: BudgetUnit,
-    /// Whether calls written as text are executed.
+    /// Whether calls that the model writes as text are executed.
     pub fallback: Fallback,
-    /// Merged into the request body.
+    /// Additional members of the request body.
     pub params: Map<String, Value>,
     /// The caller's system prompt.
     pub system: Option<String>,
-    /// One system message or two.
+    /// Whether one or two system messages are sent.
     pub system_messages: SystemMessages,
-    /// The engine's own system message.
+    /// The system message of the engine.
     pub bios: BiosSource,
-    /// Where its lines that change are sent.
+    /// The position of the BIOS lines that change.
     pub bios_budget: BiosBudget,
-    /// What malformed arguments do.
+    /// The effect of malformed arguments.
     pub on_invalid_arguments: OnFailure,
-    /// What a failing tool does.
+    /// The effect of a failing tool.
     pub on_tool_error: OnFailure,
-    /// Whether a spent budget gives the model one last turn with exit tools only.
+    /// Whether the model gets one last turn with exit tools only when the budget is spent.
     pub final_turn: bool,
-    /// Whether the calls of one emission run at the same time.
+    /// Whether the calls of one reply run at the same time.
     pub parallel: bool,
-    /// The driver's timers.
+    /// The timeouts of the driver.
     pub timers: Timers,
-    /// Terminal results kept until released.
+    /// Number of results kept until released.
     pub keep_results: usize,
-    /// Whether its form has no error.
+    /// Whether the form has no errors.
     pub valid: bool,
 }
 
 impl WorkerSpec {
-    /// A worker called `name` with every default.
+    /// Creates a worker called `name` with default settings.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             source: None,

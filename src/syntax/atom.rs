@@ -1,4 +1,4 @@
-//! What has no form inside: symbols, numbers, dots, strings and characters, and where each ends.
+//! Reading atoms: symbols, numbers, dots, strings and characters.
 //!
 //! Source: chapter "Printed Representation and Read Syntax" of the Emacs Lisp reference manual (Emacs 30).
 
@@ -27,22 +27,22 @@ impl Reader<'_> {
         self.leaf(kind, start, end);
     }
 
-    /// A backslash that ends the file escapes nothing.
+    /// Reports a backslash at the end of the file, which escapes nothing.
     pub(super) fn check_last_backslash(&mut self, start: usize, end: usize) {
         let token = self.bytes.get(start..end).unwrap_or_default();
         let backslashes = token.iter().rev().take_while(|byte| **byte == b'\\').count();
         if end == self.bytes.len() && backslashes % 2 == 1 {
-            let problem = String::from("a character is missing after the backslash");
-            self.find(rules::bad_escape::finding(self.at(Span::new(end - 1, end)), problem));
+            let problem = String::from("missing character after the backslash");
+            self.report(rules::bad_escape::finding(self.at(Span::new(end - 1, end)), problem));
         }
     }
 
-    /// Whether a dot that is followed by what stands at `at` is one of its own.
+    /// Whether the byte at `at` makes the dot before it a token of its own.
     fn is_dot_before(&self, at: usize) -> bool {
         self.bytes.get(at).is_none_or(|byte| *byte <= b' ' || b"\"';([#?`,".contains(byte))
     }
 
-    /// The end of the atom that starts at `start`; at least one character after it.
+    /// Returns the end of the atom that starts at `start`; the atom has at least one character.
     pub(super) fn atom_end(&self, start: usize) -> usize {
         let mut end = start;
         while let Some(&byte) = self.bytes.get(end) {
@@ -58,7 +58,7 @@ impl Reader<'_> {
         end.max(start + self.char_len(start)).min(self.bytes.len())
     }
 
-    /// Bytes of the character at `at`; 0 at the end.
+    /// Returns the length of the character at `at` in bytes; 0 at the end.
     pub(super) fn char_len(&self, at: usize) -> usize {
         self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
     }
@@ -67,7 +67,7 @@ impl Reader<'_> {
         let start = self.at;
         let mut at = start + 1;
         let mut escaped = false;
-        let cut = self.cut_of_string(start);
+        let cut = self.string_limit(start);
         let limit = cut.unwrap_or(self.bytes.len());
         let end = loop {
             let rest = self.bytes.get(at..limit).unwrap_or_default();
@@ -95,7 +95,8 @@ impl Reader<'_> {
         self.leaf(Kind::String, start, end + 1);
     }
 
-    /// The end of the escape whose backslash stands before `at`, as far as it may hold a quote: `\C-"` does.
+    /// Returns the end of the escape that follows the backslash before `at`. Escapes such as `\C-"` may contain a
+    /// quote.
     fn escape_end(&self, mut at: usize) -> usize {
         loop {
             at += match self.bytes.get(at..).unwrap_or_default() {
@@ -110,14 +111,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Only what Emacs does not read is told here; what JSON does not have is told where it matters.
+    /// Reports escapes that Emacs cannot read. Escapes without a JSON form are reported when the string is folded.
     fn check_escapes(&mut self, start: usize, end: usize) {
         let mut problems = Vec::new();
         escape::decode_string(self.text.get(start..end).unwrap_or(""), &mut problems);
         for problem in problems.into_iter().filter(|problem| problem.rule == &rules::BAD_ESCAPE) {
             let at = start + problem.at;
             let at = self.at(Span::new(at, at + problem.len));
-            self.find(rules::bad_escape::finding(at, problem.message));
+            self.report(rules::bad_escape::finding(at, problem.message));
         }
     }
 
@@ -127,21 +128,21 @@ impl Reader<'_> {
         let mut end = start + 1 + len;
         match code {
             Err(problem) => {
-                self.find(rules::bad_character::finding(self.at(Span::new(start, end)), problem));
+                self.report(rules::bad_character::finding(self.at(Span::new(start, end)), problem));
             }
-            // `? ` is a space, whatever follows.
+            // `? ` is a space, whatever follows it.
             Ok(0x20 | 0x09) if len == 1 => {}
             Ok(_) if self.ends_character(end) => {}
             Ok(_) => {
                 end = self.atom_end(end);
-                let problem = String::from("`?` takes one character, and more follows");
-                self.find(rules::bad_character::finding(self.at(Span::new(start, end)), problem));
+                let problem = String::from("`?` must be followed by a single character");
+                self.report(rules::bad_character::finding(self.at(Span::new(start, end)), problem));
             }
         }
         self.leaf(Kind::Character, start, end.max(start + 1));
     }
 
-    /// Whether a character literal may be followed by what stands at `at`.
+    /// Whether a character literal can end at `at`.
     fn ends_character(&self, at: usize) -> bool {
         self.bytes.get(at).is_none_or(|byte| *byte <= b' ' || b"\"';()[]#?`,.".contains(byte))
     }
@@ -157,11 +158,11 @@ impl Reader<'_> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Separates.
+    /// Separates tokens.
     Space,
-    /// Continues or starts a symbol or number.
+    /// Starts or continues a symbol or number.
     Atom,
-    /// Everything the reader looks at itself; ends an atom, but for `?` and the first byte of a no-break space.
+    /// Handled by the reader itself. Ends an atom, except for `?` and the first byte of a no-break space.
     Special,
 }
 

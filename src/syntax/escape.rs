@@ -11,7 +11,7 @@ use crate::syntax::rules;
 /// An escape that cannot be read as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// Byte offset of its backslash in the text that was decoded.
+    /// Byte offset of the backslash in the decoded text.
     pub(super) at: usize,
     /// Length in bytes.
     pub(super) len: usize,
@@ -19,15 +19,15 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-/// What one escape stands for.
+/// The meaning of one escape.
 enum Escape {
-    /// A character, by code; up to 0x3FFF7F, for Emacs has more characters than Unicode.
+    /// A character code, up to 0x3FFF7F: Emacs has more characters than Unicode.
     Code(u32),
     /// Nothing: an escaped newline or space.
     Nothing,
-    /// A byte that is no character.
+    /// A raw byte, which is not a character.
     RawByte(u32),
-    /// Not an escape; told in a clause.
+    /// Not a valid escape, with the message.
     Invalid(String),
 }
 
@@ -38,8 +38,8 @@ const HYPER: u32 = 1 << 24;
 const SUPER: u32 = 1 << 23;
 const ALT: u32 = 1 << 22;
 
-/// The text of a string literal whose inside (without the quotes) is `raw`. What cannot be read is left out or
-/// replaced, and told in `problems`. A line ends in LF, however the file writes it.
+/// Decodes a string literal; `raw` is its text without the quotes. Escapes that cannot be read are left out or
+/// replaced, and reported in `problems`. Line ends in the result are LF.
 pub(super) fn decode_string<'t>(raw: &'t str, problems: &mut Vec<Problem>) -> Cow<'t, str> {
     let find = |at: usize| {
         let tail = raw.as_bytes().get(at..).unwrap_or_default();
@@ -71,7 +71,7 @@ pub(super) fn decode_string<'t>(raw: &'t str, problems: &mut Vec<Problem>) -> Co
     Cow::Owned(text)
 }
 
-/// Appends what an escape stands for, or says what is wrong with it.
+/// Appends the meaning of an escape, or returns what is wrong with it.
 fn push_escape(text: &mut String, escape: Escape) -> Option<(&'static Rule, String)> {
     match escape {
         Escape::Nothing => None,
@@ -82,7 +82,7 @@ fn push_escape(text: &mut String, escape: Escape) -> Option<(&'static Rule, Stri
             }
             None => Some((
                 &rules::NOT_JSON,
-                format!("the character {code:#x} is not Unicode and has no JSON form"),
+                format!("the character {code:#x} is not in Unicode and has no JSON form"),
             )),
         },
         Escape::RawByte(byte) => {
@@ -93,15 +93,15 @@ fn push_escape(text: &mut String, escape: Escape) -> Option<(&'static Rule, Stri
     }
 }
 
-/// The code of a character literal and its length in bytes; `raw` starts after the question mark.
+/// Decodes a character literal; `raw` starts after the question mark. Returns its code and its length in bytes.
 pub(super) fn decode_character(raw: &str) -> (Result<u32, String>, usize) {
     match raw.chars().next() {
-        None => (Err(String::from("a character is missing after `?`")), 0),
+        None => (Err(String::from("missing character after `?`")), 0),
         Some('\\') => {
             let (escape, len) = read_escape(raw.get(1..).unwrap_or(""), false);
             let code = match escape {
                 Escape::Code(code) | Escape::RawByte(code) => Ok(code),
-                Escape::Nothing => Err(String::from("an escaped newline is no character")),
+                Escape::Nothing => Err(String::from("an escaped newline is not a character")),
                 Escape::Invalid(message) => Err(message),
             };
             (code, len + 1)
@@ -110,10 +110,10 @@ pub(super) fn decode_character(raw: &str) -> (Result<u32, String>, usize) {
     }
 }
 
-/// Reads one escape of a string; `rest` starts after the backslash. Returns what it is and its length.
+/// Reads one escape of a string; `rest` starts after the backslash. Returns its meaning and its length.
 fn read_string_escape(rest: &str) -> (Escape, usize) {
     match rest.as_bytes() {
-        // In a string `\s` is a space, whatever follows.
+        // In a string, `\s` is a space, whatever follows it.
         [b's', ..] => (Escape::Code(0x20), 1),
         [b' ' | b'\n', ..] => (Escape::Nothing, 1),
         [b'\r', b'\n', ..] => (Escape::Nothing, 2),
@@ -121,11 +121,11 @@ fn read_string_escape(rest: &str) -> (Escape, usize) {
     }
 }
 
-/// Reads one escape; `rest` starts after the backslash. Returns what it is and its length.
+/// Reads one escape; `rest` starts after the backslash. Returns its meaning and its length.
 fn read_escape(rest: &str, in_string: bool) -> (Escape, usize) {
     let mut modifiers = 0;
     let mut at = 0;
-    // Modifier prefixes may be stacked: `?\C-\M-x`. Each further one brings its own backslash.
+    // Modifier prefixes can be stacked, each with its own backslash: `?\C-\M-x`.
     loop {
         let tail = rest.get(at..).unwrap_or("");
         let (bit, len) = match tail.as_bytes() {
@@ -139,7 +139,9 @@ fn read_escape(rest: &str, in_string: bool) -> (Escape, usize) {
             [letter @ (b'C' | b'M' | b'S' | b'H' | b'A'), ..] => {
                 let letter = char::from(*letter);
                 return (
-                    Escape::Invalid(format!("`\\{letter}` is a modifier and needs a dash: `\\{letter}-x`")),
+                    Escape::Invalid(format!(
+                        "`\\{letter}` is a modifier and needs a dash, as in `\\{letter}-x`"
+                    )),
                     at + 1,
                 );
             }
@@ -155,7 +157,7 @@ fn read_escape(rest: &str, in_string: bool) -> (Escape, usize) {
         modifiers |= bit;
         at += len;
         match rest.get(at..).unwrap_or("").chars().next() {
-            None => return (Escape::Invalid(String::from("a character is missing after a modifier")), at),
+            None => return (Escape::Invalid(String::from("missing character after the modifier")), at),
             Some('\\') => at += 1,
             Some(character) => {
                 return (modified(u32::from(character), modifiers, in_string), at + character.len_utf8());
@@ -170,7 +172,7 @@ fn modified(mut code: u32, mut modifiers: u32, in_string: bool) -> Escape {
         match plain {
             Some(0x3F) => (code, modifiers) = (0x7F, modifiers & !CONTROL),
             Some(upper @ 0x40..=0x5F) => (code, modifiers) = (upper & 0x1F, modifiers & !CONTROL),
-            // `"\C- "` is NUL, `?\C- ` is a space with a modifier.
+            // `"\C- "` is NUL; `?\C- ` is a space with a modifier.
             Some(0x20) if in_string => (code, modifiers) = (0, modifiers & !CONTROL),
             _ => {}
         }
@@ -192,7 +194,7 @@ fn modified(mut code: u32, mut modifiers: u32, in_string: bool) -> Escape {
 
 fn read_plain_escape(rest: &str) -> (Escape, usize) {
     let Some(first) = rest.chars().next() else {
-        return (Escape::Invalid(String::from("a character is missing after the backslash")), 0);
+        return (Escape::Invalid(String::from("missing character after the backslash")), 0);
     };
     let code = |code: u32| (Escape::Code(code), 1);
     match first {
@@ -206,7 +208,7 @@ fn read_plain_escape(rest: &str) -> (Escape, usize) {
         'e' => code(27),
         's' => code(32),
         'd' => code(127),
-        '\n' => (Escape::Invalid(String::from("an escaped newline is no character")), 1),
+        '\n' => (Escape::Invalid(String::from("an escaped newline is not a character")), 1),
         'x' => read_hex(rest),
         'u' => read_fixed(rest, 4),
         'U' => read_fixed(rest, 8),
@@ -221,7 +223,7 @@ fn read_plain_escape(rest: &str) -> (Escape, usize) {
     }
 }
 
-/// `\xH…`: any number of digits. Two of them from 80 up are a raw byte, more are a character.
+/// Reads `\xH…` with any number of digits. Two digits from 80 up are a raw byte, more digits are a character.
 fn read_hex(rest: &str) -> (Escape, usize) {
     let digits = rest.get(1..).unwrap_or("");
     let digits = digits.get(..digits.bytes().take_while(u8::is_ascii_hexdigit).count()).unwrap_or("");
@@ -235,12 +237,12 @@ fn read_hex(rest: &str) -> (Escape, usize) {
         0x80..=0xFF if digits.len() < 3 => Escape::RawByte(value),
         0..=0x3F_FF7F => Escape::Code(value),
         0x3F_FF80..=0x3F_FFFF => Escape::RawByte(value - 0x3F_FF00),
-        _ => Escape::Invalid(format!("`\\x{digits}` is beyond the characters of Emacs")),
+        _ => Escape::Invalid(format!("`\\x{digits}` is out of range for an Emacs character")),
     };
     (escape, len)
 }
 
-/// `\uXXXX` and `\U00XXXXXX`.
+/// Reads `\uXXXX` and `\U00XXXXXX`.
 fn read_fixed(rest: &str, wanted: usize) -> (Escape, usize) {
     let have = rest.bytes().skip(1).take(wanted).take_while(u8::is_ascii_hexdigit).count();
     let name = if wanted == 4 { 'u' } else { 'U' };
@@ -250,22 +252,22 @@ fn read_fixed(rest: &str, wanted: usize) -> (Escape, usize) {
     let value = rest.get(1..=wanted).and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match value.filter(|value| *value <= 0x10_FFFF) {
         Some(value) => (Escape::Code(value), 1 + wanted),
-        None => (Escape::Invalid(format!("`\\{name}` names no Unicode character")), 1 + wanted),
+        None => (Escape::Invalid(format!("`\\{name}` is not a Unicode character")), 1 + wanted),
     }
 }
 
-/// The longest name in braces, in bytes. Emacs reads as many (`UNICODE_CHARACTER_NAME_LENGTH_BOUND` in `lread.c` of
-/// Emacs 30, 200 with the end), with a run of blanks for one; the longest name of Unicode has 83.
+/// Longest character name in braces, in bytes, as in Emacs (`UNICODE_CHARACTER_NAME_LENGTH_BOUND` in `lread.c` of
+/// Emacs 30 is 200 with the terminator; a run of whitespace counts once). The longest name in Unicode has 83.
 const MAX_NAME: usize = 199;
 
-/// `\N{SNOWMAN}` and `\N{U+2603}`. A name may go over a line end, as in Emacs, and ends before what no name holds: what
-/// follows a brace that nothing closes is not taken for one.
+/// Reads `\N{SNOWMAN}` and `\N{U+2603}`. As in Emacs, a name may span lines. It ends at any character that no name
+/// contains, so that an unclosed brace does not swallow the text after it.
 fn read_named(rest: &str) -> (Escape, usize) {
     let tail = rest.strip_prefix("N{").unwrap_or("");
     let bytes = tail.as_bytes();
     let length = bytes.iter().take(MAX_NAME).take_while(|byte| !b"}{()[]\";\\".contains(byte)).count();
     let Some(name) = tail.get(..length).filter(|_| bytes.get(length) == Some(&b'}')) else {
-        // A word that begins as a name is a part of the mistake.
+        // The start of the name belongs to the mistake.
         let word =
             bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-".contains(byte)).count();
         let taken = if rest.starts_with("N{") { 2 + word } else { 1 };
@@ -278,18 +280,18 @@ fn read_named(rest: &str) -> (Escape, usize) {
     };
     match found {
         Some(character) => (Escape::Code(u32::from(character)), len),
-        None => (Escape::Invalid(format!("`\\N{{{name}}}` names no Unicode character")), len),
+        None => (Escape::Invalid(format!("`\\N{{{name}}}` is not a Unicode character")), len),
     }
 }
 
-/// Case is no difference, and blanks inside a name may be many; around it they may not be.
+/// Looks up a name. Case and the amount of whitespace between words do not matter; surrounding whitespace is invalid.
 fn named_character(name: &str) -> Option<char> {
-    // The table of names subtracts from the place of a dash.
+    // `unicode_names2` subtracts from the index of a dash.
     if name.trim() != name || name.starts_with('-') {
         return None;
     }
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
-    // Emacs knows ideographs by a shorter name than Unicode does.
+    // Emacs uses a shorter name for ideographs than Unicode.
     match name.strip_prefix("CJK IDEOGRAPH-") {
         Some(_) => unicode_names2::character(&name.replacen("CJK IDEOGRAPH", "CJK UNIFIED IDEOGRAPH", 1)),
         None => unicode_names2::character(&name),
@@ -373,7 +375,7 @@ mod tests {
         for raw in ["", "\\\n", r"\M", r"\Ca", r"\x", r"\x400000", r"\C-"] {
             assert!(decode_character(raw).0.is_err(), "{raw}");
         }
-        // A name that nothing ends takes no form along.
+        // An unclosed name does not swallow the next form.
         let long = format!("\\N{{SNOW {}}}", "MAN ".repeat(60));
         for (raw, len) in [(r"\N", 2), (r"\N{SNOWMAN)))\n(a {x})", 10), (r"\N{\n(a)}", 3), (&long, 7)] {
             let (code, found) = decode_character(raw);

@@ -1,7 +1,7 @@
-//! Constant folding: what a form is when nothing may be executed.
+//! Constant folding: evaluates forms without executing code.
 //!
-//! `quote`, `function`, `list`, `vector`, `cons`, `append`, `concat`, `format` and backquote are folded; any other
-//! call is a finding at its place, and its value is [`DatumKind::Invalid`], about which nobody complains again.
+//! `quote`, `function`, `list`, `vector`, `cons`, `append`, `concat`, `format` and backquote are folded. Any other call
+//! is reported and becomes [`DatumKind::Invalid`], for which later checks report nothing more.
 
 use super::fold_format::MAX_GROWTH;
 use super::number::{Number, parse_number};
@@ -11,19 +11,19 @@ use crate::diagnostic::{Diagnostic, Edit};
 use crate::syntax::rules::{self, comma_between, not_a_constant, too_deep};
 use crate::text::{Location, SourceId, Span};
 
-/// Constants deeper than this are refused; real specs stay below 20.
+/// Maximum nesting of constants; real specs stay below 20.
 const MAX_DEPTH: usize = 128;
 
-/// A constant and where it was written.
+/// A constant with its source span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Datum {
-    /// Where.
+    /// Span in the source.
     pub span: Span,
-    /// What.
+    /// The value.
     pub kind: DatumKind,
 }
 
-/// What a constant is. `nil` is the empty list.
+/// The value of a constant. `nil` is the empty list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DatumKind {
     /// A symbol other than `nil`.
@@ -34,17 +34,17 @@ pub enum DatumKind {
     String(String),
     /// A number; a character literal is its code.
     Number(Number),
-    /// A float that JSON does not have, as it was written.
+    /// A float without a JSON form, as written.
     NotFinite(String),
     /// A proper list.
     List(Vec<Datum>),
-    /// A list whose last tail is no list: its elements, then that tail.
+    /// A dotted list: its elements and the tail after the dot.
     Dotted(Vec<Datum>, Box<Datum>),
     /// A vector.
     Vector(Vec<Datum>),
     /// A quote inside data that is already quoted; harmless in code, wrong in data.
     Quoted(Box<Datum>),
-    /// Not a constant; already told.
+    /// Not a constant; already reported.
     Invalid,
 }
 
@@ -54,7 +54,7 @@ impl Datum {
         matches!(&self.kind, DatumKind::List(items) if items.is_empty())
     }
 
-    /// What it is, for a message: `a string`, `a vector`.
+    /// Returns a noun phrase for messages: `a string`, `a vector`.
     pub fn describe(&self) -> &'static str {
         match &self.kind {
             DatumKind::Symbol(_) => "a symbol",
@@ -72,36 +72,36 @@ impl Datum {
     }
 }
 
-/// How a form is meant.
+/// How a form is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Code or unquoted data: calls of the folded functions are folded, keyword lists are data.
+    /// Code or unquoted data: calls of known functions are folded, keyword lists are data.
     Evaluated,
     /// Data: nothing is folded.
     Quoted,
-    /// Data, but for what stands under a comma.
+    /// Data, except for forms after a comma.
     Backquoted,
 }
 
-/// Folds forms of one tree, collecting findings.
+/// Folds forms of one tree and collects findings.
 pub struct Folder<'t> {
     pub(super) tree: &'t Tree,
     pub(super) text: &'t str,
     source: SourceId,
-    /// Bytes that `format` may still make beyond those of the text.
+    /// Bytes that `format` may still produce in addition to the source text.
     pub(super) room: usize,
-    /// Whether what is folded is Emacs Lisp, where a symbol is a variable in an argument of `list`, too.
+    /// Whether the folded form is Emacs Lisp, where a symbol among the arguments of `list` is a variable.
     pub in_code: bool,
-    /// Whether a macro takes the data apart: a list may start with any name in it.
+    /// Whether a macro interprets the data: a list in it may start with any name.
     is_macro_data: bool,
-    /// Commas that separate items, with what is written in their place.
+    /// Commas that separate items, with their replacements.
     commas: Vec<Edit>,
-    /// What was found so far.
+    /// Findings so far.
     pub findings: Vec<Diagnostic>,
 }
 
 impl<'t> Folder<'t> {
-    /// A folder over `tree`, read from `text`, the whole of `source`.
+    /// Creates a folder over `tree`, parsed from `text`, the complete text of `source`.
     pub fn new(source: SourceId, text: &'t str, tree: &'t Tree) -> Self {
         Self {
             tree,
@@ -115,17 +115,17 @@ impl<'t> Folder<'t> {
         }
     }
 
-    /// The constant that `id` is.
+    /// Folds the form `id`.
     pub fn fold(&mut self, id: NodeId) -> Datum {
         self.fold_in(id, Mode::Evaluated, 0)
     }
 
-    /// The constant that `id` is below a quote.
+    /// Folds the form `id` as quoted data.
     pub fn fold_quoted(&mut self, id: NodeId) -> Datum {
         self.fold_in(id, Mode::Quoted, 0)
     }
 
-    /// The constant that `id` is where a macro takes it unevaluated.
+    /// Folds the form `id` as the unevaluated argument of a macro.
     pub fn fold_macro_data(&mut self, id: NodeId) -> Datum {
         self.is_macro_data = true;
         let datum = self.fold_in(id, Mode::Quoted, 0);
@@ -133,18 +133,18 @@ impl<'t> Folder<'t> {
         datum
     }
 
-    /// The constant that `id` is where Emacs takes the value of a symbol.
+    /// Folds the form `id` as an evaluated argument.
     pub fn fold_argument(&mut self, id: NodeId) -> Datum {
         self.fold_value(id, 0)
     }
 
-    /// The value of a form in code: a symbol is a variable, of which nothing is known.
+    /// Folds a form in code, where a symbol is a variable with an unknown value.
     pub(super) fn fold_value(&mut self, id: NodeId, depth: usize) -> Datum {
         let name = self.tree.text(id, self.text);
         if self.tree.kind(id) == Kind::Symbol && !matches!(name, "nil" | "t") {
             let span = self.tree.span(id);
             let finding = not_a_constant::variable(self.at(span), name);
-            return self.told(span, finding);
+            return self.invalid(span, finding);
         }
         self.fold_in(id, Mode::Evaluated, depth)
     }
@@ -157,7 +157,7 @@ impl<'t> Folder<'t> {
         let span = self.tree.span(id);
         if depth > MAX_DEPTH {
             let finding = too_deep::finding(self.at(span), MAX_DEPTH);
-            return self.told(span, finding);
+            return self.invalid(span, finding);
         }
         let text = self.tree.text(id, self.text);
         let kind = match self.tree.kind(id) {
@@ -167,19 +167,19 @@ impl<'t> Folder<'t> {
                 Some(number) => DatumKind::Number(number),
                 None => DatumKind::NotFinite(text.to_owned()),
             },
-            // One that cannot be read was told by the reader.
-            Kind::Character if self.tree.fault(id).is_some() => DatumKind::Invalid,
+            // The reader has reported an invalid character literal.
+            Kind::Character if self.tree.syntax_error(id).is_some() => DatumKind::Invalid,
             Kind::Character => {
                 let code = escape::decode_character(text.get(1..).unwrap_or("")).0;
                 code.map_or(DatumKind::Invalid, |code| DatumKind::Number(Number::Integer(i64::from(code))))
             }
             Kind::List if mode == Mode::Evaluated => return self.fold_evaluated_list(id, depth),
             Kind::List => match fold_calls::call_in_data(self, id) {
-                Some(finding) if !self.is_macro_data => return self.told(span, finding),
+                Some(finding) if !self.is_macro_data => return self.invalid(span, finding),
                 Some(_) | None => return self.fold_data_list(id, mode, depth),
             },
             Kind::Vector => {
-                // A vector evaluates to itself: what is inside is data, except under a comma.
+                // A vector evaluates to itself: its elements are data, except after a comma.
                 let mode = if mode == Mode::Backquoted { mode } else { Mode::Quoted };
                 let (items, _) = self.fold_items(id, mode, depth);
                 DatumKind::Vector(items)
@@ -188,7 +188,7 @@ impl<'t> Folder<'t> {
                 DatumKind::Quoted(Box::new(self.fold_prefixed(id, mode, depth)))
             }
             Kind::Quote => match fold_calls::quoted_call(self, id) {
-                Some(finding) => return self.told(span, finding),
+                Some(finding) => return self.invalid(span, finding),
                 None => return self.fold_prefixed(id, Mode::Quoted, depth),
             },
             Kind::Function => return self.fold_function(id, span),
@@ -196,25 +196,25 @@ impl<'t> Folder<'t> {
                 return self.fold_prefixed(id, Mode::Backquoted, depth);
             }
             Kind::Unquote if mode == Mode::Backquoted => return self.fold_unquoted(id, depth),
-            // A lonely one was told by the reader.
+            // The reader has reported a comma without a form.
             Kind::Unquote if self.tree.children(id).next().is_none() => DatumKind::Invalid,
             Kind::Unquote if self.separates(id) => return self.fold_prefixed(id, mode, depth),
             Kind::Backquote | Kind::Unquote | Kind::Splice => {
                 let finding = not_a_constant::comma(self.at(span));
-                return self.told(span, finding);
+                return self.invalid(span, finding);
             }
-            // A dot in the wrong place was told by the reader.
+            // The reader has reported a misplaced dot.
             Kind::Dot => DatumKind::Invalid,
-            Kind::Opaque if self.tree.fault(id).is_some() => DatumKind::Invalid,
+            Kind::Opaque if self.tree.syntax_error(id).is_some() => DatumKind::Invalid,
             Kind::Opaque => {
                 let finding = not_a_constant::reader_syntax(self.at(span), text);
-                return self.told(span, finding);
+                return self.invalid(span, finding);
             }
         };
         Datum { span, kind }
     }
 
-    /// Whether the comma `id` stands between two items, as it would in JSON; it is kept for [`Folder::tell_commas`].
+    /// Whether the comma `id` separates two items, as in JSON. Such commas are kept for [`Folder::report_commas`].
     fn separates(&mut self, id: NodeId) -> bool {
         let start = self.tree.span(id).start as usize;
         let (before, after) =
@@ -232,8 +232,8 @@ impl<'t> Folder<'t> {
         true
     }
 
-    /// Tells of the commas that stood between items, once for all that was folded since.
-    pub fn tell_commas(&mut self) {
+    /// Reports the separating commas found since the last call, in one finding.
+    pub fn report_commas(&mut self) {
         let mut edits = std::mem::take(&mut self.commas);
         edits.sort_unstable_by_key(|edit| edit.span);
         edits.dedup();
@@ -243,10 +243,9 @@ impl<'t> Folder<'t> {
         }
     }
 
-    /// The value of a string literal. Escapes that cannot be read were told by the reader; here it matters what
-    /// JSON cannot carry.
+    /// Decodes a string literal and reports escapes without a JSON form. The reader has reported invalid escapes.
     fn decode_string(&mut self, literal: &str, span: Span) -> String {
-        // The quotes may be typographic: told by the reader.
+        // The quotes may be typographic, which the reader has reported.
         let mut inside = literal.chars();
         let quote = inside.next().map_or(0, char::len_utf8);
         inside.next_back();
@@ -265,7 +264,7 @@ impl<'t> Folder<'t> {
         value
     }
 
-    /// The form under a prefix, in the given mode. A missing one was told by the reader.
+    /// Folds the form after a prefix in the given mode. The reader has reported a missing form.
     fn fold_prefixed(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
         match self.tree.children(id).next() {
             Some(inner) => self.fold_in(inner, mode, depth + 1),
@@ -273,7 +272,7 @@ impl<'t> Folder<'t> {
         }
     }
 
-    /// What stands under a comma: a symbol is a variable.
+    /// Folds the form after a comma, where a symbol is a variable.
     fn fold_unquoted(&mut self, id: NodeId, depth: usize) -> Datum {
         match self.tree.children(id).next() {
             Some(inner) => self.fold_value(inner, depth + 1),
@@ -281,7 +280,7 @@ impl<'t> Folder<'t> {
         }
     }
 
-    /// `#'name` is the name; `#'(lambda …)` is code.
+    /// Folds `#'name` to the name; `#'(lambda …)` is code.
     fn fold_function(&mut self, id: NodeId, span: Span) -> Datum {
         let inner = self.tree.children(id).next();
         match inner.filter(|&inner| self.tree.kind(inner) == Kind::Symbol) {
@@ -308,7 +307,7 @@ impl<'t> Folder<'t> {
         Datum { span: self.tree.span(id), kind: with_tail(items, kind, self.tree.span(id)) }
     }
 
-    /// The elements of a list or vector, and what stands after a dot.
+    /// Folds the elements of a list or vector, and the tail after a dot.
     fn fold_items(&mut self, id: NodeId, mode: Mode, depth: usize) -> (Vec<Datum>, Option<Datum>) {
         let is_list = self.tree.kind(id) == Kind::List;
         let mut items = Vec::new();
@@ -321,7 +320,7 @@ impl<'t> Folder<'t> {
                         let tail = self.fold_in(tail, mode, depth + 1);
                         return (items, Some(tail));
                     }
-                    // Told by the reader.
+                    // Reported by the reader.
                     items.push(Datum { span: self.tree.span(child), kind: DatumKind::Invalid });
                 }
                 Kind::Splice if mode == Mode::Backquoted => {
@@ -331,17 +330,17 @@ impl<'t> Folder<'t> {
                     match spliced.kind {
                         DatumKind::List(more) => items.extend(more),
                         DatumKind::Invalid => items.push(spliced),
-                        // As the last element it is the tail, whatever it is.
+                        // The last element becomes the tail, whatever it is.
                         _ if is_last => return (items, Some(spliced)),
                         DatumKind::Vector(more) => items.extend(more),
                         _ => {
                             let finding = not_a_constant::splice(self.at(span), spliced.describe());
-                            items.push(self.told(span, finding));
+                            items.push(self.invalid(span, finding));
                         }
                     }
                 }
                 Kind::Unquote if mode != Mode::Backquoted && self.is_rest_of_number(child) => {
-                    // `1,000`: told, and neither of the two.
+                    // `1,000` is reported; neither part is used.
                     self.separates(child);
                     if let Some(last) = items.last_mut() {
                         last.kind = DatumKind::Invalid;
@@ -353,7 +352,7 @@ impl<'t> Folder<'t> {
         (items, None)
     }
 
-    /// `,000` right behind a digit.
+    /// Whether the form is `,000` directly after a digit.
     fn is_rest_of_number(&self, id: NodeId) -> bool {
         let span = self.tree.span(id);
         let before = self.text.get(..span.start as usize).unwrap_or("");
@@ -368,16 +367,16 @@ impl<'t> Folder<'t> {
         let head = self.tree.children(id).next().filter(|&head| self.tree.kind(head) == Kind::Symbol);
         let head = head.map(|head| self.tree.text(head, self.text));
         let finding = not_a_constant::call(self.at(span), self.tree.text(id, self.text), head);
-        self.told(span, finding)
+        self.invalid(span, finding)
     }
 
-    fn told(&mut self, span: Span, finding: Diagnostic) -> Datum {
+    fn invalid(&mut self, span: Span, finding: Diagnostic) -> Datum {
         self.findings.push(finding);
         Datum { span, kind: DatumKind::Invalid }
     }
 }
 
-/// A list of `items` that ends in `tail`, written at `span`.
+/// Builds the list of `items` with the tail `tail`, written at `span`.
 pub(super) fn with_tail(mut items: Vec<Datum>, tail: DatumKind, span: Span) -> DatumKind {
     match tail {
         tail if items.is_empty() => tail,
@@ -393,7 +392,7 @@ pub(super) fn with_tail(mut items: Vec<Datum>, tail: DatumKind, span: Span) -> D
     }
 }
 
-/// What a symbol of this name is.
+/// Returns the value of a symbol with this name.
 fn named(name: String) -> DatumKind {
     match name.as_str() {
         "nil" => DatumKind::List(Vec::new()),
@@ -402,7 +401,7 @@ fn named(name: String) -> DatumKind {
     }
 }
 
-/// A symbol's name: a backslash takes the next character as it is.
+/// Removes the backslash escapes from a symbol's name.
 fn unescape_symbol(text: &str) -> String {
     if !text.contains('\\') {
         return text.to_owned();

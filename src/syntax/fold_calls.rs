@@ -1,4 +1,4 @@
-//! The functions that constant folding knows.
+//! The functions that constant folding evaluates.
 
 use super::fold::{Datum, DatumKind, Folder, Mode, with_tail};
 use super::fold_format::format_values;
@@ -8,7 +8,7 @@ use super::tree::{Kind, NodeId};
 use crate::diagnostic::Diagnostic;
 use crate::text::Span;
 
-/// What [`fold_call`] folds.
+/// The functions that [`fold_call`] evaluates.
 pub(super) const FUNCTIONS: [&str; 8] =
     ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
 
@@ -18,7 +18,7 @@ pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth
     let arguments: Vec<NodeId> = folder.tree.children(id).skip(1).collect();
     let is_dotted = arguments.iter().any(|&argument| folder.tree.kind(argument) == Kind::Dot);
     let kind = match folder.tree.text(head, folder.text) {
-        // A dotted pair is no call: `(key . value)` is data.
+        // A dotted pair is data, not a call: `(key . value)`.
         name if is_dotted && !FUNCTIONS.contains(&name) => {
             return folder.fold_data_list(id, Mode::Quoted, depth);
         }
@@ -50,7 +50,8 @@ pub(super) fn fold_call(folder: &mut Folder<'_>, id: NodeId, head: NodeId, depth
     Datum { span, kind }
 }
 
-/// `(city :type string)`, `(name "city" :type string)`: a plist that begins wrongly, and no call.
+/// Whether the list is an argument plist with a bad start rather than a call: `(city :type string)`,
+/// `(name "city" :type string)`.
 fn starts_argument(folder: &Folder<'_>, head: &str, arguments: &[NodeId]) -> bool {
     let is_key = |argument: &NodeId| folder.tree.kind(*argument) == Kind::Keyword;
     let has_name = || arguments.iter().any(|id| folder.tree.text(*id, folder.text) == ":name");
@@ -61,10 +62,10 @@ fn starts_argument(folder: &Folder<'_>, head: &str, arguments: &[NodeId]) -> boo
     }
 }
 
-/// What makes data of its arguments: below a quote it is an element like any other.
+/// Functions that build data. Below a quote their names are ordinary elements.
 const BUILDERS: [&str; 6] = ["list", "vector", "cons", "append", "concat", "format"];
 
-/// `'(list '(…))`: the quote is one too many.
+/// Reports `'(list '(…))`, which has one quote too many.
 pub(super) fn quoted_call(folder: &Folder<'_>, quote: NodeId) -> Option<Diagnostic> {
     let list = folder.tree.children(quote).next()?;
     let (name, arguments) = builder_in(folder, list)?;
@@ -76,7 +77,7 @@ pub(super) fn quoted_call(folder: &Folder<'_>, quote: NodeId) -> Option<Diagnost
     })
 }
 
-/// `(concat "a" "b")` in data. What only may be a call is none: a list can start with any name.
+/// Reports `(concat "a" "b")` in data. Only unambiguous calls are reported: a list can start with any name.
 pub(super) fn call_in_data(folder: &Folder<'_>, list: NodeId) -> Option<Diagnostic> {
     let (name, arguments) = builder_in(folder, list)?;
     let first = arguments.first().map(|argument| folder.tree.kind(*argument));
@@ -84,7 +85,7 @@ pub(super) fn call_in_data(folder: &Folder<'_>, list: NodeId) -> Option<Diagnost
         .then(|| not_a_constant::in_data(folder.at(folder.tree.span(list)), name))
 }
 
-/// The function that a list seems to call, with its arguments. A dot, or a keyword among them, makes data of it.
+/// Returns the builder function that a list seems to call, with its arguments. A list with a dot or a keyword is data.
 fn builder_in<'t>(folder: &Folder<'t>, list: NodeId) -> Option<(&'t str, Vec<NodeId>)> {
     let mut children = folder.tree.children(list);
     let head = children.next().filter(|_| folder.tree.kind(list) == Kind::List)?;
@@ -97,7 +98,7 @@ fn builder_in<'t>(folder: &Folder<'t>, list: NodeId) -> Option<(&'t str, Vec<Nod
     (!arguments.iter().any(is_odd)).then_some((name, arguments))
 }
 
-/// In code a symbol among them is a variable, but for the one after `:type`, which lacks its quote; told elsewhere.
+/// Folds arguments. In code a symbol is a variable, except after `:type`: that missing quote is reported elsewhere.
 fn fold_all(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
     let mut after_type = false;
     let mut parts = Vec::with_capacity(arguments.len());
@@ -112,7 +113,7 @@ fn fold_all(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<
     parts
 }
 
-/// Arguments whose value matters: a symbol among them is a variable.
+/// Folds arguments whose values are needed; a symbol is a variable.
 fn fold_values(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
     arguments.iter().map(|&argument| folder.fold_value(argument, depth + 1)).collect()
 }
@@ -121,14 +122,14 @@ fn any_invalid(parts: &[Datum]) -> bool {
     parts.iter().any(|part| part.kind == DatumKind::Invalid)
 }
 
-/// Tells that `part` is nothing that `function` takes.
-fn misfit(folder: &mut Folder<'_>, function: &str, expected: &str, part: &Datum) -> DatumKind {
+/// Reports that `function` does not accept `part`.
+fn unexpected_argument(folder: &mut Folder<'_>, function: &str, expected: &str, part: &Datum) -> DatumKind {
     let at = folder.at(part.span);
     folder.findings.push(not_a_constant::wrong_argument(at, function, expected, part.describe()));
     DatumKind::Invalid
 }
 
-/// The last argument is the tail of the list, whatever it is.
+/// Folds `append`; the last argument becomes the tail of the list.
 fn append(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
     let mut parts = fold_values(folder, arguments, depth);
     if any_invalid(&parts) {
@@ -143,13 +144,13 @@ fn append(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumK
                 let code = Number::Integer(i64::from(u32::from(character)));
                 Datum { span: part.span, kind: DatumKind::Number(code) }
             })),
-            kind => return misfit(folder, "append", "lists", &Datum { span: part.span, kind }),
+            kind => return unexpected_argument(folder, "append", "lists", &Datum { span: part.span, kind }),
         }
     }
     with_tail(all, last.kind, last.span)
 }
 
-/// Strings, and lists and vectors of characters.
+/// Folds `concat` of strings and of lists and vectors of characters.
 fn concat(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
     let parts = fold_values(folder, arguments, depth);
     if any_invalid(&parts) {
@@ -163,7 +164,7 @@ fn concat(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumK
                 for item in items {
                     match character(item) {
                         Some(character) => text.push(character),
-                        None => return misfit(folder, "concat", "strings and characters", item),
+                        None => return unexpected_argument(folder, "concat", "strings and characters", item),
                     }
                 }
             }
@@ -173,7 +174,7 @@ fn concat(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumK
             | DatumKind::NotFinite(_)
             | DatumKind::Dotted(..)
             | DatumKind::Quoted(_)
-            | DatumKind::Invalid => return misfit(folder, "concat", "strings", part),
+            | DatumKind::Invalid => return unexpected_argument(folder, "concat", "strings", part),
         }
     }
     DatumKind::String(text)
@@ -191,7 +192,7 @@ fn format(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumK
     }
     let (template, values) = match parts.split_first() {
         Some((Datum { kind: DatumKind::String(template), span }, values)) => ((template, *span), values),
-        Some((other, _)) => return misfit(folder, "format", "a string first", other),
+        Some((other, _)) => return unexpected_argument(folder, "format", "a string first", other),
         None => return DatumKind::Invalid,
     };
     match format_values(template.0, values, &mut folder.room) {

@@ -1,21 +1,21 @@
-//! `format` with constant arguments, as far as its result is exact.
+//! `format` with constant arguments, where the result can be computed exactly.
 //!
-//! Source: "Formatting Strings" of the Emacs Lisp reference manual (Emacs 30), compared with the function itself.
-//! Absent: `%s` and `%S` of lists and vectors, and widths of text that is not ASCII, which count columns of a display.
+//! Source: "Formatting Strings" of the Emacs Lisp reference manual (Emacs 30), verified against the function itself.
+//! Not supported: `%s` and `%S` of lists and vectors, and widths of non-ASCII text, which count display columns.
 
 use super::fold::{Datum, DatumKind};
 use super::number::Number;
 
-/// Fields wider than this are not made.
+/// Maximum width of a field.
 const MAX_FIELD: usize = 1_000;
 
-/// Bytes that the calls of one file may make beyond those that are written in it. A directive may name an argument that
-/// another has named before, and calls nest: without a limit 30 short lines are a billion bytes.
+/// Bytes that the `format` calls of one file may produce in addition to the text of the file. Directives can repeat an
+/// argument and calls can be nested: without a limit, 30 short lines could produce a billion bytes.
 pub(super) const MAX_GROWTH: usize = 1 << 20;
 
-/// Why a call is no constant.
+/// The reason why a call cannot be folded.
 pub(super) struct Reason {
-    /// The argument that is to blame, by its number after the template; `None`: the template.
+    /// Index of the invalid argument, without the template; `None` for the template.
     pub(super) argument: Option<usize>,
     pub(super) message: String,
 }
@@ -24,7 +24,7 @@ fn reason(argument: Option<usize>, message: impl Into<String>) -> Reason {
     Reason { argument, message: message.into() }
 }
 
-/// One `%…` of a template.
+/// One `%…` directive of a template.
 #[allow(clippy::struct_excessive_bools)] // each is a flag of the directive
 #[derive(Default)]
 struct Directive {
@@ -38,7 +38,7 @@ struct Directive {
     conversion: char,
 }
 
-/// The text of `template` with `values` in it. What is more than is written in them is taken from `room`.
+/// Formats `values` with `template`. Output in addition to the text of the values is subtracted from `room`.
 pub(super) fn format_values(template: &str, values: &[Datum], room: &mut usize) -> Result<String, Reason> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
@@ -69,7 +69,7 @@ pub(super) fn format_values(template: &str, values: &[Datum], room: &mut usize) 
     Ok(text)
 }
 
-/// Bytes of text that were there before it was converted; those of numbers are not worth counting.
+/// Returns the length of a text value before conversion. Numbers are too short to count.
 fn written_len(value: &DatumKind) -> usize {
     match value {
         DatumKind::String(text) | DatumKind::Symbol(text) | DatumKind::Keyword(text) => text.len(),
@@ -83,7 +83,7 @@ fn written_len(value: &DatumKind) -> usize {
     }
 }
 
-/// What is not left stays taken: the next call does not try as long again.
+/// Subtracts `bytes` from the budget. A failed call uses up the budget, so that later calls fail at once.
 fn grow(room: &mut usize, bytes: usize) -> Result<(), Reason> {
     let is_enough = bytes <= *room;
     *room = room.saturating_sub(bytes);
@@ -91,10 +91,10 @@ fn grow(room: &mut usize, bytes: usize) -> Result<(), Reason> {
         return Ok(());
     }
     let limit = MAX_GROWTH >> 20;
-    Err(reason(None, format!("`format` makes more than {limit} MiB of what this file repeats and pads")))
+    Err(reason(None, format!("the output of `format` in this file exceeds {limit} MiB")))
 }
 
-/// The field number, the directive and the length of what stands after a percent sign.
+/// Reads the directive after a percent sign. Returns its field number, the directive and its length.
 fn read_directive(text: &str) -> Result<(Option<usize>, Directive, usize), Reason> {
     let mut directive = Directive::default();
     let bytes = text.as_bytes();
@@ -133,10 +133,10 @@ fn read_directive(text: &str) -> Result<(Option<usize>, Directive, usize), Reaso
     let is_plain = at == 0 || conversion != '%';
     if !is_plain || !"sSdoxXcefg%".contains(conversion) {
         let directive = text.get(..at + conversion.len_utf8()).unwrap_or("");
-        return Err(reason(None, format!("`format` has no directive `%{directive}`")));
+        return Err(reason(None, format!("unknown `format` directive `%{directive}`")));
     }
     if directive.width.max(directive.precision.unwrap_or(0)) > MAX_FIELD {
-        return Err(reason(None, format!("a field of `format` is wider than {MAX_FIELD}")));
+        return Err(reason(None, format!("a `format` field is wider than {MAX_FIELD}")));
     }
     Ok((field, directive, at + conversion.len_utf8()))
 }
@@ -163,12 +163,12 @@ fn convert(directive: &Directive, value: &DatumKind) -> Result<String, String> {
         'c' => match value {
             DatumKind::Number(Number::Integer(code)) => {
                 let character = u32::try_from(*code).ok().and_then(char::from_u32);
-                character.map(String::from).ok_or_else(|| format!("`{code}` is no character"))
+                character.map(String::from).ok_or_else(|| format!("`{code}` is not a character"))
             }
             _ => Err(String::from("`%c` takes a character")),
         },
         'e' | 'f' | 'g' => {
-            let value = float(value).ok_or_else(|| wants_number(directive.conversion))?;
+            let value = float(value).ok_or_else(|| expected_number(directive.conversion))?;
             if directive.hash {
                 return Err(String::from("the flag `#` of a float is not folded"));
             }
@@ -188,12 +188,12 @@ fn integer_text(directive: &Directive, value: &DatumKind) -> Result<String, Stri
     let (is_negative, magnitude) = match value {
         DatumKind::Number(Number::Integer(value)) => (*value < 0, u128::from(value.unsigned_abs())),
         DatumKind::Number(Number::Unsigned(value)) => (false, u128::from(*value)),
-        // Towards zero, as Emacs does.
+        // Rounds towards zero, like Emacs.
         DatumKind::Number(Number::Float(value)) if value.abs() < 1e18 => {
             let whole = value.trunc() as i64;
             (whole < 0, u128::from(whole.unsigned_abs()))
         }
-        _ => return Err(wants_number(conversion)),
+        _ => return Err(expected_number(conversion)),
     };
     let (prefix, digits) = match conversion {
         'x' => ("0x", format!("{magnitude:x}")),
@@ -201,7 +201,7 @@ fn integer_text(directive: &Directive, value: &DatumKind) -> Result<String, Stri
         'o' => ("0", format!("{magnitude:o}")),
         _ => ("", magnitude.to_string()),
     };
-    // A float that is zero keeps its digit.
+    // A float zero keeps its digit.
     let is_float = matches!(value, DatumKind::Number(Number::Float(_)));
     let digits = match directive.precision {
         Some(0) if magnitude == 0 && !is_float => String::new(),
@@ -213,18 +213,18 @@ fn integer_text(directive: &Directive, value: &DatumKind) -> Result<String, Stri
     Ok(format!("{sign}{prefix}{digits}"))
 }
 
-fn wants_number(conversion: char) -> String {
+fn expected_number(conversion: char) -> String {
     format!("`%{conversion}` takes a number")
 }
 
 fn not_ascii(width: usize) -> String {
-    format!("how {width} columns of text beyond ASCII look depends on the display")
+    format!("the width of non-ASCII text in {width} columns depends on the display")
 }
 
-/// Appends `body` in its field.
+/// Appends `body`, padded to its field.
 fn pad(text: &mut String, directive: &Directive, body: &str) -> Result<(), String> {
     if directive.width > 0 && body.contains(|character: char| character.is_control()) {
-        return Err(String::from("how wide tabs and control characters are depends on the display"));
+        return Err(String::from("the width of tabs and control characters depends on the display"));
     }
     let is_number = !"sSc".contains(directive.conversion);
     let (sign, digits) = match body.strip_prefix('-') {
@@ -262,10 +262,10 @@ fn float(value: &DatumKind) -> Option<f64> {
     }
 }
 
-/// What `princ` (or, `escaped`, `prin1`) writes.
+/// Prints a value like `princ` or, if `escaped`, like `prin1`.
 fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
     match value {
-        // Not as `quoted` has it: `prin1` leaves line ends and control characters as they are.
+        // Unlike `quoted`, `prin1` keeps line ends and control characters.
         DatumKind::String(text) if escaped => {
             Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
         }
@@ -274,7 +274,7 @@ fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_:*/<>=!&%".contains(c);
             let is_like_number = name.starts_with(|c: char| c.is_ascii_digit() || c == '-');
             if escaped && (is_like_number || !name.chars().all(is_plain)) {
-                return Err(format!("how Emacs writes the symbol `{name}` is not folded"));
+                return Err(format!("printing the symbol `{name}` is not folded"));
             }
             Ok(name.clone())
         }
@@ -288,11 +288,12 @@ fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
         | DatumKind::Dotted(..)
         | DatumKind::Vector(_)
         | DatumKind::Quoted(_)
-        | DatumKind::Invalid => Err(String::from("how Emacs writes a list or vector is not folded")),
+        | DatumKind::Invalid => Err(String::from("printing a list or vector is not folded")),
     }
 }
 
-/// The fewest digits (15 at least, but for the smallest numbers) that read back as the same number, and a dot or an exponent.
+/// Prints the shortest digits that read back as the same number, at least 15 except for the smallest numbers, with a
+/// dot or an exponent.
 fn print_float(value: f64) -> String {
     let fewest = if value.abs() < f64::MIN_POSITIVE { 1 } else { 15 };
     let shortest = (fewest..=17).map(|precision| general(value, precision));
@@ -304,7 +305,7 @@ fn print_float(value: f64) -> String {
     text
 }
 
-/// `%e`: two digits of exponent at least.
+/// Formats as `%e`, with at least two digits of exponent.
 fn exponential(value: f64, precision: usize) -> String {
     let text = format!("{value:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -312,7 +313,7 @@ fn exponential(value: f64, precision: usize) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-/// `%g`: the shorter of both notations, without trailing zeros.
+/// Formats as `%g`: the shorter notation, without trailing zeros.
 fn general(value: f64, precision: usize) -> String {
     let text = exponential(value, precision - 1);
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "+00"));

@@ -1,6 +1,6 @@
 //! Reader syntax that starts with `#`.
 //!
-//! Source: "Special Read Syntax" of the Emacs Lisp reference manual (Emacs 30), compared with the reader itself.
+//! Source: "Special Read Syntax" of the Emacs Lisp reference manual (Emacs 30), verified against the reader itself.
 
 use super::reader::Reader;
 use super::tree::Kind;
@@ -35,7 +35,7 @@ impl Reader<'_> {
                         node.kind = Kind::Opaque;
                     }
                 } else {
-                    self.tell_unknown_hash(start, self.at);
+                    self.report_unknown_hash(start, self.at);
                 }
             }
             [b'x' | b'X' | b'o' | b'O' | b'b' | b'B', ..] => self.read_radix(start),
@@ -44,40 +44,40 @@ impl Reader<'_> {
                 match rest.get(digits) {
                     Some(b'r' | b'R') => self.read_radix(start),
                     Some(b'=') => {
-                        // `#1=x` labels x and is x.
+                        // `#1=x` defines a label for x and evaluates to x.
                         self.at = start + 2 + digits;
                         self.labels.insert(self.text.get(start + 1..=start + digits).unwrap_or(""));
                     }
                     Some(b'#')
                         if !self.labels.contains(self.text.get(start + 1..=start + digits).unwrap_or("")) =>
                     {
-                        self.tell_unknown_hash(start, start + 2 + digits);
+                        self.report_unknown_hash(start, start + 2 + digits);
                     }
                     Some(b'#') => self.leaf(Kind::Opaque, start, start + 2 + digits),
-                    _ => self.tell_unknown_hash(start, start + 1 + digits),
+                    _ => self.report_unknown_hash(start, start + 1 + digits),
                 }
             }
             [b'|', ..] => self.skip_foreign(start, "#|"),
             [b' ' | b'\t' | b'+', ..] if self.starts_line(start) => self.skip_foreign(start, "#"),
-            _ => self.tell_unknown_hash(start, start + 1 + self.char_len(start + 1)),
+            _ => self.report_unknown_hash(start, start + 1 + self.char_len(start + 1)),
         }
     }
 
-    /// A comment of another language, or a line of an Org file: told, and what it says is not read.
+    /// Reports and skips a comment of another language or a line of an Org file.
     fn skip_foreign(&mut self, start: usize, opener: &str) {
         let rest = self.text.get(start..).unwrap_or("");
         let end_of_line = start + rest.find('\n').unwrap_or(rest.len());
-        // Looked for as often as it may be told.
-        let is_looked_for = opener == "#|" && self.tells_more();
+        // Only searched while findings are reported: bounds the number of searches.
+        let is_looked_for = opener == "#|" && self.is_reporting();
         let end = match is_looked_for.then(|| rest.find("|#")).flatten() {
             Some(end) => start + end + 2,
             None => end_of_line,
         };
         let is_end = rest.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("#+end"));
-        // What was opened was told.
+        // The start of the block has been reported.
         if !is_end || !self.in_block {
             let at = self.at(Span::new(start, start + opener.len()));
-            self.find(rules::unknown_hash::foreign(at, Span::new(start, end).of(self.text)));
+            self.report(rules::unknown_hash::foreign(at, Span::new(start, end).of(self.text)));
         }
         self.in_block = rest.starts_with("#+") && !is_end;
         self.at = end;
@@ -97,7 +97,7 @@ impl Reader<'_> {
         self.open(Kind::Opaque, before_bracket + 1);
     }
 
-    /// `#@N` skips N bytes, `#@00` the rest of the file.
+    /// Skips `#@N` with N bytes, and `#@00` with the rest of the file.
     fn skip_counted(&mut self) {
         let start = self.at;
         let digits: &str = self.text.get(start + 2..).unwrap_or("");
@@ -114,15 +114,15 @@ impl Reader<'_> {
         self.at = end;
     }
 
-    /// A number in another base ends where letters and digits end; those that the base does not have are wrong.
+    /// Reads a number in another base up to the last letter or digit. Digits outside the base are an error.
     fn read_radix(&mut self, start: usize) {
-        // `#x` and the like, or `#24r`.
+        // The end of `#24r`, or of `#x` and the like.
         let radix = start + 1 + self.count_while(start + 1, u8::is_ascii_digit);
         let sign = radix + 1;
         let digits = sign + usize::from(matches!(self.bytes.get(sign), Some(b'+' | b'-')));
         let end = digits + self.count_while(digits, u8::is_ascii_alphanumeric);
         if super::number::parse_radix(Span::new(start, end).of(self.text)).is_none() {
-            self.tell_unknown_hash(start, end);
+            self.report_unknown_hash(start, end);
         } else {
             self.leaf(Kind::Integer, start, end);
         }
@@ -132,10 +132,10 @@ impl Reader<'_> {
         self.bytes.get(from..).unwrap_or_default().iter().take_while(|byte| is_wanted(byte)).count()
     }
 
-    fn tell_unknown_hash(&mut self, start: usize, end: usize) {
+    fn report_unknown_hash(&mut self, start: usize, end: usize) {
         let end = end.min(self.bytes.len());
         let span = Span::new(start, end);
-        self.find(rules::unknown_hash::finding(self.at(span), span.of(self.text)));
+        self.report(rules::unknown_hash::finding(self.at(span), span.of(self.text)));
         self.leaf(Kind::Opaque, start, end);
     }
 }

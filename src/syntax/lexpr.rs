@@ -1,6 +1,7 @@
-//! To and from [`lexpr`] values, for programs that build specs with its `sexp!` macro or read them elsewhere.
+//! Conversion from and to [`lexpr`] values, for programs that write specs with the `sexp!` macro or read them
+//! elsewhere.
 //!
-//! A `lexpr` value has no places: everything in a converted [`Datum`] stands at byte 0.
+//! A `lexpr` value has no spans: everything in a converted [`Datum`] has the span at byte 0.
 
 use lexpr::Cons;
 pub use lexpr::Value;
@@ -9,23 +10,23 @@ use super::fold::{Datum, DatumKind};
 use super::number::Number;
 use crate::text::Span;
 
-/// A `lexpr` value that no spec can hold.
+/// An error for a `lexpr` value without a spec counterpart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LexprError {
-    /// A sort of value without a counterpart.
-    #[error("a spec cannot hold {0}; use symbols, keywords, strings, numbers, lists and vectors")]
+    /// The kind of value is not supported.
+    #[error("a spec cannot contain {0}; use symbols, keywords, strings, numbers, lists and vectors")]
     Unsupported(&'static str),
-    /// Deeper than any spec is.
+    /// The nesting is too deep.
     #[error("the value is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
 const MAX_DEPTH: usize = 128;
 
-/// The constant that `value` is. `#t` is the symbol `t`, `#f` and `nil` are the empty list.
+/// Converts a value to a constant. `#t` becomes the symbol `t`; `#f` and `nil` become the empty list.
 ///
 /// # Errors
-/// When it holds bytes, or is nested too deeply.
+/// Returns an error if the value contains bytes or is nested too deeply.
 pub fn from_lexpr(value: &Value) -> Result<Datum, LexprError> {
     convert(value, 0)
 }
@@ -44,7 +45,7 @@ fn convert(value: &Value, depth: usize) -> Result<Datum, LexprError> {
         }),
         Value::Char(character) => DatumKind::Number(Number::Integer(i64::from(u32::from(*character)))),
         Value::String(text) => DatumKind::String(text.to_string()),
-        // `sexp!` writes keywords as `#:name`; a symbol `:name` is the same in Emacs Lisp.
+        // `sexp!` writes keywords as `#:name`. A symbol `:name` is a keyword in Emacs Lisp.
         Value::Keyword(name) => DatumKind::Keyword(format!(":{name}")),
         Value::Symbol(name) if name.starts_with(':') => DatumKind::Keyword(name.to_string()),
         Value::Symbol(name) if name.as_ref() == "nil" => DatumKind::List(Vec::new()),
@@ -72,7 +73,7 @@ fn convert_list(cons: &Cons, depth: usize) -> Result<Datum, LexprError> {
     Ok(Datum { span: Span::default(), kind })
 }
 
-/// The `lexpr` value of a constant, to be printed or exchanged; what is no constant becomes `nil`.
+/// Converts a constant to a `lexpr` value; [`DatumKind::Invalid`] becomes `nil`.
 pub fn to_lexpr(datum: &Datum) -> Value {
     match &datum.kind {
         DatumKind::Symbol(name) => Value::symbol(name.as_str()),
@@ -93,7 +94,7 @@ pub fn to_lexpr(datum: &Datum) -> Value {
     }
 }
 
-/// Prints a constant in Emacs-Lisp syntax, on one line.
+/// Prints a constant in Emacs Lisp syntax on one line.
 pub fn print(datum: &Datum) -> String {
     lexpr::to_string_custom(&to_lexpr(datum), lexpr::print::Options::elisp()).unwrap_or_default()
 }

@@ -1,39 +1,39 @@
-//! The markers of an unsettled merge: told once, and the side that comes first is read.
+//! Merge conflict markers: reported once; the first side of the conflict is read.
 
 use super::reader::Reader;
 use super::rules;
 use crate::text::Span;
 
 impl Reader<'_> {
-    /// `<<<<<<< HEAD`: told, and the side that comes first is read. Whether a marker was there.
+    /// Reports a `<<<<<<< HEAD` marker and skips everything but the first side. Returns whether there was a marker.
     pub(super) fn skip_marker(&mut self, byte: u8) -> bool {
         let start = self.at;
-        if let Some((_, end)) = self.other_side.filter(|(from, _)| *from == start) {
+        if let Some((_, end)) = self.second_side.filter(|(from, _)| *from == start) {
             self.at = end;
             return true;
         }
         let rest = self.text.get(start..).unwrap_or("");
-        let is_inside = self.other_side.is_some_and(|(from, _)| from > start);
+        let is_inside = self.second_side.is_some_and(|(from, _)| from > start);
         if byte != b'<' || is_inside || start != self.line_start || !rest.starts_with("<<<<<<< ") {
             return false;
         }
         let Some((middle, last)) = self.sides_after(start) else {
-            // It is not looked for again.
-            self.other_side = Some((usize::MAX, usize::MAX));
+            // Do not search again.
+            self.second_side = Some((usize::MAX, usize::MAX));
             return false;
         };
         let first_side = Span::new(start, middle).of(self.text);
         let base = first_side.find("\n||||||| ").map(|at| start + at + 1);
-        self.other_side = Some((base.unwrap_or(middle), last.end as usize));
+        self.second_side = Some((base.unwrap_or(middle), last.end as usize));
         let span = Span::new(start, start + 7);
         let last_mark = Span::new(last.start as usize, last.start as usize + 7);
-        self.find(rules::merge_conflict::finding(self.at(span), last_mark));
+        self.report(rules::merge_conflict::finding(self.at(span), last_mark));
         self.at = self.line_end(start);
         true
     }
 
-    /// Where the second side of the merge that starts at `start` begins, and the line of its last marker. Each is looked
-    /// for once, however many merges ask.
+    /// Returns the start of the second side of the merge conflict that starts at `start`, and the line of its last
+    /// marker. Results are cached, so that many markers cost one search.
     fn sides_after(&mut self, start: usize) -> Option<(usize, Span)> {
         let next_line = |mark: &str| self.text.get(start..)?.find(mark).map(|at| start + at + 1);
         if self.merge_middle <= start {

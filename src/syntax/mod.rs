@@ -1,11 +1,11 @@
-//! Emacs-Lisp syntax: text → [`Tree`] → constants.
+//! Emacs Lisp syntax: text to [`Tree`] to constants.
 //!
-//! [`parse`] is total and linear; a [`Folder`] turns the code that specs are written in (`list`, `quote`, `concat`,
-//! backquote …) into a [`Datum`] without executing anything. [`lexpr`] converts to and from `lexpr` values, for
-//! Rust programs that hold their specs as such.
+//! [`parse`] never fails and runs in linear time. A [`Folder`] turns the code that specs are written in (`list`,
+//! `quote`, `concat`, backquote …) into a [`Datum`] without executing it. [`lexpr`] converts from and to `lexpr`
+//! values, for Rust programs that keep their specs in that form.
 //!
-//! `lexpr`'s own reader does not carry the language (it has no offsets, loses comments, misreads `1+`, `1e3`,
-//! `"\x41"` and `#'f`, and its span API is quadratic); here it stands at the edge only.
+//! The reader of the `lexpr` crate is not suitable for specs: it has no offsets, drops comments, misreads `1+`, `1e3`,
+//! `"\x41"` and `#'f`, and its span API is quadratic. The crate is used for the conversion only.
 
 mod atom;
 mod closers;
@@ -28,5 +28,5 @@ mod write;
 pub use fold::{Datum, DatumKind, Folder};
 pub use number::Number;
 pub use reader::parse;
-pub use tree::{Children, Fault, Kind, NodeId, Tree};
+pub use tree::{Children, Kind, NodeId, SyntaxError, Tree};
 pub use write::{quoted, write};

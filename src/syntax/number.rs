@@ -1,4 +1,4 @@
-//! Which tokens are numbers, and which.
+//! Number tokens and their values.
 //!
 //! Source: `string_to_number` as documented in "Integer Basics" and "Floating-Point Basics" of the Emacs Lisp
 //! reference manual (Emacs 30): `1.` is an integer, `1.e3` is a float (since
@@ -6,20 +6,20 @@
 
 use super::tree::Kind;
 
-/// A number as JSON can carry it.
+/// A number in the form JSON can represent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// A 64-bit signed integer.
     Integer(i64),
-    /// An integer above `i64::MAX` that fits 64 bits.
+    /// An integer above `i64::MAX` that fits into 64 bits.
     Unsigned(u64),
     /// A float.
     Float(f64),
-    /// The nearest float of an integer beyond 64 bits.
+    /// The nearest float to an integer beyond 64 bits.
     Rounded(f64),
 }
 
-/// Whether a token is an integer or a float; `None` for a symbol.
+/// Classifies a token as integer or float; `None` for a symbol.
 pub(super) fn classify(token: &[u8]) -> Option<Kind> {
     let digits_from = |at: usize| token.iter().skip(at).take_while(|byte| byte.is_ascii_digit()).count();
     let mut at = usize::from(matches!(token.first(), Some(b'+' | b'-')));
@@ -54,7 +54,7 @@ pub(super) fn classify(token: &[u8]) -> Option<Kind> {
     (exponent > 0 && at + exponent == token.len()).then_some(Kind::Float)
 }
 
-/// The value of an integer or float token; `None` for an infinity or a NaN, which JSON does not have.
+/// Parses an integer or float token; `None` for an infinity or a NaN, which JSON does not have.
 pub(super) fn parse_number(token: &str) -> Option<Number> {
     if token.starts_with('#') {
         return parse_radix(token);
@@ -69,7 +69,7 @@ pub(super) fn parse_number(token: &str) -> Option<Number> {
     token.parse().ok().filter(|value: &f64| value.is_finite()).map(Number::Float)
 }
 
-/// The value of `#x1f`, `#o17`, `#b101` or `#24r1k`.
+/// Parses `#x1f`, `#o17`, `#b101` or `#24r1k`.
 pub(super) fn parse_radix(token: &str) -> Option<Number> {
     let body = token.strip_prefix('#')?;
     let (radix, digits) = match body.as_bytes().first()? {
@@ -106,7 +106,7 @@ fn parse_integer(digits: &str, radix: u32) -> Option<Number> {
             .filter_map(|digit| digit.to_digit(radix))
             .fold(0.0_f64, |sum, digit| sum.mul_add(f64::from(radix), f64::from(digit)))
     };
-    // Thousands of digits overflow a float, too.
+    // Thousands of digits overflow a float too.
     value.is_finite().then_some(Number::Rounded(if negative { -value } else { value }))
 }
 

@@ -1,16 +1,16 @@
-//! What comes along when text is copied from web pages, chats and word processors: typographic quotation marks and
-//! blanks that Emacs takes for letters. Each is told once and read as what was meant.
+//! Characters that come with text copied from web pages, chats and word processors: typographic quotation marks, and
+//! spaces that Emacs treats as letters. Each is reported once and read as intended.
 
 use super::reader::Reader;
 use super::rules::{odd_blank, smart_quote};
 use super::tree::Kind;
 use crate::text::Span;
 
-/// A string between typographic marks is looked for this far, in bytes.
+/// Maximum length of a string between typographic marks, in bytes.
 const MAX_STRING: usize = 4096;
 
 impl Reader<'_> {
-    /// Whether a letter that looks like a blank stands at `at`.
+    /// Whether there is a letter at `at` that looks like a space.
     pub(super) fn is_odd_blank(&self, at: usize) -> bool {
         self.char_at(at).is_some_and(odd_blank::is_odd)
     }
@@ -19,7 +19,7 @@ impl Reader<'_> {
         self.text.get(at..).and_then(|rest| rest.chars().next())
     }
 
-    /// Reads what starts at a byte beyond ASCII, if it is one of those; whether it was.
+    /// Reads pasted characters at a non-ASCII byte. Returns whether there were any.
     pub(super) fn skip_pasted(&mut self) -> bool {
         let start = self.at;
         let Some(first) = self.char_at(start) else { return false };
@@ -27,12 +27,12 @@ impl Reader<'_> {
             let rest = self.text.get(start..).unwrap_or("");
             let len = rest.find(|character| !odd_blank::is_odd(character)).unwrap_or(rest.len());
             let span = Span::new(start, start + len);
-            self.find(odd_blank::finding(self.at(span), span.of(self.text)));
-            // Within a word nobody sees it, and what is read are two halves.
+            self.report(odd_blank::finding(self.at(span), span.of(self.text)));
+            // Inside a word a zero-width space is invisible, and the word is read as two.
             let is_after_word = start.checked_sub(1).is_some_and(|before| !self.delimiter_at(before));
             if odd_blank::has_no_width(span.of(self.text)) && is_after_word && !self.delimiter_at(start + len)
             {
-                self.doubt(start, start + len);
+                self.mark_misnested(start, start + len);
             }
             self.at += len;
             return true;
@@ -45,7 +45,7 @@ impl Reader<'_> {
         match self.end_of_marked(start + first.len_utf8(), closers) {
             Some(end) => {
                 let span = Span::new(start, end);
-                self.find(smart_quote::string(self.at(span), span.of(self.text)));
+                self.report(smart_quote::string(self.at(span), span.of(self.text)));
                 if let Some(newline) = span.of(self.text).rfind('\n') {
                     self.line_start = start + newline + 1;
                 }
@@ -56,16 +56,16 @@ impl Reader<'_> {
             None if first == '«' => false,
             None => {
                 let end = start + first.len_utf8();
-                self.find(smart_quote::mark(self.at(Span::new(start, end)), first));
-                // What follows is prose, read as symbols.
-                self.doubt(start, end);
+                self.report(smart_quote::mark(self.at(Span::new(start, end)), first));
+                // The text after the mark is prose, read as symbols.
+                self.mark_misnested(start, end);
                 self.at = end;
                 true
             }
         }
     }
 
-    /// After the mark that closes what starts at `start`, unless a form of the first column starts before it.
+    /// Returns the end of the closing mark for `start`, unless a form in the first column starts before it.
     fn end_of_marked(&self, start: usize, closers: &[char]) -> Option<usize> {
         let mut before = ' ';
         for (at, character) in self.text.get(start..)?.char_indices().take_while(|(at, _)| *at < MAX_STRING) {
@@ -80,7 +80,7 @@ impl Reader<'_> {
         None
     }
 
-    /// `:description 'Tell the time.'`: quotes of other languages. Whether there was such a string.
+    /// Reads `:description 'Tell the time.'`, as other languages quote. Returns whether there was such a string.
     pub(super) fn skip_single_quoted(&mut self) -> bool {
         let start = self.at;
         let is_described = self
@@ -92,7 +92,7 @@ impl Reader<'_> {
             return false;
         }
         let rest = self.text.get(start + 1..).unwrap_or("");
-        // The first of both: a line may be long, and hold many quotes.
+        // Search for both at once: a line may be long and contain many quotes.
         let parts = rest.find(['\'', '\n']).and_then(|len| rest.split_at_checked(len));
         let Some((inside, after)) = parts.filter(|(_, after)| after.starts_with('\'')) else { return false };
         let follows = after.chars().nth(1);
@@ -101,15 +101,15 @@ impl Reader<'_> {
             return false;
         }
         let end = start + 1 + inside.len() + 1;
-        self.find(smart_quote::single(self.at(Span::new(start, end))));
+        self.report(smart_quote::single(self.at(Span::new(start, end))));
         self.push_string(start, end);
         true
     }
 
-    /// `‘word` and `‘word’` are the word.
+    /// Reads `‘word` and `‘word’` as the word.
     fn read_single_mark(&mut self, mark: char) {
         let (start, word) = (self.at, self.at + mark.len_utf8());
-        self.find(smart_quote::mark(self.at(Span::new(start, word)), mark));
+        self.report(smart_quote::mark(self.at(Span::new(start, word)), mark));
         self.at = word;
         let is_word = self.bytes.get(word).is_some_and(u8::is_ascii_alphabetic);
         let end = if is_word { self.atom_end(word) } else { word };

@@ -1,10 +1,10 @@
-//! Emacs-Lisp text → tree.
+//! Emacs Lisp text to tree.
 //!
-//! Total: whatever the text, there is a tree, and findings for what could not be read. Iterative and linear: a
-//! million open parentheses cost a million stack entries on the heap. Nothing is decoded here but what is needed
-//! to find ends; atoms keep their text.
+//! The reader never fails: every text has a tree, and findings for the parts that could not be read. It is iterative
+//! and linear: a million open parentheses cost a million stack entries on the heap. It decodes only what it needs to
+//! find the ends of tokens; atoms keep their text.
 //!
-//! Where something is never closed, the text is read again with the means of [`super::recover`].
+//! A text with unclosed forms is read again with the heuristics of [`super::recover`].
 //!
 //! Source: chapter "Printed Representation and Read Syntax" of the Emacs Lisp reference manual (Emacs 30).
 
@@ -12,19 +12,19 @@ use std::collections::HashSet;
 
 use super::atom::{CLASS, Class};
 use super::recover::Recovery;
-use super::tree::{Fault, Kind, Node, NodeId, Tree};
+use super::tree::{Kind, Node, NodeId, SyntaxError, Tree};
 use crate::diagnostic::{Diagnostic, Edit};
 use crate::syntax::rules;
 use crate::text::{Location, SourceId, Span};
 
-/// Reading findings of one file beyond this many are not told: the file is not what it seems to be.
+/// Maximum number of reader findings for one file. A file with more is probably not Emacs Lisp.
 const MAX_FINDINGS: usize = 1_000;
 
-/// Reads `text`, the whole of `source`.
+/// Parses `text`, the complete text of `source`.
 pub fn parse(source: SourceId, text: &str) -> (Tree, Vec<Diagnostic>) {
     let mut reader = super::recover::read_whole(source, text, false);
     if reader.has_wrong_closer {
-        // `]` for `)`, or one of them missing: what leaves less to tell.
+        // `]` instead of `)`, or one of them missing: use the reading with fewer findings.
         let swapped = super::recover::read_whole(source, text, true);
         if swapped.findings.len() < reader.findings.len() {
             reader = swapped;
@@ -39,52 +39,52 @@ pub(super) struct Reader<'t> {
     pub(super) bytes: &'t [u8],
     pub(super) at: usize,
     pub(super) tree: Tree,
-    /// What is open: lists, vectors, opaque forms and prefixes that wait for their form.
+    /// Open lists, vectors, opaque forms and prefixes that wait for their form.
     pub(super) open: Vec<Open>,
     pub(super) open_lists: usize,
     pub(super) open_vectors: usize,
-    /// The numbers of `#1=`.
+    /// The labels defined by `#1=`.
     pub(super) labels: HashSet<&'t str>,
-    /// Dots with the list they stand in.
+    /// Dots with their parent list.
     pub(super) dots: Vec<(u32, Option<u32>)>,
     pub(super) findings: Vec<Diagnostic>,
-    /// Nothing from this byte on is believed: there was more to find than is told.
-    doubted_from: usize,
-    /// First byte of the line that is read.
+    /// Everything from this byte on is unreliable: findings beyond the limit were dropped.
+    unreliable_from: usize,
+    /// First byte of the current line.
     pub(super) line_start: usize,
-    /// Whether nothing of this line was read but blanks.
+    /// Whether the current line has only whitespace so far.
     pub(super) first_on_line: bool,
-    /// The last list of the first column that ended: its first node and the first node after it.
+    /// The last complete list that starts in the first column: its first node and the first node after it.
     pub(super) last_form: Option<(u32, u32)>,
-    /// Whether a closer met an opener of the other sort.
+    /// Whether there was a closer of the wrong kind.
     has_wrong_closer: bool,
-    /// Whether a line of Org mode opened a block.
+    /// Whether an Org mode line opened a block.
     pub(super) in_block: bool,
-    /// The second side of a merge that was not settled: where it starts and ends.
-    pub(super) other_side: Option<(usize, usize)>,
-    /// The next line that parts the sides of a merge, and the next that ends one, as far as they were looked for.
+    /// Start and end of the second side of a merge conflict.
+    pub(super) second_side: Option<(usize, usize)>,
+    /// The next middle marker and the next end marker of a merge conflict, as far as searched.
     pub(super) merge_middle: usize,
     pub(super) merge_last: Span,
     pub(super) recovery: Recovery,
     pub(super) unclosed: Unclosed,
 }
 
-/// Something that is open.
+/// An open form.
 #[derive(Clone, Copy)]
 pub(super) struct Open {
     pub(super) id: u32,
-    /// Bytes before it on its line.
+    /// Bytes before the form on its line.
     pub(super) column: usize,
-    /// Where the innermost that is no prefix stands in the list of what is open, this one left out.
+    /// Index in the open forms of the innermost enclosing form that is not a prefix.
     pub(super) outer: Option<u32>,
 }
 
-/// What one reading left unclosed.
+/// The forms left unclosed by one reading.
 #[derive(Default)]
 pub(super) struct Unclosed {
-    /// A string runs to the end of the file.
+    /// Whether a string runs to the end of the file.
     pub(super) string: bool,
-    /// Where the outermost open form of each such place starts.
+    /// Start of the outermost open form, for each unclosed form.
     pub(super) forms: Vec<usize>,
 }
 
@@ -110,13 +110,13 @@ impl<'t> Reader<'t> {
             labels: HashSet::new(),
             dots: Vec::new(),
             findings: Vec::new(),
-            doubted_from: usize::MAX,
+            unreliable_from: usize::MAX,
             line_start: 0,
             first_on_line: true,
             last_form: None,
             has_wrong_closer: false,
             in_block: false,
-            other_side: None,
+            second_side: None,
             merge_middle: 0,
             merge_last: Span::default(),
             recovery,
@@ -160,10 +160,10 @@ impl<'t> Reader<'t> {
         }
         self.close_at_end();
         self.check_dots();
-        self.tree.faults.settle();
+        self.tree.errors.sort();
     }
 
-    /// A no-break space (C2 A0) separates; any other character that starts with this byte is an atom's.
+    /// Skips a no-break space (C2 A0), a separator. Other characters that start with C2 belong to an atom.
     fn skip_no_break_space(&mut self) -> bool {
         let is_there = self.bytes.get(self.at..self.at + 2) == Some(b"\xC2\xA0");
         self.at += if is_there { 2 } else { 0 };
@@ -219,7 +219,7 @@ impl<'t> Reader<'t> {
         self.at += len;
     }
 
-    /// The innermost open form that is no prefix.
+    /// Returns the index of the innermost open form that is not a prefix.
     pub(super) fn innermost(&self) -> Option<usize> {
         let top = self.open.last()?;
         if self.is_open_prefix(*top) {
@@ -239,7 +239,7 @@ impl<'t> Reader<'t> {
         self.leaf(Kind::String, start, end);
     }
 
-    /// A form is whole: every prefix that waited for it is whole, too.
+    /// Completes the prefixes that waited for the form that just ended.
     pub(super) fn complete_prefixes(&mut self) {
         while let Some(top) = self.open.last().copied() {
             if !self.is_open_prefix(top) {
@@ -269,23 +269,23 @@ impl<'t> Reader<'t> {
         let is_other = |opener: &Span| opener.of(self.text).ends_with('(') != (closer == b')');
         if let Some(opener) = opener.filter(is_other) {
             self.has_wrong_closer = true;
-            if self.recovery.swaps() {
-                self.close_with_other(closer, opener);
+            if self.recovery.closes_any() {
+                self.close_mismatched(closer, opener);
                 return;
             }
         }
         if !opener_is_open {
-            self.tell_stray_closer(closer);
+            self.report_stray_closer(closer);
             self.at += 1;
             return;
         }
-        let mut told = false;
+        let mut reported = false;
         while let Some(Open { id, .. }) = self.open.pop() {
             let Some(node) = self.tree.nodes.get(id as usize).copied() else { continue };
             if node.kind.is_prefix() {
-                if !told {
-                    self.tell_lonely_prefix(node);
-                    told = true;
+                if !reported {
+                    self.report_prefix_without_form(node);
+                    reported = true;
                 }
                 self.end_node(id, self.at);
                 continue;
@@ -306,17 +306,17 @@ impl<'t> Reader<'t> {
                 self.complete_prefixes();
                 return;
             }
-            // One wrong closer is one mistake, however much it skips.
-            if !told {
+            // One wrong closer is one mistake, however many forms it closes.
+            if !reported {
                 let label = format!("opened here and still open at `{}`", closer as char);
-                self.tell_unclosed(node.span, label);
-                told = true;
+                self.report_unclosed(node.span, label);
+                reported = true;
             }
             self.end_node(id, self.at);
         }
     }
 
-    /// Ends the node of something that was never closed.
+    /// Ends the node of an unclosed form.
     pub(super) fn end_unclosed(&mut self, open: Open, end_byte: usize) {
         match self.tree.nodes.get(open.id as usize).map(|node| (node.kind, node.span)) {
             Some((Kind::List, _)) => self.open_lists -= 1,
@@ -333,8 +333,8 @@ impl<'t> Reader<'t> {
         self.close_all_unclosed(end, "the end of the file", false);
     }
 
-    /// Ends everything that is open at byte `end`; the outermost opener is named, the others follow from it.
-    pub(super) fn close_all_unclosed(&mut self, end: usize, whither: &str, quiet: bool) {
+    /// Ends all open forms at byte `end`. Only the outermost opener is reported.
+    pub(super) fn close_all_unclosed(&mut self, end: usize, until: &str, quiet: bool) {
         let open = std::mem::take(&mut self.open);
         let outermost = open.iter().copied().find(|&open| !self.is_open_prefix(open));
         let node_of = |open: Open| self.tree.nodes.get(open.id as usize).copied();
@@ -342,10 +342,10 @@ impl<'t> Reader<'t> {
         if let Some(node) = outermost.and_then(node_of) {
             self.unclosed.forms.extend(first.map(|node| node.span.start as usize));
             if !quiet {
-                self.tell_unclosed(node.span, format!("opened here and still open at {whither}"));
+                self.report_unclosed(node.span, format!("opened here and still open at {until}"));
             }
         } else if let Some(node) = open.last().copied().and_then(node_of) {
-            self.tell_lonely_prefix(node);
+            self.report_prefix_without_form(node);
         }
         let trimmed = self.end_of_last_form(end);
         for open in open.into_iter().rev() {
@@ -353,14 +353,14 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Where the last form before `end` ends: blanks after it belong to nobody, an unclosed string's own blanks are
-    /// its text.
+    /// Returns the end of the last form before `end`. Trailing whitespace belongs to no form, except inside an unclosed
+    /// string.
     pub(super) fn end_of_last_form(&self, end: usize) -> usize {
         let trimmed = self.text.get(..end).map_or(end, |before| before.trim_end().len());
         trimmed.max(self.tree.nodes.last().map_or(0, |last| last.span.end as usize)).min(end)
     }
 
-    /// Dots stand before the last element of a list; known only when the lists are whole.
+    /// Checks that each dot is before the last element of its list. Runs after all lists are complete.
     fn check_dots(&mut self) {
         for (dot, parent) in std::mem::take(&mut self.dots) {
             let node = |id: u32| self.tree.nodes.get(id as usize).copied();
@@ -375,76 +375,76 @@ impl<'t> Reader<'t> {
                     && dot + 1 < parent.end
                     && last.is_some()
             });
-            // What is never closed was told.
+            // Unclosed forms have been reported.
             let is_closed = parent.is_none_or(|(_, parent)| {
                 let last = (parent.span.end as usize).checked_sub(1).and_then(|at| self.bytes.get(at));
                 parent.kind.is_prefix() || matches!(last, Some(b')' | b']'))
             });
             if !is_placed && is_closed {
-                self.find(rules::bad_dot::finding(self.at(span)));
+                self.report(rules::bad_dot::finding(self.at(span)));
             }
         }
     }
 
     // --- findings ----------------------------------------------------------------------------------------------
 
-    pub(super) fn tell_unclosed(&mut self, opener: Span, label: String) {
-        self.find(rules::unclosed::finding(self.at(opener), opener.of(self.text), label));
+    pub(super) fn report_unclosed(&mut self, opener: Span, label: String) {
+        self.report(rules::unclosed::finding(self.at(opener), opener.of(self.text), label));
     }
 
-    fn tell_lonely_prefix(&mut self, node: Node) {
-        // As other languages end a list; below a backquote something is missing.
+    fn report_prefix_without_form(&mut self, node: Node) {
+        // A trailing comma, as in other languages; below a backquote a form is missing.
         let is_template = |open: &Open| {
             self.tree.nodes.get(open.id as usize).is_some_and(|node| node.kind == Kind::Backquote)
         };
         if node.kind == Kind::Unquote && self.open.len() < 1_000 && !self.open.iter().any(is_template) {
             let edit = Edit { span: node.span, replacement: String::new() };
-            self.find(rules::comma_between::finding(self.at(node.span), vec![edit]));
+            self.report(rules::comma_between::finding(self.at(node.span), vec![edit]));
             return;
         }
-        self.find(rules::prefix_without_form::finding(self.at(node.span), node.span.of(self.text)));
+        self.report(rules::prefix_without_form::finding(self.at(node.span), node.span.of(self.text)));
     }
 
     pub(super) fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
     }
 
-    pub(super) fn find(&mut self, finding: Diagnostic) {
+    pub(super) fn report(&mut self, finding: Diagnostic) {
         let span = finding.primary.span;
         let is_misnested = *finding.rule == rules::UNCLOSED || *finding.rule == rules::STRAY_CLOSER;
-        let fault = if is_misnested { Fault::Misnested } else { Fault::Misread };
+        let error = if is_misnested { SyntaxError::Misnested } else { SyntaxError::InvalidAtom };
         if self.findings.len() < MAX_FINDINGS {
-            self.tree.faults.push(span, fault);
+            self.tree.errors.push(span, error);
             self.findings.push(finding);
         } else {
-            self.doubt_from(span.start as usize);
+            self.mark_misnested_from(span.start as usize);
         }
     }
 
-    /// Whether what is found is still told.
-    pub(super) fn tells_more(&self) -> bool {
+    /// Whether findings are still below the limit.
+    pub(super) fn is_reporting(&self) -> bool {
         self.findings.len() < MAX_FINDINGS
     }
 
-    /// Something is wrong between `start` and `end`, for which there may be no finding.
-    pub(super) fn doubt(&mut self, start: usize, end: usize) {
+    /// Marks `start..end` as unreliable, for cases that may have no finding.
+    pub(super) fn mark_misnested(&mut self, start: usize, end: usize) {
         if self.findings.len() < MAX_FINDINGS {
-            self.tree.faults.push(Span::new(start, end), Fault::Misnested);
+            self.tree.errors.push(Span::new(start, end), SyntaxError::Misnested);
         } else {
-            self.doubt_from(start);
+            self.mark_misnested_from(start);
         }
     }
 
-    pub(super) fn doubt_from(&mut self, start: usize) {
-        if start < self.doubted_from {
-            self.doubted_from = start;
-            self.tree.faults.push(Span::new(start, self.bytes.len()), Fault::Misnested);
+    pub(super) fn mark_misnested_from(&mut self, start: usize) {
+        if start < self.unreliable_from {
+            self.unreliable_from = start;
+            self.tree.errors.push(Span::new(start, self.bytes.len()), SyntaxError::Misnested);
         }
     }
 }
 
 impl Tree {
-    /// The source text of a node.
+    /// Returns the source text of a node.
     pub fn text<'t>(&self, id: NodeId, source: &'t str) -> &'t str {
         self.span(id).of(source)
     }

@@ -1,11 +1,11 @@
-//! The tree the reader makes: one flat array in source order.
+//! The syntax tree: one flat array in source order.
 //!
-//! A node knows where its subtree ends, so that its children are found without pointers, a tree of any depth is
-//! dropped in one step, and walking it needs no recursion.
+//! Each node stores the end of its subtree. Children are found without pointers, a tree of any depth is dropped in one
+//! step, and walking the tree needs no recursion.
 
 use crate::text::Span;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `( … )`
@@ -36,13 +36,13 @@ pub enum Kind {
     Unquote,
     /// `,@x`
     Splice,
-    /// Reader syntax that no constant has: `#s(…)`, `#[…]`, `#1=x`, `#1#`, `#:x`, `#&8"…"`, `#$`. Its children
-    /// are what stands inside.
+    /// Reader syntax without a constant value: `#s(…)`, `#[…]`, `#1=x`, `#1#`, `#:x`, `#&8"…"`, `#$`. Its children are
+    /// the forms inside.
     Opaque,
 }
 
 impl Kind {
-    /// Whether it takes exactly one form after it.
+    /// Whether the node takes exactly one form after it.
     pub fn is_prefix(self) -> bool {
         match self {
             Self::Quote | Self::Function | Self::Backquote | Self::Unquote | Self::Splice => true,
@@ -59,13 +59,13 @@ impl Kind {
         }
     }
 
-    /// Whether it is one word, which holds no form of its own (an [`Kind::Opaque`] may).
+    /// Whether the node is a single token without child forms (a [`Kind::Opaque`] may have some).
     pub(super) fn is_token(self) -> bool {
         !self.is_prefix() && !matches!(self, Self::List | Self::Vector)
     }
 }
 
-/// A node by its number.
+/// Index of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub(super) u32);
 
@@ -73,140 +73,140 @@ pub struct NodeId(pub(super) u32);
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) span: Span,
-    /// Number of the first node after this one's subtree.
+    /// Index of the first node after this subtree.
     pub(super) end: u32,
 }
 
-/// A source, read.
+/// The syntax tree of a source.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(super) comments: Vec<Span>,
-    pub(super) faults: Faults,
+    pub(super) errors: SyntaxErrors,
 }
 
-/// Where reading went wrong, so that a form finds its own however many there are.
+/// The spans of all syntax errors, indexed so that lookups are fast for any number of errors.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Faults {
-    /// In the order they were found, until [`Faults::settle`].
-    found: Vec<(Span, Fault)>,
-    /// By where they start.
-    sorted: Vec<FaultMark>,
-    /// Top-level forms right after which something is closed that was not open, in order.
+pub(super) struct SyntaxErrors {
+    /// Errors in the order of detection, until [`SyntaxErrors::sort`].
+    found: Vec<(Span, SyntaxError)>,
+    /// Errors by start offset.
+    sorted: Vec<SyntaxErrorRange>,
+    /// Top-level forms that are directly followed by a surplus closer, in order.
     pub(super) overclosed: Vec<Span>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct FaultMark {
+struct SyntaxErrorRange {
     start: u32,
-    /// The furthest end of this and all before it.
+    /// Furthest end of this error and all before it.
     reach: u32,
-    /// The furthest end of those among them that are [`Fault::Misnested`].
+    /// Furthest end of those that are [`SyntaxError::Misnested`].
     misnested_reach: u32,
 }
 
-impl Faults {
-    pub(super) fn push(&mut self, span: Span, fault: Fault) {
-        self.found.push((span, fault));
+impl SyntaxErrors {
+    pub(super) fn push(&mut self, span: Span, error: SyntaxError) {
+        self.found.push((span, error));
     }
 
-    /// Reading is over.
-    pub(super) fn settle(&mut self) {
+    /// Builds the index after reading.
+    pub(super) fn sort(&mut self) {
         let mut found = std::mem::take(&mut self.found);
         found.sort_unstable_by_key(|(span, _)| span.start);
         let (mut reach, mut misnested_reach) = (0, 0);
         self.sorted = found
             .into_iter()
-            .map(|(Span { start, end }, fault)| {
-                // One that is empty lies in the form that starts where it is.
+            .map(|(Span { start, end }, error)| {
+                // An empty error belongs to the form that starts there.
                 reach = reach.max(end.max(start + 1));
-                if fault == Fault::Misnested {
+                if error == SyntaxError::Misnested {
                     misnested_reach = misnested_reach.max(end.max(start + 1));
                 }
-                FaultMark { start, reach, misnested_reach }
+                SyntaxErrorRange { start, reach, misnested_reach }
             })
             .collect();
     }
 
-    /// The worst that touches `span`.
-    fn worst_in(&self, span: Span) -> Option<Fault> {
+    /// Returns the most severe error that touches `span`.
+    fn worst_in(&self, span: Span) -> Option<SyntaxError> {
         let before_end = self.sorted.partition_point(|mark| mark.start < span.end);
         let mark = self.sorted.get(before_end.checked_sub(1)?)?;
         if mark.misnested_reach > span.start {
-            Some(Fault::Misnested)
+            Some(SyntaxError::Misnested)
         } else {
-            (mark.reach > span.start).then_some(Fault::Misread)
+            (mark.reach > span.start).then_some(SyntaxError::InvalidAtom)
         }
     }
 }
 
-/// What the reader could not make sense of inside a form.
+/// The kind of a syntax error inside a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    /// An atom is not what was meant; the form's structure is.
-    Misread,
-    /// Something is not closed or closed too often: what stands in the form and what after it is a guess.
+pub enum SyntaxError {
+    /// An atom is invalid; the structure of the form is intact.
+    InvalidAtom,
+    /// A form is unclosed or closed too often: the structure of the form and of the forms after it is a guess.
     Misnested,
 }
 
 impl Tree {
-    /// The top-level forms.
+    /// Returns the top-level forms.
     pub fn roots(&self) -> Children<'_> {
         Children { tree: self, next: 0, end: self.nodes.len() as u32 }
     }
 
-    /// The forms directly inside `id`.
+    /// Returns the direct children of `id`.
     pub fn children(&self, id: NodeId) -> Children<'_> {
         let end = self.nodes.get(id.0 as usize).map_or(id.0, |node| node.end);
         Children { tree: self, next: id.0 + 1, end }
     }
 
-    /// What `id` is.
+    /// Returns the kind of `id`.
     pub fn kind(&self, id: NodeId) -> Kind {
         self.nodes.get(id.0 as usize).map_or(Kind::Opaque, |node| node.kind)
     }
 
-    /// Where `id` stands.
+    /// Returns the span of `id`.
     pub fn span(&self, id: NodeId) -> Span {
         self.nodes.get(id.0 as usize).map_or(Span::default(), |node| node.span)
     }
 
-    /// Every node in source order, parents before children.
+    /// Iterates over all nodes in source order, parents before children.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// The node after the subtree of `id`, at whatever depth.
+    /// Returns the node after the subtree of `id`, at any depth.
     pub fn next(&self, id: NodeId) -> Option<NodeId> {
         let end = self.nodes.get(id.0 as usize)?.end;
         ((end as usize) < self.nodes.len()).then_some(NodeId(end))
     }
 
-    /// The comments, in source order, each without its line end.
+    /// Returns the comments in source order, without their line ends.
     pub fn comments(&self) -> &[Span] {
         &self.comments
     }
 
-    /// The worst that reading found wrong inside `id`.
-    pub fn fault(&self, id: NodeId) -> Option<Fault> {
-        self.faults.worst_in(self.span(id))
+    /// Returns the most severe syntax error inside `id`.
+    pub fn syntax_error(&self, id: NodeId) -> Option<SyntaxError> {
+        self.errors.worst_in(self.span(id))
     }
 
-    /// Whether `id` stands in a form with more closing parentheses than opening ones, so that one of these may be
+    /// Whether `id` is in a form with more closing than opening parentheses, so that an opening parenthesis may be
     /// missing in it.
     pub fn is_overclosed(&self, id: NodeId) -> bool {
         let start = self.span(id).start;
-        let next = self.faults.overclosed.partition_point(|form| form.start <= start);
-        let form = next.checked_sub(1).and_then(|index| self.faults.overclosed.get(index));
+        let next = self.errors.overclosed.partition_point(|form| form.start <= start);
+        let form = next.checked_sub(1).and_then(|index| self.errors.overclosed.get(index));
         form.is_some_and(|form| start < form.end)
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is no form at all.
+    /// Whether the tree has no forms.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

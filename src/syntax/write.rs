@@ -1,8 +1,8 @@
-//! Constants → text that Emacs and the reader read back as the same constants.
+//! Writing constants as text. Emacs and the reader read the text back as the same constants.
 //!
-//! The layout is plain: what fits its line stands on it, else one key or element a line, and a form always has one key
-//! a line. Descriptions keep their line ends where an editor would keep them, as docstrings do; in other strings line
-//! ends are escaped, and everywhere what a terminal obeys.
+//! The layout is simple. A value that fits stays on one line; otherwise each key or element gets a line. A tool form
+//! always has one key per line. Descriptions keep their line ends, like docstrings, if an editor would keep them. Other
+//! strings escape line ends, and all strings escape control characters.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use super::number::{Number, classify};
 use super::rules::odd_blank;
 use crate::text::is_control;
 
-/// Columns that a line may have, where what stands on it can be parted.
+/// Maximum line width, as far as the content can be broken.
 const WIDTH: usize = 100;
 
-/// The text of a constant, without a line end after it. What is no constant is written as `nil`.
+/// Writes a constant, without a line end after it. [`DatumKind::Invalid`] is written as `nil`.
 pub fn write(datum: &Datum) -> String {
     let mut writer = Writer { out: String::new(), column: 0 };
     if let DatumKind::List(items) = &datum.kind
@@ -27,12 +27,12 @@ pub fn write(datum: &Datum) -> String {
     writer.out
 }
 
-/// `text` as a string literal on one line.
+/// Writes `text` as a string literal on one line.
 pub fn quoted(text: &str) -> String {
     write_string(text, false)
 }
 
-/// `(head :key value …)`
+/// Whether the list is `(head :key value …)`.
 fn is_form(items: &[Datum]) -> bool {
     matches!(items, [Datum { kind: DatumKind::Symbol(_), .. }, Datum { kind: DatumKind::Keyword(_), .. }, ..])
 }
@@ -58,7 +58,7 @@ impl Writer {
         self.column = indent;
     }
 
-    /// Writes `datum` where the line is; `closers` brackets follow it.
+    /// Writes `datum` at the current position; `closers` brackets follow it.
     fn put_datum(&mut self, datum: &Datum, closers: usize) {
         let room = WIDTH.saturating_sub(self.column + closers);
         let mut line = Line { text: String::new(), room };
@@ -110,7 +110,7 @@ impl Writer {
             [head @ Datum { kind: DatumKind::Symbol(word), .. }, first, rest @ ..] => {
                 self.put_datum(head, 0);
                 self.put(" ");
-                // The body of a function is indented, arguments stand below each other.
+                // The body of a function is indented; arguments are aligned.
                 let indent = if word == "lambda" { start + 2 } else { self.column };
                 self.put_datum(first, if rest.is_empty() { closers + 1 } else { 0 });
                 if !rest.is_empty() {
@@ -153,7 +153,7 @@ impl Writer {
     }
 }
 
-/// A constant on one line of bounded length; `None` as soon as it does not fit.
+/// A constant on one line of limited length. The methods return `None` if it does not fit.
 struct Line {
     text: String,
     room: usize,
@@ -190,7 +190,7 @@ impl Line {
                 self.push("'")?;
                 self.push_datum(inner)
             }
-            // Nothing long is escaped only to be found too long.
+            // Skip the cost of escaping a string that cannot fit.
             DatumKind::String(text) if text.len() > 4 * self.room => None,
             DatumKind::Symbol(_)
             | DatumKind::Keyword(_)
@@ -215,14 +215,14 @@ impl Line {
     }
 }
 
-/// A description of several lines.
+/// Returns the text if the value is a description of several lines.
 fn prose<'d>(key: &Datum, value: &'d Datum) -> Option<&'d str> {
     let DatumKind::Keyword(key) = &key.kind else { return None };
     let DatumKind::String(text) = &value.kind else { return None };
     (key == ":description" && text.contains('\n')).then_some(text.as_str())
 }
 
-/// What has no parts.
+/// Writes a value without parts.
 fn atom(datum: &Datum) -> String {
     match &datum.kind {
         DatumKind::Symbol(name) => write_symbol(name),
@@ -242,7 +242,7 @@ fn write_number(number: Number) -> String {
     match number {
         Number::Integer(value) => value.to_string(),
         Number::Unsigned(value) => value.to_string(),
-        // The shortest digits that read back as the same float, and always with a dot or an exponent.
+        // The shortest digits that read back as the same float, always with a dot or an exponent.
         Number::Float(value) | Number::Rounded(value) if value.is_finite() => format!("{value:?}"),
         Number::Float(value) | Number::Rounded(value) if value.is_nan() => String::from("0.0e+NaN"),
         Number::Float(value) | Number::Rounded(value) => {
@@ -253,13 +253,13 @@ fn write_number(number: Number) -> String {
 
 fn write_symbol(name: &str) -> String {
     let Some(first) = name.chars().next() else { return String::from("##") };
-    // What would be a number, a character, a dot or one of the quotes that Emacs finds confusable.
+    // Escape names that would be read as a number, a character, a dot or a quote that Emacs considers confusable.
     let is_other = classify(name.as_bytes()).is_some() || matches!(first, '.' | '?') || !first.is_ascii();
     let escaped = escape_name(name);
     if is_other && !escaped.starts_with('\\') { format!("\\{escaped}") } else { escaped }
 }
 
-/// A name with a backslash before every character that would end it.
+/// Writes a name with a backslash before every character that would end it.
 fn escape_name(name: &str) -> String {
     let ends = |character: char| {
         character <= ' ' || "\u{a0}\"'`,;#()[]\\".contains(character) || odd_blank::is_odd(character)
@@ -274,11 +274,11 @@ fn escape_name(name: &str) -> String {
     escaped
 }
 
-/// `keeps_lines`: a line end is written as one.
+/// Writes a string literal. With `keeps_lines`, line ends are written literally.
 fn write_string(text: &str, keeps_lines: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    // Whether the last character stands in `out` as itself.
+    // Whether the last character of `out` is unescaped.
     let mut before = None;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -286,7 +286,7 @@ fn write_string(text: &str, keeps_lines: bool) -> String {
         before = Some(character);
         match character {
             '"' | '\\' => out.extend(['\\', character]),
-            // An editor may take blanks off the end of a line, and nobody sees a line end at the end of a string.
+            // Editors may strip trailing spaces, and a line end at the end of a string is easily missed.
             '\n' if keeps_lines && ends_in_word(&out) && characters.peek().is_some() => out.push('\n'),
             '\n' => {
                 out.push_str("\\n");
@@ -295,7 +295,7 @@ fn write_string(text: &str, keeps_lines: bool) -> String {
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
             '\u{1b}' => out.push_str("\\e"),
-            // Emacs takes an open parenthesis in the first column for the start of a form.
+            // Emacs treats an open parenthesis in the first column as the start of a form.
             '(' if at_line_start => out.push_str("\\("),
             _ if character.is_ascii_control() => {
                 let _ = write!(out, "\\{:03o}", u32::from(character));
@@ -310,7 +310,7 @@ fn write_string(text: &str, keeps_lines: bool) -> String {
     out
 }
 
-/// Whether a line may end after what was written: not at the start of a string, after a blank or an escaped line end.
+/// Whether a line may end here: not at the start of a string, and not after a space or an escaped line end.
 fn ends_in_word(out: &str) -> bool {
     out.len() > 1 && !out.ends_with([' ', '\\']) && !out.ends_with("\\n") && !out.ends_with("\\t")
 }

@@ -1,6 +1,6 @@
-//! Byte offset → line and column.
+//! Byte offsets to line and column numbers.
 
-/// A place as people and editors count it: both 1-based, the column in characters.
+/// A 1-based line and column; the column counts characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineColumn {
     /// Line, from 1.
@@ -9,12 +9,11 @@ pub struct LineColumn {
     pub column: usize,
 }
 
-/// The starts of a text's lines. A line ends at LF; a CR before it belongs to the line's end.
+/// The byte offsets at which the lines of a text start. A line ends at LF; a CR before the LF belongs to the line end.
 #[derive(Debug, Clone)]
 pub struct LineIndex {
     starts: Vec<u32>,
-    /// Characters before each block of [`BLOCK`] bytes, so that a place on a line of megabytes costs no more than
-    /// another.
+    /// Number of characters before each block of [`BLOCK`] bytes. Bounds the cost of a lookup in very long lines.
     characters: Vec<u32>,
 }
 
@@ -31,13 +30,13 @@ impl LineIndex {
             characters.push(count);
             count += count_characters(block);
         }
-        // The end of a text that fills its last block stands in one more.
+        // If the text fills its last block, the end of the text needs one more entry.
         characters.push(count);
         Self { starts, characters }
     }
 
-    /// Line and column of the byte `offset` of `text`, the text this index was made of. An offset past the
-    /// end is the end.
+    /// Returns line and column of byte `offset` in `text`, the text that this index was built from. An offset past the
+    /// end is treated as the end.
     pub fn line_column(&self, text: &str, offset: usize) -> LineColumn {
         let offset = offset.min(text.len());
         let line = self.starts.partition_point(|&start| start as usize <= offset);
@@ -53,7 +52,7 @@ impl LineIndex {
         self.characters.get(block).copied().unwrap_or(0) + count_characters(counted)
     }
 
-    /// The text of `line` (from 1) without its line end, or `""` where there is none.
+    /// Returns the text of `line` (from 1) without its line end, or `""` if there is no such line.
     pub fn line_text<'t>(&self, text: &'t str, line: usize) -> &'t str {
         let Some(&start) = line.checked_sub(1).and_then(|index| self.starts.get(index)) else { return "" };
         let end = self.starts.get(line).map_or(text.len(), |&next| next as usize);
@@ -61,7 +60,7 @@ impl LineIndex {
     }
 }
 
-/// Characters are counted by their first bytes, so that an offset inside one is still a column.
+/// Counts the first bytes of characters, so that an offset inside a character still has a column.
 fn count_characters(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32
 }
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_count_right_across_blocks() {
+    fn columns_are_correct_in_lines_of_several_blocks() {
         for text in ["é".repeat(2000), "aé日".repeat(1024), "x".repeat(BLOCK), String::new()] {
             let index = LineIndex::new(&text);
             for (count, (at, _)) in text.char_indices().chain([(text.len(), ' ')]).enumerate() {

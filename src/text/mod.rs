@@ -1,7 +1,7 @@
-//! Source text, places in it, and how a place is told to a person.
+//! Source text, spans and positions.
 //!
-//! A [`Span`] is a half-open range of bytes of one source; a [`LineIndex`] turns it into the line and column
-//! (1-based, columns in characters) that every message shows.
+//! A [`Span`] is a half-open byte range in one source. A [`LineIndex`] converts offsets to the 1-based line and column
+//! that messages show; columns count characters.
 
 mod line_index;
 mod removal;
@@ -23,17 +23,17 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span `start..end`, in bytes.
+    /// Returns the span `start..end`, in bytes.
     pub fn new(start: usize, end: usize) -> Self {
         Self { start: start as u32, end: end as u32 }
     }
 
-    /// The empty span at `offset`.
+    /// Returns the empty span at `offset`.
     pub fn at(offset: usize) -> Self {
         Self::new(offset, offset)
     }
 
-    /// The smallest span that holds both.
+    /// Returns the smallest span that covers both spans.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
@@ -44,39 +44,39 @@ impl Span {
         (self.end - self.start) as usize
     }
 
-    /// Whether it holds no byte.
+    /// Whether the span is empty.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// The span as an index range.
+    /// Returns the span as an index range.
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// The text it covers, or `""` where it does not lie on character boundaries of `text`.
+    /// Returns the covered part of `text`, or `""` if the span is not on character boundaries of `text`.
     pub fn of(self, text: &str) -> &str {
         text.get(self.range()).unwrap_or("")
     }
 }
 
-/// A span of a named source.
+/// A span in a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
-    /// Which source.
+    /// The source.
     pub source: SourceId,
-    /// Where in it.
+    /// The span in the source.
     pub span: Span,
 }
 
-/// Whether a terminal obeys `character` rather than showing it: a control character, or one that turns the direction
-/// of what follows, by which text can be made to look like another.
+/// Whether a terminal interprets `character` instead of showing it: control characters and the Unicode characters that
+/// change the text direction, which can disguise text.
 pub fn is_control(character: char) -> bool {
     let turns = matches!(character, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     character.is_control() || turns
 }
 
-/// `text` with control characters written as escapes, line ends among them.
+/// Returns `text` with control characters, line ends included, written as escapes.
 pub fn one_line(text: String) -> String {
     if !text.contains(is_control) {
         return text;
@@ -92,22 +92,22 @@ pub fn one_line(text: String) -> String {
     line
 }
 
-/// `1 tool`, `2 tools`.
+/// Returns a number with its noun: `1 tool`, `2 tools`.
 pub fn count(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A value and the place it was written at.
+/// A value with its source span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Span of the value in the source.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// `value`, written at `span`.
+    /// Creates a value with its span.
     pub fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }

@@ -1,12 +1,15 @@
-//! What has to go with a piece of text so that the layout around it stays good.
+//! Removal of forms together with the surrounding whitespace.
 
 use super::Span;
 
-/// The span that goes when the form, or the run of forms, at `span` does.
+/// Returns the span to delete so that removing the form, or the run of forms, at `span` leaves a clean layout.
 ///
-/// Alone on its line it takes the line along, between others on a line all blanks but one, before a closing
-/// parenthesis the blanks and line ends that stood before it. A comment is never taken, and nothing is ever drawn into
-/// one. A span that is only a part of a form is returned as it is.
+/// - A form alone on its line is removed with the line.
+/// - Between other forms on a line, one space stays.
+/// - Before a closing parenthesis, the whitespace in front of the form is removed too.
+///
+/// Comments are never removed, and no code moves into a comment. If `span` covers only part of a form, it is returned
+/// unchanged.
 #[must_use]
 pub fn removal(text: &str, span: Span) -> Span {
     let Some((before, after)) = text.get(..span.start as usize).zip(text.get(span.end as usize..)) else {
@@ -21,7 +24,7 @@ pub fn removal(text: &str, span: Span) -> Span {
     let starts_line = line_start.is_empty() || line_start.ends_with('\n');
     let follows_opener = line_start.ends_with(['(', '[']);
     if follows_opener {
-        // What comes next moves up to the opener; a comment stays on its line.
+        // The next form moves up to the opening parenthesis; a comment stays on its line.
         let next = after.trim_start_matches(|c| is_blank(c) || is_line_end(c));
         let end = if next.starts_with(';') { end } else { text.len() - next.len() };
         return Span::new(span.start as usize, end);
@@ -34,24 +37,24 @@ pub fn removal(text: &str, span: Span) -> Span {
             Some(')' | ']') => {
                 let kept = line_start.trim_end_matches(|c| is_blank(c) || is_line_end(c));
                 let last_line = kept.rsplit('\n').next().unwrap_or(kept);
-                // A comment there would swallow the parenthesis.
+                // A comment on that line would comment out the parenthesis.
                 let start = if last_line.contains(';') { span.start as usize } else { kept.len() };
                 Span::new(start, span.end as usize)
             }
             Some(_) => Span::new(span.start as usize, end),
-            // The last line of a file without a line end.
+            // The last line of a file that does not end in a line end.
             None => Span::new(line_start.trim_end_matches(is_line_end).len(), end),
         };
     }
     match rest.chars().next() {
-        // Blanks before a comment are the author's.
+        // The author's spaces before a comment stay.
         Some(';') => Span::new(start, span.end as usize),
         Some(')' | ']' | '\n' | '\r') | None => Span::new(start, end),
         Some(_) => Span::new(start, end - 1),
     }
 }
 
-/// Whether `piece` starts and ends where forms do.
+/// Whether `piece` starts and ends at form boundaries.
 fn is_whole(before: &str, piece: &str, after: &str) -> bool {
     let opens = before.is_empty() || before.ends_with([' ', '\t', '\n', '\r', '(', '[']);
     let closes = after.is_empty() || after.starts_with([' ', '\t', '\n', '\r', ')', ']', ';']);
@@ -66,7 +69,7 @@ fn is_line_end(character: char) -> bool {
     matches!(character, '\n' | '\r')
 }
 
-/// Bytes of the line end that `text` starts with.
+/// Returns the length of the line end at the start of `text`, in bytes.
 fn line_end(text: &str) -> Option<usize> {
     ["\n", "\r\n"].into_iter().find(|end| text.starts_with(end)).map(str::len)
 }
@@ -75,7 +78,7 @@ fn line_end(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Takes what stands between `«` and `»` out.
+    /// Removes the text between `«` and `»`.
     fn without(marked: &str) -> String {
         let (before, rest) = marked.split_once('«').unwrap();
         let (piece, after) = rest.split_once('»').unwrap();
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn layout_stays_good() {
+    fn removal_leaves_a_clean_layout() {
         for (marked, expected) in [
             ("(:a 1 «:r t» :b 2)", "(:a 1 :b 2)"),
             ("(:a 1  «:r t»   :b 2)", "(:a 1 :b 2)"),
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_stay_and_swallow_nothing() {
+    fn removal_keeps_comments_and_comments_out_no_code() {
         for (marked, expected) in [
             ("(:a 1 «:r t»  ; why\n :b 2)", "(:a 1  ; why\n :b 2)"),
             ("(:a 1\n «:r t» ; why\n :b 2)", "(:a 1\n ; why\n :b 2)"),
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_form_is_taken_as_it_is() {
+    fn removal_of_a_part_of_a_form_returns_the_span_unchanged() {
         for (marked, expected) in [
             ("(:type «'»string)", "(:type string)"),
             ("(:type «(quote »string))", "(:type string))"),

@@ -1,26 +1,26 @@
-//! The files that one command or one generation reads.
+//! The files read by one command or one generation.
 
 use std::sync::{Arc, OnceLock};
 
 use super::{LineColumn, LineIndex, Location};
 
-/// A source by its number in [`Sources`].
+/// Index of a source in [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(u32);
 
-/// One source: what it is called in messages, and its text.
+/// A source: its display name and its text.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// The name that messages show: a path as the user would write it.
+    /// The name shown in messages: a path as the user would write it.
     pub name: String,
-    /// The whole text.
+    /// The complete text.
     pub text: Arc<str>,
-    /// Made when the first line is asked for: most files have no finding.
+    /// Built on first use: most files have no findings.
     lines: OnceLock<LineIndex>,
 }
 
 impl SourceFile {
-    /// A source called `name`.
+    /// Creates a source called `name`.
     pub fn new(name: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), text: text.into(), lines: OnceLock::new() }
     }
@@ -29,12 +29,12 @@ impl SourceFile {
         self.lines.get_or_init(|| LineIndex::new(&self.text))
     }
 
-    /// Line and column of a byte offset.
+    /// Returns line and column of a byte offset.
     pub fn line_column(&self, offset: u32) -> LineColumn {
         self.lines().line_column(&self.text, offset as usize)
     }
 
-    /// The text of a line, from 1, without its line end.
+    /// Returns the text of a line (from 1) without its line end.
     pub fn line_text(&self, line: usize) -> &str {
         self.lines().line_text(&self.text, line)
     }
@@ -47,29 +47,29 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// None yet.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a source in and numbers it.
+    /// Adds a source and returns its ID.
     pub fn add(&mut self, file: SourceFile) -> SourceId {
         let id = SourceId(self.files.len() as u32);
         self.files.push(file);
         id
     }
 
-    /// The number that the `ahead`-th source from now will get: 0 is the next.
+    /// Returns the ID that the `ahead`-th next source will get; 0 is the next one.
     pub fn id_ahead(&self, ahead: usize) -> SourceId {
         SourceId((self.files.len() + ahead) as u32)
     }
 
-    /// The source numbered `id` by this table; `None` for an id of another one.
+    /// Returns the source with this ID; `None` for an ID from another table.
     pub fn get(&self, id: SourceId) -> Option<&SourceFile> {
         self.files.get(id.0 as usize)
     }
 
-    /// `file:line:column` of the start of a place.
+    /// Returns `file:line:column` of the start of a location.
     pub fn describe(&self, location: Location) -> String {
         match self.get(location.source) {
             Some(file) => {
@@ -80,7 +80,7 @@ impl Sources {
         }
     }
 
-    /// Every source with its id, in the order they were added.
+    /// Iterates over the sources with their IDs, in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = (SourceId, &SourceFile)> {
         self.files.iter().enumerate().map(|(index, file)| (SourceId(index as u32), file))
     }

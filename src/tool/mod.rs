@@ -1,6 +1,6 @@
-//! What a tool call is, apart from who makes it and who runs it.
+//! Tool calls, independent of their caller and their runner.
 //!
-//! Arguments reach a [`ToolRunner`] only after they were validated against the tool's schema.
+//! A [`ToolRunner`] only receives arguments that are valid under the tool's schema.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// A validated call of a normal tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call's id in the conversation.
+    /// The id of the call in the conversation.
     pub id: String,
     /// The tool's name.
     pub name: String,
@@ -21,70 +21,71 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
 }
 
-/// On whose behalf a call is made.
+/// The context of a call.
 #[derive(Debug, Clone, Default)]
 pub struct CallContext {
-    /// The request, or empty outside one.
+    /// The id of the request; empty outside a request.
     pub request_id: String,
-    /// The job's name as its submitter gave it, or empty.
+    /// The job name given at submission; may be empty.
     pub job_name: String,
-    /// The worker's name, or empty outside one.
+    /// The name of the worker; empty outside a worker.
     pub worker: String,
-    /// Time limit of this call; the runner stops the call at it. `None`: the runner's own default.
+    /// Time limit after which the runner stops the call; `None`: the runner's default.
     pub timeout: Option<Duration>,
-    /// Told what the call used, by a runner that knows.
+    /// Receives the resource usage of the call, if the runner measures it.
     pub meter: Option<Arc<Meter>>,
 }
 
-/// Where a runner says what a call used.
+/// Stores the resource usage of a call.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Option<Usage>>);
 
-/// What a call used.
+/// The resource usage of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// The time that the script's top level took.
+    /// Duration of the script's top level.
     pub load: Duration,
-    /// The time that its function took, waiting included.
+    /// Duration of the script's function, including waiting.
     pub run: Duration,
-    /// The most memory that it was seen to take beyond what its state had, in bytes, with what was not yet collected:
-    /// looked at every millisecond and at the end. Small values fit into what a state has.
+    /// Peak memory in bytes beyond the initial size of the Lua state, including uncollected garbage. Sampled every
+    /// millisecond and at the end. Small values fit into the initial size.
     pub memory: u64,
 }
 
 impl Meter {
-    /// Says what the call used; the last word counts.
+    /// Stores the usage. The last value is kept.
     pub fn record(&self, usage: Usage) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
     }
 
-    /// What was said; `None`: nothing, since no script ran or its runner cannot tell.
+    /// Returns the usage; `None` if no script ran or the runner does not measure it.
     pub fn usage(&self) -> Option<Usage> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Runs tools: scripts, remote tools, fakes in tests.
+/// Runs tools, for example scripts, remote tools, or fakes in tests.
 pub trait ToolRunner: Send + Sync {
-    /// Runs `call` to its end. Dropping the future cancels the call: what it started is stopped. It is how every call is given
-    /// up, and nothing waits for what a runner still does then: what takes time to clean up belongs to a task that a
-    /// guard's `Drop` starts.
+    /// Runs `call` to completion. Dropping the future cancels the call and must stop everything that it started. This is
+    /// the only way to cancel a call, and the caller does not wait for the cleanup: start a task for slow cleanup in the
+    /// `Drop` of a guard.
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>>;
 }
 
-/// Why a call failed. The names are stable: they appear in `error[kind]` and in JSON.
+/// The kind of a call failure. The names are stable: they appear in `error[kind]` and in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolErrorKind {
-    /// No tool of that name.
+    /// Unknown tool.
     UnknownTool,
-    /// Arguments that are not a JSON object or break the schema.
+    /// The arguments are not a JSON object or violate the schema.
     InvalidArguments,
-    /// The script could not be loaded: missing, does not compile, returns no function, its top level failed or ran too long.
+    /// The script could not be loaded: it is missing, does not compile, does not return a function, or its top level
+    /// failed or timed out.
     Load,
     /// The script raised an error.
     Script,
-    /// The script said `error(tool.failure(…))`: an expected failure, worded for the model.
+    /// The script raised `error(tool.failure(…))`: an expected failure with a message for the model.
     Failure,
     /// The deadline passed.
     Timeout,
@@ -92,16 +93,16 @@ pub enum ToolErrorKind {
     Memory,
     /// The result is not JSON.
     Unserialisable,
-    /// The script used what its spec does not allow.
+    /// The script lacks a permission in its spec.
     Permission,
-    /// The caller went away.
+    /// The caller canceled the call.
     Canceled,
-    /// The runner itself failed; a bug or a lost thread.
+    /// The runner failed, because of a bug or a lost thread.
     Internal,
 }
 
 impl ToolErrorKind {
-    /// The stable name.
+    /// Returns the stable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -125,35 +126,35 @@ impl fmt::Display for ToolErrorKind {
     }
 }
 
-/// How a call failed, for people and for the model.
+/// A failed call, with a message for the user and the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolError {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: ToolErrorKind,
     /// One clause; a script's error starts with `file:line:`.
     pub message: String,
     /// Path into the arguments or the result, as in `.items[2]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// More lines for a person: a traceback, further violations.
+    /// Details for the user, such as a traceback or further violations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
 }
 
 impl ToolError {
-    /// A failure of `kind`.
+    /// Creates an error of `kind`.
     pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), path: None, details: None }
     }
 
-    /// With the place in the arguments or the result.
+    /// Sets the path into the arguments or the result.
     #[must_use]
     pub fn at(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// With more lines for a person.
+    /// Sets the details for the user.
     #[must_use]
     pub fn with_details(mut self, details: impl Into<String>) -> Self {
         self.details = Some(details.into());

@@ -1,7 +1,7 @@
-//! The calls of one reply, being answered: tools that run, people that are asked.
+//! Answers the calls of one reply: runs tools and asks for approvals.
 //!
-//! Which calls, in which order and with what result is the request machine's; here are their futures and time limits.
-//! A call that is given up is dropped, which stops what it started, and before the end of its request is told.
+//! The request machine selects the calls, their order and their results; this module holds their futures and time
+//! limits. An abandoned call is dropped, which stops its work, before the end of its request is published.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -18,83 +18,82 @@ use tokio::time::Instant;
 
 use super::drive::{Drive, seconds, until};
 use super::recording::{Line, Stopped};
-use super::replay::{CallPlan, Next, Script};
+use super::replay::{CallPlan, NextAnswer, ReplayCursor};
 use super::toolbox::Toolbox;
 use crate::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
 use crate::script::MAX_GRACE;
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
-/// A runner that does not stop a call itself is given up this long after the call's limit: later than scripts are, which
-/// say where they were stopped.
+/// Time after the limit of a call at which its runner is abandoned. Scripts stop earlier, with their own message.
 const TOOL_GRACE: Duration = Duration::from_secs(1);
 const _: () = assert!(TOOL_GRACE.as_millis() > MAX_GRACE.as_millis());
 
-/// What a worker does where a call needs a person's approval.
+/// Handling of calls that require approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Approvals {
-    /// Tells it by an `approval` event and waits for [`super::Worker::approve`].
+    /// Emits an `approval` event and waits for [`super::Worker::approve`].
     #[default]
     Ask,
-    /// Makes the call.
+    /// Allows the call.
     Allow,
-    /// Refuses it.
+    /// Refuses the call.
     Refuse,
 }
 
-/// One call on its way to an answer.
+/// A call without an accepted answer.
 struct OpenCall {
     id: String,
     name: String,
     needs_approval: bool,
     answer: BoxFuture<'static, Answer>,
-    /// Its answer, where another one's turn comes first.
+    /// The answer, while another call must be answered first.
     ready: Option<Answer>,
-    /// The recorded call was given up, and so is this one: there will be no answer.
-    is_given_up: bool,
+    /// The recorded call was abandoned, so this call has no answer either.
+    is_abandoned: bool,
 }
 
-/// What came of it.
+/// The answer to a call.
 enum Answer {
     Approval(Approval),
     Tool(Result<Value, ToolError>),
 }
 
-/// Answers the calls that `run` names, until it names none.
+/// Answers the open calls of `run` until none is left.
 pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total: Option<Instant>) {
     let mut open: Vec<OpenCall> = Vec::new();
     loop {
         let listed: HashMap<&str, bool> = run.open_calls().collect();
         open.retain(|call| listed.get(call.id.as_str()) == Some(&call.needs_approval));
         let is_over = listed.is_empty();
-        // What was given up is gone before its end is told.
+        // Abandoned calls are dropped before the end of the request is published.
         task.publish(run);
         if is_over {
             return;
         }
-        if let Some(Next::Stop(Stopped { at_ms, failure, .. })) =
-            task.script.as_ref().map(|script| script.next_answer())
+        if let Some(NextAnswer::Stop(Stopped { at_ms, failure, .. })) =
+            task.cursor.as_ref().map(|cursor| cursor.next_answer())
         {
             task.clock.reach(at_ms);
             return task.stop(run, failure);
         }
-        let begun: HashSet<&str> = open.iter().map(|call| call.id.as_str()).collect();
-        let listed = run.open_calls().filter(|(id, _)| !begun.contains(id));
+        let known: HashSet<&str> = open.iter().map(|call| call.id.as_str()).collect();
+        let listed = run.open_calls().filter(|(id, _)| !known.contains(id));
         let listed = listed.filter_map(|(id, _)| run.pending_call(id));
         let new: Vec<OpenCall> = listed.map(|listed| begin(task, run, toolbox, listed)).collect();
         open.extend(new);
-        if open.iter().all(|call| call.is_given_up) {
-            return end_given_up(task, run);
+        if open.iter().all(|call| call.is_abandoned) {
+            return end_abandoned(task, run);
         }
         let (call, answer) = tokio::select! {
             biased;
-            () = task.cancel.cancelled() => return task.give_up(run),
+            () = task.cancel.cancelled() => return task.end_canceled(run),
             () = until(total) => return task.total_timeout(run),
-            answered = next_answer(&mut open, task.script.as_deref()) => answered,
+            answered = next_answer(&mut open, task.cursor.as_deref()) => answered,
         };
         match answer {
             Answer::Approval(approval) => {
-                if let Some(script) = &task.script {
-                    script.approved(&call.id, &call.name);
+                if let Some(cursor) = &task.cursor {
+                    cursor.approved(&call.id, &call.name);
                 }
                 task.write(|at_ms| {
                     let OpenCall { id, name, .. } = &call;
@@ -103,8 +102,8 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
                 run.on_approval(&call.id, approval, task.clock.now_ms());
             }
             Answer::Tool(result) => {
-                if let Some(script) = &task.script {
-                    script.finished(&call.id, &result);
+                if let Some(cursor) = &task.cursor {
+                    cursor.finished(&call.id, &result);
                 }
                 task.write(|at_ms| {
                     let OpenCall { id, name, .. } = &call;
@@ -120,33 +119,33 @@ pub(super) async fn answer(task: &Drive, run: &mut Run, toolbox: &Toolbox, total
     }
 }
 
-/// Only calls are left to which the recording has no answer: it was stopped before, or has other ones.
-fn end_given_up(task: &Drive, run: &mut Run) {
-    if let Some(Stopped { at_ms, failure, .. }) = task.script.as_ref().and_then(|script| script.stopped()) {
+/// Ends the request when the recording has no answer to the remaining calls: it was stopped, or has different calls.
+fn end_abandoned(task: &Drive, run: &mut Run) {
+    if let Some(Stopped { at_ms, failure, .. }) = task.cursor.as_ref().and_then(|cursor| cursor.stopped()) {
         task.clock.reach(at_ms);
         return task.stop(run, failure);
     }
-    let detail = "the recorded calls were given up before they gave anything";
+    let detail = "the recorded calls were abandoned before they returned a result";
     task.fail(run, Failure::new(FailReason::UnknownError, kind::REPLAY_DIFFERS, detail));
 }
 
-/// The call that is answered next: the first that is, in a replay the one that was. There are few: an emission's.
-async fn next_answer(open: &mut Vec<OpenCall>, script: Option<&Script>) -> (OpenCall, Answer) {
+/// Waits for the next answer: in a replay the next recorded one, otherwise the first. The number of calls is small.
+async fn next_answer(open: &mut Vec<OpenCall>, cursor: Option<&ReplayCursor>) -> (OpenCall, Answer) {
     poll_fn(|context| {
         for call in open.iter_mut().filter(|call| call.ready.is_none()) {
             if let Poll::Ready(answer) = call.answer.poll_unpin(context) {
                 call.ready = Some(answer);
-                if script.is_none() {
+                if cursor.is_none() {
                     break;
                 }
             }
         }
-        let recorded = script.and_then(|script| match script.next_answer() {
-            Next::Of { id, is_approval } => {
+        let recorded = cursor.and_then(|cursor| match cursor.next_answer() {
+            NextAnswer::Of { id, is_approval } => {
                 let is_it = |call: &OpenCall| call.id == id && call.needs_approval == is_approval;
-                open.iter().position(|call| is_it(call) && !call.is_given_up)
+                open.iter().position(|call| is_it(call) && !call.is_abandoned)
             }
-            Next::Any | Next::Stop(_) => None,
+            NextAnswer::Any | NextAnswer::Stop(_) => None,
         });
         let first = || open.iter().position(|call| call.ready.is_some());
         let answered = recorded.or_else(first).and_then(|index| {
@@ -161,7 +160,7 @@ async fn next_answer(open: &mut Vec<OpenCall>, script: Option<&Script>) -> (Open
 fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> OpenCall {
     let PendingCall { call, timeout, needs_approval } = listed;
     let (id, name) = (call.id.clone(), call.name.clone());
-    let mut is_given_up = false;
+    let mut is_abandoned = false;
     let answer = if needs_approval {
         ask(task, &id)
     } else {
@@ -178,16 +177,16 @@ fn begin(task: &Drive, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> Ope
             Line::ToolStarted { at_ms, id, name, arguments: Value::Object(arguments) }
         });
         let allows = task.shared.config.approvals == Approvals::Allow;
-        match task.script.as_ref().map_or(CallPlan::Run, |script| script.begin_call(&call, allows)) {
+        match task.cursor.as_ref().map_or(CallPlan::Run, |cursor| cursor.begin_call(&call, allows)) {
             CallPlan::Run => call_tool(toolbox, call, context, limit),
-            CallPlan::Give(result, wait) => after(wait, Answer::Tool(result)),
+            CallPlan::Return(result, wait) => after(wait, Answer::Tool(result)),
             CallPlan::Never => {
-                is_given_up = true;
+                is_abandoned = true;
                 std::future::pending().boxed()
             }
         }
     };
-    OpenCall { id, name, needs_approval, answer, ready: None, is_given_up }
+    OpenCall { id, name, needs_approval, answer, ready: None, is_abandoned }
 }
 
 fn after(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {
@@ -201,8 +200,8 @@ fn after(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {
 }
 
 fn ask(task: &Drive, id: &str) -> BoxFuture<'static, Answer> {
-    if let Some(script) = &task.script {
-        let (approval, wait) = script.approval(id);
+    if let Some(cursor) = &task.cursor {
+        let (approval, wait) = cursor.approval(id);
         return after(wait, Answer::Approval(approval));
     }
     let id = id.to_owned();
@@ -211,7 +210,9 @@ fn ask(task: &Drive, id: &str) -> BoxFuture<'static, Answer> {
     async move {
         Answer::Approval(match approvals {
             Approvals::Allow => Approval::Allowed,
-            Approvals::Refuse => Approval::Refused { reason: String::from("nobody can be asked") },
+            Approvals::Refuse => {
+                Approval::Refused { reason: String::from("no user is available to confirm the call") }
+            }
             Approvals::Ask => record.approval(&id).await,
         })
     }
@@ -231,7 +232,7 @@ fn call_tool(
         let result = match tokio::time::timeout(limit.saturating_add(TOOL_GRACE), calling).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
-                let message = format!("the tool's runner panicked: {}", panic_message(panic.as_ref()));
+                let message = format!("the tool runner panicked: {}", panic_message(panic.as_ref()));
                 Err(ToolError::new(ToolErrorKind::Internal, message))
             }
             Err(_) => {
@@ -244,8 +245,8 @@ fn call_tool(
     .boxed()
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing")
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no panic message")
 }

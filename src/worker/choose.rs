@@ -1,26 +1,26 @@
-//! Which of a project's workers is meant.
+//! Selects a worker of a project.
 
 use crate::project::Load;
 use crate::spec::WorkerSpec;
 
-/// No worker can be chosen.
+/// An error of [`choose_worker`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChooseError {
-    /// None is called that.
-    #[error("no worker called `{name}`; {known}")]
+    /// Unknown worker.
+    #[error("unknown worker `{name}`; {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Which there are, in a clause.
+        /// The known workers, as a clause.
         known: String,
     },
-    /// There are several, and none was named.
-    #[error("the project has several workers ({}); choose one", known.join(", "))]
+    /// The project has several workers, and no name was given.
+    #[error("the project has several workers ({}); select one", known.join(", "))]
     Several {
         /// Their names.
         known: Vec<String>,
     },
-    /// Its spec has errors.
+    /// The spec of the worker has errors.
     #[error("the worker `{name}` has errors; see `deftool check`")]
     Broken {
         /// Its name.
@@ -28,10 +28,10 @@ pub enum ChooseError {
     },
 }
 
-/// The worker that is named, the only one, or the implicit one, `default`.
+/// Returns the named worker, the only one, or the implicit worker `default`.
 ///
 /// # Errors
-/// When there is no such worker, or several and no name, or it has errors.
+/// When the worker is unknown or has errors, or when the project has several workers and no name is given.
 pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, ChooseError> {
     let known = || load.workers.iter().map(|worker| worker.name.value.clone()).collect::<Vec<_>>();
     let chosen = match (name, load.workers.as_slice()) {
@@ -40,9 +40,9 @@ pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, Choo
             found.ok_or_else(|| ChooseError::Unknown {
                 name: name.to_owned(),
                 known: if workers.is_empty() {
-                    String::from("the project has none")
+                    String::from("the project has no workers")
                 } else {
-                    format!("there are: {}", known().join(", "))
+                    format!("known workers: {}", known().join(", "))
                 },
             })?
         }

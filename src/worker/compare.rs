@@ -1,12 +1,11 @@
-//! What differs between two JSON values, field by field. Pure.
+//! Compares two JSON values field by field. Pure functions.
 //!
-//! Lists are aligned before they are compared: a tool in the middle that is new is one difference, not one for each that
-//! follows it. Of long strings that is shown where they part. A place that was redacted in the recording equals whatever
-//! stands there now. The order of keys is no difference in meaning; servers that cache prompts see one, so it is told
-//! where it is asked for.
+//! Lists are aligned before they are compared: a new tool in the middle is one difference, not one for each tool after
+//! it. Long strings are shown from their first difference. A redacted part of the recording equals any text. The order
+//! of keys has no meaning, but servers that cache prompts depend on it, so it is compared if requested.
 //!
-//! Invariants: nothing is told exactly if the values are equal (but for redacted places); every path leads to something
-//! on its side; memory and time are bounded, however large the lists.
+//! Invariants: there are no differences exactly if the values are equal (except for redacted parts); every path refers
+//! to an existing value; memory and time are bounded.
 
 mod align;
 mod show;
@@ -20,104 +19,110 @@ use super::secrets::{is_placeholder, is_same_text};
 use align::{Pair, align, name_of};
 use show::{join, show, show_strings};
 
-/// Differences beyond this many are only counted.
-const MAX_TOLD: usize = 20;
+/// Maximum number of reported differences. Further ones are only counted.
+const MAX_REPORTED: usize = 20;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Where: `messages[1].content`. In what was recorded; of something added, in what is there now. Empty: the whole.
+    /// Path in the recorded value, such as `messages[1].content`; for an added value, path in the current value. Empty:
+    /// the root.
     pub path: String,
-    /// In what way.
+    /// The kind of difference.
     pub change: Change,
-    /// What was recorded, as JSON, cut to where it matters.
+    /// The recorded value as JSON, truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<String>,
-    /// What is there now, likewise.
+    /// The current value as JSON, truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
 }
 
-/// In what way something differs.
+/// A kind of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It has another value.
+    /// The value changed.
     Changed,
-    /// It is no longer there.
+    /// The value was removed.
     Removed,
-    /// It was not there.
+    /// The value was added.
     Added,
-    /// It stands at another place of its list.
+    /// The item moved to another index of its list.
     Moved,
     /// The same members in another order.
     KeyOrder,
-    /// So many more differences are not told; the number is in `now`.
+    /// Further differences that are not reported. `now` holds their number.
     More,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, change, recorded, now } = self;
-        let place = if path.is_empty() { "the whole" } else { path };
+        let location = if path.is_empty() { "(root)" } else { path };
         let recorded = recorded.as_deref().unwrap_or_default();
         let now = now.as_deref().unwrap_or_default();
         match change {
-            Change::Changed => write!(f, "{place}: recorded {recorded}, now {now}"),
-            Change::Removed => write!(f, "{place}: recorded {recorded}, now absent"),
-            Change::Added => write!(f, "{place}: not recorded, now {now}"),
-            Change::Moved => write!(f, "{place}: recorded at place {recorded}, now at place {now}"),
-            Change::KeyOrder => write!(f, "{place}: keys recorded in the order {recorded}, now {now}"),
+            Change::Changed => write!(f, "{location}: recorded {recorded}, now {now}"),
+            Change::Removed => write!(f, "{location}: recorded {recorded}, now absent"),
+            Change::Added => write!(f, "{location}: not recorded, now {now}"),
+            Change::Moved => write!(f, "{location}: recorded at position {recorded}, now at position {now}"),
+            Change::KeyOrder => write!(f, "{location}: keys recorded in the order {recorded}, now {now}"),
             Change::More => write!(f, "and {now} more"),
         }
     }
 }
 
-/// What differs; empty when the values are equal. `key_order`: whether the order of keys counts.
+/// Returns the differences; empty if the values are equal. `key_order`: whether to compare the order of keys.
 pub(super) fn differences(recorded: &Value, now: &Value, key_order: bool) -> Vec<Difference> {
-    let mut found = Found { told: Vec::new(), more: 0, key_order };
-    found.walk(Paths { old: "", new: "" }, recorded, now);
-    let Found { mut told, more, .. } = found;
+    let mut collector = Collector { reported: Vec::new(), more: 0, key_order };
+    collector.walk(Paths { old: "", new: "" }, recorded, now);
+    let Collector { mut reported, more, .. } = collector;
     if more > 0 {
-        told.push(Difference {
+        reported.push(Difference {
             path: String::new(),
             change: Change::More,
             recorded: None,
             now: Some(more.to_string()),
         });
     }
-    told
+    reported
 }
 
-/// Where something stands in what was recorded, and in what is there now.
+/// A path in the recorded value and in the current value.
 #[derive(Clone, Copy)]
 struct Paths<'p> {
     old: &'p str,
     new: &'p str,
 }
 
-struct Found {
-    told: Vec<Difference>,
+struct Collector {
+    reported: Vec<Difference>,
     more: usize,
     key_order: bool,
 }
 
-impl Found {
-    fn tell(&mut self, path: &str, change: Change, both: impl FnOnce() -> (Option<String>, Option<String>)) {
-        if self.told.len() >= MAX_TOLD {
+impl Collector {
+    fn report(
+        &mut self,
+        path: &str,
+        change: Change,
+        both: impl FnOnce() -> (Option<String>, Option<String>),
+    ) {
+        if self.reported.len() >= MAX_REPORTED {
             self.more += 1;
             return;
         }
         let (recorded, now) = both();
-        self.told.push(Difference { path: path.to_owned(), change, recorded, now });
+        self.reported.push(Difference { path: path.to_owned(), change, recorded, now });
     }
 
     fn removed(&mut self, path: &str, recorded: &Value) {
-        self.tell(path, Change::Removed, || (Some(show(recorded)), None));
+        self.report(path, Change::Removed, || (Some(show(recorded)), None));
     }
 
     fn added(&mut self, path: &str, now: &Value) {
-        self.tell(path, Change::Added, || (None, Some(show(now))));
+        self.report(path, Change::Added, || (None, Some(show(now))));
     }
 
     fn walk(&mut self, at: Paths<'_>, recorded: &Value, now: &Value) {
@@ -126,16 +131,16 @@ impl Found {
             (Value::Array(before), Value::Array(after)) => self.walk_lists(at, before, after),
             (Value::String(before), Value::String(after)) => {
                 if !is_same_text(before, after) {
-                    self.tell(at.old, Change::Changed, || {
+                    self.report(at.old, Change::Changed, || {
                         let (before, after) = show_strings(before, after);
                         (Some(before), Some(after))
                     });
                 }
             }
-            // A number that was a secret is a text in the recording.
+            // A redacted number is a string in the recording.
             (Value::String(before), _) if is_placeholder(before) => {}
             _ if recorded == now => {}
-            _ => self.tell(at.old, Change::Changed, || (Some(show(recorded)), Some(show(now)))),
+            _ => self.report(at.old, Change::Changed, || (Some(show(recorded)), Some(show(now)))),
         }
     }
 
@@ -161,7 +166,7 @@ impl Found {
             };
             let (recorded, now) = (common(before, after), common(after, before));
             if recorded != now {
-                self.tell(at.old, Change::KeyOrder, || (Some(recorded.join(", ")), Some(now.join(", "))));
+                self.report(at.old, Change::KeyOrder, || (Some(recorded.join(", ")), Some(now.join(", "))));
             }
         }
     }
@@ -175,7 +180,7 @@ impl Found {
                     let (Some(value), Some(other)) = (before.get(old), after.get(new)) else { continue };
                     let (old_path, new_path) = (old_path(old), new_path(new));
                     if matches!(pair, Pair::Moved(..)) {
-                        self.tell(&old_path, Change::Moved, || {
+                        self.report(&old_path, Change::Moved, || {
                             let name = name_of(value).map(|name| format!(" ({name})")).unwrap_or_default();
                             (Some(format!("{}{name}", old + 1)), Some((new + 1).to_string()))
                         });
@@ -197,7 +202,7 @@ impl Found {
     }
 }
 
-/// Keys of which a part was redacted, with what they are now.
+/// Returns the keys that are partly redacted, with their current names.
 fn renamed_keys<'k>(
     before: &'k Map<String, Value>,
     after: &'k Map<String, Value>,
@@ -209,7 +214,7 @@ fn renamed_keys<'k>(
         if let Some(new) = after.keys().filter(is_free).find(|new| is_same_text(key, new)) {
             renamed.push((key, new));
         }
-        if renamed.len() >= MAX_TOLD {
+        if renamed.len() >= MAX_REPORTED {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! What a worker is configured with.
+//! The configuration of a worker.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use crate::chat::{Api, Capabilities};
 use crate::request::{BiosProvider, BiosV1, RunConfig};
 use crate::spec::{Timers, WorkerSpec};
 
-/// How a worker works.
+/// The configuration of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
-    /// What each request starts with; the worker's name and model are in it.
+    /// Configuration of each request, including the names of the worker and the model.
     pub run: RunConfig,
     /// Time limits.
     pub timers: Timers,
-    /// Requests in flight at once.
+    /// Maximum concurrent requests.
     pub slots: usize,
-    /// Requests that may wait for a slot; beyond them a submit is refused. None by default.
+    /// Maximum requests that wait for a slot. Default: 0.
     pub queue: usize,
-    /// Terminal results kept until released.
+    /// Maximum finished requests that are kept.
     pub keep_results: usize,
-    /// Which of its interfaces is used.
+    /// The API of the server.
     pub api: Api,
-    /// Whose server it is, and what it told of itself.
+    /// Capabilities of the server.
     pub server: Capabilities,
-    /// Makes the engine's own system message.
+    /// Provides deftool's own system message.
     pub bios: Arc<dyn BiosProvider>,
-    /// What is done where a call needs a person's approval.
+    /// Handling of calls that require approval.
     pub approvals: Approvals,
 }
 
 impl WorkerConfig {
-    /// What a spec says; model, dialect and template are the endpoint's.
+    /// Creates the configuration from a spec. [`WorkerConfig::at`] adds the model and the capabilities of the endpoint.
     pub fn of_spec(spec: &WorkerSpec) -> Self {
         let run = RunConfig {
             worker: spec.name.value.clone(),
@@ -63,7 +63,7 @@ impl WorkerConfig {
         }
     }
 
-    /// With the model and the server of an endpoint that was found.
+    /// Returns the configuration with the model and the capabilities of an endpoint.
     #[must_use]
     pub fn at(mut self, endpoint: &Endpoint) -> Self {
         self.server = endpoint.found.server;

@@ -1,13 +1,13 @@
-//! Whose server it is, and what it tells of itself.
+//! Detects the dialect and the capabilities of a server.
 //!
-//! In: a base URL, the answer to `GET {base}/models`, the model's name. Out: its [`Capabilities`] and what they were
-//! found by. The worker's `:dialect` is believed before anything else; then the host, then what the list of models
-//! says, and only then pages that one server alone has, all asked at once. What a dialect tells more is asked last,
-//! again at once. Nothing here fails: what is not told is not known.
+//! Input: a base URL, the response to `GET {base}/models`, the model name. Output: the [`Capabilities`] and the
+//! evidence of the dialect. The worker's `:dialect` has precedence, then the host, then the list of models, then pages
+//! that only one kind of server has, which are requested concurrently. The last step requests details that depend on
+//! the dialect. Detection never fails: missing facts remain unknown.
 //!
 //! Sources: tools/server/README.md of ggml-org/llama.cpp (`/props`, `/slots`), docs/api.md of ollama/ollama
 //! (`/api/version`, `/api/show`, `/api/ps`), lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`),
-//! docs.vllm.ai (`owned_by`, `max_model_len`, `/version`); llama.cpp's pages as a real server showed them, 2026-11.
+//! docs.vllm.ai (`owned_by`, `max_model_len`, `/version`); llama.cpp's pages from a real server, 2026-11.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use super::probe::{Answer, Prober};
 use crate::chat::{Capabilities, dialect_name};
 use crate::spec::Dialect;
 
-/// Hosted APIs that need not be asked who they are. A leading dot: every host of that domain.
+/// Hosted APIs with a known dialect. A leading dot matches every host of the domain.
 const KNOWN_HOSTS: &[(&str, Dialect)] = &[
     ("openrouter.ai", Dialect::OpenRouter),
     (".openrouter.ai", Dialect::OpenRouter),
@@ -40,42 +40,42 @@ const KNOWN_HOSTS: &[(&str, Dialect)] = &[
     ("router.huggingface.co", Dialect::OpenAi),
 ];
 
-/// What a dialect was found by.
+/// The evidence of a dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Evidence {
-    /// The worker says it.
-    Told,
+    /// Set by the worker's `:dialect`.
+    Configured,
     /// The host is known.
     Host,
     /// The `Server` header.
     ServerHeader,
     /// `owned_by` in its list of models.
     Owner(&'static str),
-    /// A page that only such a server has.
+    /// A page that only this kind of server has.
     Page(&'static str),
-    /// Nothing: it is taken for the API as `OpenAI` describes it.
+    /// None: the `OpenAI` API is assumed.
     Nothing,
 }
 
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Told => f.write_str("as :dialect says"),
+            Self::Configured => f.write_str("as set by `:dialect`"),
             Self::Host => f.write_str("by its host"),
             Self::ServerHeader => f.write_str("by its Server header"),
             Self::Owner(owner) => write!(f, "by the owner of its models, {owner}"),
             Self::Page(page) => write!(f, "by its {page}"),
-            Self::Nothing => f.write_str("since nothing tells it apart"),
+            Self::Nothing => f.write_str("because no other dialect was detected"),
         }
     }
 }
 
-/// A server, as far as it is known.
+/// A detected server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
-    /// What it takes and what it told.
+    /// Its dialect and capabilities.
     pub server: Capabilities,
-    /// What its dialect was found by.
+    /// The evidence of its dialect.
     pub evidence: Evidence,
 }
 
@@ -85,19 +85,19 @@ impl Default for Detected {
     }
 }
 
-/// `a llama.cpp server, by its Server header`.
+/// For example `llama.cpp by its Server header`.
 impl fmt::Display for Detected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, evidence) = (dialect_name(self.server.dialect), &self.evidence);
         match self.evidence {
-            Evidence::Nothing => write!(f, "taken for the {name} API {evidence}"),
+            Evidence::Nothing => write!(f, "assumed to be the {name} API {evidence}"),
             _ if self.server.dialect == Dialect::OpenAi => write!(f, "the OpenAI API {evidence}"),
             _ => write!(f, "{name} {evidence}"),
         }
     }
 }
 
-/// The dialect of a known host.
+/// Returns the dialect of a known host.
 pub(super) fn of_host(url: &Url) -> Option<Dialect> {
     let host = url.host_str()?;
     let is_it = |(known, _): &&(&str, Dialect)| match known.strip_prefix('.') {
@@ -107,7 +107,7 @@ pub(super) fn of_host(url: &Url) -> Option<Dialect> {
     KNOWN_HOSTS.iter().find(is_it).map(|(_, dialect)| *dialect)
 }
 
-/// A page beside the API: `http://host/llama/v1` and `props` give `http://host/llama/props`.
+/// Returns the URL of a page next to the API: `http://host/llama/v1` and `props` give `http://host/llama/props`.
 pub(super) fn server_page(base: &Url, page: &str) -> Url {
     let mut url = base.clone();
     let path = base.path().trim_end_matches('/');
@@ -120,25 +120,26 @@ pub(super) fn server_page(base: &Url, page: &str) -> Url {
     url
 }
 
-/// `v1`, `v1beta`.
+/// Whether a path segment is a version: `v1`, `v1beta`.
 pub(super) fn is_version(part: &str) -> bool {
     part.starts_with('v') && part.chars().nth(1).is_some_and(|c| c.is_ascii_digit())
 }
 
-/// Finds out whose server `base` is. `models` is what it answered to `GET {base}/models`, if it was asked; `model` is
-/// the one that will be used.
+/// Detects the server at `base`. `models` is its response to `GET {base}/models`, if any; `model` is the model that
+/// will be used; `configured` is the worker's `:dialect`.
 pub(super) async fn detect(
     prober: &Prober,
     base: &Url,
     models: Option<&Answer>,
     model: Option<&str>,
-    told: Option<Dialect>,
+    configured: Option<Dialect>,
 ) -> Detected {
-    let glance = || at_a_glance(base, models).map(|found| (found.server.dialect, found.evidence));
-    let known = told.map(|dialect| (dialect, Evidence::Told)).or_else(glance);
+    let detected =
+        || detect_without_probing(base, models).map(|found| (found.server.dialect, found.evidence));
+    let known = configured.map(|dialect| (dialect, Evidence::Configured)).or_else(detected);
     let (dialect, evidence) = match (known, models) {
         (Some(known), _) => known,
-        // Somebody is there, and does not say who.
+        // The server answered, and its dialect is unknown.
         (None, Some(_)) => of_pages(prober, base).await,
         (None, None) => (Dialect::OpenAi, Evidence::Nothing),
     };
@@ -158,8 +159,8 @@ pub(super) async fn detect(
             ask_ollama(prober, base, named, &mut server).await;
         }
         Dialect::LmStudio => {
-            if let Some(told) = page(prober, base, "api/v0/models").await {
-                read_lm_studio(&told, model, &mut server);
+            if let Some(models) = page(prober, base, "api/v0/models").await {
+                read_lm_studio(&models, model, &mut server);
             }
         }
         Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => {}
@@ -167,14 +168,14 @@ pub(super) async fn detect(
     Detected { server, evidence }
 }
 
-/// What is known without a further question: by the host, or by what the list of models says.
-pub(super) fn at_a_glance(base: &Url, models: Option<&Answer>) -> Option<Detected> {
+/// Detects the dialect from the host or the list of models, without further requests.
+pub(super) fn detect_without_probing(base: &Url, models: Option<&Answer>) -> Option<Detected> {
     let known = of_host(base).map(|dialect| (dialect, Evidence::Host));
     let (dialect, evidence) = known.or_else(|| models.and_then(of_models))?;
     Some(Detected { server: Capabilities::of(dialect), evidence })
 }
 
-/// What the `Server` header and the list of models say.
+/// Detects the dialect from the `Server` header or the list of models.
 fn of_models(models: &Answer) -> Option<(Dialect, Evidence)> {
     if models.server == "llama.cpp" {
         return Some((Dialect::LlamaCpp, Evidence::ServerHeader));
@@ -187,7 +188,8 @@ fn of_models(models: &Answer) -> Option<(Dialect, Evidence)> {
     }
 }
 
-/// Pages that others do not have, all at once; the surest first.
+/// Detects the dialect from pages that only one kind of server has. Requests them concurrently; the most reliable one
+/// wins.
 async fn of_pages(prober: &Prober, base: &Url) -> (Dialect, Evidence) {
     let (props, lm_studio, ollama, vllm) = tokio::join!(
         page(prober, base, "props"),
@@ -211,13 +213,13 @@ async fn of_pages(prober: &Prober, base: &Url) -> (Dialect, Evidence) {
     }
 }
 
-/// The JSON of a page that is there.
+/// Returns the JSON of a page, if it exists.
 async fn page(prober: &Prober, base: &Url, name: &str) -> Option<Value> {
     let answer = prober.get(&server_page(base, name)).await.ok()?;
     answer.is_success().then_some(answer.body)
 }
 
-/// The entry of a list of models that is `model`, or the first.
+/// Returns the entry of `model` in a list of models, or the first one.
 fn listed<'a>(body: &'a Value, model: Option<&str>) -> Option<&'a Value> {
     let list = body.get("data")?.as_array()?;
     match model {
@@ -226,29 +228,29 @@ fn listed<'a>(body: &'a Value, model: Option<&str>) -> Option<&'a Value> {
     }
 }
 
-/// A number of tokens; none is no number.
+/// Returns a number of tokens; `None` for zero or another type.
 fn count(value: &Value, name: &str) -> Option<u64> {
     value.get(name).and_then(Value::as_u64).filter(|count| *count > 0)
 }
 
-/// What llama.cpp says of itself: the context of one slot, and what the chat template can.
+/// Reads llama.cpp's `/props`: the context size of one slot, and the features of the chat template.
 fn read_props(body: &Value, server: &mut Capabilities) {
     let cap = |name: &str| body.get("chat_template_caps")?.get(name)?.as_bool();
     server.context = body.get("default_generation_settings").and_then(|settings| count(settings, "n_ctx"));
     server.parallel_calls = cap("supports_parallel_tool_calls");
     server.tools = match (cap("supports_tools"), cap("supports_tool_calls")) {
-        // An older server says nothing of what its template can; the template itself names what it uses.
+        // Older servers do not report the features of the template. Search the template itself.
         (None, None) => body.get("chat_template").and_then(Value::as_str).map(|text| text.contains("tool")),
         (tools, calls) => Some(tools == Some(true) || calls == Some(true)),
     };
     server.slots_page = body.get("endpoint_slots").and_then(Value::as_bool);
 }
 
-/// What Ollama says of a model: the context that it runs with, or will, and what it can.
+/// Requests the details of a model from Ollama: its current or configured context size, and its features.
 async fn ask_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: &mut Capabilities) {
     let Some(model) = model else { return };
-    let (show_url, wanted) = (server_page(base, "api/show"), json!({ "model": model }));
-    let (shown, running) = tokio::join!(prober.post(&show_url, &wanted), page(prober, base, "api/ps"));
+    let (show_url, request) = (server_page(base, "api/show"), json!({ "model": model }));
+    let (shown, running) = tokio::join!(prober.post(&show_url, &request), page(prober, base, "api/ps"));
     let shown = shown.ok().filter(Answer::is_success).map(|answer| answer.body).unwrap_or_default();
     let models = running.as_ref().and_then(|body| body.get("models")?.as_array());
     let is_it = |entry: &&Value| {
@@ -270,7 +272,7 @@ async fn ask_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: &m
         .map(|capabilities| capabilities.iter().any(|one| one == "tools"));
 }
 
-/// What LM Studio says of a model. One without tool support is told its tools by LM Studio itself.
+/// Reads the details of a model of LM Studio. LM Studio describes tools in the prompt of models without tool support.
 fn read_lm_studio(body: &Value, model: Option<&str>, server: &mut Capabilities) {
     server.context = listed(body, model).and_then(|model| count(model, "loaded_context_length"));
 }
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn props_say_what_they_say_and_no_more() {
+    fn only_known_members_of_props_are_used() {
         let read = |body: Value| {
             let mut server = Capabilities::of(Dialect::LlamaCpp);
             read_props(&body, &mut server);
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_stand_beside_the_api() {
+    fn pages_are_next_to_the_api() {
         for (base, page) in [
             ("http://h:1/v1", "http://h:1/props"),
             ("http://h:1/v1/", "http://h:1/props"),
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_known_whole() {
+    fn hosts_are_matched_completely() {
         for (base, expected) in [
             ("https://openrouter.ai/api/v1", Some(Dialect::OpenRouter)),
             ("https://me.openai.azure.com/openai", Some(Dialect::OpenAi)),

@@ -1,12 +1,11 @@
-//! Slots of a server that still work on a prompt whose client has gone.
+//! Draining slots: slots of a server that still process a prompt after the client disconnected.
 //!
-//! llama.cpp finishes a prompt before it looks whether anybody waits for it (25 s were measured for 7,000 tokens),
-//! and a request that is sent meanwhile waits behind it. So an exchange that is given up before its first token costs
-//! the worker a slot until `/slots` shows an idle one for it, a minute at most; where there is no such page, five
-//! seconds. During generation a slot is free at once.
+//! llama.cpp processes a prompt completely before it checks for a disconnect (measured: 25 s for 7,000 tokens), and a
+//! request that is sent in the meantime waits. Therefore an exchange that is canceled before its first token keeps its
+//! slot of the worker until `/slots` shows an idle slot, for at most one minute. Without that page, it keeps the slot
+//! for five seconds. During generation a slot is free immediately.
 //!
-//! Every [`Exchange`] that is dropped open drains, however it came to that; every drain ends with its task, however
-//! that ends.
+//! Every [`Exchange`] that is dropped open drains. Every drain ends with its task.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,33 +16,33 @@ use tokio::time::Instant;
 use super::drive::Drive;
 use super::handle::Shared;
 use super::probe::busy_slots;
-use super::record::{Record, lock};
-use super::transport::{Look, Page};
+use super::record::{RequestRecord, lock};
+use super::transport::{Page, PageResponse};
 use crate::chat::Feature;
 
-/// No slot is kept back for longer.
+/// Maximum time that a slot drains.
 const MAX_DRAIN: Duration = Duration::from_secs(60);
-/// As long, where the server does not show its slots.
+/// Time that a slot drains if the server does not show its slots.
 const BLIND_DRAIN: Duration = Duration::from_secs(5);
-/// Between two looks; it grows.
+/// First and maximum interval between two requests of `/slots`.
 const FIRST_STEP: Duration = Duration::from_millis(100);
 const LAST_STEP: Duration = Duration::from_secs(1);
 
-/// A request that the server may be working on.
+/// A request that the server may be processing.
 pub(super) struct Exchange {
-    open: Option<(Arc<Shared>, Arc<Record>)>,
+    open: Option<(Arc<Shared>, Arc<RequestRecord>)>,
 }
 
 impl Exchange {
-    /// A request is about to be sent.
+    /// Begins an exchange, before its request is sent.
     pub(super) fn begin(task: &Drive) -> Self {
         let keeps_slot = task.server.lacks(Feature::FreeOnDisconnect);
         let is_open = keeps_slot && !task.clock.is_recorded();
         Self { open: is_open.then(|| (Arc::clone(&task.shared), Arc::clone(&task.record))) }
     }
 
-    /// The server answered with a token or an error, or is gone: a disconnect costs nothing from now on.
-    pub(super) fn settle(&mut self) {
+    /// Closes the exchange: the server sent a token or an error, or is not running. A disconnect does not drain a slot.
+    pub(super) fn close(&mut self) {
         self.open = None;
     }
 }
@@ -51,25 +50,25 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         let Some((shared, record)) = self.open.take() else { return };
-        // Without a runtime there is nobody left to submit to.
+        // Without a runtime, no further request can be submitted.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         lock(&shared.registry).begin_drain();
-        let held = Held(Arc::downgrade(&shared));
+        let slot = DrainingSlot(Arc::downgrade(&shared));
         runtime.spawn(async move {
-            // Until then the request counts twice.
-            while !record.gave_back() {
+            // Until then, both the request and the drain count.
+            while !record.is_slot_returned() {
                 tokio::time::sleep(FIRST_STEP).await;
             }
             drop(record);
-            drain(held).await;
+            drain(slot).await;
         });
     }
 }
 
-/// A slot that is kept back.
-struct Held(Weak<Shared>);
+/// A draining slot. Released on drop.
+struct DrainingSlot(Weak<Shared>);
 
-impl Drop for Held {
+impl Drop for DrainingSlot {
     fn drop(&mut self) {
         if let Some(shared) = self.0.upgrade() {
             lock(&shared.registry).end_drain();
@@ -78,28 +77,28 @@ impl Drop for Held {
     }
 }
 
-async fn drain(held: Held) {
+async fn drain(slot: DrainingSlot) {
     let began = Instant::now();
     let mut step = FIRST_STEP;
     loop {
-        let Some(shared) = held.0.upgrade() else { return };
-        let look = async {
-            if shared.present_config().server.slots_page == Some(false) {
-                return Look::Missing;
+        let Some(shared) = slot.0.upgrade() else { return };
+        let response = async {
+            if shared.current_config().server.slots_page == Some(false) {
+                return PageResponse::Unsupported;
             }
-            shared.transport.look(Page::Slots).await
+            shared.transport.get_page(Page::Slots).await
         };
-        let Some(look) = shared.stopped.run_until_cancelled(look).await else { return };
-        let limit = match &look {
-            Look::Seen(200, slots) if has_idle_slot(slots, &shared) => return,
-            Look::Seen(200, Value::Array(_)) | Look::Silent => MAX_DRAIN,
-            Look::Seen(..) | Look::Missing => BLIND_DRAIN,
+        let Some(response) = shared.stopped.run_until_cancelled(response).await else { return };
+        let limit = match &response {
+            PageResponse::Received(200, slots) if has_idle_slot(slots, &shared) => return,
+            PageResponse::Received(200, Value::Array(_)) | PageResponse::NoAnswer => MAX_DRAIN,
+            PageResponse::Received(..) | PageResponse::Unsupported => BLIND_DRAIN,
         };
         let rest = limit.saturating_sub(began.elapsed());
         if rest.is_zero() {
-            // Only who can see the slot knows that it is still busy.
+            // Only `/slots` shows that the slot is still busy.
             if limit == MAX_DRAIN {
-                shared.tell_stall();
+                shared.report_stall();
             }
             return;
         }
@@ -112,13 +111,13 @@ async fn drain(held: Held) {
     }
 }
 
-/// Whether one more request would find an idle slot, besides those that the worker takes anyway.
+/// Whether one more request would find an idle slot, in addition to those that the worker may use anyway.
 fn has_idle_slot(slots: &Value, shared: &Shared) -> bool {
     let (Some(slots), Some(busy)) = (slots.as_array(), busy_slots(slots)) else { return false };
     let idle = slots.len() - busy;
     let registry = lock(&shared.registry);
     let used = registry.in_flight() + registry.draining();
-    let wanted = shared.config.slots.saturating_sub(used) + 1;
-    // A worker may have more slots than its server: those wait there, and were never idle.
-    idle >= wanted.min(slots.len().saturating_sub(registry.in_flight())).max(1)
+    let required = shared.config.slots.saturating_sub(used) + 1;
+    // A worker may have more slots than its server. The additional requests wait in the server.
+    idle >= required.min(slots.len().saturating_sub(registry.in_flight())).max(1)
 }

@@ -1,4 +1,4 @@
-//! One request: asks the machine, does it, tells the machine.
+//! The driver of one request: executes the steps of the request machine and reports the results to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,31 +9,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::handle::Shared;
-use super::record::Record;
+use super::record::RequestRecord;
 use super::recording::{Line, RequestRecorder, Stopped};
-use super::replay::Script;
+use super::replay::ReplayCursor;
 use super::toolbox::Toolbox;
 use super::transport::Outgoing;
 use super::{calls, turn};
-use crate::chat::{BodyForm, Capabilities, Swaps};
+use crate::chat::{BodyFallbacks, BodyForm, Capabilities};
 use crate::request::{Event, FailReason, Failure, Outcome, Run, Step, kind};
 
-/// What the task of one request holds.
+/// The state of the task of one request.
 pub(super) struct Drive {
     pub(super) shared: Arc<Shared>,
-    pub(super) record: Arc<Record>,
+    pub(super) record: Arc<RequestRecord>,
     pub(super) clock: Arc<Clock>,
     pub(super) recorder: Option<RequestRecorder>,
-    /// The recorded request, in a replay.
-    pub(super) script: Option<Arc<Script>>,
+    /// Position in the recorded request, in a replay.
+    pub(super) cursor: Option<Arc<ReplayCursor>>,
     pub(super) cancel: CancellationToken,
-    /// Where the jitter of waits comes from.
+    /// Seed of call ids and of the jitter of retry delays.
     pub(super) id_seed: u64,
-    /// What the server had refused when the request began.
-    pub(super) swaps: Swaps,
-    /// What is known of the server.
+    /// The request variants that the server required when the request began.
+    pub(super) body_fallbacks: BodyFallbacks,
+    /// Capabilities of the server.
     pub(super) server: Capabilities,
-    /// The generation of the tools of the current turn.
+    /// Generation of the tools of the current turn.
     pub(super) generation: AtomicU64,
 }
 
@@ -41,8 +41,8 @@ pub(super) struct Drive {
 pub(super) async fn drive(task: Drive, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let api = task.shared.config.api;
-    let mut form = BodyForm { api, stream: true, server: task.server, swaps: task.swaps };
-    // Before anything that is not ours may fail: `submitted` is the first event whatever happens.
+    let mut form = BodyForm { api, stream: true, server: task.server, fallbacks: task.body_fallbacks };
+    // Published before anything can fail, so that `submitted` is always the first event.
     task.publish(&mut run);
     if !task.wait_for_slot(&mut run, total).await {
         return task.publish(&mut run);
@@ -51,7 +51,7 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
     loop {
         if run.begins_turn() {
             let newest = task.toolbox(&run);
-            task.tell_reload(&run, &toolbox, &newest);
+            task.report_reload(&run, &toolbox, &newest);
             task.generation.store(newest.generation, Ordering::Relaxed);
             toolbox = newest;
         }
@@ -64,7 +64,7 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
             }
             Step::AnswerCalls(_) => calls::answer(&task, &mut run, &toolbox, total).await,
             Step::Wait => {
-                let detail = "the request machine waits for a reply that nobody asked for";
+                let detail = "the request machine waits for a reply, but no request was sent";
                 task.fail(&mut run, Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
             }
         }
@@ -73,14 +73,14 @@ pub(super) async fn drive(task: Drive, mut run: Run) {
 }
 
 impl Drive {
-    /// Where requests go, as messages name it.
+    /// Returns the URL for messages.
     pub(super) fn url(&self) -> &str {
         self.shared.transport.url(self.shared.config.api)
     }
 
-    /// Waits for the request's slot; false: it was over before.
+    /// Waits for the request's slot. Returns `false` if the request ended before.
     async fn wait_for_slot(&self, run: &mut Run, total: Option<Instant>) -> bool {
-        let recorded = self.script.as_ref().and_then(|script| script.stopped());
+        let recorded = self.cursor.as_ref().and_then(|cursor| cursor.stopped());
         if let Some(Stopped { at_ms, failure, in_queue: true }) = recorded {
             self.clock.reach(at_ms);
             self.end_in_queue(run, failure);
@@ -105,7 +105,7 @@ impl Drive {
         }
     }
 
-    /// The newest tools, those of them that the request may call.
+    /// Returns the newest tools, limited to those that the request may call.
     fn toolbox(&self, run: &Run) -> Toolbox {
         let mut toolbox = self.shared.tools.current();
         if let Some(names) = &run.options().tools {
@@ -114,11 +114,11 @@ impl Drive {
         toolbox
     }
 
-    /// Passes on what the machine said.
+    /// Publishes the events of the machine.
     pub(super) fn publish(&self, run: &mut Run) {
         let events = run.take_events();
         if let Some(Event::Finished(outcome)) = events.last() {
-            // Before it is told: whoever hears of it may take the recording away.
+            // Before the event is published: its receiver may move the recording.
             self.end(outcome);
         }
         if run.outcome().is_some() {
@@ -129,12 +129,12 @@ impl Drive {
         }
     }
 
-    /// Passes on what only the driver knows.
+    /// Publishes an event of the driver.
     pub(super) fn publish_own(&self, run: &Run, event: Event) {
         self.record.publish(vec![event], run.status(), run.conversation());
     }
 
-    /// Something happened: the clock ticks, and it is recorded.
+    /// Advances the clock and records a line.
     pub(super) fn write(&self, line: impl FnOnce(u64) -> Line) {
         self.clock.tick();
         if let Some(recorder) = &self.recorder {
@@ -142,7 +142,7 @@ impl Drive {
         }
     }
 
-    /// As [`Drive::write`], of a piece of a body.
+    /// Like [`Drive::write`], for a chunk of a body.
     pub(super) fn write_data(&self, bytes: &[u8]) {
         self.clock.tick();
         if let Some(recorder) = &self.recorder {
@@ -150,7 +150,7 @@ impl Drive {
         }
     }
 
-    /// What is recorded of a chat request.
+    /// Returns the recording line of a chat request.
     pub(super) fn request_line(&self, run: &Run, outgoing: &Outgoing, at_ms: u64) -> Line {
         Line::Request {
             turn: outgoing.turn,
@@ -162,11 +162,11 @@ impl Drive {
         }
     }
 
-    /// The turn that begins has other tools than the one before. A replay tells what the recording tells.
-    fn tell_reload(&self, run: &Run, before: &Toolbox, newest: &Toolbox) {
+    /// Reports that the tools changed since the previous turn. A replay reports what the recording contains.
+    fn report_reload(&self, run: &Run, before: &Toolbox, newest: &Toolbox) {
         let turn = run.turn().0 + 1;
-        let reload = match &self.script {
-            Some(script) => script.reload_before(turn),
+        let reload = match &self.cursor {
+            Some(cursor) => cursor.reload_before(turn),
             None if newest.generation == before.generation => None,
             None => Some((newest.generation, self.shared.tools.changes_since(before.generation))),
         };
@@ -178,10 +178,10 @@ impl Drive {
         self.publish_own(run, Event::Reloaded { generation, detail });
     }
 
-    /// Tells the recording, or the replay, how the request ended.
+    /// Passes the outcome to the recorder and to the replay.
     fn end(&self, outcome: &Outcome) {
-        if let Some(script) = &self.script {
-            script.ended(outcome);
+        if let Some(cursor) = &self.cursor {
+            cursor.ended(outcome);
         }
         self.write(|at_ms| Line::Finished {
             at_ms,
@@ -189,13 +189,13 @@ impl Drive {
         });
     }
 
-    /// Ends the request by a failure of the driver's own: a timer, the transport.
+    /// Ends the request with a failure of a timer or the transport.
     pub(super) fn fail(&self, run: &mut Run, failure: Failure) {
         self.stop(run, Some(failure));
     }
 
-    /// Ends the request because its submitter gave it up, or for the reason that its worker has.
-    pub(super) fn give_up(&self, run: &mut Run) {
+    /// Ends the request with the stop reason of its worker, or as canceled.
+    pub(super) fn end_canceled(&self, run: &mut Run) {
         self.stop(run, self.record.stop_reason());
     }
 
@@ -203,13 +203,13 @@ impl Drive {
         self.stop(run, Some(self.total_failure()));
     }
 
-    /// Ends the request. `None`: its submitter canceled it.
+    /// Ends the request. `None`: it was canceled.
     pub(super) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
         let failure = self.write_stop(failure);
         run.fail(failure, self.clock.now_ms());
     }
 
-    /// As [`Drive::stop`], while the reply is read: the caller then passes on the end of the reply.
+    /// Like [`Drive::stop`], while a reply is read. The caller then passes the end of the reply to the machine.
     pub(super) fn close(&self, run: &mut Run, failure: Option<Failure>) {
         let failure = self.write_stop(failure);
         run.close(failure, self.clock.now_ms());
@@ -227,7 +227,7 @@ impl Drive {
     }
 }
 
-/// Sleeps until then, or for ever.
+/// Sleeps until the deadline; `None`: never returns.
 pub(super) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -235,7 +235,7 @@ pub(super) async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// A limit as a person writes it: `30 s`, `0.2 s`.
+/// Formats a time limit: `30 s`, `0.2 s`.
 pub(super) fn seconds(limit: Duration) -> String {
     format!("{} s", limit.as_secs_f64())
 }

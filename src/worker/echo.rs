@@ -1,19 +1,19 @@
-//! The API key spelled by a server in ways that no redaction of single reads can see: over several deltas, or by escapes
-//! that are the same letters once they are decoded.
+//! Detects an API key in a reply that the redaction of single reads does not find: split over several deltas, or
+//! written with escape sequences.
 //!
-//! Text that was shown cannot be taken back, so the reply ends before the piece that would complete the key is shown. Every
-//! server text that events, failures or warnings may hold is checked here, after [`super::key_tail`], which checks only the
-//! texts of streams.
+//! Shown text cannot be removed, so the reply ends before the delta that completes the key is shown. Every text of a
+//! server that may get into events, failures or warnings is checked here, after [`super::key_tail`], which checks only
+//! the texts of streams.
 
 use serde_json::Value;
 
 use super::transport::Transport;
 use crate::chat::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, StreamNotes};
 
-/// Watches one reply.
+/// Checks one reply.
 pub(super) struct EchoGuard<'t> {
     transport: &'t dyn Transport,
-    /// As much of what was said before is kept as may be the beginning of a secret, in bytes.
+    /// Number of bytes of previous text to keep: the start of a secret may be in them.
     kept: usize,
     text: String,
     reasoning: String,
@@ -25,7 +25,7 @@ impl<'t> EchoGuard<'t> {
         Self { transport, kept, text: String::new(), reasoning: String::new() }
     }
 
-    /// Whether `events` complete the key, with what came before them.
+    /// Whether `events` complete the key, together with the previous events.
     pub(super) fn completes_key(&mut self, events: &[ChatEvent]) -> bool {
         let Self { transport, kept, .. } = *self;
         events.iter().any(|event| match event {
@@ -37,16 +37,16 @@ impl<'t> EchoGuard<'t> {
         })
     }
 
-    /// Whether an error spells it.
+    /// Whether an error contains the key.
     pub(super) fn is_in_error(&self, error: &ServerError) -> bool {
         let ServerError { message, failed_generation, kind: _, code: _ } = error;
-        // What it could not parse goes on where the text ended.
+        // The text that the server could not parse continues the text of the reply.
         let written = failed_generation.as_ref().map(|text| format!("{}{text}", self.text));
         self.transport.holds_secret(message)
             || written.is_some_and(|written| self.transport.holds_secret(&written))
     }
 
-    /// Whether a text of an error's JSON spells it, told or not: all of it is recorded.
+    /// Whether any string in the JSON of an error contains the key. The whole body is recorded.
     pub(super) fn is_in_json(&self, body: &[u8]) -> bool {
         let mut pending: Vec<Value> = serde_json::from_slice(body).into_iter().collect();
         while let Some(value) = pending.pop() {
@@ -64,14 +64,15 @@ impl<'t> EchoGuard<'t> {
         false
     }
 
-    /// Whether what is told of an odd reply spells it.
+    /// Whether the notes about an unusual reply contain the key.
     pub(super) fn is_in_notes(&self, notes: &StreamNotes) -> bool {
         let StreamNotes { body_start, transport_error, foreign_items, repeated_calls: _ } = notes;
         let mut texts = body_start.iter().chain(transport_error).chain(foreign_items);
         texts.any(|text| self.transport.holds_secret(text))
     }
 
-    /// The finish reason and the model's name are not told to anybody.
+    /// Whether a reply contains the key. The finish reason and the model name are not reported, so they are not
+    /// checked.
     fn is_in_reply(&self, reply: &Reply) -> bool {
         let Reply { status, calls, lost_frames: _, finish_reason: _, usage: _, model: _ } = reply;
         let is_in_status = match status {

@@ -1,4 +1,4 @@
-//! Where the model is: what was configured, what the environment says, what listens on this machine.
+//! Finds the endpoint of the model: the configured one, or a server on this machine.
 
 use std::time::Duration;
 
@@ -10,35 +10,35 @@ use super::probe::{Answer, ProbeError, Prober};
 use crate::chat::Capabilities;
 use crate::spec::Dialect;
 
-/// Tried in order when nothing is configured: llama.cpp's default port, then Ollama's.
+/// Endpoints that are probed in order when none is configured: the default ports of llama.cpp and Ollama.
 const LOCAL: [&str; 2] = ["http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1"];
 
-/// A server that does not answer a probe in this time is asked nothing more.
+/// Time limit of the first probe. Without an answer, the server is not probed further.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
-/// One that answered is asked for more, and need not answer that.
+/// Time limit of further probes, which are optional.
 const MORE_LIMIT: Duration = Duration::from_secs(2);
 
-/// The model's name where no server told one; servers with a single model take any.
+/// Model name if the server did not list one. Servers with a single model accept any name.
 pub(crate) const ANY_MODEL: &str = "default";
 
-/// What is known of the endpoint before it is asked.
+/// Options of [`find_endpoint`].
 #[derive(Clone)]
 pub struct EndpointOptions {
-    /// Base URL, `/v1` included; from the command line, the spec, or `OPENAI_BASE_URL`.
+    /// Base URL, including `/v1`, from the command line, the spec, or `OPENAI_BASE_URL`.
     pub endpoint: Option<String>,
     /// The model's name, from the command line or the spec.
     pub model: Option<String>,
     /// The API key.
     pub key: Option<String>,
-    /// Limit of TCP and TLS.
+    /// Connect timeout, including TLS.
     pub connect: Duration,
-    /// Whose server it is, where the spec says it.
+    /// Dialect, if the spec sets it.
     pub dialect: Option<Dialect>,
-    /// Whether the key is also for a server that nobody named and that was only found on this machine: whatever listens
-    /// there is sent it then.
+    /// Whether the key is also sent to a server that was not configured and was detected on this machine. Any program
+    /// may listen there.
     pub key_for_found: bool,
-    /// Whether it is an error that nobody listens at a configured endpoint; else the first request tells it.
+    /// Whether a refused connection to the configured endpoint is an error here. If not, the first request reports it.
     pub must_listen: bool,
 }
 
@@ -57,7 +57,7 @@ impl Default for EndpointOptions {
     }
 }
 
-/// Without the key.
+/// Does not print the key.
 impl std::fmt::Debug for EndpointOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { endpoint, model, connect, dialect, .. } = self;
@@ -77,35 +77,35 @@ pub struct Endpoint {
     pub base: String,
     /// The model's name.
     pub model: String,
-    /// Whose server it is, and what it told of itself.
+    /// Detected dialect and capabilities.
     pub found: Detected,
-    /// Whether the key is sent there.
+    /// Whether the key is sent to this endpoint.
     pub takes_key: bool,
 }
 
-/// No endpoint.
+/// An error of [`find_endpoint`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// Nothing was configured and nothing listens.
+    /// No endpoint is configured, and no local server was found.
     #[error(
         "no endpoint: give --endpoint URL, set OPENAI_BASE_URL or the worker's :endpoint, or start a server on \
          127.0.0.1:8080 (llama.cpp) or 127.0.0.1:11434 (Ollama)"
     )]
     NotFound,
-    /// What was configured cannot be one.
+    /// The configured endpoint is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// Nobody listens at what was configured, and somebody must.
+    /// The configured endpoint must accept connections and does not.
     #[error("{}; {}", .0, .0.next_step())]
-    Silent(ProbeError),
+    Unreachable(ProbeError),
 }
 
-/// Settles endpoint, model and dialect. A configured endpoint is taken at its word: if it does not answer, the
-/// request says so, unless somebody must listen there. One that was only found is sent no key, unless the key is for it,
-/// too.
+/// Determines endpoint, model and dialect. A configured endpoint that does not answer is not an error, unless
+/// `must_listen` is set: the first request reports it. The key is not sent to a detected endpoint, unless
+/// `key_for_found` is set.
 ///
 /// # Errors
-/// When nothing is configured and nothing listens, or the URL is none.
+/// When no endpoint is configured and no local server is found, or the URL is invalid.
 pub async fn find_endpoint(options: EndpointOptions) -> Result<Endpoint, EndpointError> {
     find(options, &LOCAL.map(str::to_owned)).await
 }
@@ -114,21 +114,21 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
     if let Some(base) = &options.endpoint {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
         let client = build_client(&url, options.connect).map_err(EndpointError::Invalid)?;
-        // A hosted API with a named model has nothing to tell that would be worth a round trip.
+        // For a hosted API with a configured model, probes are not worth a round trip.
         let known = options.dialect.or_else(|| of_host(&url));
         if url.scheme() == "https"
             && options.model.is_some()
             && let Some(dialect) = known.filter(|dialect| !is_local(*dialect))
         {
-            let evidence = if options.dialect.is_some() { Evidence::Told } else { Evidence::Host };
+            let evidence = if options.dialect.is_some() { Evidence::Configured } else { Evidence::Host };
             let found = Detected { server: Capabilities::of(dialect), evidence };
-            return Ok(settle(base.clone(), &options, None, found, true));
+            return Ok(build_endpoint(base.clone(), &options, None, found, true));
         }
         let prober = Prober::new(client, &url, options.key.as_deref(), PROBE_LIMIT);
         let models = match prober.get(&url).await {
             Ok(models) => Some(models),
             Err(error @ ProbeError::Refused(_)) if options.must_listen => {
-                return Err(EndpointError::Silent(error));
+                return Err(EndpointError::Unreachable(error));
             }
             Err(_) => None,
         };
@@ -137,11 +137,11 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
     for base in local {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
         let client = build_client(&url, Duration::from_millis(300)).map_err(EndpointError::Invalid)?;
-        // Many a program listens on such a port; only what answers as a model server does is taken for one.
+        // Other programs may listen on these ports. Only a model server's answer is accepted.
         let prober = Prober::new(client, &url, options.key.as_deref(), PROBE_LIMIT);
         let asked = prober.clone().without_key().get(&url).await;
         if let Some(models) = asked.ok().filter(is_model_server) {
-            // And anybody can answer so.
+            // Any program can send such an answer.
             let takes_key = options.key_for_found;
             let prober = if takes_key { prober } else { prober.without_key() };
             return Ok(ask_more(base, prober, &options, Some(models), takes_key).await);
@@ -150,7 +150,7 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
     Err(EndpointError::NotFound)
 }
 
-/// Servers that tell more of themselves than the API has.
+/// Whether servers of this dialect report more than the API defines.
 fn is_local(dialect: Dialect) -> bool {
     match dialect {
         Dialect::LlamaCpp | Dialect::Ollama | Dialect::LmStudio => true,
@@ -158,12 +158,12 @@ fn is_local(dialect: Dialect) -> bool {
     }
 }
 
-/// Whether a URL leads to where a server is looked for that nobody named.
-pub(super) fn is_usual_place(url: &str) -> bool {
+/// Whether a URL is below one of the default local endpoints.
+pub(super) fn is_default_local_url(url: &str) -> bool {
     LOCAL.iter().any(|base| url.strip_prefix(base).is_some_and(|rest| rest.starts_with('/')))
 }
 
-/// Finds out whose server it is, if somebody answered.
+/// Detects the dialect and the capabilities, if the server answered.
 async fn ask_more(
     base: &str,
     mut prober: Prober,
@@ -176,16 +176,16 @@ async fn ask_more(
     let model = options.model.as_deref().or(first.as_deref());
     let found = match (Url::parse(base.trim()), &models) {
         (Ok(url), Some(models)) => detect(&prober, &url, Some(models), model, options.dialect).await,
-        // Nobody answers: nothing is asked again.
+        // The server did not answer and is not probed again.
         (Ok(_), None) | (Err(_), _) => match options.dialect {
-            Some(dialect) => Detected { server: Capabilities::of(dialect), evidence: Evidence::Told },
+            Some(dialect) => Detected { server: Capabilities::of(dialect), evidence: Evidence::Configured },
             None => Detected::default(),
         },
     };
-    settle(base.to_owned(), options, first, found, takes_key)
+    build_endpoint(base.to_owned(), options, first, found, takes_key)
 }
 
-fn settle(
+fn build_endpoint(
     base: String,
     options: &EndpointOptions,
     first_model: Option<String>,
@@ -201,9 +201,9 @@ fn first_model(models: &Answer, prober: &Prober) -> Option<String> {
     Some(prober.redacted(id))
 }
 
-/// Whether the answer is one that only a model server gives.
+/// Whether only a model server sends this answer.
 fn is_model_server(models: &Answer) -> bool {
-    // Ollama without a model gives a list whose data is null.
+    // Ollama without models returns a list with `data: null`.
     models.server == "llama.cpp" || models.body.get("data").is_some()
 }
 
@@ -218,32 +218,32 @@ mod tests {
 
     use super::*;
 
-    /// Somebody who answers like a model server, and writes down what it is asked.
-    async fn somebody() -> (String, Arc<Mutex<String>>) {
+    /// A server that answers like a model server and records its requests.
+    async fn model_server() -> (String, Arc<Mutex<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/v1", listener.local_addr().unwrap());
-        let heard = Arc::new(Mutex::new(String::new()));
-        let writes = Arc::clone(&heard);
+        let requests = Arc::new(Mutex::new(String::new()));
+        let log = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut request = vec![0; 4096];
                 let length = stream.read(&mut request).await.unwrap();
-                writes.lock().unwrap().push_str(&String::from_utf8_lossy(&request[..length]));
+                log.lock().unwrap().push_str(&String::from_utf8_lossy(&request[..length]));
                 let body = r#"{"data": [{"id": "m", "owned_by": "me"}]}"#;
                 let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}", body.len());
                 let _ = stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await;
             }
         });
-        (base, heard)
+        (base, requests)
     }
 
     #[tokio::test]
-    async fn who_was_only_found_is_sent_no_key_unless_it_is_for_it() {
+    async fn a_detected_server_receives_no_key_unless_that_is_allowed() {
         let key = || Some(String::from("sk-very-secret"));
         for (named, key_for_found, takes_key) in
             [(false, false, false), (false, true, true), (true, false, true)]
         {
-            let (base, heard) = somebody().await;
+            let (base, requests) = model_server().await;
             let options = EndpointOptions {
                 endpoint: named.then(|| base.clone()),
                 key: key(),
@@ -252,14 +252,14 @@ mod tests {
             };
             let found = find(options, std::slice::from_ref(&base)).await.unwrap();
             assert_eq!((found.base, found.takes_key), (base, takes_key));
-            let heard = heard.lock().unwrap();
-            assert!(heard.contains("GET /props"), "it was asked for more: {heard}");
-            assert_eq!(heard.contains("sk-very-secret"), takes_key, "{named} {key_for_found}: {heard}");
+            let requests = requests.lock().unwrap();
+            assert!(requests.contains("GET /props"), "the server was probed further: {requests}");
+            assert_eq!(requests.contains("sk-very-secret"), takes_key, "{named} {key_for_found}: {requests}");
         }
     }
 
     #[tokio::test]
-    async fn a_program_at_a_usual_place_that_is_no_model_server_is_passed_over() {
+    async fn a_local_program_that_is_not_a_model_server_is_skipped() {
         let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let place = format!("http://{}/v1", other.local_addr().unwrap());
         tokio::spawn(async move {
@@ -270,20 +270,20 @@ mod tests {
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
-        let (base, _) = somebody().await;
+        let (base, _) = model_server().await;
         let found = find(EndpointOptions::default(), &[place, base.clone()]).await.unwrap();
         assert_eq!(found.base, base);
     }
 
     #[test]
-    fn the_usual_places_are_known_whole() {
+    fn default_local_endpoints_are_matched_as_whole_urls() {
         for (url, is_one) in [
             ("http://127.0.0.1:8080/v1/chat/completions", true),
             ("http://127.0.0.1:11434/v1/responses", true),
             ("http://127.0.0.1:8080/v12/chat/completions", false),
             ("http://127.0.0.1:80/v1/chat/completions", false),
         ] {
-            assert_eq!(is_usual_place(url), is_one, "{url}");
+            assert_eq!(is_default_local_url(url), is_one, "{url}");
         }
     }
 }

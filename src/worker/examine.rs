@@ -1,56 +1,56 @@
-//! What a server says of itself, asked for a person: whether it answers, which models it has, whose it is, and what it
-//! knows of its context and its chat template. No model is asked anything.
+//! Examines a server for diagnostics: whether it answers, its models, its dialect, its context size and the features of
+//! its chat template. Sends no prompt to a model.
 //!
-//! A request takes an endpoint at its word and reports what comes of it ([`find_endpoint`](super::find_endpoint));
-//! here every way in which a base URL is wrong has its own word. `max_model_len` as vLLM lists it.
+//! [`find_endpoint`](super::find_endpoint) does not check an endpoint: the first request reports its errors. This
+//! module has a specific error for each kind of wrong base URL. vLLM lists `max_model_len`.
 
 use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::Value;
 
-use super::detect::{Detected, at_a_glance, detect, is_version};
+use super::detect::{Detected, detect, detect_without_probing, is_version};
 use super::http::{build_client, endpoint_url};
 use super::probe::{Answer, ProbeError, Prober};
 use super::redact::Redactor;
 use crate::spec::Dialect;
 use crate::text::one_line;
 
-/// More models than this are not looked through.
+/// Maximum number of models that are read.
 const MAX_MODELS: usize = 10_000;
 
-/// What was found at an endpoint.
+/// The result of [`examine_endpoint`].
 #[derive(Debug, Clone)]
 pub struct Examination {
-    /// Its models, or why there is no list.
+    /// The models, or the error of the list.
     pub models: Result<Vec<Model>, ProbeError>,
-    /// Whose it is, and what it told of itself.
+    /// The dialect and the capabilities.
     pub found: Detected,
-    /// What it says it is, where that is not what it was said to be.
+    /// The detected server, if it differs from the configured dialect.
     pub contradicts: Option<Detected>,
 }
 
-/// A model that a server lists.
+/// A model in a server's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// Its name, without control characters.
     pub id: String,
-    /// Its context in tokens, where the list says it.
+    /// Context size in tokens, if the list contains it.
     pub context: Option<u64>,
 }
 
-/// What is asked for.
+/// Options of [`examine_endpoint`].
 #[derive(Clone, Copy, Default)]
 pub struct ExamineOptions<'a> {
-    /// The API key. It goes to that host alone, and is taken out of what comes back.
+    /// The API key. It is sent to that host only, and redacted in responses.
     pub key: Option<&'a str>,
-    /// The model that is used; `None`: the first.
+    /// The model in use; `None`: the first.
     pub model: Option<&'a str>,
-    /// Whose server it is, where that is said.
+    /// The configured dialect.
     pub dialect: Option<Dialect>,
 }
 
-/// Without the key.
+/// Does not print the key.
 impl std::fmt::Debug for ExamineOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { key: _, model, dialect } = self;
@@ -61,7 +61,7 @@ impl std::fmt::Debug for ExamineOptions<'_> {
     }
 }
 
-/// Asks the base URL `base` (`/v1` included). Each question may take `limit`.
+/// Examines the server at the base URL `base` (including `/v1`). `limit` applies to each request.
 pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Duration) -> Examination {
     let failed = |error| Examination { models: Err(error), found: Detected::default(), contradicts: None };
     let redactor = Redactor::new(options.key);
@@ -80,34 +80,34 @@ pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Du
     };
     let models = match models(&answer, &prober) {
         Err(ProbeError::Status { url: shown, status: 404, .. }) if !has_version(&url) => {
-            Err(look_deeper(&prober, base, shown).await.unwrap_or_else(|| status(&prober, &answer)))
+            Err(probe_v1(&prober, base, shown).await.unwrap_or_else(|| status(&prober, &answer)))
         }
         models => models,
     };
-    // What does not answer like an API is not asked for more.
+    // Without a list of models, the server is not probed further.
     let Some(base) = base_url(&url).filter(|_| models.is_ok()) else {
         return Examination { models, found: Detected::default(), contradicts: None };
     };
     let found = detect(&prober, &base, Some(&answer), options.model, options.dialect).await;
-    let says = options.dialect.and_then(|_| at_a_glance(&base, Some(&answer)));
-    let contradicts = says.filter(|says| says.server.dialect != found.server.dialect);
+    let detected = options.dialect.and_then(|_| detect_without_probing(&base, Some(&answer)));
+    let contradicts = detected.filter(|detected| detected.server.dialect != found.server.dialect);
     Examination { models, found, contradicts }
 }
 
-/// The base of its list of models.
+/// Returns the base URL of a URL of models.
 fn base_url(models: &Url) -> Option<Url> {
     let mut base = models.clone();
     base.path_segments_mut().ok()?.pop();
     Some(base)
 }
 
-/// Whether the path has a part like `v1` or `v1beta`.
+/// Whether the path has a segment like `v1` or `v1beta`.
 fn has_version(url: &Url) -> bool {
     url.path_segments().into_iter().flatten().any(is_version)
 }
 
-/// Whether what is not at `base` is a level deeper.
-async fn look_deeper(prober: &Prober, base: &str, url: String) -> Option<ProbeError> {
+/// Returns an error if the API is at `{base}/v1`.
+async fn probe_v1(prober: &Prober, base: &str, url: String) -> Option<ProbeError> {
     let deeper = endpoint_url(base, "v1/models").ok()?;
     let answer = prober.get(&deeper).await.ok()?;
     let is_there = matches!(answer.status, 401 | 403) || models(&answer, prober).is_ok();
@@ -115,7 +115,11 @@ async fn look_deeper(prober: &Prober, base: &str, url: String) -> Option<ProbeEr
 }
 
 fn status(prober: &Prober, answer: &Answer) -> ProbeError {
-    ProbeError::Status { url: answer.url.clone(), status: answer.status, said: prober.said(answer) }
+    ProbeError::Status {
+        url: answer.url.clone(),
+        status: answer.status,
+        message: prober.error_message(answer),
+    }
 }
 
 fn models(answer: &Answer, prober: &Prober) -> Result<Vec<Model>, ProbeError> {
@@ -133,13 +137,13 @@ fn models(answer: &Answer, prober: &Prober) -> Result<Vec<Model>, ProbeError> {
     let no_list = |found| ProbeError::NoList { url: url.clone(), found };
     let list = match answer.body.get("data") {
         Some(Value::Array(list)) => list.as_slice(),
-        // Ollama without a model.
+        // Ollama without models.
         Some(Value::Null) => &[],
-        Some(_) => return Err(no_list("JSON of another shape")),
+        Some(_) => return Err(no_list("JSON of an unexpected shape")),
         None if answer.is_html => return Err(no_list("a web page")),
-        None if answer.is_empty => return Err(no_list("nothing")),
-        None if answer.body.is_null() => return Err(no_list("no JSON")),
-        None => return Err(no_list("JSON of another shape")),
+        None if answer.is_empty => return Err(no_list("an empty body")),
+        None if answer.body.is_null() => return Err(no_list("a body that is not JSON")),
+        None => return Err(no_list("JSON of an unexpected shape")),
     };
     let model = |model: &Value| {
         let id = prober.clean(model.get("id")?.as_str()?);

@@ -1,4 +1,4 @@
-//! The worker as its users see it.
+//! The public interface of a worker.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
@@ -12,25 +12,25 @@ use super::calls::panic_message;
 use super::clock::Clock;
 use super::config::WorkerConfig;
 use super::drive::{Drive, drive};
-use super::record::{EventStream, Record, ResultError, lock};
+use super::record::{EventStream, RequestRecord, ResultError, lock};
 use super::registry::{Limits, Registry};
 use super::replay::ReplayTransport;
 use super::server::{
-    Condition, Dependents, NotReady, Order, Server, ServerOptions, WorkerState, WorkerStatus,
+    Condition, Dependents, NotReady, Server, ServerOptions, SupervisorCommand, WorkerState, WorkerStatus,
 };
 use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
 use super::toolbox::ToolSource;
 use super::transport::Transport;
-use crate::chat::{Message, Swaps};
+use crate::chat::{BodyFallbacks, Message};
 use crate::request::{Approval, FailReason, Failure, Outcome, RequestStatus, Run, kind};
 use crate::spec::Timers;
 
-/// A limit that is none: a year.
-const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Effectively unlimited: one year.
+const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// As many of a server's last lines a status shows.
-const SHOWN_LINES: usize = 50;
-/// How long a managed server may keep its headers back where nobody says otherwise: it queues and reads prompts first.
+/// Number of log lines in a status.
+const STATUS_LOG_LINES: usize = 50;
+/// Default time limit for the response headers of a managed server: it queues requests and processes prompts first.
 const MANAGED_HEADERS: Duration = Duration::from_secs(600);
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
@@ -44,14 +44,14 @@ pub(super) struct Shared {
     pub(super) tools: Arc<dyn ToolSource>,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) registry: Mutex<Registry>,
-    /// How requests are written that the server takes.
-    pub(super) learned: Mutex<Swaps>,
-    /// Told where a slot that was kept back is not any more.
+    /// Request variants that the server required.
+    pub(super) learned: Mutex<BodyFallbacks>,
+    /// Notified when a draining slot is released.
     pub(super) drained: Notify,
     replay: Option<Arc<ReplayTransport>>,
     pub(super) stopped: CancellationToken,
     condition: Arc<watch::Sender<Condition>>,
-    /// The server, where it is managed.
+    /// The managed server, if there is one.
     server: Option<Server>,
 }
 
@@ -62,29 +62,28 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// A worker whose model is behind `transport`. It is taken at its word, that is ready at once; [`Worker::ready`] asks.
+    /// Starts a worker that sends to `transport`. It is ready immediately; [`Worker::ready`] probes the server.
     pub fn start(config: WorkerConfig, tools: Arc<dyn ToolSource>, transport: Arc<dyn Transport>) -> Self {
         Self::build(config, tools, transport, None, None)
     }
 
-    /// A worker that starts its server and looks after it. It takes requests once that is ready: [`Worker::ready`] waits.
-    /// The server ends with the last handle of the worker, and with this process, however that ends.
+    /// Starts a worker with a managed server. It accepts requests once the server is ready: [`Worker::ready`] waits for
+    /// that. The server ends with the last handle of the worker, and with this process.
     pub fn start_managed(
         mut config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
         options: ServerOptions,
     ) -> Self {
         config.timers.headers.get_or_insert(MANAGED_HEADERS);
-        let (server, seed) = Server::new(options);
+        let (server, supervisor) = Server::new(options);
         let transport: Arc<dyn Transport> = Arc::<super::server::Route>::clone(server.route());
         let worker = Self::build(config, tools, transport, None, Some(server));
         let condition = Arc::clone(&worker.shared.condition);
-        tokio::spawn(seed.keep(condition, Box::new(Hung(Arc::downgrade(&worker.shared)))));
+        tokio::spawn(supervisor.run(condition, Box::new(WorkerRequests(Arc::downgrade(&worker.shared)))));
         worker
     }
 
-    /// A worker whose model is a recording: its requests are the recorded ones again, one after the other, with their
-    /// clock, ids and model.
+    /// Starts a worker that replays a recording: the recorded requests in sequence, with their clock, ids and model.
     pub fn replay(
         mut config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
@@ -95,12 +94,12 @@ impl Worker {
             config.api = session.api;
         }
         (config.slots, config.queue) = (1, 0);
-        // What was waited for in vain is in the recording; how fast it is played must not matter.
+        // Timeouts are part of the recording. The speed of the replay must not cause new ones.
         config.timers = Timers {
-            headers: Some(FOR_EVER),
-            stall: FOR_EVER,
-            first_token: FOR_EVER,
-            token_stall: FOR_EVER,
+            headers: Some(NO_LIMIT),
+            stall: NO_LIMIT,
+            first_token: NO_LIMIT,
+            token_stall: NO_LIMIT,
             total: None,
             ..config.timers
         };
@@ -116,7 +115,7 @@ impl Worker {
         server: Option<Server>,
     ) -> Self {
         let condition = if let Some(server) = &server {
-            Condition::new(WorkerState::Running, Some(server.is_starting()))
+            Condition::new(WorkerState::Running, Some(server.starting_reason()))
         } else {
             Condition::new(WorkerState::Ready, None)
         };
@@ -136,41 +135,42 @@ impl Worker {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Takes a request, at once or not at all: into a slot, or where the worker has a queue, into that.
+    /// Submits a request without waiting. It gets a slot, or a position in the queue if the worker has one. Returns its
+    /// id.
     ///
     /// # Errors
-    /// When no slot and no place in the queue is free, the worker is not ready, or the request asks for what it does not have.
+    /// When all slots and the queue are full, the worker is not ready, or the request is invalid.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
         shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
-        let config = shared.present_config();
+        let config = shared.current_config();
         request.check(|| shared.tools.current().tools)?;
         let (recorder, origin) = (request.recorder.clone(), request.origin.clone());
-        let script = match &shared.replay {
-            // A recording plays once: each request has the recorded id, and a clock that runs down.
+        let cursor = match &shared.replay {
+            // Each recorded request is replayed once: it has the recorded id.
             Some(replay) => Some(replay.peek().ok_or(SubmitError::NoSlotAvailable)?),
             None => None,
         };
-        let mut session = match &script {
-            Some(script) => request.of_replay(script.session().clone()),
+        let mut session = match &cursor {
+            Some(cursor) => request.of_replay(cursor.session().clone()),
             None => {
                 let url = shared.transport.url(config.api);
                 live_session(&config, url, *lock(&shared.learned), request)
             }
         };
         if let Some(origin) = origin {
-            origin.settle(&mut session);
+            origin.apply_to(&mut session);
         }
         let mut config = config.run;
         config.model.clone_from(&session.model);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
         let run = Run::new(config, run_start(&session));
         let cancel = shared.stopped.child_token();
-        let record = Arc::new(Record::new(run.status(), cancel.clone()));
+        let record = Arc::new(RequestRecord::new(run.status(), cancel.clone()));
         let id = session.request_id.clone();
         let mut registry = lock(&shared.registry);
         if registry.get(&id).is_some() {
-            return Err(if script.is_some() { SubmitError::NoSlotAvailable } else { SubmitError::IdTaken });
+            return Err(if cursor.is_some() { SubmitError::NoSlotAvailable } else { SubmitError::IdTaken });
         }
         registry.admit(id.clone(), Arc::clone(&record)).ok_or(SubmitError::NoSlotAvailable)?;
         if let Some(replay) = &shared.replay {
@@ -180,12 +180,12 @@ impl Worker {
         let task = Drive {
             shared: Arc::clone(shared),
             record,
-            clock: script.as_ref().map_or_else(|| Arc::new(Clock::live()), |script| script.clock()),
+            clock: cursor.as_ref().map_or_else(|| Arc::new(Clock::live()), |cursor| cursor.clock()),
             recorder: recorder.map(|recorder| recorder.begin(&session)),
-            script,
+            cursor,
             cancel,
             id_seed: session.id_seed,
-            swaps: session.swaps,
+            body_fallbacks: session.body_fallbacks,
             server: session.server,
             generation: AtomicU64::new(0),
         };
@@ -193,43 +193,43 @@ impl Worker {
         Ok(id)
     }
 
-    /// The generation of the tools that a turn would be sent with now.
+    /// Returns the current generation of the tools.
     pub fn generation(&self) -> u64 {
         self.shared.tools.current().generation
     }
 
-    /// Where a request stands; `None`: none of that id is remembered.
+    /// Returns the status of a request; `None`: unknown id.
     pub fn request_status(&self, id: &str) -> Option<RequestStatus> {
         self.record(id).map(|record| record.status())
     }
 
-    /// A request's events from `offset` on.
+    /// Returns the events of a request, starting at index `offset`.
     pub fn events(&self, id: &str, offset: usize) -> Option<EventStream> {
         self.record(id).map(|record| EventStream::new(record, offset))
     }
 
-    /// How a request ended.
+    /// Returns the outcome of a request.
     ///
     /// # Errors
-    /// When it is not over, or not remembered.
+    /// When the request has not finished or its id is unknown.
     pub fn result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
         let record = self.record(id).ok_or(ResultError::Unknown)?;
         record.outcome().ok_or(ResultError::NotReady)
     }
 
-    /// As [`Worker::result`], and forgets the request.
+    /// Like [`Worker::result`], and removes the request.
     ///
     /// # Errors
-    /// When it is not over, or not remembered.
+    /// When the request has not finished or its id is unknown.
     pub fn take_result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
         let record = lock(&self.shared.registry).take(id)?;
         record.outcome().ok_or(ResultError::NotReady)
     }
 
-    /// Waits for a request's end.
+    /// Waits for the end of a request and returns its outcome.
     ///
     /// # Errors
-    /// When it is not remembered.
+    /// When the id is unknown.
     pub async fn wait(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
         let record = self.record(id).ok_or(ResultError::Unknown)?;
         let mut events = EventStream::new(Arc::clone(&record), 0);
@@ -237,48 +237,49 @@ impl Worker {
         record.outcome().ok_or(ResultError::NotReady)
     }
 
-    /// A request's conversation so far, without system messages of ours; once it is over, whatever its end, it can be
-    /// continued: submit it with the user's next message. `None`: none of that id is remembered.
+    /// Returns the conversation of a request so far, without deftool's own system messages. After any end of the
+    /// request, it can be continued: submit it with the user's next message. `None`: unknown id.
     pub fn conversation(&self, id: &str) -> Option<Vec<Message>> {
         self.record(id).map(|record| record.conversation())
     }
 
-    /// Gives a request up: its stream is disconnected, its tool stopped, its slot freed. False: not remembered.
+    /// Cancels a request: disconnects its stream, stops its tool, and frees its slot. Returns `false` for an unknown
+    /// id.
     pub fn cancel(&self, id: &str) -> bool {
         self.record(id).map(|record| record.cancel.cancel()).is_some()
     }
 
-    /// Answers a call that an `approval` event asks about. False: nobody asks about such a call, or it was answered.
+    /// Answers an `approval` event. Returns `false` if no approval of this call is pending.
     pub fn approve(&self, id: &str, call_id: &str, approval: Approval) -> bool {
         self.record(id).is_some_and(|record| record.approve(call_id, approval))
     }
 
-    /// The model that requests ask, unless they name another.
+    /// Returns the default model of requests.
     pub fn model(&self) -> &str {
         &self.shared.config.run.model
     }
 
-    /// Requests in flight.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         lock(&self.shared.registry).in_flight()
     }
 
-    /// Requests that wait for a slot.
+    /// Returns the number of requests that wait for a slot.
     pub fn queued(&self) -> usize {
         lock(&self.shared.registry).waiting()
     }
 
-    /// Slots that are kept back, since the server still works on prompts that were given up.
+    /// Returns the number of draining slots: the server still processes their canceled prompts.
     pub fn draining(&self) -> usize {
         lock(&self.shared.registry).draining()
     }
 
-    /// Waits until none is kept back: a minute at most after the last request was given up.
+    /// Waits until no slot is draining, at most one minute after the last cancel.
     pub async fn drained(&self) {
         loop {
             let drained = self.shared.drained.notified();
             tokio::pin!(drained);
-            // Before the look: the last one may come back between look and wait.
+            // Enabled before the check: the last slot may be released between check and wait.
             drained.as_mut().enable();
             if self.draining() == 0 {
                 return;
@@ -287,12 +288,12 @@ impl Worker {
         }
     }
 
-    /// Whether it takes requests.
+    /// Returns the state of the worker.
     pub fn state(&self) -> WorkerState {
         self.shared.condition().state
     }
 
-    /// Where it and its server stand.
+    /// Returns a snapshot of the worker and its server.
     pub fn status(&self) -> WorkerStatus {
         let Condition { state, since, reason, restarts, pid, endpoint } = self.shared.condition();
         WorkerStatus {
@@ -302,24 +303,24 @@ impl Worker {
             restarts,
             pid,
             endpoint,
-            recent_logs: self.recent_logs(SHOWN_LINES),
+            recent_logs: self.recent_logs(STATUS_LOG_LINES),
             slots: self.shared.config.slots,
             in_flight: self.in_flight(),
             queued: self.queued(),
         }
     }
 
-    /// The last `count` lines that a managed server wrote, the oldest first; bounded, without secrets.
+    /// Returns the last `count` lines of a managed server's output, oldest first, without secrets.
     pub fn recent_logs(&self, count: usize) -> Vec<String> {
         self.shared.server.as_ref().map(|server| server.recent_logs(count)).unwrap_or_default()
     }
 
-    /// Waits until the worker takes requests. A managed server is waited for, through its restarts; a plain endpoint is
-    /// asked once, and any answer but 401, 403 and 5xx is ready.
+    /// Waits until the worker accepts requests. Waits for a managed server, including its restarts. Probes a plain
+    /// endpoint once: any response except 401, 403 and 5xx means ready.
     ///
     /// # Errors
-    /// When it will not without a person's doing: its server failed or is locked out, its endpoint refuses or is silent, it
-    /// was stopped.
+    /// When only a user can make it ready: its server failed or failed too often, its endpoint rejects requests or does
+    /// not answer, or the worker was stopped.
     pub async fn ready(&self) -> Result<(), NotReady> {
         let shared = &self.shared;
         if shared.server.is_none() && !shared.stopped.is_cancelled() {
@@ -336,7 +337,7 @@ impl Worker {
             conditions.borrow_and_update();
             match shared.is_ready() {
                 Err(NotReady { state: WorkerState::Running, .. }) => {}
-                settled => return settled,
+                result => return result,
             }
             tokio::select! {
                 _ = conditions.changed() => {}
@@ -345,14 +346,15 @@ impl Worker {
         }
     }
 
-    /// Takes no requests any more, cancels those in flight and ends a managed server. Results stay. For good.
+    /// Stops the worker permanently: rejects new requests, cancels those in flight and ends a managed server. Results
+    /// remain.
     pub fn stop(&self) {
         self.shared.stopped.cancel();
         for record in lock(&self.shared.registry).all() {
             record.cancel.cancel();
         }
         match &self.shared.server {
-            Some(server) => server.order(Order::Stop),
+            Some(server) => server.send(SupervisorCommand::Stop),
             None => {
                 self.shared
                     .condition
@@ -361,55 +363,57 @@ impl Worker {
         }
     }
 
-    /// Waits until a worker that was stopped is gone, its server with it.
+    /// Waits until a stopped worker and its server have ended.
     pub async fn gone(&self) {
         self.shared.stopped.cancelled().await;
         let mut conditions = self.shared.condition.subscribe();
         let _ = conditions.wait_for(|condition| condition.state == WorkerState::Stopped).await;
     }
 
-    /// Starts a managed server anew, locked out or not. Every request that has asked its server (it waits for headers, or its
-    /// stream is open) fails with `worker_restarted`, whoever cancels it at the same time. One that has not goes on: its tool
-    /// runs, a person is asked, or it waits for the server or for its next try.
+    /// Restarts a managed server, even if automatic restarts are disabled. Every request that waits for response
+    /// headers or has an open stream fails with `worker_restarted`, even if it is canceled at the same time. Other
+    /// requests continue: those that run a tool, or wait for an approval, for the server or for a retry.
     pub fn restart(&self) {
         let shared = &self.shared;
         let detail = "the worker was restarted";
         if let Some(server) = &shared.server {
-            // Before its requests fail: whoever hears of that may submit at once, and is not to meet the old server.
+            // Before its requests fail: a caller may submit the next request immediately, which must not reach the old
+            // server.
             shared.condition.send_if_modified(|condition| {
                 condition.state != WorkerState::Stopped
                     && condition.enter(WorkerState::Running, Some(String::from(detail)))
             });
-            server.order(Order::Restart);
+            server.send(SupervisorCommand::Restart);
         }
         shared.fail_streams(&Failure::new(FailReason::WorkerRestarted, "", detail));
     }
 
-    fn record(&self, id: &str) -> Option<Arc<Record>> {
+    fn record(&self, id: &str) -> Option<Arc<RequestRecord>> {
         lock(&self.shared.registry).get(id)
     }
 }
 
-/// Runs a request and frees its slot, even if the driver itself fails.
+/// Runs a request and frees its slot, even if the driver panics.
 async fn supervise(task: Drive, run: Run, id: String) {
     let shared = Arc::clone(&task.shared);
     let record = Arc::clone(&task.record);
     if let Err(error) = tokio::spawn(drive(task, run)).await {
-        // Without the number of the task, which tells nobody anything.
+        // Without the task id, which has no meaning for users.
         let cause = match error.try_into_panic() {
             Ok(panic) => format!("it panicked: {}", panic_message(panic.as_ref())),
-            Err(_) => String::from("it was dropped"),
+            Err(_) => String::from("its task was aborted"),
         };
-        let detail = format!("the driver of this request failed; this is a bug in deftool: {cause}");
+        let detail =
+            format!("internal error: the driver of this request failed; this is a bug in deftool: {cause}");
         shared.release(&id, &record);
         record.abandon(Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
     }
 }
 
-/// What hangs on a server: the requests of its worker, while there is one.
-struct Hung(Weak<Shared>);
+/// The requests of a worker, if it still exists.
+struct WorkerRequests(Weak<Shared>);
 
-impl Dependents for Hung {
+impl Dependents for WorkerRequests {
     fn streaming(&self) -> usize {
         self.0.upgrade().map_or(0, |shared| shared.streaming())
     }
@@ -422,7 +426,7 @@ impl Dependents for Hung {
 }
 
 impl Shared {
-    /// Where it stands; a stop counts from the moment it was said.
+    /// Returns the condition of the worker. A stop takes effect immediately.
     fn condition(&self) -> Condition {
         let mut condition = self.condition.borrow().clone();
         if self.stopped.is_cancelled() {
@@ -431,14 +435,14 @@ impl Shared {
         condition
     }
 
-    /// Whether requests are taken.
+    /// Returns an error if the worker does not accept requests.
     fn is_ready(&self) -> Result<(), NotReady> {
         let condition = self.condition();
         if condition.state == WorkerState::Ready { Ok(()) } else { Err(condition.not_ready()) }
     }
 
-    /// As configured, with what a managed server told of itself.
-    pub(super) fn present_config(&self) -> WorkerConfig {
+    /// Returns the configuration with the detected capabilities of a managed server.
+    pub(super) fn current_config(&self) -> WorkerConfig {
         let config = self.config.clone();
         match self.server.as_ref().and_then(|server| server.route().endpoint()) {
             Some(endpoint) => config.at(&endpoint),
@@ -446,7 +450,8 @@ impl Shared {
         }
     }
 
-    /// Waits until the server can be sent to; why it never will. At once where it is not managed.
+    /// Waits until the server is ready. Returns an error if it will not become ready. Returns immediately if the server
+    /// is not managed.
     pub(super) async fn server_ready(&self) -> Result<(), NotReady> {
         if self.server.is_none() {
             return Ok(());
@@ -465,22 +470,22 @@ impl Shared {
         }
     }
 
-    /// Waits until it is known whether the managed server of a broken stream is lost, and returns the loss. `None` if the
-    /// server still runs or is not managed.
-    pub(super) async fn server_verdict(&self) -> Option<Failure> {
-        self.server.as_ref()?.verdict().await
+    /// Waits until it is known whether the managed server of a broken stream is lost, and returns the loss. `None` if
+    /// the server still runs or is not managed.
+    pub(super) async fn server_loss(&self) -> Option<Failure> {
+        self.server.as_ref()?.loss().await
     }
 
-    /// When the server was last seen to work, if it can only have been for the one request that streams.
-    pub(super) fn worked_for_one(&self) -> Option<Instant> {
+    /// Returns the last activity of the server, if exactly one request streams: only then the activity belongs to it.
+    pub(super) fn active_for_one_stream(&self) -> Option<Instant> {
         let server = self.server.as_ref()?;
-        if self.streaming() == 1 { server.worked() } else { None }
+        if self.streaming() == 1 { server.last_active() } else { None }
     }
 
-    /// A request was disconnected because it stalled.
-    pub(super) fn tell_stall(&self) {
+    /// Reports that a request stalled and was disconnected.
+    pub(super) fn report_stall(&self) {
         if let Some(server) = &self.server {
-            server.order(Order::Stalled);
+            server.send(SupervisorCommand::Stalled);
         }
     }
 
@@ -495,8 +500,9 @@ impl Shared {
         }
     }
 
-    /// Gives a request's slot back. Before its end is told: whoever hears of it may submit at once.
-    pub(super) fn release(&self, id: &str, record: &Arc<Record>) {
+    /// Releases the slot of a request. Called before its end is published: a caller may submit the next request
+    /// immediately.
+    pub(super) fn release(&self, id: &str, record: &Arc<RequestRecord>) {
         lock(&self.registry).release(id, record);
     }
 }

@@ -1,4 +1,4 @@
-//! A real server, over reqwest.
+//! The HTTP transport, with reqwest.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,22 +14,22 @@ use super::detect::server_page;
 use super::inflate::Inflater;
 use super::probe::{Prober, TLS_ADVICE, is_of_tls};
 use super::redact::Redactor;
-use super::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError, api_path};
+use super::transport::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
 use crate::chat::Api;
 
-/// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
-/// meets the close is lost.
+/// Maximum idle time of a connection. Common servers close idle connections after 5 s, and a request that is sent at
+/// that moment is lost.
 const MAX_IDLE: Duration = Duration::from_secs(3);
 
-/// How long a server may take to say how it is: one that works on a prompt answers between two batches.
+/// Time limit of a probe. A server that processes a prompt answers between two batches.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Sends to `{base}/chat/completions` or `{base}/responses`, as the request says.
+/// A transport that sends to `{base}/chat/completions` or `{base}/responses`, depending on the API of the request.
 pub struct HttpTransport {
     client: Client,
     prober: Prober,
     base: Url,
-    /// Where its models are listed.
+    /// URL of the list of models.
     models: Url,
     completions: Target,
     responses: Target,
@@ -37,14 +37,14 @@ pub struct HttpTransport {
     redactor: Redactor,
 }
 
-/// Where requests to one API go.
+/// The URL of one API.
 struct Target {
     url: Url,
-    /// The URL as messages name it.
+    /// The URL for messages.
     shown: String,
 }
 
-/// Without the key.
+/// Does not print the key.
 impl std::fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpTransport").field("url", &self.completions.shown).finish_non_exhaustive()
@@ -52,17 +52,17 @@ impl std::fmt::Debug for HttpTransport {
 }
 
 impl HttpTransport {
-    /// A transport to the base URL `base` (`/v1` included). `key` is sent as a bearer token, unless `base` has a user or a
-    /// password, which are sent in its place; whatever is secret is taken out of what comes back.
+    /// Creates a transport to the base URL `base` (including `/v1`). `key` is sent as a bearer token, unless `base`
+    /// contains a user or a password, which are sent instead. Secrets are redacted in responses.
     ///
     /// # Errors
-    /// When `base` is no HTTP URL, or TLS cannot be set up; in a sentence.
+    /// When `base` is not an HTTP URL, the key is invalid, or TLS cannot be set up. The error is a message.
     pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
         let url = endpoint_url(base, api_path(Api::ChatCompletions))?;
         let models = endpoint_url(base, "models")?;
         if sent_key(&url, key.as_deref()).is_some_and(|key| !is_sendable(key)) {
-            let message =
-                "the API key holds a blank or a character that no HTTP header takes; was it copied whole?";
+            let message = "the API key contains a space or another character that is not allowed in HTTP headers; check \
+                           that it is complete";
             return Err(String::from(message));
         }
         let responses = endpoint_url(base, api_path(Api::Responses))?;
@@ -92,7 +92,7 @@ impl HttpTransport {
             .post(url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream")
-            // A compressed stream would come in lumps.
+            // A compressed stream would arrive in large chunks.
             .header(ACCEPT_ENCODING, "identity")
             .body(body);
         if let Some(key) = &self.key {
@@ -106,7 +106,7 @@ impl HttpTransport {
         Ok(Incoming {
             status: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
-            location: location.map(|location| redactor.text(&whole_location(&target, location))),
+            location: location.map(|location| redactor.text(&absolute_location(&target, location))),
             body: stream::unfold(Next::Read(response, Box::new(body)), read_on).boxed(),
         })
     }
@@ -117,7 +117,7 @@ impl Transport for HttpTransport {
         self.exchange(outgoing).boxed()
     }
 
-    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
+    fn get_page(&self, page: Page) -> BoxFuture<'_, PageResponse> {
         let name = match page {
             Page::Health => "health",
             Page::Slots => "slots",
@@ -125,8 +125,8 @@ impl Transport for HttpTransport {
         let url = server_page(&self.base, name);
         async move {
             match self.prober.get(&url).await {
-                Ok(answer) => Look::Seen(answer.status, answer.body),
-                Err(_) => Look::Silent,
+                Ok(answer) => PageResponse::Received(answer.status, answer.body),
+                Err(_) => PageResponse::NoAnswer,
             }
         }
         .boxed()
@@ -140,8 +140,10 @@ impl Transport for HttpTransport {
         async {
             match self.prober.get(&self.models).await {
                 Ok(answer) if matches!(answer.status, 401 | 403 | 500..) => {
-                    let said = self.prober.said(&answer);
-                    Err(format!("{} answers {} {said}", answer.url, answer.status).trim_end().to_owned())
+                    let message = self.prober.error_message(&answer);
+                    Err(format!("{} returned HTTP {} {message}", answer.url, answer.status)
+                        .trim_end()
+                        .to_owned())
                 }
                 Ok(_) => Ok(()),
                 Err(error) => Err(error.to_string()),
@@ -167,7 +169,7 @@ impl Transport for HttpTransport {
 struct Body {
     inflater: Inflater,
     redactor: Redactor,
-    /// The URL, as messages show it.
+    /// The URL for messages.
     url: String,
 }
 
@@ -224,13 +226,13 @@ pub(super) fn inflater_of(response: &Response) -> Inflater {
     Inflater::new(&names.join(","))
 }
 
-/// `{base}/{path}`; a query of the base stays (`?api-version=…`).
+/// Returns `{base}/{path}`. A query of the base is kept (`?api-version=…`).
 pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
     let advice = "write http://HOST:PORT/v1";
-    let mut url = Url::parse(base.trim())
-        .map_err(|error| format!("the endpoint `{base}` is no URL ({error}); {advice}"))?;
+    let mut url =
+        Url::parse(base.trim()).map_err(|error| format!("invalid endpoint `{base}`: {error}; {advice}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(format!("the endpoint `{base}` is no HTTP URL; {advice}"));
+        return Err(format!("invalid endpoint `{base}`: expected an HTTP URL; {advice}"));
     }
     let whole = format!("{}/{path}", url.path().trim_end_matches('/'));
     url.set_path(&whole);
@@ -238,32 +240,32 @@ pub(super) fn endpoint_url(base: &str, path: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Where a redirect from `url` leads: it may be told from there, `/openai/v1/chat/completions`, and spell what it says in
-/// other ways.
-fn whole_location(url: &Url, location: &str) -> String {
-    let Ok(mut whole) = url.join(location) else { return location.to_owned() };
-    let _ = whole.set_username("");
-    let _ = whole.set_password(None);
-    String::from(whole)
+/// Returns the absolute URL of a redirect from `url`, normalized and without credentials. `location` may be relative,
+/// such as `/openai/v1/chat/completions`.
+fn absolute_location(url: &Url, location: &str) -> String {
+    let Ok(mut target) = url.join(location) else { return location.to_owned() };
+    let _ = target.set_username("");
+    let _ = target.set_password(None);
+    String::from(target)
 }
 
-/// Whether requests to `url` bring a user and a password.
+/// Whether `url` contains a user or a password.
 pub(super) fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// The key, unless the URL has credentials of its own: they are the more specific, and a request has one
-/// `Authorization`.
+/// Returns the key, unless the URL contains credentials: these are more specific, and a request has only one
+/// `Authorization` header.
 pub(super) fn sent_key<'k>(url: &Url, key: Option<&'k str>) -> Option<&'k str> {
     key.filter(|_| !has_user(url))
 }
 
-/// Whether a header takes the key.
+/// Whether the key is a valid header value.
 pub(super) fn is_sendable(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A URL without user, password and query, which may be secrets.
+/// Returns the URL without user, password and query, which may be secret.
 pub(super) fn shown_url(url: &Url) -> String {
     let mut shown = url.clone();
     let _ = shown.set_username("");
@@ -280,7 +282,8 @@ pub(super) fn is_on_this_machine(url: &Url) -> bool {
     })
 }
 
-/// A client for `url`: no redirects (a redirected POST is a misconfigured endpoint), no proxy on this machine.
+/// Creates a client for `url`. It follows no redirects (a redirected POST indicates a wrong endpoint) and uses no proxy
+/// for this machine.
 pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
     let mut builder = Client::builder()
         .connect_timeout(connect)
@@ -291,7 +294,7 @@ pub(super) fn build_client(url: &Url, connect: Duration) -> Result<Client, Strin
         builder = builder.no_proxy();
     }
     if url.scheme() == "http" {
-        // Without TLS there is nothing to verify, and a machine without certificates must do.
+        // Certificates are not needed without TLS, and the machine may have none.
         builder = builder.tls_certs_only(std::iter::empty());
     }
     let advice = if url.scheme() == "https" { "; are the system's CA certificates installed?" } else { "" };
@@ -303,15 +306,18 @@ fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> Tra
     if error.is_connect() {
         let refused = is_refused(error);
         let (what, advice) = if is_of_tls(error) {
-            ("TLS with", TLS_ADVICE)
+            ("TLS handshake with", TLS_ADVICE)
         } else if refused {
             ("connection to", "is the server running there?")
         } else {
             ("connection to", "check the address and the network")
         };
-        return TransportError::Connect { message: format!("no {what} {url}: {cause}; {advice}"), refused };
+        return TransportError::Connect {
+            message: format!("{what} {url} failed: {cause}; {advice}"),
+            refused,
+        };
     }
-    TransportError::Broken { message: format!("{url}: the connection broke: {cause}") }
+    TransportError::Broken { message: format!("{url}: connection lost: {cause}") }
 }
 
 pub(super) fn is_refused(error: &reqwest::Error) -> bool {
@@ -327,7 +333,7 @@ pub(super) fn is_refused(error: &reqwest::Error) -> bool {
     false
 }
 
-/// The innermost error: the outer ones say no more than that there was one.
+/// Returns the text of the innermost error. The outer ones add no information.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
@@ -336,7 +342,7 @@ pub(super) fn root_cause(error: &reqwest::Error) -> String {
     cause.to_string().replace(['\n', '\r'], " ")
 }
 
-/// `retry-after-ms`, or `Retry-After` in seconds or as a date.
+/// Returns the delay of `retry-after-ms`, or of `Retry-After` in seconds or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok()) {
@@ -352,7 +358,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::try_from(wait).unwrap_or_default())
 }
 
-/// In whole milliseconds, as recordings hold it; as long as can be said where it is longer.
+/// Converts seconds to a duration in whole milliseconds, as in recordings. Saturates.
 fn wait_of(seconds: f64) -> Option<Duration> {
     (seconds >= 0.0).then(|| {
         let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

@@ -1,8 +1,9 @@
 //! Decodes bodies that a server or a proxy compressed although `Accept-Encoding: identity` was sent.
 //!
-//! Input: the body in pieces. Output: the decoded bytes, as soon as they can be decoded. gzip is detected by its first two
-//! bytes, with which no other body begins: the header can be wrong in either direction. deflate is detected by the header
-//! only. A body decodes to at most [`MAX_DECODED`] bytes, and at most one megabyte is decoded beyond the reader's limit.
+//! Input: the body in pieces. Output: the decoded bytes, as soon as they can be decoded. gzip is detected by its first
+//! two bytes, with which no other body begins: the header can be wrong in either direction. deflate is detected by the
+//! header only. A body decodes to at most [`MAX_DECODED`] bytes. At most one megabyte is decoded beyond the limit of
+//! the reader.
 //!
 //! Source: RFC 1952, 2.3.1 (gzip); RFC 1950 (zlib), which is HTTP's `deflate`; RFC 1951, which some servers send under
 //! that name (RFC 9110, 8.4.1.2).
@@ -38,7 +39,7 @@ enum State {
 }
 
 impl Inflater {
-    /// Creates a decoder for a body whose `Content-Encoding` is `encoding`, which may be empty.
+    /// Creates a decoder for a body with the `Content-Encoding` header `encoding`, which may be empty.
     pub(super) fn new(encoding: &str) -> Self {
         let names = || encoding.split(',').map(|name| name.trim().to_ascii_lowercase());
         let is_known = |name: &String| matches!(&**name, "" | "identity" | "gzip" | "x-gzip" | "deflate");
@@ -53,7 +54,8 @@ impl Inflater {
     /// Decodes the next `bytes` of the body and returns all output that is complete.
     ///
     /// # Errors
-    /// When the bytes are invalid, their encoding is not supported, or the decoded body is too long. The error is a clause.
+    /// When the bytes are invalid, their encoding is not supported, or the decoded body is too long. The error is a
+    /// clause.
     pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
         if let Some(encoding) = &self.unknown {
             let encoding = crate::text::one_line(encoding.chars().take(40).collect());
@@ -64,15 +66,15 @@ impl Inflater {
         }
         let bytes = match &mut self.state {
             State::Plain => return Ok(bytes),
-            State::Unknown(begun) => {
-                begun.extend(bytes);
-                let Some(state) = recognize(begun, self.says_deflate) else { return Ok(Vec::new()) };
-                let begun = std::mem::take(begun);
+            State::Unknown(received) => {
+                received.extend(bytes);
+                let Some(state) = recognize(received, self.says_deflate) else { return Ok(Vec::new()) };
+                let received = std::mem::take(received);
                 self.state = state;
                 if matches!(self.state, State::Plain) {
-                    return Ok(begun);
+                    return Ok(received);
                 }
-                begun
+                received
             }
             State::Gzip(_) | State::Zlib(_) | State::Deflate(_) => bytes,
         };
@@ -102,8 +104,8 @@ impl Inflater {
         let mut out = Vec::new();
         let done = match &mut self.state {
             State::Plain => Ok(()),
-            State::Unknown(begun) => {
-                out = std::mem::take(begun);
+            State::Unknown(received) => {
+                out = std::mem::take(received);
                 Ok(())
             }
             State::Gzip(decoder) => decoder.try_finish(),
@@ -118,8 +120,8 @@ impl Inflater {
 }
 
 /// Detects the encoding of a body from its first bytes. Returns `None` when more bytes are needed.
-fn recognize(begun: &[u8], says_deflate: bool) -> Option<State> {
-    let [first, rest @ ..] = begun else { return None };
+fn recognize(received: &[u8], says_deflate: bool) -> Option<State> {
+    let [first, rest @ ..] = received else { return None };
     if !says_deflate && *first != GZIP[0] {
         return Some(State::Plain);
     }
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_decoded_however_they_are_cut() {
+    fn bodies_are_decoded_for_any_chunks() {
         let text = b"data: {\"choices\": []}\n\ndata: [DONE]\n\n".repeat(20);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decoded_is_given_out_at_once() {
+    fn decoded_output_is_returned_immediately() {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         let mut inflater = Inflater::new("gzip");
         for word in ["data: one\n\n", "data: two\n\n"] {
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_an_error() {
+    fn invalid_and_oversized_bodies_are_errors() {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(b"text").unwrap();
         let gzip = encoder.finish().unwrap();

@@ -1,9 +1,9 @@
 //! Holds back the end of a streamed reply while it may be a prefix of the API key that is split over several deltas.
 //!
-//! In: the bytes of an event stream; the key is already redacted where one piece holds all of it. Out: the same bytes, up to
-//! the first event that holds the start of such a prefix. If the stream is interrupted there, the prefix is removed, so that
-//! events, recordings and sessions hold no part of the key. If the key is completed, it is removed and the caller ends the
-//! reply.
+//! In: the bytes of an event stream; the key is already redacted where one piece holds all of it. Out: the same bytes,
+//! up to the first event that holds the start of such a prefix. If the stream is interrupted there, the prefix is
+//! removed, so that events, recordings and sessions hold no part of the key. If the key is completed, it is removed and
+//! the caller ends the reply.
 //!
 //! It runs before the decoder and the recorder, so that a replay reads the same bytes as the request.
 
@@ -31,7 +31,7 @@ pub(super) enum Fed {
     /// Bytes without the key. More may follow.
     Pass(Vec<u8>),
     /// Bytes from which the completed key was removed. The reply ends here.
-    Spelled(Vec<u8>),
+    KeyCompleted(Vec<u8>),
 }
 
 impl<'t> KeyTail<'t> {
@@ -53,7 +53,7 @@ impl<'t> KeyTail<'t> {
         if texts_of(events_of(lines)).iter().any(|channel| self.transport.holds_secret(&channel.text)) {
             let mut lines = self.finish();
             lines.truncate(whole);
-            return Fed::Spelled(self.without_keys(lines, ""));
+            return Fed::KeyCompleted(self.without_keys(lines, ""));
         }
         // Texts that ended are not held back: the server may send nothing more for as long as the connection lasts.
         let decided = end_of_text(lines);
@@ -63,7 +63,7 @@ impl<'t> KeyTail<'t> {
         for channel in &channels {
             let Some(start) = self.transport.secret_start(&channel.text) else { continue };
             // Reasoning may end with any letter, and the text after it is shown while it streams.
-            if Some(channel.last_frame()) < newest && !Redactor::is_telling(channel.text.len() - start) {
+            if Some(channel.last_frame()) < newest && !Redactor::is_distinctive(channel.text.len() - start) {
                 continue;
             }
             let frame = decided + channel.frame_at(start);
@@ -101,7 +101,7 @@ impl<'t> KeyTail<'t> {
         if left == before {
             let rest = String::from_utf8_lossy(&rest).into_owned();
             let start = self.transport.secret_start(&rest);
-            match start.filter(|start| Redactor::is_telling(rest.len() - start)) {
+            match start.filter(|start| Redactor::is_distinctive(rest.len() - start)) {
                 Some(start) => {
                     left.extend([rest.get(..start).unwrap_or_default(), REDACTED].concat().bytes());
                 }
@@ -120,15 +120,16 @@ impl<'t> KeyTail<'t> {
         self.held.drain(..length).collect()
     }
 
-    /// Returns `lines` with each text cut where the key begins, or a prefix of it that [`Redactor::is_telling`]. `mark`
-    /// replaces the part that is cut off.
+    /// Returns `lines` with each text cut where the key begins, or a prefix of it that [`Redactor::is_distinctive`].
+    /// `mark` replaces the part that is cut off.
     fn without_keys(&self, lines: Vec<u8>, mark: &str) -> Vec<u8> {
         if events_of(&lines).is_empty() {
             return lines;
         }
         rewrite_texts(lines, |text| {
-            let is_key =
-                |start: &usize| Redactor::is_telling(text.len() - start) || self.transport.holds_secret(text);
+            let is_key = |start: &usize| {
+                Redactor::is_distinctive(text.len() - start) || self.transport.holds_secret(text)
+            };
             let start = self.transport.secret_start(text).filter(is_key);
             start.map(|start| Hit { range: start..text.len(), mark: mark.to_owned() }).into_iter().collect()
         })
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_key_waits_for_its_decision() {
+    fn a_possible_prefix_of_the_key_is_held_back() {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         for (texts, passed, cut) in [
             (&["one ", "two"][..], 2, &["one ", "two"][..]),
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_does_not_wait_for_a_short_beginning() {
+    fn a_short_prefix_does_not_hold_back_another_text() {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         for (thought, is_held) in [("list the files", false), ("list the sk-se", true)] {
             let delta =
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_beginning_takes_no_part_of_the_next_line() {
+    fn removing_a_prefix_keeps_the_next_line() {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         let mut tail = KeyTail::new(&transport);
         let next = deltas(&["two"]);
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_text_decides_it_at_once() {
+    fn an_event_that_ends_a_text_releases_it() {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         for end in [
             r#"{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}"#,
@@ -282,17 +283,17 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_completed_is_removed() {
+    fn a_completed_key_is_removed() {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         let mut tail = KeyTail::new(&transport);
         let first = deltas(&["one ", "two sk-sec"]);
         assert_eq!(tail.feed(first.into_bytes()), Fed::Pass(deltas(&["one "]).into_bytes()));
-        let spelled = tail.feed(deltas(&["ret-key three"]).into_bytes());
-        assert_eq!(spelled, Fed::Spelled(deltas(&["two ", ""]).into_bytes()));
+        let completed = tail.feed(deltas(&["ret-key three"]).into_bytes());
+        assert_eq!(completed, Fed::KeyCompleted(deltas(&["two ", ""]).into_bytes()));
     }
 
     #[test]
-    fn other_bytes_pass_at_once_and_little_is_held() {
+    fn other_bytes_pass_immediately_and_the_buffer_is_bounded() {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         for body in ["<html>", "{\"choices\": [{\"message\": {\"content\": \"a sk-se", ": ping", "event: x"] {
             let mut tail = KeyTail::new(&transport);
@@ -302,7 +303,7 @@ mod tests {
         tail.feed(deltas(&["a sk-se"]).into_bytes());
         let Fed::Pass(out) = tail.feed(b": ping\n".repeat(MAX_HELD / 7 + 1)) else { panic!() };
         assert!(out.starts_with(deltas(&["a [redacted]"]).as_bytes()));
-        // A line that was cut in the middle of the key goes with it.
+        // An incomplete line that continues the key is removed with it.
         let mut tail = KeyTail::new(&transport);
         tail.feed(format!("{}data: {{\"content\":\"ret-k", deltas(&["a sk-sec"])).into_bytes());
         assert_eq!(tail.cut(), deltas(&["a [redacted]"]).into_bytes());

@@ -1,12 +1,12 @@
 //! The driver of the request machine: tokio, sockets, timers, slots.
 //!
-//! A [`Worker`] holds the slots and the records of its requests. Each request is a task that asks its
-//! [`Run`](crate::request::Run) what to do, does it, and tells the machine what happened; every decision is the
-//! machine's. The model's side is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`] for a
-//! recording. Tools come from a [`ToolSource`], whose newest [`Toolbox`] each model turn is pinned to.
+//! A [`Worker`] holds the slots and the records of its requests. Each request is a task that executes the steps of its
+//! request machine ([`Run`](crate::request::Run)) and reports the results to it; the machine makes every decision. The
+//! connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`] for a
+//! recording. Tools come from a [`ToolSource`]; each model turn uses its current [`Toolbox`] to the end.
 //!
-//! Invariants: a slot is freed at its request's terminal state, whatever it is; whatever a server or a tool does, a
-//! request ends, and its text is kept; no secret passes the transport upward.
+//! Invariants: a slot is freed at any terminal state of its request; every request ends and keeps its text, whatever a
+//! server or a tool does; no secret leaves the transport.
 
 mod calls;
 mod choose;
@@ -18,13 +18,14 @@ mod drain;
 mod drive;
 mod echo;
 mod endpoint;
+mod event_log;
 mod examine;
 mod handle;
 mod http;
 mod inflate;
-mod kept;
 mod key_tail;
 mod open;
+mod permission_requests;
 mod probe;
 mod project_tools;
 mod record;
@@ -41,7 +42,6 @@ mod submit;
 mod toolbox;
 mod transport;
 mod turn;
-mod wishes;
 
 pub use calls::Approvals;
 pub use choose::{ChooseError, choose_worker};
@@ -55,6 +55,10 @@ pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
 pub use handle::Worker;
 pub use http::HttpTransport;
 pub use open::{AskError, OpenError, OpenWorker};
+pub use permission_requests::{
+    endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
+    server_permission_request, server_permission_requests,
+};
 pub use probe::{Credentials, ProbeError};
 pub use project_tools::{ProjectTools, TrustSource};
 pub use record::{EventStream, ResultError};
@@ -74,5 +78,4 @@ pub use server::{
 };
 pub use submit::{Origin, SubmitError, SubmitRequest};
 pub use toolbox::{ToolSource, Toolbox};
-pub use transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
-pub use wishes::{endpoint_wish, endpoint_wishes, is_remote, names_key, server_wish, server_wishes};
+pub use transport::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};

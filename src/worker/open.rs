@@ -1,4 +1,4 @@
-//! A worker of a project on disk, opened by a program: the front door of the library.
+//! Opens a worker of a project on disk: the entry point of the library.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,60 +9,63 @@ use super::config::WorkerConfig;
 use super::endpoint::{EndpointError, EndpointOptions, find_endpoint};
 use super::handle::Worker;
 use super::http::HttpTransport;
+use super::permission_requests::{endpoint_permission_request, names_key, server_permission_request};
 use super::project_tools::{ProjectTools, TrustSource};
 use super::record::ResultError;
 use super::server::{GuardProgram, NotReady, ServerOptions};
 use super::submit::{SubmitError, SubmitRequest};
 use super::toolbox::ToolSource;
-use super::wishes::{endpoint_wish, names_key, server_wish};
-use crate::project::{Grants, LiveProject, ProjectError, Trust, Wish, find_root, read_bios};
+use crate::project::{
+    LiveProject, PermissionRequest, PermissionSet, ProjectError, Trust, find_root, read_bios,
+};
 use crate::request::{BiosProvider, BiosTemplate, Outcome};
 use crate::script::{RunnerOptions, ScriptRunner};
 
-/// Why a worker could not be opened.
+/// An error of [`OpenWorker::start`].
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no project, or it cannot be read.
+    /// The project does not exist or cannot be read.
     #[error(transparent)]
     Project(#[from] ProjectError),
-    /// No worker is meant.
+    /// The worker is unknown, ambiguous or has errors.
     #[error(transparent)]
     Worker(#[from] ChooseError),
-    /// The file of its `:bios` cannot be had.
+    /// The file of `:bios` cannot be read.
     #[error("{0}")]
     Bios(String),
-    /// There is no server to talk to.
+    /// No server was found.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// Its spec needs permissions that were not granted: to start a server, to contact one that is not on this machine, or to
-    /// send a key.
-    #[error("not trusted: {}; read the specs, then say so with `OpenWorker::trust`", wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    NotTrusted {
-        /// What it wants.
-        wanted: Vec<Wish>,
-    },
-    /// It starts a server of its own, and nothing would end that server with this process.
+    /// The spec needs permissions that were not granted: to start a server, to contact a remote server, or to send a
+    /// key.
     #[error(
-        "the worker starts a server of its own, which needs a program that ends it: see `OpenWorker::guard`"
+        "not trusted: {}; review the specs, then grant trust with `OpenWorker::trust`",
+        missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
+    NotTrusted {
+        /// The missing permissions.
+        missing: Vec<PermissionRequest>,
+    },
+    /// The worker starts its own server, and no guard program is set.
+    #[error("the worker starts its own server, which requires a guard program: see `OpenWorker::guard`")]
     NoGuard,
-    /// Its server did not start.
+    /// The server did not start.
     #[error(transparent)]
     NotReady(#[from] NotReady),
 }
 
-/// Why a question has no outcome.
+/// An error of [`Worker::ask`].
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// It was not taken.
+    /// The request was not accepted.
     #[error(transparent)]
     Submit(#[from] SubmitError),
-    /// Its result went before it was looked at: the worker keeps too few.
+    /// The result was dropped before it was read: the worker keeps too few results.
     #[error(transparent)]
     Result(#[from] ResultError),
 }
 
-/// How a worker is to be opened; made by [`Worker::open`]. What is not said comes from the worker's spec.
+/// A builder of a worker, created by [`Worker::open`]. Defaults come from the worker's spec.
 pub struct OpenWorker {
     folder: PathBuf,
     name: Option<String>,
@@ -77,7 +80,7 @@ pub struct OpenWorker {
     scripts: RunnerOptions,
 }
 
-/// Without the key.
+/// Does not print the key.
 impl std::fmt::Debug for OpenWorker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { folder, name, endpoint, model, .. } = self;
@@ -91,10 +94,9 @@ impl std::fmt::Debug for OpenWorker {
 }
 
 impl Worker {
-    /// A worker of the project that `folder` lies in, not yet started. Its tools are the project's, hot-reloaded.
+    /// Creates a builder for a worker of the project that contains `folder`. Its tools are the project's, hot-reloaded.
     ///
-    /// Its scripts may read the project and nothing else, whatever its specs want: say more with
-    /// [`OpenWorker::trust`].
+    /// By default, scripts may only read the project. Use [`OpenWorker::trust`] to grant what the specs request.
     pub fn open(folder: impl AsRef<Path>) -> OpenWorker {
         OpenWorker {
             folder: folder.as_ref().to_owned(),
@@ -102,7 +104,7 @@ impl Worker {
             endpoint: None,
             model: None,
             api_key: None,
-            trust: Box::new(Trust::Only(Arc::new(Grants::default()))),
+            trust: Box::new(Trust::Only(Arc::new(PermissionSet::default()))),
             approvals: Approvals::default(),
             queue: 0,
             bios: None,
@@ -113,37 +115,37 @@ impl Worker {
 }
 
 impl OpenWorker {
-    /// The worker called `name`; needed where the project has several.
+    /// Selects the worker `name`. Required if the project has several.
     #[must_use]
     pub fn worker(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Base URL of the server, `/v1` included. Without it, and without one in the spec, `OPENAI_BASE_URL` is read and then
-    /// the usual local servers are looked for.
+    /// Sets the base URL of the server, including `/v1`. Without it and without `:endpoint` in the spec, deftool uses
+    /// `OPENAI_BASE_URL` or looks for a server at the default local ports.
     #[must_use]
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
         self.endpoint = Some(url.into());
         self
     }
 
-    /// The model's name. Without it, and without one in the spec, the server's first.
+    /// Sets the model name. Default: the model of the spec, then the first model of the server.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
         self
     }
 
-    /// The API key. Without it the variable is read that the spec names, `OPENAI_API_KEY` where it names none; what is read
-    /// from the latter goes to no server that nobody named.
+    /// Sets the API key. Default: the environment variable of `:api-key-env` in the spec, then `OPENAI_API_KEY`. The
+    /// key from `OPENAI_API_KEY` is not sent to a server that deftool found by itself.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// What the project's scripts may use of what their specs want: [`Trust::Everything`], or as you decide for each
+    /// Sets the permissions that are granted to the project's scripts: [`Trust::Everything`], or a decision for each
     /// generation.
     #[must_use]
     pub fn trust(mut self, trust: impl TrustSource + 'static) -> Self {
@@ -151,48 +153,47 @@ impl OpenWorker {
         self
     }
 
-    /// What is done where a tool has `:confirm`; by default an `approval` event is told and
-    /// [`Worker::approve`] waited for.
+    /// Sets the handling of calls of tools with `:confirm`. By default, the worker emits an `approval` event and waits
+    /// for [`Worker::approve`].
     #[must_use]
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approvals = approvals;
         self
     }
 
-    /// As many requests may wait for a slot; without it a request that finds none is refused.
+    /// Sets the maximum number of requests that wait for a slot. Default: 0, a request without a free slot is rejected.
     #[must_use]
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
         self
     }
 
-    /// Makes the engine's own system message, in place of the built-in one and of the spec's `:bios`.
+    /// Sets the provider of deftool's own system message. Replaces the built-in one and the spec's `:bios`.
     #[must_use]
     pub fn bios(mut self, bios: impl BiosProvider + 'static) -> Self {
         self.bios = Some(Arc::new(bios));
         self
     }
 
-    /// The program that ends a managed server when this process is gone: one that calls
-    /// [`guard_server`](super::guard_server) when it is started so. Needed where the worker's spec has `:server`.
+    /// Sets the program that ends a managed server when this process exits. It must call
+    /// [`guard_server`](super::guard_server) when started with these arguments. Required if the spec has `:server`.
     #[must_use]
     pub fn guard(mut self, program: GuardProgram) -> Self {
         self.guard = Some(program);
         self
     }
 
-    /// How scripts are run: threads, limits, isolation, where their log lines go.
+    /// Sets how scripts run: threads, limits, isolation, destination of log lines.
     #[must_use]
     pub fn scripts(mut self, options: RunnerOptions) -> Self {
         self.scripts = options;
         self
     }
 
-    /// Opens the project and starts the worker; a server that it manages is waited for. Must be called inside a tokio
-    /// runtime.
+    /// Opens the project, starts the worker, and waits for its managed server. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// When there is no project, no such worker, no server to talk to, or no trust in what the worker's spec wants.
+    /// When the project, the worker or a server is not found, or a permission of the worker's spec is not granted.
     pub async fn start(self) -> Result<Worker, OpenError> {
         let Self { folder, name, endpoint, model, api_key, trust, approvals, queue, bios, guard, scripts } =
             self;
@@ -201,14 +202,15 @@ impl OpenWorker {
         let generation = project.current();
         let spec = choose_worker(&generation.load, name.as_deref())?;
         let key = api_key.clone().or_else(|| environment(&spec.api_key_env));
-        // What the caller gave itself is nobody's wish.
+        // A key from the caller needs no permission.
         let sends_key = api_key.is_none() && key.is_some();
-        let wanted = server_wish(&generation.load, &spec, endpoint.as_deref()).into_iter();
-        let wanted =
-            wanted.chain(endpoint_wish(&generation.load, &spec, endpoint.as_deref(), sends_key)).collect();
-        let wanted = trust.of(&generation).refused(wanted);
-        if !wanted.is_empty() {
-            return Err(OpenError::NotTrusted { wanted });
+        let missing = server_permission_request(&generation.load, &spec, endpoint.as_deref()).into_iter();
+        let missing = missing
+            .chain(endpoint_permission_request(&generation.load, &spec, endpoint.as_deref(), sends_key))
+            .collect();
+        let missing = trust.of(&generation).refused(missing);
+        if !missing.is_empty() {
+            return Err(OpenError::NotTrusted { missing });
         }
         let mut config = WorkerConfig { queue, approvals, ..WorkerConfig::of_spec(&spec) };
         if let Some(bios) = bios {
@@ -257,10 +259,10 @@ impl OpenWorker {
 }
 
 impl Worker {
-    /// A worker that talks to the endpoint that `options` lead to, with what the server told of itself.
+    /// Finds the endpoint and starts a worker for it, configured with the detected capabilities of the server.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no endpoint is found.
     pub async fn connect(
         config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
@@ -273,17 +275,17 @@ impl Worker {
         Ok(Self::start(config.at(&endpoint), tools, Arc::new(transport)))
     }
 
-    /// Submits a prompt and waits for the end.
+    /// Submits a prompt and waits for its outcome.
     ///
     /// # Errors
-    /// When it is not taken. A request that failed is no error: its outcome says so, and holds the text that came.
+    /// When the request is not accepted. A failed request is not an error: its outcome holds the failure and the text.
     pub async fn ask(&self, prompt: impl Into<String>) -> Result<Arc<Outcome>, AskError> {
         let id = self.submit(SubmitRequest::prompt(prompt))?;
         Ok(self.wait(&id).await?)
     }
 }
 
-/// The value of a variable that is set to something.
+/// Returns the value of an environment variable that is not blank.
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }

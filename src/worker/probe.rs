@@ -1,7 +1,7 @@
-//! Questions to a server that cost nothing: `GET` of a page, bounded in time and bytes, the key taken out of what
-//! comes back.
+//! Probes of a server that do not involve a model: `GET` requests with a time limit and a size limit. The key is
+//! redacted in responses.
 //!
-//! Every answer is a stranger's: at most 4 MiB of it are read, and what is shown of it is one short line.
+//! Responses are untrusted: at most 4 MiB are read, and at most one short line is shown.
 
 use std::time::Duration;
 
@@ -13,168 +13,168 @@ use super::http::{has_user, inflater_of, is_refused, is_sendable, root_cause, se
 use super::redact::{Redactor, secrets_of_url};
 use crate::text::one_line;
 
-/// Longer answers are not read on: a list of models is a page or two.
+/// Maximum size of a response, in bytes. A list of models is much shorter.
 const MAX_BODY: usize = 4 << 20;
-/// What a server says is cut to so many characters.
+/// Maximum length of a shown text of a server, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// What to do where TLS failed.
-pub(super) const TLS_ADVICE: &str =
-    "if it is an http:// server, say so; else have its certificate trusted on this machine";
+/// Advice for a TLS error.
+pub(super) const TLS_ADVICE: &str = "use http:// if the server has no TLS; otherwise add its certificate to the trusted \
+                                     certificates of this machine";
 
-/// Why an endpoint cannot be used: a clause that says what was found.
+/// An error of a probe: the reason why an endpoint cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
-    /// The URL is none, or TLS cannot be set up.
+    /// The URL is invalid, or TLS cannot be set up.
     #[error("{0}")]
     Invalid(String),
-    /// Nobody listens there.
-    #[error("nobody listens at {0}")]
+    /// The connection was refused.
+    #[error("nothing is listening at {0}")]
     Refused(String),
-    /// The host has no address.
-    #[error("the host of {0} is not found")]
+    /// The host name cannot be resolved.
+    #[error("the host of {0} cannot be resolved")]
     UnknownHost(String),
-    /// TLS failed.
-    #[error("no TLS with {url}: {cause}")]
+    /// The TLS handshake failed.
+    #[error("TLS handshake with {url} failed: {cause}")]
     Tls {
-        /// Where.
+        /// The URL.
         url: String,
-        /// What the library says.
+        /// The error of the TLS library.
         cause: String,
     },
-    /// No answer in time.
-    #[error("{url} does not answer within {} s", limit.as_secs_f64())]
+    /// The time limit was exceeded.
+    #[error("{url} did not answer within {} s", limit.as_secs_f64())]
     Slow {
-        /// Where.
+        /// The URL.
         url: String,
-        /// How long was waited.
+        /// The time limit.
         limit: Duration,
     },
-    /// The connection failed otherwise.
+    /// The connection failed for another reason.
     #[error("no answer from {url}: {cause}")]
     Broken {
-        /// Where.
+        /// The URL.
         url: String,
-        /// What the library says.
+        /// The error of the HTTP library.
         cause: String,
     },
-    /// The key is missing or refused.
-    #[error("{url} answers {status}: {}", sent.fault())]
+    /// The key is missing or was rejected.
+    #[error("{url} returned HTTP {status}: {}", sent.fault())]
     Unauthorized {
-        /// Where.
+        /// The URL.
         url: String,
         /// 401 or 403.
         status: u16,
-        /// What was sent.
+        /// The credentials in the request.
         sent: Credentials,
     },
-    /// The API is a level deeper.
-    #[error("{url} is not there, and {url_with_v1} is")]
+    /// The API is below `/v1`.
+    #[error("{url} does not exist, but {url_with_v1} does")]
     LacksV1 {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What would have been right.
+        /// The correct URL.
         url_with_v1: String,
     },
-    /// Some other status.
-    #[error("{url} answers {status}{}", of_server(said))]
+    /// Another status.
+    #[error("{url} returned HTTP {status}{}", in_parentheses(message))]
     Status {
-        /// Where.
+        /// The URL.
         url: String,
-        /// Which.
+        /// The status.
         status: u16,
-        /// The server's own words, or empty.
-        said: String,
+        /// The error message of the server, or empty.
+        message: String,
     },
-    /// The answer sends elsewhere.
-    #[error("{url} answers {status} and sends to {location}")]
+    /// A redirect.
+    #[error("{url} returned HTTP {status}; it redirects to {location}")]
     Redirect {
-        /// Where.
+        /// The URL.
         url: String,
-        /// 3xx.
+        /// The status, 3xx.
         status: u16,
-        /// To where.
+        /// The target of the redirect.
         location: String,
     },
-    /// An answer that is no list of models.
-    #[error("{url} answers with {found}, not with a list of models")]
+    /// The response is not a list of models.
+    #[error("{url} returned {found}, expected a list of models")]
     NoList {
-        /// Where.
+        /// The URL.
         url: String,
-        /// A web page, JSON of another shape …
+        /// A web page, JSON of an unexpected shape …
         found: &'static str,
     },
 }
 
 impl ProbeError {
-    /// What to do next.
+    /// Returns advice for the user.
     pub fn next_step(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "correct the endpoint",
-            Self::Refused(_) => "start the server, or correct the port",
-            Self::UnknownHost(_) => "correct the host's name, or look at the network",
+            Self::Refused(_) => "start the server or correct the port",
+            Self::UnknownHost(_) => "correct the host name or check the network",
             Self::Tls { .. } => TLS_ADVICE,
-            Self::Slow { .. } => "see whether the server is busy, or the address a wrong one",
+            Self::Slow { .. } => "check whether the server is busy or the address is wrong",
             Self::Broken { .. } => {
-                "check the address and the network; an https:// server says nothing to http://"
+                "check the address and the network; an https:// server does not answer http:// requests"
             }
             Self::Unauthorized { sent: Credentials::Key, .. } => {
-                "correct the key, or take one that may use this server"
+                "use an API key that is valid for this server"
             }
             Self::Unauthorized { sent: Credentials::None, .. } => {
-                "set the variable that the key is read from"
+                "set the environment variable of the API key"
             }
             Self::Unauthorized { sent: Credentials::OfUrl, .. } => {
-                "correct them; or leave them out, and the API key is sent"
+                "correct them, or remove them to send the API key instead"
             }
-            Self::LacksV1 { .. } => "end the endpoint in /v1",
-            Self::Redirect { .. } => "give that as the endpoint, without /models",
+            Self::LacksV1 { .. } => "add `/v1` to the endpoint",
+            Self::Redirect { .. } => "use that URL without `/models` as the endpoint",
             Self::Status { .. } | Self::NoList { .. } => {
-                "give the base URL of an OpenAI-compatible API, which mostly ends in /v1"
+                "set the endpoint to the base URL of an OpenAI-compatible API, which usually ends in `/v1`"
             }
         }
     }
 }
 
-/// What a request is to be let in by.
+/// The credentials of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credentials {
     /// Nothing.
     None,
     /// The API key.
     Key,
-    /// The user and the password of the URL, in place of any key.
+    /// The user and the password of the URL, instead of a key.
     OfUrl,
 }
 
 impl Credentials {
     fn fault(self) -> &'static str {
         match self {
-            Self::None => "it wants an API key",
-            Self::Key => "the API key is refused",
-            Self::OfUrl => "the endpoint's user and password are refused",
+            Self::None => "an API key is required",
+            Self::Key => "the API key was rejected",
+            Self::OfUrl => "the endpoint's user and password were rejected",
         }
     }
 }
 
-fn of_server(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(" ({said})") }
+fn in_parentheses(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(" ({message})") }
 }
 
-/// Asks one server.
+/// Probes one server.
 #[derive(Clone)]
 pub(super) struct Prober {
     client: Client,
     key: Option<String>,
-    /// The URL has a user or a password.
+    /// Whether the URL contains a user or a password.
     has_user: bool,
     redactor: Redactor,
-    /// Of each question.
+    /// Time limit of each request.
     pub(super) limit: Duration,
 }
 
 impl Prober {
-    /// Of the server that `url` is a page of. A key that no header takes is not sent.
+    /// Creates a prober for the server of `url`. A key that is not a valid header value is not sent.
     pub(super) fn new(client: Client, url: &Url, key: Option<&str>, limit: Duration) -> Self {
         let in_url = secrets_of_url(url);
         let redactor = Redactor::new(key.into_iter().chain(in_url.iter().map(String::as_str)));
@@ -182,12 +182,12 @@ impl Prober {
         Self { client, key, has_user: has_user(url), redactor, limit }
     }
 
-    /// What takes the key and the URL's secrets out of an answer.
+    /// Returns the redactor of the key and the URL's secrets.
     pub(super) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// As it is, but that no key is sent.
+    /// Returns the prober without its key.
     pub(super) fn without_key(mut self) -> Self {
         self.key = None;
         self
@@ -201,24 +201,24 @@ impl Prober {
         }
     }
 
-    /// `text` without the key and what the URL holds of secrets.
+    /// Returns `text` without the key and the URL's secrets.
     pub(super) fn redacted(&self, text: &str) -> String {
         self.redactor.text(text)
     }
 
-    /// The server's own words about an error, or empty.
-    pub(super) fn said(&self, answer: &Answer) -> String {
+    /// Returns the error message in a response, or an empty string.
+    pub(super) fn error_message(&self, answer: &Answer) -> String {
         let pointers = ["/error/message", "/message", "/detail", "/error"];
         let mut texts = pointers.iter().filter_map(|pointer| answer.body.pointer(pointer)?.as_str());
-        let said = texts.find(|text| !text.trim().is_empty());
-        said.map(|said| self.clean(said)).unwrap_or_default()
+        let message = texts.find(|text| !text.trim().is_empty());
+        message.map(|message| self.clean(message)).unwrap_or_default()
     }
 
     pub(super) async fn get(&self, url: &Url) -> Result<Answer, ProbeError> {
         self.ask(self.client.get(url.clone()), url).await
     }
 
-    /// Posts JSON to a page that only looks something up.
+    /// Posts JSON to a page that only returns information.
     pub(super) async fn post(&self, url: &Url, body: &Value) -> Result<Answer, ProbeError> {
         let request = self.client.post(url.clone()).header(CONTENT_TYPE, "application/json");
         self.ask(request.body(body.to_string()), url).await
@@ -264,7 +264,7 @@ impl Prober {
         Ok(answer)
     }
 
-    /// What a server says, as it can be shown.
+    /// Returns a text of a server as one short line without secrets.
     pub(super) fn clean(&self, text: &str) -> String {
         let text = one_line(self.redactor.text(text));
         match text.char_indices().nth(MAX_SHOWN) {
@@ -282,24 +282,24 @@ impl Prober {
         }
         let cause = self.clean(&root_cause(error));
         match failing_layer(error) {
-            Some(Layer::Names) => ProbeError::UnknownHost(url),
+            Some(Layer::Dns) => ProbeError::UnknownHost(url),
             Some(Layer::Tls) => ProbeError::Tls { url, cause },
             None => ProbeError::Broken { url, cause },
         }
     }
 }
 
-/// What a server answered.
+/// A response to a probe.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) is_html: bool,
-    /// The header of that name, or empty.
+    /// The `Server` header, or empty.
     pub(super) server: String,
     pub(super) location: String,
     pub(super) is_empty: bool,
-    /// Null where it is no JSON.
+    /// The JSON body, or null.
     pub(super) body: Value,
-    /// As messages name it.
+    /// The URL for messages.
     pub(super) url: String,
 }
 
@@ -309,33 +309,33 @@ impl Answer {
     }
 }
 
-/// How many slots of llama.cpp's `/slots` work; `None`: it is no such page.
+/// Returns the number of busy slots in llama.cpp's `/slots`; `None`: the page has another format.
 pub(super) fn busy_slots(page: &Value) -> Option<usize> {
     let is_busy = |slot: &&Value| slot.get("is_processing").and_then(Value::as_bool) == Some(true);
     Some(page.as_array()?.iter().filter(is_busy).count())
 }
 
-/// Whether it was TLS that failed.
+/// Whether the TLS handshake failed.
 pub(super) fn is_of_tls(error: &reqwest::Error) -> bool {
     matches!(failing_layer(error), Some(Layer::Tls))
 }
 
 enum Layer {
-    Names,
+    Dns,
     Tls,
 }
 
-/// Which layer below HTTP failed, as far as the words of the errors tell: their types are private.
+/// Returns the layer below HTTP that failed, based on the error texts: the error types are private.
 fn failing_layer(error: &reqwest::Error) -> Option<Layer> {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
-        let words = error.to_string();
-        if words.contains("dns error") {
-            return Some(Layer::Names);
+        let text = error.to_string();
+        if text.contains("dns error") {
+            return Some(Layer::Dns);
         }
         if ["certificate", "tls", "TLS", "InvalidContentType", "HandshakeFailure"]
             .iter()
-            .any(|word| words.contains(word))
+            .any(|word| text.contains(word))
         {
             return Some(Layer::Tls);
         }

@@ -1,33 +1,33 @@
-//! The tools of a project's newest generation as those of a worker.
+//! The tool source of a worker: the tools of the newest generation of a project.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::toolbox::{ToolSource, Toolbox};
-use crate::project::{Generation, GenerationRunner, LiveProject, Trust, wishes};
+use crate::project::{Generation, GenerationRunner, LiveProject, Trust, permission_requests};
 use crate::schema::ToolSet;
 use crate::script::ScriptRunner;
 use crate::spec::WorkerSpec;
 
-/// What the scripts of each generation may use of what their specs want.
+/// Decides for each generation which requested permissions its scripts get.
 pub trait TrustSource: Send + Sync {
-    /// What those of `generation` may use.
+    /// Returns the permissions that are granted to the scripts of `generation`.
     fn of(&self, generation: &Generation) -> Trust;
 }
 
-/// The same for every generation.
+/// Grants the same to every generation.
 impl TrustSource for Trust {
     fn of(&self, _: &Generation) -> Trust {
         self.clone()
     }
 }
 
-/// Gives each model turn the tools as they are on disk.
+/// A tool source that provides the project's current tools to each model turn.
 pub struct ProjectTools {
     project: LiveProject,
     worker: WorkerSpec,
     trust: Box<dyn TrustSource>,
     scripts: Arc<ScriptRunner>,
-    /// The set of the newest generation that was asked for, by its number.
+    /// The tool set of the last requested generation, with its number.
     cached: Mutex<Option<(u64, ToolSet)>>,
 }
 
@@ -38,7 +38,8 @@ impl std::fmt::Debug for ProjectTools {
 }
 
 impl ProjectTools {
-    /// The tools of `project` that `worker` may use, run by `scripts` as far as `trust` goes.
+    /// Creates a source of the tools of `project` that `worker` may use. `scripts` runs them with the permissions that
+    /// `trust` grants.
     pub fn new(
         project: LiveProject,
         worker: WorkerSpec,
@@ -48,7 +49,7 @@ impl ProjectTools {
         Self { project, worker, trust, scripts, cached: Mutex::default() }
     }
 
-    /// The project.
+    /// Returns the project.
     pub fn project(&self) -> &LiveProject {
         &self.project
     }
@@ -85,7 +86,7 @@ impl ToolSource for ProjectTools {
         let current = self.project.current();
         let offered = self.tool_set(&current);
         let offered = offered.iter().filter_map(|entry| current.tool(&entry.name));
-        let refused = self.trust.of(&current).refused(wishes(&current.load, offered));
+        let refused = self.trust.of(&current).refused(permission_requests(&current.load, offered));
         if refused.is_empty() {
             return changes;
         }

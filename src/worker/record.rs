@@ -1,4 +1,4 @@
-//! What a worker remembers of each request: its events, its status, its outcome.
+//! The record of a request in its worker: its events, status and outcome.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,44 +7,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::kept::Kept;
+use super::event_log::EventLog;
 use crate::chat::Message;
 use crate::request::{Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus};
 
 /// One request.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct RequestRecord {
     pub(super) cancel: CancellationToken,
     state: Mutex<State>,
-    /// How many events there are.
+    /// Number of events.
     count: watch::Sender<usize>,
-    /// Told once: the request has a slot.
+    /// Notified once, when the request gets a slot.
     slot: Notify,
-    gave_back: AtomicBool,
-    /// Whether the server is asked for it now.
+    slot_returned: AtomicBool,
+    /// Whether a chat request is open.
     streams: AtomicBool,
-    /// A person answered.
+    /// Notified when an approval is answered.
     answered: Notify,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Calls about which a person is asked; the answers, until they are taken.
+    /// Calls that require approval, with the answers.
     asked: HashMap<String, Option<Approval>>,
-    /// Why the worker ends it, if it does.
+    /// The reason why the worker ends the request, if it does.
     stop_reason: Option<Failure>,
-    events: Kept,
+    events: EventLog,
     status: RequestStatus,
     conversation: Vec<Message>,
     outcome: Option<Arc<Outcome>>,
 }
 
-impl Record {
+impl RequestRecord {
     pub(super) fn new(status: RequestStatus, cancel: CancellationToken) -> Self {
         let state = State {
             asked: HashMap::new(),
             stop_reason: None,
-            events: Kept::default(),
+            events: EventLog::default(),
             status,
             conversation: Vec::new(),
             outcome: None,
@@ -54,19 +54,19 @@ impl Record {
             state: Mutex::new(state),
             count: watch::Sender::new(0),
             slot: Notify::new(),
-            gave_back: AtomicBool::new(false),
+            slot_returned: AtomicBool::new(false),
             streams: AtomicBool::new(false),
             answered: Notify::new(),
         }
     }
 
-    /// Adds what happened. Nothing is added after the end.
+    /// Adds events and updates the status. Does nothing after the end.
     pub(super) fn publish(&self, events: Vec<Event>, status: RequestStatus, conversation: &[Message]) {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {
             return;
         }
-        // It only grows.
+        // The conversation only grows.
         let known = state.conversation.len();
         state.conversation.extend_from_slice(conversation.get(known..).unwrap_or_default());
         for event in events {
@@ -90,19 +90,19 @@ impl Record {
         self.count.send_replace(count);
     }
 
-    /// Ends the request for a reason of its worker's: it fails, whoever cancels it at the same time.
+    /// Ends the request with a failure of its worker. The failure takes precedence over a concurrent cancel.
     pub(super) fn stop_with(&self, failure: Failure) {
         lock(&self.state).stop_reason.get_or_insert(failure);
         self.cancel.cancel();
     }
 
-    /// From now on, until the answer is dropped, the loss of the server is the request's.
+    /// Marks the request as streaming until the result is dropped. Meanwhile, a loss of the server fails the request.
     pub(super) fn stream(&self) -> Streaming<'_> {
         self.streams.store(true, Ordering::SeqCst);
         Streaming(self)
     }
 
-    /// Whether the server is asked for it now.
+    /// Whether a chat request is open.
     pub(super) fn is_streaming(&self) -> bool {
         self.streams.load(Ordering::SeqCst) && lock(&self.state).outcome.is_none()
     }
@@ -111,7 +111,7 @@ impl Record {
         lock(&self.state).stop_reason.clone()
     }
 
-    /// Answers a call; false: nobody asks about it, or not any more.
+    /// Answers an approval. Returns `false` if no approval of this call is pending.
     pub(super) fn approve(&self, call_id: &str, approval: Approval) -> bool {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {
@@ -124,12 +124,12 @@ impl Record {
         true
     }
 
-    /// Waits for the answer to a call.
+    /// Waits for the approval of a call.
     pub(super) async fn approval(&self, call_id: &str) -> Approval {
         loop {
             let answered = self.answered.notified();
             tokio::pin!(answered);
-            // Before the look: an answer may come between look and wait.
+            // Enabled before the check: an answer may arrive between check and wait.
             answered.as_mut().enable();
             let answer = lock(&self.state).asked.get_mut(call_id).and_then(|answer| answer.clone());
             match answer {
@@ -151,34 +151,34 @@ impl Record {
         lock(&self.state).outcome.clone()
     }
 
-    /// The event of an index, and if there is none, whether none will come. One look: the last event may come
-    /// between two.
+    /// Returns the event at an index, or whether the request has ended. Reads both under one lock, so that the last
+    /// event is not missed.
     fn event(&self, index: usize) -> Result<Arc<Event>, IsOver> {
         let state = lock(&self.state);
         state.events.get(index).ok_or(IsOver(state.outcome.is_some()))
     }
 
-    /// The request has a slot from now on.
-    pub(super) fn give_slot(&self) {
+    /// Assigns a slot to the request.
+    pub(super) fn assign_slot(&self) {
         self.slot.notify_one();
     }
 
-    /// Waits for its slot. Asked once, by its driver.
+    /// Waits for the slot of the request. Called once, by its driver.
     pub(super) async fn slot(&self) {
         self.slot.notified().await;
     }
 
-    /// Whether the request's slot is to be given back: true once.
-    pub(super) fn gives_back(&self) -> bool {
-        !self.gave_back.swap(true, Ordering::AcqRel)
+    /// Marks the slot as returned. Returns `true` on the first call only.
+    pub(super) fn mark_slot_returned(&self) -> bool {
+        !self.slot_returned.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether its slot was given back.
-    pub(super) fn gave_back(&self) -> bool {
-        self.gave_back.load(Ordering::Acquire)
+    /// Whether the slot was returned.
+    pub(super) fn is_slot_returned(&self) -> bool {
+        self.slot_returned.load(Ordering::Acquire)
     }
 
-    /// Ends a request whose driver is lost, with what its events hold.
+    /// Ends a request after its driver panicked. The outcome is built from its events.
     pub(super) fn abandon(&self, failure: Failure) {
         let mut outcome = Outcome::without_reply(Some(failure));
         let mut status = self.status();
@@ -199,17 +199,17 @@ impl Record {
         status.state = RequestState::Failed;
         status.running_tool = None;
         let mut conversation = self.conversation();
-        let words = outcome.text.get(turn_start..).unwrap_or_default().trim();
-        if !words.is_empty() {
-            let content = format!("{words}\n\n{INTERRUPTED}");
+        let text = outcome.text.get(turn_start..).unwrap_or_default().trim();
+        if !text.is_empty() {
+            let content = format!("{text}\n\n{INTERRUPTED}");
             conversation.push(Message::Assistant { content, tool_calls: Vec::new() });
         }
         self.publish(vec![Event::Finished(outcome)], status, &conversation);
     }
 }
 
-/// The time in which the server is asked for a request.
-pub(super) struct Streaming<'r>(&'r Record);
+/// A guard: the request is streaming while it exists.
+pub(super) struct Streaming<'r>(&'r RequestRecord);
 
 impl Drop for Streaming<'_> {
     fn drop(&mut self) {
@@ -217,24 +217,24 @@ impl Drop for Streaming<'_> {
     }
 }
 
-/// Whether no event will come any more.
+/// Whether the request has ended.
 struct IsOver(bool);
 
-/// The events of one request, from an offset on, as they come.
+/// A stream of the events of one request, from an offset.
 #[derive(Debug)]
 pub struct EventStream {
-    record: Arc<Record>,
+    record: Arc<RequestRecord>,
     next: usize,
     count: watch::Receiver<usize>,
 }
 
 impl EventStream {
-    pub(super) fn new(record: Arc<Record>, offset: usize) -> Self {
+    pub(super) fn new(record: Arc<RequestRecord>, offset: usize) -> Self {
         let count = record.count.subscribe();
         Self { record, next: offset, count }
     }
 
-    /// The next event; `None` after `finished`.
+    /// Returns the next event; `None` after `finished`.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         loop {
             self.count.borrow_and_update();
@@ -253,18 +253,18 @@ impl EventStream {
     }
 }
 
-/// Why there is no result.
+/// An error: the result is not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResultError {
-    /// No request of that id is remembered.
-    #[error("no such request; its result may have been released")]
+    /// Unknown request id.
+    #[error("unknown request; its result may have been released")]
     Unknown,
-    /// It is not over.
-    #[error("the request is not over")]
+    /// The request has not finished.
+    #[error("the request has not finished")]
     NotReady,
 }
 
-/// A lock whose holder panicked still guards consistent data: every change is one assignment or push.
+/// Locks a mutex and ignores poisoning: every change is one assignment or push, so the data is consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

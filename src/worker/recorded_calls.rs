@@ -1,7 +1,7 @@
-//! The tool calls of a recording, as the model made them: out of the replies themselves, so that calls that failed, exit
-//! calls and calls written as text are among them.
+//! The tool calls of a recording, as the model made them: parsed from the replies. They include failed calls, exit
+//! calls and calls written as text.
 //!
-//! Nothing is run and nothing is decided: whether a call was valid is for whoever holds the schemas.
+//! Nothing is executed or validated here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use serde_json::Value;
 
 use super::recording::{Line, RecordedRequest, Recording};
 use crate::chat::fallback::{Candidate, Forms, Piece, Scanner, TextCall};
-use crate::chat::{Api, ChatEvent, End, RawArguments, Reply, StreamDecoder};
-use crate::request::settle_written;
+use crate::chat::{Api, ChatEvent, RawArguments, Reply, StreamDecoder, TransportEnd};
+use crate::request::coerce_arguments;
 
-/// A call that a model made.
+/// A tool call of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedToolCall {
-    /// The line of the recording where it begins, from 1; of a call written as text, where it is whole.
+    /// The line of the recording where the call begins, from 1; for a call written as text, the line that completes it.
     pub line: usize,
-    /// Which request of the recording, from 1; 0 in a dump.
+    /// Number of the request in the recording, from 1; 0 for a dump.
     pub request: usize,
-    /// The tool, as the model wrote it.
+    /// The tool name, as written by the model.
     pub name: String,
     /// The arguments.
     pub arguments: RawArguments,
-    /// Whether it was written as text.
+    /// Whether the call was written as text.
     pub as_text: bool,
-    /// The tool's definition as it was offered; `None`: there was none of that name.
+    /// The definition of the tool in the request; `None`: unknown tool.
     pub definition: Option<Arc<Value>>,
-    /// Whether it was an exit call, where the recording tells.
+    /// Whether it was an exit call, if the recording contains that.
     pub was_exit: Option<bool>,
 }
 
 impl RecordedToolCall {
-    /// A call that was noted elsewhere than in a recording. Arguments may be JSON text.
+    /// Creates a call from another source than a recording. The arguments may be JSON text.
     pub fn dumped(line: usize, name: &str, arguments: Value) -> Self {
         let malformed = |text: String, error: &str| RawArguments::Malformed {
             text,
@@ -52,26 +52,26 @@ impl RecordedToolCall {
         Self { line, request: 0, name, arguments, as_text: false, definition: None, was_exit: None }
     }
 
-    /// Whether it stands in a recorded reply, where tools that were not offered are known to be none.
+    /// Whether the call is from a recorded reply, where the offered tools are known.
     pub fn is_from_a_reply(&self) -> bool {
         self.request > 0
     }
 }
 
 impl Recording {
-    /// Every call of every reply, in order.
+    /// Returns the calls of all replies, in order.
     pub fn calls(&self) -> Vec<RecordedToolCall> {
         let numbered = self.requests().iter().enumerate();
         numbered.flat_map(|(index, request)| calls_of(request, index + 1)).collect()
     }
 }
 
-/// What was offered with one chat request.
+/// The tools and the conversation of one chat request.
 struct Offer {
     definitions: HashMap<String, Arc<Value>>,
-    /// What was said before, in which a call written as text may be quoted.
-    said: String,
-    /// Whether the model was told how to write calls.
+    /// The text of the previous messages. A call written as text may be a quotation of it.
+    previous_text: String,
+    /// Whether the system message describes how to write calls as text.
     has_convention: bool,
     streams: bool,
     api: Api,
@@ -97,7 +97,8 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
             }
             Line::End { error, .. } => {
                 if let Some(reading) = open.take() {
-                    let end = error.clone().map_or(End::Clean, |error| End::Broken { error });
+                    let end =
+                        error.clone().map_or(TransportEnd::Clean, |error| TransportEnd::Broken { error });
                     calls.extend(reading.finish(end, *line));
                 }
             }
@@ -112,10 +113,10 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
             | Line::Finished { .. } => {}
         }
     }
-    // Stopped in the middle: what was whole by then counts.
+    // The recording ends within the reply: its complete calls count.
     if let (Some(reading), Some((line, _))) = (open, request.lines.last()) {
         let error = String::from("the recording ends here");
-        calls.extend(reading.finish(End::Broken { error }, *line));
+        calls.extend(reading.finish(TransportEnd::Broken { error }, *line));
     }
     for call in &mut calls {
         call.request = number;
@@ -124,7 +125,7 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
     calls
 }
 
-/// Which tools were run, and which calls were signals.
+/// Returns for each called tool whether it is an exit tool.
 fn kinds_of(request: &RecordedRequest) -> HashMap<String, bool> {
     let mut kinds = HashMap::new();
     for (_, line) in &request.lines {
@@ -150,7 +151,7 @@ impl Offer {
             Some((name, Arc::new(serde_json::json!({"type": "function", "function": function}))))
         });
         let definitions = definitions.collect();
-        let mut said = String::new();
+        let mut previous_text = String::new();
         let mut has_convention = false;
         let messages = match api {
             Api::ChatCompletions => body.get("messages"),
@@ -161,17 +162,17 @@ impl Offer {
             match message.get("role").and_then(Value::as_str) {
                 Some("system" | "developer") => has_convention |= content.contains("{\"tool\":"),
                 Some("assistant") => {}
-                _ => said.extend([content.as_str(), "\n"]),
+                _ => previous_text.extend([content.as_str(), "\n"]),
             }
         }
         let instructions = body.get("instructions").and_then(Value::as_str).unwrap_or_default();
         has_convention |= instructions.contains("{\"tool\":");
         let streams = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
-        Self { definitions, said, has_convention, streams, api }
+        Self { definitions, previous_text, has_convention, streams, api }
     }
 }
 
-/// What a message says, or what a call gave: its text, or the texts of its parts.
+/// Returns the text of a message or of a call's result: its content, or the texts of its parts.
 fn text_of(message: &Value) -> String {
     match message.get("content").or_else(|| message.get("output")) {
         Some(Value::String(text)) => text.clone(),
@@ -191,8 +192,8 @@ struct Reading {
     events: Vec<ChatEvent>,
     pieces: Vec<Piece>,
     /// The line where the call of each index begins.
-    begun: HashMap<usize, usize>,
-    /// Each with its number among the candidates, whole or broken, and its line.
+    start_lines: HashMap<usize, usize>,
+    /// Each candidate with its number (complete and broken candidates count) and its line.
     written: Vec<(u32, usize, Candidate)>,
     candidates: u32,
     reply: Option<Reply>,
@@ -206,7 +207,7 @@ impl Reading {
             offer,
             events: Vec::new(),
             pieces: Vec::new(),
-            begun: HashMap::new(),
+            start_lines: HashMap::new(),
             written: Vec::new(),
             candidates: 0,
             reply: None,
@@ -226,7 +227,7 @@ impl Reading {
                     self.take_pieces(line);
                 }
                 ChatEvent::ToolCallDelta { index, .. } => {
-                    self.begun.entry(index).or_insert(line);
+                    self.start_lines.entry(index).or_insert(line);
                 }
                 ChatEvent::Reasoning { .. } | ChatEvent::Progress { .. } => {}
                 ChatEvent::Ended { reply } => self.reply = Some(reply),
@@ -246,20 +247,20 @@ impl Reading {
                     self.written.retain(|(nth, _, _)| *nth < from);
                     self.candidates = from;
                 }
-                // All before it was thought, not said.
+                // The text before it was reasoning.
                 Piece::ReasoningEnded => self.written.clear(),
                 Piece::Text(_) => {}
             }
         }
     }
 
-    fn finish(mut self, end: End, line: usize) -> Vec<RecordedToolCall> {
+    fn finish(mut self, end: TransportEnd, line: usize) -> Vec<RecordedToolCall> {
         let decoder = std::mem::replace(&mut self.decoder, StreamDecoder::new(self.offer.api, Vec::new()));
         decoder.finish(end, &mut self.events);
         self.take_events(line);
         self.scanner.finish(&mut self.pieces);
         self.take_pieces(line);
-        let Self { offer, begun, written, reply, .. } = self;
+        let Self { offer, start_lines, written, reply, .. } = self;
         let make = |line, name: String, arguments, as_text| RecordedToolCall {
             line,
             request: 1,
@@ -272,25 +273,25 @@ impl Reading {
         let structured = reply.map(|reply| reply.calls).unwrap_or_default();
         if !structured.is_empty() {
             let numbered = structured.into_iter().enumerate();
-            let line_of = |index: usize| begun.get(&index).copied().unwrap_or(line);
+            let line_of = |index: usize| start_lines.get(&index).copied().unwrap_or(line);
             return numbered
                 .map(|(index, call)| make(line_of(index), call.name, call.arguments, false))
                 .collect();
         }
         let is_call = |candidate: &Candidate| {
             let is_known = candidate.calls.iter().all(|call| offer.definitions.contains_key(&call.name));
-            let is_said = |call: &TextCall| {
+            let is_quoted = |call: &TextCall| {
                 let written = candidate.text.get(call.span.0..call.span.1).unwrap_or(&candidate.text);
-                memchr::memmem::find(offer.said.as_bytes(), written.trim().as_bytes()).is_some()
+                memchr::memmem::find(offer.previous_text.as_bytes(), written.trim().as_bytes()).is_some()
             };
-            is_known && !candidate.calls.iter().any(is_said)
+            is_known && !candidate.calls.iter().any(is_quoted)
         };
         let made = written.into_iter().filter(|(_, _, candidate)| is_call(candidate));
         made.flat_map(|(_, line, candidate)| candidate.calls.into_iter().map(move |call| (line, call)))
             .map(|(line, call)| {
                 let definition = offer.definitions.get(&call.name);
                 let parameters = definition.and_then(|tool| tool.pointer("/function/parameters"));
-                let arguments = settle_written(&call, parameters.unwrap_or(&Value::Null));
+                let arguments = coerce_arguments(&call, parameters.unwrap_or(&Value::Null));
                 make(line, call.name, arguments, true)
             })
             .collect()

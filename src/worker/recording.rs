@@ -1,18 +1,18 @@
-//! Recorded requests: one JSON object a line, written as it happens, so that a crash loses nothing.
+//! Recordings of requests: one JSON object per line, written immediately, so that a crash loses nothing.
 //!
-//! A file holds the requests of one session in the order they were submitted; each begins with its `session` line, and
-//! from the second on every line carries the `request` that it belongs to, since requests may overlap. It holds what
-//! the model's side said and when, and everything the engine would otherwise draw from the world: clock, zone, ids,
-//! model, what the probes found, which tools were offered; what tools were called with and gave, what people answered,
-//! what was reloaded, and how each request ended.
+//! A file holds the requests of one session in submission order. Each request begins with its `session` line. Lines of
+//! the second and later requests carry the number of their `request`, because requests may overlap. A recording
+//! contains the responses of the server with their times, and all inputs from the environment: clock, time zone, ids,
+//! model, detected capabilities, offered tools, arguments and results of tool calls, approvals, reloads, and the
+//! outcome of each request.
 //!
-//! Version 1 had one request, and of the tool calls only the times. It is still read.
+//! Version 1 contains a single request, and only the times of tool calls. It can still be read.
 //!
 //! | file | |
 //! |---|---|
-//! | `recorder` | writing, redacted by `mask` of [`super::secrets`] |
-//! | `reply` | redaction of a reply whose secret is spelled over many pieces |
-//! | `read` | reading |
+//! | `recorder` | writes recordings, redacted by [`super::secrets`] |
+//! | `reply` | redacts secrets that are split over many chunks of a reply |
+//! | `read` | reads recordings |
 
 mod read;
 mod recorder;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::secrets::Mask;
-use crate::chat::{Api, Capabilities, Message, Swaps};
+use crate::chat::{Api, BodyFallbacks, Capabilities, Message};
 use crate::request::{Approval, Failure, RequestOptions};
 use crate::tool::ToolError;
 
@@ -33,13 +33,13 @@ pub use recorder::Recorder;
 pub(super) use recorder::RequestRecorder;
 pub(super) use reply::{Channel, Frame, frames_of, rewrite_texts, texts_of};
 
-/// Version of the format that is written.
+/// Format version of new recordings.
 pub(super) const VERSION: u32 = 2;
 
-/// Values that are nested deeper are written as their JSON text: a reader would refuse the line.
+/// Maximum nesting. Deeper values are written as JSON text, because a reader would reject the line.
 const MAX_DEPTH: usize = 100;
 
-/// What the engine drew from the world when a request began.
+/// The inputs of a request from its environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// The request's id.
@@ -50,38 +50,39 @@ pub struct Session {
     pub worker: String,
     /// The conversation it began with.
     pub conversation: Vec<Message>,
-    /// What it had of its own, beside its worker's configuration.
+    /// Options of the request, in addition to the worker's configuration.
     #[serde(default, skip_serializing_if = "RequestOptions::is_empty")]
     pub options: RequestOptions,
-    /// Where the requests went, as messages name it.
+    /// The URL of the server, as in messages.
     pub url: String,
-    /// The API they went to; recordings that do not tell are of chat completions.
+    /// The API. Recordings without it use chat completions.
     #[serde(default)]
     pub api: Api,
     /// The model's name.
     pub model: String,
-    /// Whose server it is, and what it told of itself.
+    /// Capabilities of the server.
     #[serde(alias = "llama_cpp")]
     pub server: Capabilities,
-    /// What the server had refused before, so that requests were written otherwise.
-    #[serde(default, skip_serializing_if = "Swaps::is_empty")]
-    pub swaps: Swaps,
-    /// Whether the model's template takes several calls in one message.
+    /// Request variants that the server required in earlier requests.
+    #[serde(default, skip_serializing_if = "BodyFallbacks::is_empty")]
+    #[serde(rename = "swaps")]
+    pub body_fallbacks: BodyFallbacks,
+    /// Whether the model's template supports several calls in one message.
     pub parallel_tool_calls: bool,
     /// Unix time in milliseconds.
     pub submitted_at_ms: u64,
-    /// The zone's name.
+    /// Name of the time zone.
     pub zone: String,
-    /// The local time as the BIOS tells it.
+    /// Local time in the BIOS.
     pub local_time: String,
-    /// Where the ids of calls come from.
+    /// Seed of call ids.
     pub id_seed: u64,
-    /// Version of the engine that wrote it; empty in old recordings.
+    /// Version of deftool that wrote the recording; empty in old recordings.
     #[serde(default)]
     pub engine: String,
 }
 
-/// One line.
+/// One line of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub(super) enum Line {
@@ -94,10 +95,10 @@ pub(super) enum Line {
         turn: u32,
         attempt: u32,
         at_ms: u64,
-        /// Digest of the tool set that the turn was sent with.
+        /// Digest of the tool set of the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tools: Option<String>,
-        /// Number of the generation that it came from.
+        /// Generation of the tool set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         generation: Option<u64>,
         body: Value,
@@ -114,11 +115,11 @@ pub(super) enum Line {
         at_ms: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// A piece that is not UTF-8 by itself.
+        /// A chunk that is not valid UTF-8.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<Vec<u8>>,
     },
-    /// The body's end; with an error: it broke.
+    /// The end of a body, or the error that interrupted it.
     End {
         at_ms: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,7 +131,7 @@ pub(super) enum Line {
         message: String,
         refused: bool,
     },
-    /// A call that was answered; all that version 1 says of it.
+    /// An answered call in format version 1.
     Tool {
         started_ms: u64,
         finished_ms: u64,
@@ -150,7 +151,7 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
-    /// What a person answered, or the worker in place of one.
+    /// The answer of the user or the worker to an approval.
     Approval {
         at_ms: u64,
         id: String,
@@ -158,7 +159,7 @@ pub(super) enum Line {
         #[serde(flatten)]
         answer: Approval,
     },
-    /// The turn that follows is sent with another generation of the tools.
+    /// The next turn uses another generation of the tools.
     Reloaded {
         at_ms: u64,
         turn: u32,
@@ -167,26 +168,26 @@ pub(super) enum Line {
         detail: String,
     },
     Stopped(Stopped),
-    /// How the request ended, as the `finished` event says it.
+    /// The outcome, as in the `finished` event.
     Finished {
         at_ms: u64,
         outcome: Value,
     },
 }
 
-/// A member that is there, `null` included.
+/// Deserializes a present member, including `null`.
 fn there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// A timer, the transport or the submitter ended the request.
+/// The end of a request by a timer, the transport or a cancel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stopped {
     pub(super) at_ms: u64,
     /// `None`: it was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<Failure>,
-    /// Before its first turn: it waited for its slot as a rule.
+    /// Whether it ended before its first turn, usually while it waited for a slot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_queue: bool,
 }
@@ -198,7 +199,7 @@ impl Stopped {
 }
 
 impl Line {
-    /// Takes the secrets out of what is not the format's own. A reply's pieces are `reply`'s.
+    /// Redacts secrets in all members with free text. `reply` redacts the chunks of replies.
     fn redact(&mut self, mask: &Mask) {
         match self {
             Self::Session { session, .. } => {
@@ -241,7 +242,7 @@ impl Line {
         }
     }
 
-    /// Keeps every value readable, however deep it is.
+    /// Makes values that are nested too deeply readable.
     fn fit(&mut self) {
         match self {
             Self::Request { body: value, .. }
@@ -262,7 +263,7 @@ impl Line {
     }
 }
 
-/// Writes what is nested too deeply as its JSON text.
+/// Replaces values that are nested too deeply by their JSON text.
 pub(super) fn fit(value: &mut Value) {
     fn fit_below(value: &mut Value, left: usize) {
         if !matches!(value, Value::Array(_) | Value::Object(_)) {
@@ -295,11 +296,11 @@ pub(crate) fn redact_message(message: &mut Message, mask: &Mask) {
     }
 }
 
-/// The members of an outcome that hold what was said.
-const SAID: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_text"];
+/// Members of an outcome with free text.
+const FREE_TEXT: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_text"];
 
 pub(super) fn redact_outcome(outcome: &mut Value, mask: &Mask) {
-    for member in SAID {
+    for member in FREE_TEXT {
         if let Some(value) = outcome.get_mut(member) {
             mask.value(value);
         }
@@ -307,58 +308,60 @@ pub(super) fn redact_outcome(outcome: &mut Value, mask: &Mask) {
 }
 
 impl RecordingError {
-    /// What is wrong, for a reader who knows which file it is.
+    /// Returns the message without the path of the file.
     pub fn without_path(&self) -> String {
         match self {
             Self::Io { source, .. } => source.to_string(),
             Self::Malformed { line, message, .. } => {
-                format!("line {line}: this is no line of a recording: {message}")
+                format!("line {line}: not a line of a recording: {message}")
             }
             Self::TooLarge { limit, .. } => {
-                format!("larger than {} MiB, which is no recording of a session", limit >> 20)
+                format!("larger than the limit of {} MiB", limit >> 20)
             }
             Self::Version { found, .. } => {
-                format!("a recording of format {found}; this deftool reads formats 1 to {VERSION}")
+                format!(
+                    "unsupported recording format {found}; this version of deftool reads formats 1 to {VERSION}"
+                )
             }
         }
     }
 }
 
-/// A recording that cannot be written or read.
+/// An error of reading or writing a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be opened, written or read.
     #[error("recording {}: {}", path.display(), self.without_path())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// A line is not what a recording holds.
-    #[error("{}:{line}: this is no line of a recording: {message}", path.display())]
+    /// A line is invalid.
+    #[error("{}:{line}: not a line of a recording: {message}", path.display())]
     Malformed {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// Line number, from 1.
         line: usize,
         /// Why.
         message: String,
     },
-    /// It is larger than what is read.
+    /// The file exceeds the size limit.
     #[error("{}: {}", path.display(), self.without_path())]
     TooLarge {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// The most that is read, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// Another version's format.
+    /// Unsupported format version.
     #[error("{}: {}", path.display(), self.without_path())]
     Version {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its format.
+        /// The format version of the file.
         found: u32,
     },
 }

@@ -7,18 +7,18 @@ use serde_json::Value;
 use super::secret_forms::{Match, SecretForms};
 use super::secrets::is_secret_name;
 
-/// Stands in place of a key.
+/// Replacement of a key.
 pub(super) const REDACTED: &str = "[redacted]";
 
-/// What people set where a server wants a key and does not look at it; no secrets, and words of ordinary text.
+/// Common placeholder keys for servers that ignore the key. They are not secret, and are ordinary words.
 const PLACEHOLDERS: [&str; 9] =
     ["none", "null", "empty", "dummy", "test", "local", "ollama", "lm-studio", "sk-no-key-required"];
 
 /// Shortest key, or part of a key, in bytes, that is redacted. Shorter ones match ordinary words.
 const MIN_SECRET: usize = 4;
 
-/// Replaces secrets in a stream of bytes, in every form of [`SecretForms`]. Secrets that overlap are replaced as one, so
-/// that no part of any of them remains.
+/// Replaces secrets in a stream of bytes, in every form of [`SecretForms`]. Secrets that overlap are replaced as one,
+/// so that no part of any of them remains.
 #[derive(Clone)]
 pub(crate) struct Redactor {
     secrets: Arc<[SecretForms]>,
@@ -46,7 +46,7 @@ enum End {
 }
 
 impl Redactor {
-    /// A redactor of `secrets`; without one, or with very short ones, bytes pass as they are.
+    /// Creates a redactor of `secrets`. Very short secrets and placeholders are ignored.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let secrets = secrets.into_iter().filter(|secret| is_secret(secret)).map(SecretForms::new);
         Self { secrets: secrets.collect(), held: Vec::new(), covered: 0 }
@@ -74,7 +74,7 @@ impl Redactor {
         self.pass(&held, End::Cut)
     }
 
-    /// A whole text without secrets.
+    /// Returns a complete text without secrets.
     pub(crate) fn text(&self, text: &str) -> String {
         let mut whole = Self { secrets: Arc::clone(&self.secrets), held: Vec::new(), covered: 0 };
         String::from_utf8_lossy(&whole.pass(text.as_bytes(), End::Complete)).into_owned()
@@ -124,7 +124,7 @@ impl Redactor {
     }
 
     /// Whether a prefix of a secret of `length` bytes is long enough not to be ordinary text.
-    pub(super) fn is_telling(length: usize) -> bool {
+    pub(super) fn is_distinctive(length: usize) -> bool {
         length >= MIN_SECRET
     }
 
@@ -151,7 +151,7 @@ impl Redactor {
                 self.covered = done.saturating_sub(at);
                 return out;
             }
-            if is_open && end == End::Cut && Self::is_telling(all.len() - at) {
+            if is_open && end == End::Cut && Self::is_distinctive(all.len() - at) {
                 longest = Some(all.len());
             }
             let Some(longest) = longest else { continue };
@@ -167,7 +167,7 @@ impl Redactor {
     }
 }
 
-/// The secrets that a URL holds: its password, and values of its query whose names say so.
+/// Returns the secrets of a URL: its password, and query values with secret names.
 pub(super) fn secrets_of_url(url: &reqwest::Url) -> Vec<String> {
     let decoded = |text: &str| {
         let query = format!("v={}", text.replace('+', "%2B"));
@@ -190,7 +190,7 @@ fn is_secret(key: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// `text` in reads of `size` bytes.
+    /// Redacts `text` in reads of `size` bytes.
     fn streamed(secrets: &[&str], text: &str, size: usize) -> String {
         let mut redactor = Redactor::new(secrets.iter().copied());
         let mut out: Vec<u8> =
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_passes_however_it_is_cut() {
+    fn a_key_is_redacted_for_any_chunks() {
         let text = "a sk-secret-key b sk-secret-kex sk-secresk-secret-key";
         for size in 1..text.len() {
             assert_eq!(
@@ -219,14 +219,14 @@ mod tests {
     #[test]
     fn no_part_of_overlapping_secrets_remains() {
         for (secrets, text, expected) in [
-            // The longest of those that begin at one place, in any order.
+            // The longest of several secrets that begin at the same position, in any order.
             (&["sk-abcd", "sk-abcd-efgh"][..], "a sk-abcd-efgh b sk-abcd c", "a [redacted] b [redacted] c"),
             (&["sk-abcd-efgh", "sk-abcd"], "a sk-abcd-efgh b sk-abcd-efg", "a [redacted] b [redacted]-efg"),
-            // One begins in the middle of another.
+            // A secret that begins within another one.
             (&["one-two", "two-three"], "one-two-three one-two-thre", "[redacted] [redacted]-thre"),
             (&["abcabcx", "cabc"], "abcabcabcx", "ab[redacted]"),
             (&["aaaa"], "aaaaaaa b aaa", "[redacted] b aaa"),
-            // One within another, and one after another.
+            // A secret within another one, and two adjacent secrets.
             (&["two", "one-two-three", "-two"], "one-two-three", "[redacted]"),
             (&["abcd"], "abcdabcd", "[redacted][redacted]"),
         ] {
@@ -238,9 +238,9 @@ mod tests {
     }
 
     #[test]
-    fn encoded_keys_are_redacted_however_they_are_cut() {
+    fn encoded_keys_are_redacted_for_any_chunks() {
         let key = "sk-0123456789??>/";
-        // In base64 alone and behind one and two bytes; percent-encoded in full, in part and in base64.
+        // In base64 alone and after one and two bytes; percent-encoded completely, partly and in base64.
         for (written, left) in [
             ("c2stMDEyMzQ1Njc4OT8/Pi8=", "="),
             ("YXNrLTAxMjM0NTY3ODk/Pz4v", "YX"),
@@ -270,7 +270,7 @@ mod tests {
             ("a sk-sec", "a sk-sec", "a [redacted]"),
             ("a sk-secret-ke", "a sk-secret-ke", "a [redacted]"),
             ("c2stc2VjcmV0LWt", "c2stc2VjcmV0LWt", "[redacted]"),
-            // Any word may end like this.
+            // A short prefix may be ordinary text.
             ("a sk-", "a sk-", "a sk-"),
             ("a sk-secret-key", "a [redacted]", "a [redacted]"),
             ("a sk-sek", "a sk-sek", "a sk-sek"),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secrets_of_a_url_are_redacted_as_they_were_sent() {
+    fn the_secrets_of_a_url_are_redacted_encoded_and_decoded() {
         let url = reqwest::Url::parse("https://u:p%40ssword@h/v1?api-key=ab%2Bcd+ef&x=1").unwrap();
         let secrets = secrets_of_url(&url);
         let redactor = Redactor::new(secrets.iter().map(String::as_str));

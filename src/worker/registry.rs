@@ -1,21 +1,21 @@
-//! All requests of a worker: who has a slot, who waits for one, whose results are kept.
+//! The requests of a worker: those in a slot, those in the queue, and the finished ones.
 //!
-//! Pure bookkeeping under the worker's lock. Invariants: no request is let in beyond the slots, those that drain counted; who
-//! came first is let in first.
+//! Pure bookkeeping under the worker's lock. Invariants: requests in flight and draining slots together never exceed
+//! the slots; requests get slots in the order in which they were submitted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::record::{Record, ResultError};
+use super::record::{RequestRecord, ResultError};
 
-/// How many of what there may be.
+/// Limits of a registry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// Requests in flight.
     pub(super) slots: usize,
     /// Requests that wait for a slot.
     pub(super) queue: usize,
-    /// Results kept until they are taken.
+    /// Finished requests that are kept.
     pub(super) keep_results: usize,
 }
 
@@ -23,14 +23,14 @@ pub(super) struct Limits {
 #[derive(Debug)]
 pub(super) struct Registry {
     limits: Limits,
-    /// In the order of their ids: what is done to all is done in an order that another run has, too.
-    records: BTreeMap<String, Arc<Record>>,
-    /// Requests without a slot, in the order in which they came.
-    waiting: VecDeque<Arc<Record>>,
-    /// Requests that are over, oldest first.
+    /// Ordered by id, so that iteration is deterministic.
+    records: BTreeMap<String, Arc<RequestRecord>>,
+    /// Requests without a slot, in submission order.
+    waiting: VecDeque<Arc<RequestRecord>>,
+    /// Finished requests, oldest first.
     terminal: VecDeque<String>,
     in_flight: usize,
-    /// Slots of the server that work on what nobody waits for.
+    /// Slots of the server that still process canceled requests.
     draining: usize,
 }
 
@@ -40,15 +40,16 @@ impl Registry {
         Self { limits, records, waiting, terminal, in_flight: 0, draining: 0 }
     }
 
-    /// Takes a request in, at once or into the queue; its record is told when it has its slot. `None`: there is room in neither.
-    pub(super) fn admit(&mut self, id: String, record: Arc<Record>) -> Option<()> {
+    /// Admits a request into a slot or the queue. Its record is notified when it gets a slot. Returns `None` if both
+    /// are full.
+    pub(super) fn admit(&mut self, id: String, record: Arc<RequestRecord>) -> Option<()> {
         let is_free = self.waiting.is_empty() && self.has_free_slot();
         if !is_free && self.waiting.len() >= self.limits.queue {
             return None;
         }
         self.records.insert(id, Arc::clone(&record));
         self.waiting.push_back(record);
-        self.let_in();
+        self.admit_waiting();
         Some(())
     }
 
@@ -56,24 +57,24 @@ impl Registry {
         self.in_flight + self.draining < self.limits.slots
     }
 
-    /// Gives free slots to those who wait.
-    fn let_in(&mut self) {
+    /// Assigns free slots to waiting requests.
+    fn admit_waiting(&mut self) {
         while self.has_free_slot()
             && let Some(next) = self.waiting.pop_front()
         {
             self.in_flight += 1;
-            next.give_slot();
+            next.assign_slot();
         }
     }
 
-    /// The request is over: its slot, or its place in the queue, is free, and of the results the oldest go. Only the first
-    /// time.
-    pub(super) fn release(&mut self, id: &str, record: &Arc<Record>) {
-        if !record.gives_back() {
+    /// Releases the slot or the queue position of a finished request, and drops the oldest results. Only the first call
+    /// has an effect.
+    pub(super) fn release(&mut self, id: &str, record: &Arc<RequestRecord>) {
+        if !record.mark_slot_returned() {
             return;
         }
         match self.waiting.iter().position(|waiting| Arc::ptr_eq(waiting, record)) {
-            Some(place) => drop(self.waiting.remove(place)),
+            Some(index) => drop(self.waiting.remove(index)),
             None => self.in_flight = self.in_flight.saturating_sub(1),
         }
         self.terminal.push_back(id.to_owned());
@@ -82,15 +83,15 @@ impl Registry {
                 self.records.remove(&oldest);
             }
         }
-        self.let_in();
+        self.admit_waiting();
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<Arc<Record>> {
+    pub(super) fn get(&self, id: &str) -> Option<Arc<RequestRecord>> {
         self.records.get(id).cloned()
     }
 
-    /// Forgets a request that is over.
-    pub(super) fn take(&mut self, id: &str) -> Result<Arc<Record>, ResultError> {
+    /// Removes a finished request.
+    pub(super) fn take(&mut self, id: &str) -> Result<Arc<RequestRecord>, ResultError> {
         let record = self.get(id).ok_or(ResultError::Unknown)?;
         if record.outcome().is_none() {
             return Err(ResultError::NotReady);
@@ -100,7 +101,7 @@ impl Registry {
         Ok(record)
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Record>> {
+    pub(super) fn all(&self) -> Vec<Arc<RequestRecord>> {
         self.records.values().cloned().collect()
     }
 
@@ -116,14 +117,14 @@ impl Registry {
         self.draining
     }
 
-    /// A slot of the server has begun to drain.
+    /// Counts a draining slot.
     pub(super) fn begin_drain(&mut self) {
         self.draining += 1;
     }
 
-    /// And is done, or not waited for any more.
+    /// Releases a draining slot.
     pub(super) fn end_drain(&mut self) {
         self.draining = self.draining.saturating_sub(1);
-        self.let_in();
+        self.admit_waiting();
     }
 }

@@ -1,17 +1,17 @@
-//! The model's side of a recording, fed back in the order it was recorded.
+//! Replays a recording: a transport that answers requests with the recorded responses, in the recorded order.
 //!
-//! A replay needs no network, no probe and no key. Each outgoing request is held against the recorded one of the same
-//! ordinal, whatever its body; then what the server said comes again, in the pieces it came in, at once or at the
-//! recorded pace. Tools run for real, or give what they gave; either way results reach the machine in the recorded order
-//! and at the recorded times, which is why the events are the same.
+//! A replay needs no network, no probe and no key. Each outgoing request is compared with the recorded request of the
+//! same number. Then the recorded response is returned in the same chunks, immediately or with the recorded delays.
+//! Tools run, or return their recorded results. In both cases the request machine gets the results in the recorded
+//! order and with the recorded times, so the events are the same.
 //!
 //! | file | |
 //! |---|---|
-//! | `script` | one request of a recording, being played: what was asked and answered |
-//! | `calls` | its tool calls and approvals |
+//! | `cursor` | replays one request: its chat requests and responses |
+//! | `calls` | replays its tool calls and approvals |
 
 mod calls;
-mod script;
+mod cursor;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,44 +28,44 @@ use super::recording::{Recording, Session};
 use super::secrets::{Mask, Secrets};
 use super::transport::{Incoming, Outgoing, Transport, TransportError};
 use crate::chat::Api;
-pub(super) use calls::{CallPlan, Next};
-pub(super) use script::Script;
+pub(super) use calls::{CallPlan, NextAnswer};
+pub(super) use cursor::ReplayCursor;
 
-/// How a recording is played.
+/// Options of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayOptions {
-    /// A request that differs from the recorded one is answered all the same.
+    /// Answer a request even if it differs from the recorded one.
     pub lenient: bool,
-    /// Tools are not run but give what they gave.
+    /// Use recorded tool results instead of running tools.
     pub recorded_tools: bool,
-    /// How many times faster than it was recorded; `None`: without delays. Time limits of the model's side do not
-    /// count in a replay.
+    /// Factor by which recorded delays are divided; `None`: no delays. The worker's time limits for the server do not
+    /// apply in a replay.
     pub pace: Option<f64>,
-    /// Tell where only the order of keys differs, too.
+    /// Also report differences in the order of keys.
     pub key_order: bool,
-    /// What is shown of a difference holds none of these.
+    /// Secrets to redact in differences.
     pub secrets: Secrets,
 }
 
-/// In what a replay differs from its recording.
+/// A difference between a replay and its recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplayDifference {
-    /// Which request of the recording, from 1.
+    /// Number of the request in the recording, from 1.
     pub request: usize,
-    /// What of it: `turn 2`, `call 1 of count`, `outcome`.
+    /// The part of the request: `turn 2`, `call 1 of count`, `outcome`.
     pub place: String,
-    /// In words.
+    /// Description.
     pub message: String,
-    /// The field, where it is one.
+    /// The differing field, if it is a single one.
     #[serde(flatten)]
     pub field: Option<Difference>,
-    /// Whether the recording has several requests, so that the number says something.
+    /// Whether the recording has several requests. Only then the number is shown.
     #[serde(skip)]
     is_one_of_many: bool,
 }
 
 impl ReplayDifference {
-    /// Whether it is one of what was sent.
+    /// Whether it is a difference of a request body.
     pub fn is_of_a_body(&self) -> bool {
         self.field.is_some() && self.place.starts_with("turn ")
     }
@@ -80,24 +80,24 @@ impl fmt::Display for ReplayDifference {
     }
 }
 
-/// Answers requests from a recording.
+/// A transport that answers requests from a recording.
 #[derive(Debug)]
 pub struct ReplayTransport {
-    scripts: Vec<Arc<Script>>,
-    /// Where each is among them, by its request's id.
+    cursors: Vec<Arc<ReplayCursor>>,
+    /// Index of each cursor, by request id.
     by_id: HashMap<String, usize>,
     url: String,
-    /// How many of its requests were submitted.
+    /// Number of submitted requests.
     submitted: AtomicUsize,
 }
 
 impl ReplayTransport {
-    /// Replays `recording`. `lenient`: a request that differs from the recorded one is answered all the same.
+    /// Creates a transport for `recording`. `lenient`: see [`ReplayOptions::lenient`].
     pub fn new(recording: Recording, lenient: bool) -> Self {
         Self::with(recording, ReplayOptions { lenient, ..ReplayOptions::default() })
     }
 
-    /// As [`ReplayTransport::new`], with more to choose.
+    /// Creates a transport for `recording` with options.
     pub fn with(recording: Recording, options: ReplayOptions) -> Self {
         let mask = Arc::new(Mask::new(options.secrets.clone()));
         let options = Arc::new(options);
@@ -106,41 +106,41 @@ impl ReplayTransport {
         let count = requests.len();
         let numbered = requests.into_iter().enumerate();
         let mut by_id = HashMap::with_capacity(count);
-        let scripts = numbered.map(|(index, request)| {
+        let cursors = numbered.map(|(index, request)| {
             by_id.insert(request.session.request_id.clone(), index);
-            let whole = script::Place { number: index + 1, is_one_of_many: count > 1 };
-            Arc::new(Script::new(request, whole, Arc::clone(&options), Arc::clone(&mask)))
+            let position = cursor::RequestPosition { number: index + 1, is_one_of_many: count > 1 };
+            Arc::new(ReplayCursor::new(request, position, Arc::clone(&options), Arc::clone(&mask)))
         });
-        let scripts = scripts.collect();
-        Self { scripts, by_id, url, submitted: AtomicUsize::new(0) }
+        let cursors = cursors.collect();
+        Self { cursors, by_id, url, submitted: AtomicUsize::new(0) }
     }
 
-    /// How many requests the recording has; each is submitted once, in order.
+    /// Returns the number of requests. Each is submitted once, in order.
     pub fn requests(&self) -> usize {
-        self.scripts.len()
+        self.cursors.len()
     }
 
-    /// How the replay differed so far, in the order of the requests.
+    /// Returns the differences so far, in the order of the requests.
     pub fn differences(&self) -> Vec<ReplayDifference> {
-        self.scripts.iter().flat_map(|script| script.differences()).collect()
+        self.cursors.iter().flat_map(|cursor| cursor.differences()).collect()
     }
 
-    /// The bodies that were sent, in order, each with the line of the recorded one; without secrets.
+    /// Returns the sent bodies in order, without secrets, each with the line number of the recorded one.
     pub fn bodies(&self) -> Vec<(usize, Value)> {
-        self.scripts.iter().flat_map(|script| script.bodies()).collect()
+        self.cursors.iter().flat_map(|cursor| cursor.bodies()).collect()
     }
 
-    /// The first request's session.
+    /// Returns the session of the first request.
     pub(super) fn session(&self) -> Option<&Session> {
-        self.scripts.first().map(|script| script.session())
+        self.cursors.first().map(|cursor| cursor.session())
     }
 
-    /// The request that is submitted next; `None`: each was.
-    pub(super) fn peek(&self) -> Option<Arc<Script>> {
-        self.scripts.get(self.submitted.load(Ordering::Acquire)).cloned()
+    /// Returns the next request to submit; `None`: all were submitted.
+    pub(super) fn peek(&self) -> Option<Arc<ReplayCursor>> {
+        self.cursors.get(self.submitted.load(Ordering::Acquire)).cloned()
     }
 
-    /// It was submitted.
+    /// Marks the next request as submitted.
     pub(super) fn advance(&self) {
         self.submitted.fetch_add(1, Ordering::AcqRel);
     }
@@ -148,9 +148,9 @@ impl ReplayTransport {
 
 impl Transport for ReplayTransport {
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
-        let script = self.by_id.get(&outgoing.request_id).and_then(|index| self.scripts.get(*index));
-        match script {
-            Some(script) => script::answer(Arc::clone(script), outgoing).boxed(),
+        let cursor = self.by_id.get(&outgoing.request_id).and_then(|index| self.cursors.get(*index));
+        match cursor {
+            Some(cursor) => cursor::answer(Arc::clone(cursor), outgoing).boxed(),
             None => {
                 let differences = vec![format!("the recording has no request {}", outgoing.request_id)];
                 std::future::ready(Err(TransportError::Differs { differences })).boxed()
@@ -162,7 +162,7 @@ impl Transport for ReplayTransport {
         &self.url
     }
 
-    /// A recording holds no key.
+    /// Returns 0: a recording contains no key.
     fn longest_secret(&self) -> usize {
         0
     }

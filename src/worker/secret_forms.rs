@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// Fewest base64 digits that are searched for. A shorter run occurs in any data.
+/// Minimum number of base64 digits to match. Shorter runs occur in any data.
 const MIN_BASE64: usize = 8;
 
 const BASE64: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -163,9 +163,9 @@ fn hex_digits(value: u8) -> BTreeSet<u8> {
     BTreeSet::from([digit, digit.to_ascii_uppercase()])
 }
 
-/// Returns the base64 digits that depend on `bytes` when `shift` bytes (modulo 3) precede them. A digit that is shared with
-/// the preceding byte is left out, which leaves at most four bits of the secret in place. A digit that is shared with the
-/// following byte or the padding is optional.
+/// Returns the base64 digits that depend on `bytes` when `shift` bytes (modulo 3) precede them. A digit that is shared
+/// with the preceding byte is left out, which leaves at most four bits of the secret in place. A digit that is shared
+/// with the following byte or the padding is optional.
 fn base64(bytes: &[u8], shift: usize) -> Form {
     let first = (shift * 8).div_ceil(6);
     let bits = (shift + bytes.len()) * 8;
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_matched_as_long_as_it_is() {
+    fn every_form_is_matched_completely() {
         let forms = SecretForms::new("key/with-\"two\" %41?>");
         for (text, length) in [
             ("key/with-\"two\" %41?>", 20),
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn base64_is_found_at_every_alignment() {
-        // `sk-0123456789??>` behind zero to three bytes, in both alphabets, with and without padding.
+        // `sk-0123456789??>` after zero to three bytes, in both alphabets, with and without padding.
         let forms = SecretForms::new("sk-0123456789??>");
         for (text, at, end) in [
             ("c2stMDEyMzQ1Njc4OT8/Pg==", 0, 22),

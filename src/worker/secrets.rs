@@ -1,12 +1,12 @@
-//! What a recording must not hold, and the marks that stand for it.
+//! Redacts secrets in recordings.
 //!
-//! Secrets are known by their value (a password that a tool reads from its environment) or by their form (a pattern of the
-//! user's; what follows `Authorization:`). The same secret gets the same mark throughout a recording, `[redacted-1]`, so that
-//! what was said with it can still be told apart. A comparison takes a mark for whatever stands in its place now: a replay
-//! needs to know no secret.
+//! Secrets are defined by their value (a password in an environment variable of a tool) or by a pattern (of the user,
+//! or a built-in one such as `Authorization:`). Each secret is replaced by a mark, `[redacted-1]`, that is the same
+//! throughout the recording, so that different secrets remain distinct. In a comparison, a mark equals any text, so a
+//! replay does not need the secrets.
 //!
-//! A secret known by its value is found in every form of [`SecretForms`]. A pattern is matched against texts; a text that is
-//! JSON itself is matched in its JSON form.
+//! A secret with a known value is found in every form of [`SecretForms`]. A pattern is matched against texts. A text
+//! that is JSON itself is matched in its JSON form.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,12 +18,12 @@ use serde_json::{Map, Value};
 
 use super::secret_forms::SecretForms;
 
-/// Shorter values are no secrets, or no longer are: they would be found in every other word.
+/// Minimum length of a secret, in bytes. Shorter values match ordinary words.
 const MIN_LITERAL: usize = 6;
-/// So many secrets get a mark of their own.
+/// Maximum number of numbered marks.
 const MAX_MARKS: usize = 10_000;
 
-/// What precedes credentials in headers, URLs and dumps of them. The first group is what is redacted.
+/// Credentials in headers, URLs and dumps of them. The first group is redacted.
 static CREDENTIALS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(CREDENTIALS_PATTERN).ok());
 
 const CREDENTIALS_PATTERN: &str = r#"(?ix)
@@ -34,7 +34,7 @@ const CREDENTIALS_PATTERN: &str = r#"(?ix)
     | [?&] (?: api[-_]?key | access[-_]?token | auth | key | password | secret | sig | signature | token ) = ([^&\s"'\\\#]{6,})
 "#;
 
-/// A word, between blanks, after which [`CREDENTIALS_PATTERN`] may go on.
+/// A word after which a match of [`CREDENTIALS_PATTERN`] may continue.
 #[cfg(feature = "cli")]
 static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OPENING_PATTERN).ok());
 
@@ -42,23 +42,23 @@ static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OPENING_PA
 const OPENING_PATTERN: &str =
     r#"(?i)(?:authorization|api-key|x-auth-token|bearer|basic|token)["':=]*$|^["':=]*$"#;
 
-/// Words in the names of variables whose values are secrets.
+/// Words in names of variables that hold secrets.
 const SECRET_WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "PRIVATE"];
 
-/// Whether a variable of this name holds a secret, by its name: `GITHUB_TOKEN`, not `HOME`.
+/// Whether the name of a variable suggests a secret: `GITHUB_TOKEN`, not `HOME`.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// The secrets of a user, beside the API key.
+/// The secrets of a user, without the API key.
 #[derive(Clone, Default)]
 pub struct Secrets {
     literals: Vec<SecretForms>,
     patterns: Vec<Regex>,
 }
 
-/// Without a secret.
+/// Does not print secrets.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { literals, patterns } = self;
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Adds a secret by its value; one of fewer than six bytes is none.
+    /// Adds a secret by its value. Values of fewer than six bytes are ignored.
     pub fn add_value(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() >= MIN_LITERAL {
@@ -78,34 +78,34 @@ impl Secrets {
         }
     }
 
-    /// Adds secrets by a regular expression; where it has a group, the first group that took part is the secret.
+    /// Adds secrets by a regular expression. If it has groups, the first matching group is the secret.
     ///
     /// # Errors
-    /// When it is no regular expression, or takes the empty text; in a clause.
+    /// When the regular expression is invalid or matches the empty string, as a clause.
     pub fn add_pattern(&mut self, pattern: &str) -> Result<(), String> {
         let regex = Regex::new(pattern)
-            .map_err(|error| format!("`{pattern}` is no regular expression: {}", why_no_regex(&error)))?;
+            .map_err(|error| format!("invalid regular expression `{pattern}`: {}", regex_error(&error)))?;
         if regex.is_match("") {
-            return Err(format!("`{pattern}` takes the empty text, and so everything"));
+            return Err(format!("regular expression `{pattern}` matches the empty string"));
         }
         self.patterns.push(regex);
         Ok(())
     }
 
-    /// Whether there is none.
+    /// Whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.literals.is_empty() && self.patterns.is_empty()
     }
 }
 
-/// What is wrong with a pattern, in a clause: the parser's drawing of it ends in that.
-fn why_no_regex(error: &BuildError) -> String {
-    let told = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
-    let last = told.trim().lines().last().unwrap_or_default().trim();
+/// Returns the cause of a regex error as a clause: the last line of the parser's message.
+fn regex_error(error: &BuildError) -> String {
+    let message = error.syntax_error().map_or_else(|| error.to_string(), ToString::to_string);
+    let last = message.trim().lines().last().unwrap_or_default().trim();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// Takes secrets out of texts and values and remembers which mark stands for which.
+/// Replaces secrets in texts and values, and assigns their marks.
 pub(crate) struct Mask {
     secrets: Secrets,
     marks: Mutex<HashMap<Vec<u8>, usize>>,
@@ -117,7 +117,7 @@ impl std::fmt::Debug for Mask {
     }
 }
 
-/// Where a secret stands, and what it is known as.
+/// The position of a secret, and its mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) range: Range<usize>,
@@ -129,16 +129,16 @@ impl Mask {
         Self { secrets, marks: Mutex::default() }
     }
 
-    /// Whether secrets were given that could be spelled over several pieces of a reply.
+    /// Whether there are user secrets, which may be split over several chunks of a reply.
     pub(crate) fn has_secrets(&self) -> bool {
         !self.secrets.is_empty()
     }
 
-    /// How many bytes at the beginning of `text` are part of no secret that ends in what follows it, so that they can be
-    /// looked at without it. Up to `from` this was asked before, and the answer was nothing.
+    /// Returns the length of the prefix of `text` that can be redacted without the text that follows: no secret that
+    /// ends later begins in it. Earlier calls returned 0 for the text up to `from`.
     #[cfg(feature = "cli")]
-    pub(crate) fn settled(&self, text: &str, from: usize) -> usize {
-        // A user's secret may hold anything.
+    pub(crate) fn redactable_prefix(&self, text: &str, from: usize) -> usize {
+        // A user's secret may contain any text.
         let (false, Some(opening)) = (self.has_secrets(), OPENING.as_ref()) else { return 0 };
         let new = text.get(from..).unwrap_or_default();
         let blanks = new.char_indices().rev().filter(|(_, c)| c.is_whitespace());
@@ -150,7 +150,7 @@ impl Mask {
         ends.find(closes).unwrap_or(0)
     }
 
-    /// Every secret in `text`, in order, without overlaps.
+    /// Returns all secrets in `text`, in order, without overlaps.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Hit> {
         let mut found: Vec<(Range<usize>, Option<usize>)> = Vec::new();
         self.find_values(text, &mut found);
@@ -160,7 +160,7 @@ impl Mask {
         self.hits(text, found)
     }
 
-    /// Only those known by their value: they can be taken out of anything without breaking its form.
+    /// Returns only secrets with a known value. Removing them keeps any syntax valid.
     pub(super) fn find_known(&self, text: &[u8]) -> Vec<Hit> {
         let mut found = Vec::new();
         self.find_values(text, &mut found);
@@ -180,7 +180,7 @@ impl Mask {
         let mut merged: Vec<(Range<usize>, Option<usize>)> = Vec::new();
         for (range, number) in found {
             match merged.last_mut() {
-                // What overlaps goes as one: the rest of a secret is one, too.
+                // Overlapping secrets are merged: the rest of a secret is secret, too.
                 Some((last, _)) if range.start < last.end => last.end = last.end.max(range.end),
                 _ => merged.push((range, number)),
             }
@@ -196,7 +196,7 @@ impl Mask {
         hits.collect()
     }
 
-    /// `text` without its secrets.
+    /// Returns `text` without secrets.
     pub(crate) fn text(&self, text: &str) -> String {
         let hits = self.find(text.as_bytes());
         if hits.is_empty() {
@@ -206,13 +206,13 @@ impl Mask {
         }
     }
 
-    /// As [`Mask::text`], of bytes.
+    /// Like [`Mask::text`], for bytes.
     pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         let hits = self.find(&bytes);
         if hits.is_empty() { bytes } else { replace(&bytes, &hits) }
     }
 
-    /// Takes secrets out of every text, every name of a member and every number of a value that is not the format's own.
+    /// Redacts all strings, member names and numbers of a value.
     pub(crate) fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.in_place(text),
@@ -242,7 +242,7 @@ impl Mask {
     }
 }
 
-/// `text` with each hit's mark in its place.
+/// Replaces each hit in `text` by its mark.
 pub(super) fn replace(text: &[u8], hits: &[Hit]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -256,7 +256,7 @@ pub(super) fn replace(text: &[u8], hits: &[Hit]) -> Vec<u8> {
 }
 
 fn mark(marks: &mut HashMap<Vec<u8>, usize>, secret: &[u8]) -> String {
-    // A mark that is met again stays what it is.
+    // Existing marks are not changed.
     if let Ok(text) = std::str::from_utf8(secret)
         && is_placeholder(text)
     {
@@ -282,7 +282,7 @@ fn find_pattern(pattern: &Regex, text: &[u8], found: &mut Vec<(Range<usize>, Opt
     found.extend(pattern.captures_iter(text).filter_map(|captures| Some((secret(&captures)?, None))));
 }
 
-/// The marks in `text`.
+/// Returns the positions of marks in `text`.
 fn marks_in(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let starts = memchr::memmem::find_iter(text.as_bytes(), b"[redacted");
     starts.filter_map(|start| {
@@ -294,12 +294,12 @@ fn marks_in(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Whether `text` is a mark and nothing else.
+/// Whether `text` is exactly one mark.
 pub(super) fn is_placeholder(text: &str) -> bool {
     text.starts_with("[redacted") && marks_in(text).next() == Some(0..text.len())
 }
 
-/// Whether something in `value` was redacted.
+/// Whether `value` contains a mark.
 pub fn holds_redacted(value: &Value) -> bool {
     match value {
         Value::String(text) => marks_in(text).next().is_some(),
@@ -311,7 +311,7 @@ pub fn holds_redacted(value: &Value) -> bool {
     }
 }
 
-/// Whether `now` is what was recorded, where a mark stands for anything.
+/// Whether `now` equals the recorded text. A mark equals any text.
 pub(super) fn is_same_text(recorded: &str, now: &str) -> bool {
     if recorded == now {
         return true;
@@ -333,7 +333,7 @@ pub(super) fn is_same_text(recorded: &str, now: &str) -> bool {
     !is_first && rest.ends_with(recorded.get(at..).unwrap_or_default())
 }
 
-/// For tests: a mask of these values and patterns.
+/// Creates a mask of these values and patterns, for tests.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(super) fn mask(values: &[&str], patterns: &[&str]) -> Mask {
@@ -362,7 +362,7 @@ mod tests {
         let marked =
             "a [redacted-1] b [redacted-1] c [redacted-1] d [redacted-1] e [redacted-2] f [redacted-1]";
         assert_eq!(mask.text(text), marked);
-        // Behind any prefix, in base64: `user:hunter/2"x`.
+        // In base64, after any prefix: `user:hunter/2"x`.
         for coded in ["aHVudGVyLzIieA==", "dTpodW50ZXIvMiJ4", "dXNlcjpodW50ZXIvMiJ4"] {
             let left = mask.text(coded);
             assert!(left.contains("[redacted-1]") && left.len() < coded.len() + 4, "{coded}: {left}");
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "cli")]
-    fn credentials_are_found_in_what_is_settled_however_they_are_cut() {
+    fn credentials_are_found_for_any_chunks_if_the_final_prefix_is_redacted() {
         let credentials = mask(&[], &[]);
         for text in [
             "It says: Authorization: Bearer abcdefgh1234, and ends.",
@@ -426,20 +426,20 @@ mod tests {
                 for piece in text.as_bytes().chunks(size) {
                     let from = waiting.len();
                     waiting.push_str(std::str::from_utf8(piece).unwrap());
-                    let rest = waiting.split_off(credentials.settled(&waiting, from));
+                    let rest = waiting.split_off(credentials.redactable_prefix(&waiting, from));
                     out.push_str(&credentials.text(&std::mem::replace(&mut waiting, rest)));
                 }
                 assert_eq!(out + &credentials.text(&waiting), whole, "{text} by {size}");
             }
         }
-        // Other words wait for their ends alone, where no other secret is known.
-        assert_eq!(credentials.settled("It is thr", 0), 5);
-        assert_eq!(credentials.settled("a bearer of", 0), 1);
-        assert_eq!(mask(&["hunter22"], &[]).settled("It is thr", 0), 0);
+        // Without user secrets, other words are held back only up to their end.
+        assert_eq!(credentials.redactable_prefix("It is thr", 0), 5);
+        assert_eq!(credentials.redactable_prefix("a bearer of", 0), 1);
+        assert_eq!(mask(&["hunter22"], &[]).redactable_prefix("It is thr", 0), 0);
     }
 
     #[test]
-    fn names_and_numbers_are_looked_at_too() {
+    fn member_names_and_numbers_are_redacted_too() {
         let mask = mask(&["12345678", "hunter22"], &[]);
         let mut value = json!({"pin": 12_345_678, "hunter22": ["x hunter22", true], "n": 1});
         mask.value(&mut value);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_whatever_stands_there_now() {
+    fn a_mark_equals_any_text() {
         for (recorded, now, same) in [
             ("a", "a", true),
             ("[redacted]", "", true),
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_secret_by_their_names() {
+    fn secret_variables_are_detected_by_name() {
         for (name, secret) in
             [("GITHUB_TOKEN", true), ("db_password", true), ("HOME", false), ("LANG", false)]
         {

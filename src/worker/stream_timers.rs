@@ -1,4 +1,5 @@
-//! The two clocks of a stream. Bytes alone never show a stall: servers send comments while nothing happens.
+//! The two deadlines of a stream: for bytes and for tokens. Bytes alone do not detect a stall, because servers send
+//! comments while they are idle.
 
 use std::time::Duration;
 
@@ -9,17 +10,17 @@ use crate::chat::ChatEvent;
 use crate::request::{FailReason, Failure, kind};
 use crate::spec::Timers;
 
-/// How long token counts and `[DONE]` may follow the finish reason: some servers send neither and keep the
-/// connection.
+/// Time limit for token counts and `[DONE]` after the finish reason. Some servers send neither and keep the connection
+/// open.
 const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
 
-/// The deadlines of a stream: any byte moves the first, only tokens and progress move the second.
+/// The deadlines of a stream. Any byte moves the first; only tokens and progress move the second.
 pub(super) struct StreamTimers<'a> {
     timers: &'a Timers,
     byte: Instant,
     token: Instant,
     any_token: bool,
-    /// Until when a reply that gave its finish reason may go on.
+    /// Deadline of a reply after its finish reason.
     finish: Option<Instant>,
 }
 
@@ -35,7 +36,7 @@ impl<'a> StreamTimers<'a> {
         }
     }
 
-    /// Whether the model has begun to answer.
+    /// Whether a token was received.
     pub(super) fn any_token(&self) -> bool {
         self.any_token
     }
@@ -61,12 +62,14 @@ impl<'a> StreamTimers<'a> {
         }
     }
 
-    /// The deadline passed; but before the first token the server was seen to work at `worked`, as it does while it
-    /// reads a long prompt without a word, and its limits count from there. Whether that leaves time.
-    pub(super) fn prolong(&mut self, worked: Option<Instant>) -> bool {
-        let Some(worked) = worked.filter(|_| !self.any_token && self.finish.is_none()) else { return false };
-        self.byte = self.byte.max(after(worked, self.timers.stall));
-        self.token = self.token.max(after(worked, self.timers.first_token));
+    /// Extends the deadlines before the first token: they count from `last_active`, because a server is silent while it
+    /// processes a long prompt. Returns whether time is left.
+    pub(super) fn prolong(&mut self, last_active: Option<Instant>) -> bool {
+        let Some(last_active) = last_active.filter(|_| !self.any_token && self.finish.is_none()) else {
+            return false;
+        };
+        self.byte = self.byte.max(after(last_active, self.timers.stall));
+        self.token = self.token.max(after(last_active, self.timers.first_token));
         self.next() > Instant::now()
     }
 
@@ -75,7 +78,7 @@ impl<'a> StreamTimers<'a> {
         self.finish.map_or(next, |finish| finish.min(next))
     }
 
-    /// The failure of the deadline that passed; `None`: what was waited for is only what may follow the end.
+    /// Returns the failure of the exceeded deadline; `None`: the reply is complete, only optional events are missing.
     pub(super) fn failure(&self, url: &str) -> Option<Failure> {
         if self.finish.is_some() {
             return None;
@@ -92,7 +95,7 @@ impl<'a> StreamTimers<'a> {
     }
 }
 
-/// `limit` after `now`; a limit beyond a year is none, and the sum would overflow.
+/// Returns `now` plus `limit`. Limits are capped to one year to avoid an overflow.
 pub(super) fn after(now: Instant, limit: Duration) -> Instant {
     now + limit.min(Duration::from_secs(365 * 24 * 3600))
 }
@@ -104,12 +107,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn work_prolongs_the_wait_for_the_first_token_and_no_other() {
+    async fn activity_extends_only_the_wait_for_the_first_token() {
         let limits = Timers { stall: Duration::from_secs(10), ..Timers::default() };
         let mut timers = StreamTimers::new(&limits);
         advance(Duration::from_secs(10)).await;
-        assert!(!timers.prolong(None), "no evidence");
-        assert!(!timers.prolong(Some(Instant::now() - Duration::from_secs(10))), "it worked too long ago");
+        assert!(!timers.prolong(None), "no activity");
+        assert!(!timers.prolong(Some(Instant::now() - Duration::from_secs(10))), "the activity is too old");
         assert!(timers.prolong(Some(Instant::now() - Duration::from_secs(4))));
         assert_eq!(timers.next(), Instant::now() + Duration::from_secs(6));
         timers.saw_bytes(&[ChatEvent::Text { text: String::from("a") }]);

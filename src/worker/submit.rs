@@ -1,4 +1,4 @@
-//! A request on its way in: what is submitted, why it may be refused, and what the world gives it to start from.
+//! Submitted requests: their content, the reasons for rejecting them, and their inputs from the environment.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,50 +8,50 @@ use serde_json::{Map, Value};
 use super::config::WorkerConfig;
 use super::recording::{Recorder, Session};
 use super::server::NotReady;
-use crate::chat::{Message, OWN_MEMBERS, Swaps};
+use crate::chat::{BodyFallbacks, Message, OWN_MEMBERS};
 use crate::request::{RequestOptions, RunStart};
 use crate::schema::ToolSet;
 
 /// A request to submit.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitRequest {
-    /// The conversation, its last message the one to answer. What servers refuse in it is mended
-    /// ([`crate::request::valid_conversation`]).
+    /// The conversation; the model answers its last message. It is normalized to what all servers accept
+    /// ([`crate::request::normalize_conversation`]).
     pub messages: Vec<Message>,
-    /// A system message beside the worker's `:system`, after it.
+    /// An additional system message after the worker's `:system`.
     pub system_prompt: Option<String>,
     /// The model, instead of the worker's.
     pub model: Option<String>,
-    /// Members of the request body such as `temperature`; they win over the worker's `:params`.
+    /// Members of the request body such as `temperature`. They override the worker's `:params`.
     pub params: Map<String, Value>,
-    /// Names of the tools that may be called; `None`: all that the worker has.
+    /// Names of the tools that may be called; `None`: all tools of the worker.
     pub tools: Option<Vec<String>>,
-    /// A name of the submitter's for the job, or empty.
+    /// A name for the job, or empty.
     pub job_name: String,
-    /// Where to record it.
+    /// Records the request.
     pub recorder: Option<Arc<Recorder>>,
-    /// What it takes from the world; `None`: what is there now.
+    /// Inputs from the environment; `None`: the current ones.
     pub origin: Option<Origin>,
 }
 
-/// What a request takes from the world: given the same, and the same answers, it is the same request again.
+/// The inputs of a request from its environment. The same inputs and answers give the same request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Its id; one that the worker does not remember.
+    /// Request id. It must be new to the worker.
     pub request_id: String,
-    /// When it is submitted, Unix time in milliseconds.
+    /// Submit time, as Unix time in milliseconds.
     pub submitted_at_ms: u64,
-    /// The zone's name, as in `Europe/Paris`.
+    /// Name of the time zone, such as `Europe/Paris`.
     pub zone: String,
-    /// The local time, as the model is told it.
+    /// Local time in the system message.
     pub local_time: String,
-    /// Where the ids of its calls and the spread of its waits come from.
+    /// Seed of call ids and of the jitter of retry delays.
     pub id_seed: u64,
 }
 
 impl Origin {
-    /// Takes the place of what a session found.
-    pub(super) fn settle(self, session: &mut Session) {
+    /// Replaces the inputs in `session`.
+    pub(super) fn apply_to(self, session: &mut Session) {
         let Self { request_id, submitted_at_ms, zone, local_time, id_seed } = self;
         session.request_id = request_id;
         session.submitted_at_ms = submitted_at_ms;
@@ -62,12 +62,12 @@ impl Origin {
 }
 
 impl SubmitRequest {
-    /// A request of one user message.
+    /// Creates a request with one user message.
     pub fn prompt(text: impl Into<String>) -> Self {
         Self { messages: vec![Message::User { content: text.into() }], ..Self::default() }
     }
 
-    /// What it asks for that cannot be had.
+    /// Checks the requested tools and parameters.
     pub(super) fn check(&self, tools: impl FnOnce() -> ToolSet) -> Result<(), SubmitError> {
         if let Some(names) = &self.tools {
             let tools = tools();
@@ -81,7 +81,7 @@ impl SubmitRequest {
         }
     }
 
-    /// The recorded session, with what this request has instead.
+    /// Returns the recorded session with the options of this request.
     pub(super) fn of_replay(self, mut session: Session) -> Session {
         let options = self.options();
         if !options.is_empty() {
@@ -96,7 +96,7 @@ impl SubmitRequest {
         session
     }
 
-    /// What it has of its own.
+    /// Returns the options of the request.
     pub(super) fn options(&self) -> RequestOptions {
         RequestOptions {
             model: self.model.clone(),
@@ -107,31 +107,31 @@ impl SubmitRequest {
     }
 }
 
-/// Why a request was not taken.
+/// An error: the request was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// Every slot holds a request.
+    /// All slots are in use.
     #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
     NoSlotAvailable,
-    /// The worker is starting its server, has lost it, or was stopped.
+    /// The worker is not ready: its server is starting or was lost, or the worker was stopped.
     #[error(transparent)]
     WorkerNotReady(NotReady),
-    /// Its origin gives an id that another request has.
-    #[error("a request of this id is remembered; give each request an id of its own")]
+    /// The origin contains the id of another request.
+    #[error("duplicate request id; use a new id for each request")]
     IdTaken,
-    /// It names a tool that the worker does not have.
-    #[error("the worker has no tool called `{0}`")]
+    /// Unknown tool.
+    #[error("unknown tool `{0}`")]
     UnknownTool(String),
-    /// It sets a member of the body that is the engine's.
-    #[error("the parameter `{0}` is set by the engine and cannot be given with a request")]
+    /// A reserved member of the request body.
+    #[error("parameter `{0}` is reserved and cannot be set in a request")]
     ReservedParam(String),
 }
 
-/// What a request starts from: clock, zone, ids.
+/// Creates a session from the current environment: clock, time zone, ids.
 pub(super) fn live_session(
     config: &WorkerConfig,
     url: &str,
-    swaps: Swaps,
+    body_fallbacks: BodyFallbacks,
     request: SubmitRequest,
 ) -> Session {
     let options = request.options();
@@ -148,7 +148,7 @@ pub(super) fn live_session(
         model: options.model.clone().unwrap_or_else(|| config.run.model.clone()),
         options,
         server: config.server,
-        swaps,
+        body_fallbacks,
         api: config.api,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,
         submitted_at_ms,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::schema::ToolSet;
 use crate::tool::ToolRunner;
 
-/// Schemas and the runner that answers them: one generation, for one worker.
+/// The tools of one generation for one worker, and their runner.
 #[derive(Clone)]
 pub struct Toolbox {
     /// Number of the generation.
     pub generation: u64,
-    /// What a request may call.
+    /// The tools that a request may call.
     pub tools: ToolSet,
-    /// Runs the normal ones.
+    /// The runner of the normal tools.
     pub runner: Arc<dyn ToolRunner>,
 }
 
@@ -22,18 +22,18 @@ impl std::fmt::Debug for Toolbox {
     }
 }
 
-/// Where the newest tools are had.
+/// A source of tools.
 pub trait ToolSource: Send + Sync {
-    /// The newest generation. Called when a model turn begins; must be quick.
+    /// Returns the newest generation. Called at the start of each model turn; must be fast.
     fn current(&self) -> Toolbox;
 
-    /// What is different since that generation, for a person.
+    /// Describes the changes since a generation, for users.
     fn changes_since(&self, _generation: u64) -> String {
         String::from("the tools were reloaded")
     }
 }
 
-/// A toolbox that never changes is its own source.
+/// A toolbox is a source that never changes.
 impl ToolSource for Toolbox {
     fn current(&self) -> Toolbox {
         self.clone()

@@ -1,4 +1,4 @@
-//! How a request body reaches a model and its reply comes back.
+//! The transport interface: sends request bodies to a model server and returns the responses.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use serde_json::Value;
 use crate::chat::Api;
 use crate::request::Failure;
 
-/// One request on its way out.
+/// A chat request to send.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// The request that it belongs to.
+    /// Id of the worker's request.
     pub request_id: String,
-    /// Which turn of the request, from 1.
+    /// Number of the turn, from 1.
     pub turn: u32,
-    /// Which try of that turn, from 1.
+    /// Number of the attempt of this turn, from 1.
     pub attempt: u32,
-    /// The API it goes to.
+    /// The API.
     pub api: Api,
     /// The body.
     pub body: Value,
 }
 
-/// A response whose head has come.
+/// A response after its head.
 pub struct Incoming {
     /// The HTTP status.
     pub status: u16,
-    /// How long the server asks to wait before the next try.
+    /// Requested delay before a retry.
     pub retry_after: Option<Duration>,
-    /// Where a redirect leads. It is not followed: a redirected POST is a wrong endpoint.
+    /// Target of a redirect. Redirects are not followed: a redirected POST indicates a wrong endpoint.
     pub location: Option<String>,
-    /// The body, as it comes.
+    /// The body as a stream of chunks.
     pub body: BoxStream<'static, Result<Vec<u8>, TransportError>>,
 }
 
@@ -43,30 +43,30 @@ impl std::fmt::Debug for Incoming {
     }
 }
 
-/// The exchange could not be had, or not to its end. Messages name the URL and what to do.
+/// An error of an exchange. Messages contain the URL and advice.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TransportError {
     /// No connection; nothing was sent.
     #[error("{message}")]
     Connect {
-        /// What and where.
+        /// The message.
         message: String,
-        /// Whether somebody answered that nobody listens.
+        /// Whether the connection was refused.
         refused: bool,
     },
-    /// The connection broke.
+    /// The connection was lost.
     #[error("{message}")]
     Broken {
-        /// What and where.
+        /// The message.
         message: String,
     },
-    /// A replay whose request is not the recorded one.
+    /// In a replay: the request differs from the recorded one.
     #[error("the request differs from the recorded one:\n{}", differences.join("\n"))]
     Differs {
-        /// Field by field.
+        /// The differences, one per field.
         differences: Vec<String>,
     },
-    /// A replay reached the place where the recorded request was stopped: by a failure, or canceled.
+    /// In a replay: the recorded request was stopped here, by a failure or a cancel.
     #[error("the recorded request was stopped here")]
     Stopped {
         /// The failure; `None`: it was canceled.
@@ -74,46 +74,46 @@ pub enum TransportError {
     },
 }
 
-/// A page on which a local server tells how it is.
+/// A status page of a local server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Page {
-    /// `/health`: 200 when the model is loaded, 503 while it is.
+    /// `/health`: 200 when the model is loaded, 503 while it is loading.
     Health,
-    /// `/slots`: which of them work.
+    /// `/slots`: the busy and idle slots.
     Slots,
 }
 
-/// What was seen there.
+/// The response to a request of a [`Page`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Look {
-    /// The status and the JSON, null where it is none.
-    Seen(u16, Value),
-    /// Nobody answered, or not in time.
-    Silent,
-    /// There are no such pages.
-    Missing,
+pub enum PageResponse {
+    /// The status and the JSON body, or null if it is not JSON.
+    Received(u16, Value),
+    /// No response within the time limit.
+    NoAnswer,
+    /// The transport has no status pages.
+    Unsupported,
 }
 
-/// Sends requests. Dropping a response's body disconnects.
+/// A connection to a model server. Dropping the body of a response disconnects.
 pub trait Transport: Send + Sync {
     /// Sends `outgoing` and waits for the head of the response.
     fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>>;
 
-    /// Looks at a page of the server's own, beside the API.
-    fn look(&self, _page: Page) -> BoxFuture<'_, Look> {
-        std::future::ready(Look::Missing).boxed()
+    /// Requests a status page of the server.
+    fn get_page(&self, _page: Page) -> BoxFuture<'_, PageResponse> {
+        std::future::ready(PageResponse::Unsupported).boxed()
     }
 
-    /// Where it sends those to `api`, as messages name it: without user and password.
+    /// Returns the URL of `api` for messages, without user and password.
     fn url(&self, api: Api) -> &str;
 
-    /// Asks whether the server is there and would take requests, without asking a model anything; why not, in a clause. A
-    /// transport that cannot ask is taken at its word.
+    /// Checks whether the server accepts requests, without sending a prompt. Returns the reason as a clause if not. The
+    /// default always succeeds.
     fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Whether `text` holds what this transport must keep to itself, such as an API key.
+    /// Whether `text` contains a secret of this transport, such as an API key.
     fn holds_secret(&self, _text: &str) -> bool {
         false
     }
@@ -124,14 +124,14 @@ pub trait Transport: Send + Sync {
         None
     }
 
-    /// Bytes of the longest of what [`Transport::holds_secret`] looks for: a reply may spell it over several pieces. A
-    /// transport that knows says so; 1,024 are more than most keys have.
+    /// Returns the maximum length of a secret, in bytes: a reply may split it over several deltas. The default is
+    /// longer than most keys.
     fn longest_secret(&self) -> usize {
         1024
     }
 }
 
-/// An API's path beneath the base URL.
+/// Returns the path of an API relative to the base URL.
 pub(super) fn api_path(api: Api) -> &'static str {
     match api {
         Api::ChatCompletions => "chat/completions",

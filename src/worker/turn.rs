@@ -1,8 +1,8 @@
-//! One model turn: a request out, a reply in, under every timer.
+//! One model turn: sends the request and reads the reply, under all timers.
 //!
-//! Here are the attempts: what is sent again, and in which form. `reply` reads what comes back, `failure` words what
-//! went wrong. Source of the statuses: those that name a passing state; a 500 of llama.cpp's about tools or arguments
-//! stays one for ever.
+//! This module handles the attempts: what is retried, and with which request variant. `reply` reads the response,
+//! `failure` creates the error messages. Only statuses of a temporary condition are retried. A 500 of llama.cpp about
+//! tools or arguments is permanent.
 
 mod failure;
 mod managed;
@@ -17,49 +17,52 @@ use super::drive::{Drive, seconds, until};
 use super::record::lock;
 use super::recording::Line;
 use super::toolbox::Toolbox;
-use super::transport::{Incoming, Look, Outgoing, Page, TransportError};
-use crate::chat::{BodyForm, ChatEvent, ChatRequest, Feature, Reply, ServerError, Swap, next_swap};
+use super::transport::{Incoming, Outgoing, Page, PageResponse, TransportError};
+use crate::chat::{
+    BodyFallback, BodyForm, ChatEvent, ChatRequest, Feature, Reply, ServerError, next_body_fallback,
+};
 use crate::request::{Event, FailReason, Failure, Run, kind};
 
-/// Tries of one turn, the first included.
+/// Maximum attempts of one turn, including the first.
 const MAX_ATTEMPTS: u32 = 4;
-/// Tries while a server says that it is loading its model.
+/// Maximum attempts while a server loads its model.
 const MAX_ATTEMPTS_LOADING: u32 = 130;
-/// A model is given this long to be loaded.
+/// Time limit for a server to load its model.
 const LOADING_LIMIT: Duration = Duration::from_secs(10 * 60);
-/// The shortest and the longest wait between two looks at a server that loads.
+/// Minimum and maximum interval between two health checks of a loading server.
 const MIN_DELAY_LOADING: Duration = Duration::from_millis(100);
 const MAX_DELAY_LOADING: Duration = Duration::from_secs(5);
-/// The first wait between tries; it doubles.
+/// Delay before the first retry. It doubles with each retry.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// The longest wait that a server may ask for; asked for more, the request fails and says so.
+/// Maximum delay. If a server asks for a longer delay, the request fails.
 const MAX_DELAY: Duration = Duration::from_secs(60);
-/// Response headers where a server sends them soon, and where a request waits without a word for a slot or a model.
+/// Time limit for the response headers: of a server that sends them early, and of one that queues the request or loads
+/// the model before it sends them.
 const HEADERS_LIMIT: Duration = Duration::from_secs(30);
 const QUEUED_HEADERS_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// The request is over, and its machine knows.
-struct Over;
+/// The request has ended, and its machine has recorded the end.
+struct RequestEnded;
 
-/// A response whose head has come, from a server that may work on it.
-struct Open {
+/// A response after its head, while the server may still process the request.
+struct OpenResponse {
     incoming: Incoming,
     exchange: Exchange,
 }
 
-/// What a server says of a request that it did not take.
-struct Said {
+/// The error response to a rejected request.
+struct ServerRefusal {
     error: ServerError,
-    /// It came as a web page.
+    /// Whether the body is a web page.
     is_page: bool,
 }
 
-/// How one try ended, where the turn is not over by it.
-enum Again {
-    /// The same request again, after a while.
+/// The next attempt of a turn.
+enum NextAttempt {
+    /// The same request, after a delay.
     After { wait: Duration, reason: String, is_loading: bool },
-    /// Another form of the same request, at once.
-    As(Swap, String),
+    /// Another variant of the request, immediately.
+    Fallback(BodyFallback, String),
 }
 
 /// One turn of one request.
@@ -67,16 +70,16 @@ struct Turn<'a> {
     task: &'a Drive,
     run: &'a mut Run,
     toolbox: &'a Toolbox,
-    /// When the whole request must be over.
+    /// Deadline of the whole request.
     total: Option<Instant>,
-    /// How often it was sent again as it was; another form is no other try.
+    /// Number of retries. Another variant of the request is not a retry.
     retries: u32,
-    /// Since when the server says that it is loading.
+    /// Start of the time that the server reports that it is loading.
     loading_since: Option<Instant>,
     delay: Duration,
 }
 
-/// Sends `request` and feeds the reply to `run`, until the reply is over or the request is.
+/// Sends `request` and passes the reply to `run`, until the reply or the request ends.
 pub(super) async fn stream(
     task: &Drive,
     run: &mut Run,
@@ -87,12 +90,12 @@ pub(super) async fn stream(
 ) {
     let (loading_since, delay) = (None, FIRST_DELAY);
     let mut turn = Turn { task, run, toolbox, total, retries: 0, loading_since, delay };
-    // Over or not, the machine knows.
-    let _: Result<(), Over> = turn.play(&request, form).await;
+    // The machine has recorded an end of the request.
+    let _: Result<(), RequestEnded> = turn.run(&request, form).await;
 }
 
 impl Turn<'_> {
-    async fn play(&mut self, request: &ChatRequest, form: &mut BodyForm) -> Result<(), Over> {
+    async fn run(&mut self, request: &ChatRequest, form: &mut BodyForm) -> Result<(), RequestEnded> {
         let (turn, _) = self.run.turn();
         let request_id = self.run.request_id().to_owned();
         for attempt in 1.. {
@@ -106,44 +109,44 @@ impl Turn<'_> {
                 body,
             };
             let sent = self.send(outgoing(attempt, body.clone())).await?;
-            let again = match sent {
+            let next = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
-                    self.learn(*form);
-                    // Should the reply turn out empty, this asks for the reason.
+                    self.remember_form(*form);
+                    // Sent if the reply is empty, to find the reason.
                     let probe =
                         || outgoing(attempt + 1, request.encode_body(BodyForm { stream: false, ..*form }));
                     return self.read_reply(&body, probe, open).await;
                 }
-                Ok(open) => self.judge_refusal(request, *form, attempt, open).await?,
+                Ok(open) => self.handle_refusal(request, *form, attempt, open).await?,
                 Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
                     let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
-                    Again::After { wait, reason: message, is_loading: false }
+                    NextAttempt::After { wait, reason: message, is_loading: false }
                 }
                 Err(TransportError::Broken { .. } | TransportError::Connect { .. })
                     if managed::is_lost(self.task, self.total).await =>
                 {
-                    return Err(self.give_up());
+                    return Err(self.end_canceled());
                 }
                 Err(error) => return Err(self.end_by_transport(error)),
             };
-            match again {
-                Again::As(swap, reason) => {
-                    // For the later turns, too: the server will not have learned it by then.
-                    form.swaps = form.swaps.with(swap);
-                    let detail = format!("sent again {}: {reason}", swap.describe());
+            match next {
+                NextAttempt::Fallback(fallback, reason) => {
+                    // Also used by the later turns of the request.
+                    form.fallbacks = form.fallbacks.with(fallback);
+                    let detail = format!("sent again {}: {reason}", fallback.describe());
                     self.task
                         .publish_own(self.run, Event::Retry { attempt: attempt + 1, delay_ms: 0, detail });
-                    if swap == Swap::NoTools {
-                        let message =
-                            "the model takes no tools: they are told in the text, and calls are read from it";
+                    if fallback == BodyFallback::NoTools {
+                        let message = "the model does not support tools: they are described in the prompt, and calls are \
+                                       parsed from the text";
                         self.task.publish_own(self.run, Event::Warning { message: String::from(message) });
                     }
                 }
-                Again::After { wait, reason, is_loading } => {
+                NextAttempt::After { wait, reason, is_loading } => {
                     let delay_ms = wait.as_millis() as u64;
                     let event = Event::Retry { attempt: attempt + 1, delay_ms, detail: reason };
                     self.task.publish_own(self.run, event);
-                    // Nothing of it is with the server: a restart is waited for.
+                    // The server has no part of this request, so a restart of the server does not fail it.
                     drop(streaming);
                     self.wait(wait, is_loading).await?;
                     self.retries += 1;
@@ -154,43 +157,43 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// A form that the server took is the one that later requests begin with.
-    fn learn(&self, form: BodyForm) {
-        if !form.swaps.is_empty() {
+    /// Stores an accepted variant. Later requests start with it.
+    fn remember_form(&self, form: BodyForm) {
+        if !form.fallbacks.is_empty() {
             let mut learned = lock(&self.task.shared.learned);
-            *learned = learned.and(form.swaps);
+            *learned = learned.union(form.fallbacks);
         }
     }
 
-    /// What is done about an answer that is no reply.
-    async fn judge_refusal(
+    /// Handles an error response: returns the next attempt, or ends the request.
+    async fn handle_refusal(
         &mut self,
         request: &ChatRequest,
         form: BodyForm,
         attempt: u32,
-        open: Open,
-    ) -> Result<Again, Over> {
+        open: OpenResponse,
+    ) -> Result<NextAttempt, RequestEnded> {
         let Incoming { status, retry_after, .. } = open.incoming;
         let location = open.incoming.location.clone();
-        let Said { error, is_page } = self.read_error(open).await?;
-        if let Some(swap) = next_swap(request, form, &error, self.run.config().fallback) {
-            return Ok(Again::As(swap, error.message));
+        let ServerRefusal { error, is_page } = self.read_error(open).await?;
+        if let Some(fallback) = next_body_fallback(request, form, &error, self.run.config().fallback) {
+            return Ok(NextAttempt::Fallback(fallback, error.message));
         }
         let is_loading = status == 503 && error.message.contains("Loading model");
         let is_retried = matches!(status, 408 | 409 | 429 | 503)
-            && if is_loading { self.may_load_on(attempt) } else { self.may_retry() }
+            && if is_loading { self.may_wait_for_load(attempt) } else { self.may_retry() }
             && retry_after.is_none_or(|wait| wait <= MAX_DELAY);
         if is_retried {
             let (turn, _) = self.run.turn();
             let delay = if is_loading { self.delay.min(MAX_DELAY_LOADING) } else { self.delay };
             let wait = retry_after.unwrap_or_else(|| jitter(delay, self.task.id_seed, turn, attempt));
             let reason = format!("HTTP {status}: {}", error.message);
-            return Ok(Again::After { wait, reason, is_loading });
+            return Ok(NextAttempt::After { wait, reason, is_loading });
         }
-        // The text of a call that the server could not parse may be a call all the same.
+        // The text that the server could not parse as a call may contain a valid call.
         if error.failed_generation.is_some() {
             self.feed_failed(error);
-            return Err(Over);
+            return Err(RequestEnded);
         }
         let url = self.task.url();
         let failure = failure::of_status(url, status, &error, is_page, location.as_deref(), retry_after);
@@ -205,15 +208,15 @@ impl Turn<'_> {
         self.retries + 1 < MAX_ATTEMPTS
     }
 
-    /// Whether a server that loads is waited for any longer.
-    fn may_load_on(&mut self, attempt: u32) -> bool {
+    /// Whether a loading server may be retried again.
+    fn may_wait_for_load(&mut self, attempt: u32) -> bool {
         let since = self.loading_since.get_or_insert_with(Instant::now);
         attempt < MAX_ATTEMPTS_LOADING && since.elapsed() < LOADING_LIMIT
     }
 
-    /// Waits before the next try; for a model that is loaded, until the server says that it is.
-    async fn wait(&mut self, wait: Duration, is_loading: bool) -> Result<(), Over> {
-        // A replay has no delays.
+    /// Waits before the next attempt. For a loading server, waits until the server reports that it is ready.
+    async fn wait(&mut self, wait: Duration, is_loading: bool) -> Result<(), RequestEnded> {
+        // A replay does not wait.
         if self.task.clock.is_recorded() {
             return Ok(());
         }
@@ -224,23 +227,26 @@ impl Turn<'_> {
             let is_in_time = || since.is_some_and(|since| since.elapsed() < LOADING_LIMIT);
             let step = wait.clamp(MIN_DELAY_LOADING, MAX_DELAY_LOADING);
             while is_loading && is_in_time() {
-                match transport.look(Page::Health).await {
-                    Look::Seen(503, _) | Look::Silent => tokio::time::sleep(step).await,
-                    // A server without that page is asked by the request itself.
-                    Look::Seen(..) | Look::Missing => return,
+                match transport.get_page(Page::Health).await {
+                    PageResponse::Received(503, _) | PageResponse::NoAnswer => tokio::time::sleep(step).await,
+                    // Without that page, the request itself shows whether the server is ready.
+                    PageResponse::Received(..) | PageResponse::Unsupported => return,
                 }
             }
         };
         tokio::select! {
             biased;
-            () = self.task.cancel.cancelled() => Err(self.give_up()),
+            () = self.task.cancel.cancelled() => Err(self.end_canceled()),
             () = until(self.total) => Err(self.total_timeout()),
             () = pause => Ok(()),
         }
     }
 
-    /// The head of the response.
-    async fn send(&mut self, outgoing: Outgoing) -> Result<Result<Open, TransportError>, Over> {
+    /// Sends a request and waits for the head of the response.
+    async fn send(
+        &mut self,
+        outgoing: Outgoing,
+    ) -> Result<Result<OpenResponse, TransportError>, RequestEnded> {
         let config = &self.task.shared.config;
         let is_queued = self.task.server.lacks(Feature::EarlyHeaders);
         let default = if is_queued { QUEUED_HEADERS_LIMIT } else { HEADERS_LIMIT };
@@ -248,24 +254,24 @@ impl Turn<'_> {
         if let Some(sent) = self.send_within(outgoing, limit).await? {
             return Ok(sent);
         }
-        self.task.shared.tell_stall();
+        self.task.shared.report_stall();
         let url = self.task.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
         Err(self.fail(Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail)))
     }
 
-    /// As [`Turn::send`]; `None`: there was no head within `limit`.
+    /// Like [`Turn::send`], with a time limit. Returns `None` if no head arrives within `limit`.
     async fn send_within(
         &mut self,
         outgoing: Outgoing,
         limit: Duration,
-    ) -> Result<Option<Result<Open, TransportError>>, Over> {
+    ) -> Result<Option<Result<OpenResponse, TransportError>>, RequestEnded> {
         let task = self.task;
         task.write(|at_ms| task.request_line(self.run, &outgoing, at_ms));
         let mut exchange = Exchange::begin(task);
         let sent = tokio::select! {
             biased;
-            () = task.cancel.cancelled() => return Err(self.give_up()),
+            () = task.cancel.cancelled() => return Err(self.end_canceled()),
             () = until(self.total) => return Err(self.total_timeout()),
             sent = managed::head_within(task, limit, task.shared.transport.send(outgoing)) => sent,
         };
@@ -282,36 +288,36 @@ impl Turn<'_> {
             }
             Err(_) => {}
         }
-        // Nothing works on a request that was refused, or that came to nobody.
+        // The server does not process a request that it rejected or did not receive.
         if !matches!(&sent, Ok(incoming) if incoming.status < 300) {
-            exchange.settle();
+            exchange.close();
         }
-        Ok(Some(sent.map(|incoming| Open { incoming, exchange })))
+        Ok(Some(sent.map(|incoming| OpenResponse { incoming, exchange })))
     }
 
-    fn fail(&mut self, failure: Failure) -> Over {
+    fn fail(&mut self, failure: Failure) -> RequestEnded {
         self.task.fail(self.run, failure);
-        Over
+        RequestEnded
     }
 
-    fn give_up(&mut self) -> Over {
-        self.task.give_up(self.run);
-        Over
+    fn end_canceled(&mut self) -> RequestEnded {
+        self.task.end_canceled(self.run);
+        RequestEnded
     }
 
-    fn total_timeout(&mut self) -> Over {
+    fn total_timeout(&mut self) -> RequestEnded {
         self.task.total_timeout(self.run);
-        Over
+        RequestEnded
     }
 
-    fn end_by_transport(&mut self, error: TransportError) -> Over {
+    fn end_by_transport(&mut self, error: TransportError) -> RequestEnded {
         self.task.stop(self.run, failure::of_transport(error));
-        Over
+        RequestEnded
     }
 }
 
-/// A wait between 3/4 and 5/4 of `delay`, so that many who were refused together do not come back together. It
-/// hangs on the request's seed, so that a replay waits the same.
+/// Returns a delay between 3/4 and 5/4 of `delay`, so that requests that were rejected together are not retried
+/// together. It depends on the seed of the request, so that a replay uses the same delay.
 fn jitter(delay: Duration, seed: u64, turn: u32, attempt: u32) -> Duration {
     let mut random = fastrand::Rng::with_seed(seed ^ (u64::from(turn) << 32) ^ u64::from(attempt));
     delay.mul_f64(0.75 + random.f64() / 2.0)

@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- One instruction with two hundred operands, each joined by a long list's own elements.
+-- One instruction with two hundred operands. Each operand joins the elements of a long list.
 return function()
   local t = table.create(500000, "")
   setmetatable(t, { __concat = table.concat })

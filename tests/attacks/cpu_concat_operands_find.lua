@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- One instruction with two hundred operands, each searched from the start.
+-- One instruction with two hundred operands. Each operand is searched from the start.
 return function()
   local t = table.create(500000, 0)
   setmetatable(t, { __concat = table.find })

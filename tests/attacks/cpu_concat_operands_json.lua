@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- One instruction with two hundred operands, each written as JSON.
+-- One instruction with two hundred operands. Each operand is encoded as JSON.
 return function()
   local t = table.create(90000, 1)
   setmetatable(t, { __concat = json.encode })

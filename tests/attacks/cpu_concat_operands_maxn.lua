@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- One instruction with two hundred operands, each the highest key of a long list.
+-- One instruction with two hundred operands. Each operand is the highest key of a long list.
 return function()
   local t = table.create(500000, 0)
   setmetatable(t, { __concat = table.maxn })

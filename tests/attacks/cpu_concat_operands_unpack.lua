@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- One instruction with two hundred operands, each the elements of a long list.
+-- One instruction with two hundred operands. Each operand unpacks a long list.
 return function()
   local t = table.create(7000, 1)
   setmetatable(t, { __concat = unpack })

@@ -1,5 +1,5 @@
 -- expect: timeout or memory
--- Every function of every library with hostile arguments, in no order.
+-- Calls every library function with hostile arguments, in arbitrary order.
 return function()
   local long = table.create(300000, "")
   local mark = { __eq = table.find, __lt = table.find, __concat = table.concat, __tostring = table.concat, __index = table.concat }

@@ -1,5 +1,5 @@
 -- expect: timeout
--- Equality is a search, in lists whose elements are searched for equality: 2^60 of them in a few tables.
+-- The equality metamethod searches a list whose elements are compared the same way: 2^60 searches in a few tables.
 return function()
   local mark = {}
   local function deep()

@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- One call of string.format, thousands of values, each of which is written as JSON.
+-- One call of string.format with thousands of values, each of which is encoded as JSON.
 return function()
   local t = setmetatable(table.create(90000, 1), { __tostring = json.encode })
   local form = string.rep("%*", 5000)

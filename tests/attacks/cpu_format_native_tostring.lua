@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- One call of string.format, thousands of values, each of which joins a long list.
+-- One call of string.format with thousands of values, each of which joins a long list.
 return function()
   local t = setmetatable(table.create(300000, ""), { __tostring = table.concat })
   local form = string.rep("%*", 5000)

@@ -1,5 +1,5 @@
 -- expect: timeout
--- What calculates for long with some numbers.
+-- Functions that take long for certain numbers.
 return function()
   local hostile = { 1e308, 5e-324, -1e308, 1 / 0, -1 / 0, 0 / 0, 2 ^ 53, "1e308", "0x1p-1074", 2147483648, -2147483649 }
   while true do

@@ -1,6 +1,6 @@
 -- expect: script
 -- says: classes are too long
--- One greedy class is tried along the whole text between two safepoints: 10^12 steps.
+-- A greedy class is matched along the whole text between two safepoints: 10^12 steps.
 return function()
   return string.match(string.rep("b", 1000000), "[^" .. string.rep("a", 1000000) .. "]*")
 end

@@ -1,5 +1,5 @@
 -- expect: timeout or script
--- The first element of a long list is taken away by each of the operands.
+-- Each operand removes the first element of a long list.
 return function()
   local t = setmetatable(table.create(500000, 1), { __concat = table.remove })
   while true do

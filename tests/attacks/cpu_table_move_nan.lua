@@ -1,4 +1,4 @@
 -- expect: script
 -- says: not an integer of 32 bits
--- Luau takes what is not a number for the lowest integer: from there to the last are a billion.
+-- Luau converts NaN to the lowest integer: a billion positions to the last one.
 return function() table.move({}, 0 / 0, -1200000000, -2e9, {}) end

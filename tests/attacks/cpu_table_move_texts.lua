@@ -1,4 +1,4 @@
 -- expect: script
 -- says: 4 million elements
--- Positions written as text, far beyond what the table holds.
+-- Positions as text, far outside of the table.
 return function() table.move({}, "1", "1e9", "-1e9") end

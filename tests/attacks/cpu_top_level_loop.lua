@@ -1,3 +1,3 @@
 -- expect: timeout
--- The call's limit is shorter than the 250 ms of a top level.
+-- The time limit of the call is shorter than the 250 ms of a top level.
 while true do end

@@ -1,5 +1,5 @@
 -- expect: timeout or script or ok
--- Yielding what the engine's own waits yield must not confuse it.
+-- Yielding the engine's own wait marker must have no effect.
 return function()
   local co = coroutine.create(function() task.wait(60) end)
   for i = 1, 100 do coroutine.resume(co) end

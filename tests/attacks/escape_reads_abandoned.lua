@@ -1,6 +1,6 @@
 -- expect: timeout
 -- twice: true
--- Waits left behind in coroutines must not be found by the next call.
+-- Unfinished waits in coroutines must not affect the next call.
 return function()
   for i = 1, 10 do
     task.spawn(function()

@@ -1,7 +1,7 @@
 -- expect: ok
 -- says: done
 -- twice: true
--- Coroutines left in the middle of a wait must not disturb the next call.
+-- Coroutines that are left waiting must not affect the next call.
 return function()
   for i = 1, 100 do
     local co = coroutine.create(function() task.wait(60) end)

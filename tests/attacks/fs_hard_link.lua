@@ -1,6 +1,6 @@
 -- expect: script
 -- deadline: 5000
--- says: has other names
+-- says: has other hard links
 -- write: box/
 return function()
   fs.rename("box/twin", "box/renamed")

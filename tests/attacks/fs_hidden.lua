@@ -3,7 +3,7 @@
 -- says: []
 -- read: box/
 -- write: box/
--- hidden files of a granted folder, by every path and link
+-- Hidden files in a granted folder, through every path and link.
 return function()
   local got = json.array({})
   for _, path in {

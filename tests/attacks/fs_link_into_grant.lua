@@ -3,7 +3,7 @@
 -- says: []
 -- read: box/dir/inner/
 -- write: box/
--- a link that stands about is moved to where something else is granted
+-- Moves an existing link to a granted path.
 return function()
   local got = json.array({})
   pcall(fs.remove, "box/dir/inner")

@@ -4,7 +4,7 @@
 -- read: box/
 -- write: box/
 -- write: box/trap/.gitignore
--- links go, what they lead to stays
+-- Links are removed, their targets are not.
 return function()
   for _, name in { "link_dir", "link_file", "link_full", "loop", "twin" } do
     if fs.glob("box/" .. name, { kind = "any" })[1] then fs.remove("box/" .. name, { recursive = true }) end

@@ -1,5 +1,5 @@
 -- expect: permission
 -- deadline: 5000
--- says: a part of the running system
+-- says: it is on a system file system
 -- read: /
 return function() return fs.read("/proc/self/environ") end

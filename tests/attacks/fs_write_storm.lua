@@ -1,7 +1,7 @@
 -- expect: ok or timeout
 -- read: box/
 -- write: box/
--- nobody ever reads a half
+-- No reader sees an incomplete file.
 return function()
   local texts = { string.rep("a", 10000), string.rep("b", 20000) }
   fs.write("box/storm", texts[1])

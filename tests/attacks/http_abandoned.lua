@@ -1,6 +1,6 @@
 -- expect: timeout
 -- twice: true
--- Requests left behind in coroutines must not be found by the next call.
+-- Unfinished requests in coroutines must not affect the next call.
 return function()
   for i = 1, 10 do
     task.spawn(function()

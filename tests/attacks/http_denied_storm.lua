@@ -1,5 +1,5 @@
 -- expect: timeout
--- What is refused costs no more than any other error, however often it is tried.
+-- Rejected requests cost no more than other errors, even many of them.
 return function()
   task.spawn(function() while true do pcall(http.get, "http://127.0.0.1/") end end)
   while true do pcall(http.post, "http://[::1]:1/", "body") end

@@ -1,3 +1,3 @@
 -- expect: script
--- says: only http and https are spoken
+-- says: unsupported scheme `file`, expected http or https
 return function() return http.get("file:///etc/passwd").body end

@@ -1,4 +1,4 @@
 -- expect: timeout
 -- run: sh
--- each starts the next and ends
+-- Each process starts the next one and exits.
 return function() return process.run({ "sh", "-c", "while :; do (exec true) & done" }) end

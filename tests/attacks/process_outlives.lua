@@ -2,7 +2,7 @@
 -- says: gone
 -- run: sh
 -- deadline: 20000
--- what left its session, its group and its parent is gone when process.run returns
+-- A process that left its session, group and parent has ended when process.run returns.
 return function()
   local script = [[
     setsid sh -c 'setsid sh -c "trap : TERM HUP INT; exec sleep 3051.5" < /dev/null > /dev/null 2>&1 & ' &

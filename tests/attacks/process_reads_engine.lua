@@ -2,7 +2,7 @@
 -- says: nothing
 -- run: sh
 -- deadline: 20000
--- the canary is a variable that Cargo sets for this test: in the environment and the memory of a program's ancestors
+-- The canary is a variable that Cargo sets for this test. It is in the environment and memory of a program's ancestors.
 return function()
   local script = [[
     process=$PPID

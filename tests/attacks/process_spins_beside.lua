@@ -1,6 +1,6 @@
 -- expect: timeout
 -- run: sh
--- whoever stops the call ends its programs; the script's thread is held
+-- The programs of a stopped call end although the script's thread is blocked.
 return function()
   task.spawn(process.run, { "sh", "-c", "trap '' TERM; exec sleep 300" })
   task.wait(0.05)

@@ -2,7 +2,7 @@
 -- says: alive
 -- run: sh
 -- deadline: 20000
--- its guard is its parent, whose parent is the engine
+-- The parent of a program is its guard, whose parent is the engine.
 return function()
   process.run({ "sh", "-c", "kill -STOP $PPID; kill -KILL $PPID; kill -STOP $(cut -d' ' -f4 /proc/$PPID/stat)" })
   return "alive"

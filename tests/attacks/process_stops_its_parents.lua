@@ -1,5 +1,5 @@
 -- expect: ok or timeout
 -- run: sh
 -- deadline: 3000
--- signal 0 to the group of whoever started it would be the engine's, were it in one group with it
+-- 0 is the sender's own process group, which must not be that of the engine.
 return function() return process.run({ "sh", "-c", "kill -KILL 0" }).signal end

@@ -2,7 +2,7 @@
 -- says: none
 -- run: sh
 -- deadline: 20000
--- a program has a session of its own and no terminal
+-- A program has its own session and no terminal.
 return function()
   local script = "(exec 3<>/dev/tty) 2>/dev/null && echo terminal || echo none"
   return process.run({ "sh", "-c", script }).stdout

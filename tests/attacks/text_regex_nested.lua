@@ -1,6 +1,6 @@
 -- expect: script
 -- deadline: 5000
--- says: the pattern
+-- says: pattern
 return function()
   pcall(text.matches, "a", string.rep("a{1000}", 1000))
   pcall(text.matches, "a", string.rep("(?i)", 2000))

@@ -1,5 +1,4 @@
-//! Calls that a person is asked about: which they are, and how they are asked, refused and remembered. The real binary, on
-//! a terminal and without one.
+//! Confirmation prompts: conditions, prompts, refusals and `always`. Uses the real binary, with and without a terminal.
 
 use deftool::schema::compile_tool;
 use deftool::spec::{FileKind, lower};
@@ -19,7 +18,7 @@ fn asks(spec: &str, arguments: &Value) -> bool {
 }
 
 #[test]
-fn which_calls_are_asked_about() {
+fn conditions_select_the_calls_that_need_approval() {
     let spec = |confirm: &str| {
         format!(
             "(deftool :name \"a\" :description \"Do it.\" :confirm {confirm} :args (
@@ -36,37 +35,37 @@ fn which_calls_are_asked_about() {
         ("nil", json!({}), false),
         (":json-false", json!({}), false),
         ("\"yes\"", json!({}), true),
-        // A pattern is found anywhere, and only in a text.
+        // A pattern matches anywhere, but only in strings.
         ("(:when (:path \"etc\"))", json!({"path": "/etc/passwd"}), true),
         ("(:when (:path \"^etc\"))", json!({"path": "/etc/passwd"}), false),
         ("(:when (:path \"null\"))", json!({"path": null}), false),
         ("(:when (:path :null))", json!({"path": null}), true),
         ("(:when (:path :null))", json!({}), false),
-        // A line end in an argument hides nothing behind it.
+        // Text after a line break is matched, too.
         ("(:when (:path \"^/etc/\"))", json!({"path": "/etc/\n/home"}), true),
         ("(:when (:path \"x$\"))", json!({"path": "x\ny"}), false),
-        // All of a condition, any of the conditions.
+        // All parts of a condition must match, and one condition is enough.
         ("(:when (:path \"a\" :force t))", json!({"path": "a"}), false),
         ("(:when (:path \"a\" :force t))", json!({"path": "a", "force": true}), true),
         ("(:when (:path \"a\" :force t))", json!({"path": "a", "force": false}), false),
         ("(:when (:path \"a\") (:force :json-false))", json!({"force": false}), true),
         ("(:when (:force :json-false))", json!({}), false),
-        // Numbers are equal as JSON Schema has it.
+        // Numbers are compared as in JSON Schema.
         ("(:when (:count 2))", json!({"count": 2.0}), true),
         ("(:when (:count 2))", json!({"count": 2.5}), false),
         ("(:when (:count [1 2 3]))", json!({"count": 3}), true),
         ("(:when (:path [\"^a\" :null \"z$\"]))", json!({"path": "xyz"}), true),
         ("(:when (:path [\"^a\" :null \"z$\"]))", json!({"path": "xy"}), false),
-        // One item of an array, a member of an object.
+        // Items of arrays and members of objects.
         ("(:when (:flags \"^--force$\"))", json!({"flags": ["-v", "--force"]}), true),
         ("(:when (:flags \"^--force$\"))", json!({"flags": []}), false),
         ("(:when (:deep (:on t)))", json!({"deep": {"on": true}}), true),
         ("(:when (:deep (:on t :at \"x\")))", json!({"deep": {"on": true}}), false),
-        // What is left out is what its default says.
+        // A missing argument has its default value.
         ("(:when (:mode \"deep\"))", json!({}), true),
         ("(:when (:mode \"deep\"))", json!({"mode": "flat"}), false),
         ("(:when (:mode \"flat\"))", json!({}), false),
-        // What cannot be read asks about every call.
+        // An invalid condition matches every call.
         ("(:when (:path \"(\"))", json!({}), true),
         ("(:when (:path \"(?=a)\"))", json!({}), true),
         ("(:when :path \"a\")", json!({}), true),
@@ -75,7 +74,7 @@ fn which_calls_are_asked_about() {
     }
 }
 
-/// Patterns that others match in exponential time.
+/// Patterns that take exponential time in a backtracking engine.
 #[test]
 fn a_hostile_argument_is_matched_in_linear_time() {
     let spec = "(deftool :name \"a\" :description \"Do it.\" :confirm (:when (:path \"^(a+)+$\") (:path \"(x+x+)+y\"))
@@ -88,9 +87,9 @@ fn a_hostile_argument_is_matched_in_linear_time() {
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
-/// Strict mode writes null where nothing is meant: the condition sees the arguments as the tool gets them.
+/// Strict mode writes null for omitted arguments. The condition sees the arguments as the tool receives them.
 #[test]
-fn conditions_see_what_the_tool_gets() {
+fn conditions_see_the_final_arguments() {
     let spec = "(deftool :name \"a\" :description \"Do it.\" :confirm (:when (:path :null) (:force t))
       :args ((:name \"path\" :type string :optional t :description \"Where.\")
              (:name \"force\" :type boolean :optional t :description \"Whether.\")))";
@@ -106,7 +105,7 @@ fn conditions_see_what_the_tool_gets() {
     }
 }
 
-/// A project whose tool `drop` asks as `confirm` says, and says what it got.
+/// Creates a project with a tool `drop` that has this `:confirm` and returns its arguments.
 fn project(confirm: &str) -> Project {
     let project = Project::empty();
     project.write(
@@ -130,14 +129,14 @@ fn calls_then(arguments: &[Value], text: &str) -> Server {
     Server::script([Answer::calls(&calls), Answer::text(text)])
 }
 
-/// The results that the model was sent.
+/// Returns the tool results that were sent to the model.
 fn results(server: &Server) -> Vec<Value> {
     let contents = server.posts().last().unwrap().contents("tool");
     contents.iter().map(|content| serde_json::from_str(content).unwrap()).collect()
 }
 
 #[test]
-fn without_somebody_to_ask_calls_are_refused_and_that_is_said_once() {
+fn without_a_terminal_calls_are_refused_with_one_note() {
     let project = project("t");
     let arguments = [json!({"path": "/etc/passwd"}), json!({"path": "b"})];
     for json in [&[][..], &["--json"]] {
@@ -145,9 +144,9 @@ fn without_somebody_to_ask_calls_are_refused_and_that_is_said_once() {
         let endpoint = server.endpoint();
         let run = [&["run", "hello", "--endpoint", &endpoint], json].concat();
         let ended = project.run(&run);
-        assert_eq!(ended.code, Some(0), "a refusal is a result: {ended:?}");
+        assert_eq!(ended.code, Some(0), "a refusal is a tool result: {ended:?}");
         assert_eq!(ended.stderr.matches("--yes allows them").count(), 1, "{ended:?}");
-        let refused = json!({"refused": "the user did not allow this call", "reason": "nobody can be asked"});
+        let refused = json!({"refused": "the user did not allow this call", "reason": "no user is available to confirm the call"});
         assert_eq!(results(&server), [refused.clone(), refused]);
 
         let server = calls_then(&arguments, "Done.");
@@ -167,7 +166,7 @@ fn without_somebody_to_ask_calls_are_refused_and_that_is_said_once() {
 }
 
 #[test]
-fn only_calls_that_meet_a_condition_are_asked_about() {
+fn only_calls_that_match_a_condition_need_approval() {
     let project = project("(:when (:path \"^/etc/\") (:force t))");
     let server = calls_then(
         &[json!({"path": "/etc/x"}), json!({"path": "a"}), json!({"path": "a", "force": true})],
@@ -178,17 +177,17 @@ fn only_calls_that_meet_a_condition_are_asked_about() {
     let is_refused: Vec<bool> =
         results(&server).iter().map(|result| result.get("refused").is_some()).collect();
     assert_eq!(is_refused, [true, false, true]);
-    // Who types a call wants it.
+    // A call by the user needs no approval.
     let ended = project.run(&["call", "drop", r#"{"path": "/etc/x"}"#]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 #[test]
-fn gptel_gets_what_it_knows_and_that_is_said() {
+fn compiling_for_gptel_warns_about_conditions() {
     let project = project("(:when (:path \"^/etc/\"))");
     let ended = project.run(&["compile", "--target", "gptel"]);
     assert!(ended.stdout.contains(" :confirm t"), "{ended:?}");
-    assert!(ended.stderr.contains("every call of drop is asked about"), "{ended:?}");
+    assert!(ended.stderr.contains("Emacs asks before every call of `drop`"), "{ended:?}");
 }
 
 #[cfg(target_os = "linux")]
@@ -197,28 +196,29 @@ mod terminal {
     use crate::support::server::Act;
     use crate::support::terminal::{Piped, Terminal};
 
-    const QUESTION: &str = "Allow it? [y/N/always, n REASON, show] ";
+    const PROMPT: &str = "Allow it? [y/N/always, n REASON, show] ";
 
     fn start(project: &Project, server: &Server, piped: Piped) -> Terminal {
         Terminal::start(project, &["run", "hello", "--endpoint", &server.endpoint()], piped)
     }
 
     #[test]
-    fn a_yes_makes_the_call_and_its_arguments_are_shown_first() {
+    fn the_prompt_shows_the_arguments_and_yes_makes_the_call() {
         let project = project("t");
         let server = calls_then(&[json!({"path": "/etc/passwd", "force": true})], "Done.");
         let mut terminal = start(&project, &server, Piped::Stdout);
-        terminal
-            .wait_for("The model wants to call drop with\r\n  path   \"/etc/passwd\"\r\n  force  true\r\n");
-        terminal.wait_for(QUESTION);
+        terminal.wait_for(
+            "The model requests to call drop with\r\n  path   \"/etc/passwd\"\r\n  force  true\r\n",
+        );
+        terminal.wait_for(PROMPT);
         terminal.type_text("y\n");
         let ended = terminal.end();
         assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), "Done."), "{ended:?}");
         assert_eq!(results(&server), [json!({"dropped": 11, "force": true})]);
-        // Wherever stdin comes from, the terminal is asked.
+        // The prompt uses the terminal even if stdin is a pipe.
         let server = calls_then(&[json!({"path": "b"})], "Done.");
         let mut terminal = start(&project, &server, Piped::StdinAndStdout);
-        terminal.wait_for(QUESTION);
+        terminal.wait_for(PROMPT);
         terminal.type_text("yes\n");
         let ended = terminal.end();
         assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), "Done."), "{ended:?}");
@@ -226,9 +226,9 @@ mod terminal {
     }
 
     #[test]
-    fn a_refusal_is_told_to_the_model_with_its_reason() {
+    fn a_refusal_is_sent_to_the_model_with_its_reason() {
         let project = project("t");
-        // 4: the end of input.
+        // 4: Ctrl-D, the end of input.
         for (typed, reason) in [
             ("n\n", None),
             ("\n", None),
@@ -237,7 +237,7 @@ mod terminal {
         ] {
             let server = calls_then(&[json!({"path": "a"})], "As you wish.");
             let mut terminal = start(&project, &server, Piped::Stdout);
-            terminal.wait_for(QUESTION);
+            terminal.wait_for(PROMPT);
             terminal.type_text(typed);
             let ended = terminal.end();
             assert_eq!(
@@ -252,54 +252,54 @@ mod terminal {
     }
 
     #[test]
-    fn always_asks_once_and_what_is_unclear_asks_again() {
+    fn always_prompts_once_and_an_unclear_answer_prompts_again() {
         let project = project("t");
         let server = calls_then(&[json!({"path": "a"}), json!({"path": "bb"})], "Done.");
         let mut terminal = start(&project, &server, Piped::Stdout);
-        terminal.wait_for(QUESTION);
+        terminal.wait_for(PROMPT);
         terminal.type_text("perhaps\n");
-        terminal.wait_for("n REASON: and tell the model why");
-        terminal.wait_for(QUESTION);
+        terminal.wait_for("n REASON: refuse and send the reason to the model");
+        terminal.wait_for(PROMPT);
         terminal.type_text("always\n");
         let ended = terminal.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert_eq!(ended.stderr.matches("The model wants to call").count(), 1, "{ended:?}");
+        assert_eq!(ended.stderr.matches("The model requests to call").count(), 1, "{ended:?}");
         assert_eq!(results(&server), [json!({"dropped": 1}), json!({"dropped": 2})]);
     }
 
     #[test]
-    fn a_long_argument_is_cut_and_shown_whole_where_that_is_asked_for() {
+    fn a_long_argument_is_truncated_and_show_prints_it_in_full() {
         let project = project("t");
         let path = format!("{}MIDDLE{}", "x".repeat(3_000), "y".repeat(3_000));
         let server = calls_then(&[json!({ "path": path })], "Done.");
         let mut terminal = start(&project, &server, Piped::Stdout);
-        terminal.wait_for(QUESTION);
-        let said = terminal.said();
+        terminal.wait_for(PROMPT);
+        let said = terminal.output();
         let cut = said.replace("\r\n    ", "");
-        assert!(cut.contains("(of 6008 characters 5458 are left out; `show` prints all)"), "{said}");
+        assert!(cut.contains("(5458 of 6008 characters omitted; `show` prints all)"), "{said}");
         assert!(!cut.contains("MIDDLE"), "{said}");
         terminal.type_text("show\n");
-        terminal.wait_for(QUESTION);
-        assert!(terminal.said().replace("\r\n    ", "").contains("MIDDLE"));
+        terminal.wait_for(PROMPT);
+        assert!(terminal.output().replace("\r\n    ", "").contains("MIDDLE"));
         terminal.type_text("n\n");
         assert_eq!(terminal.end().code, Some(0));
     }
 
     #[test]
-    fn ctrl_c_at_the_question_cancels_the_request() {
+    fn ctrl_c_at_the_prompt_cancels_the_request() {
         let project = project("t");
         let server = calls_then(&[json!({"path": "a"})], "Done.");
         let mut terminal = start(&project, &server, Piped::Stdout);
-        terminal.wait_for(QUESTION);
+        terminal.wait_for(PROMPT);
         terminal.type_text("\u{3}");
         let ended = terminal.end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
-        assert_eq!(server.posts().len(), 1, "the model is not asked any more");
+        assert_eq!(server.posts().len(), 1, "no further request may be sent");
     }
 
-    /// What was typed before there was a question is no answer to it.
+    /// Input typed before the prompt is not an answer.
     #[test]
-    fn what_is_typed_ahead_is_no_answer() {
+    fn input_typed_before_the_prompt_is_discarded() {
         let project = project("t");
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let told = std::sync::Mutex::new(told);
@@ -317,43 +317,44 @@ mod terminal {
         let mut terminal = start(&project, &server, Piped::Stdout);
         server.wait_for_posts(1);
         terminal.type_text("y\n");
-        // The terminal has it once it is echoed.
+        // Once it is echoed, the terminal has the input.
         terminal.wait_for("y\r\n");
         tell.send(()).unwrap();
-        terminal.wait_for(QUESTION);
+        terminal.wait_for(PROMPT);
         terminal.type_text("n\n");
         assert_eq!(terminal.end().code, Some(0));
         assert!(results(&server)[0].get("refused").is_some());
     }
 
     #[test]
-    fn no_argument_can_forge_the_question() {
+    fn arguments_cannot_imitate_the_prompt() {
         let project = project("t");
         let forged = format!(
-            "{}\r\nThe model wants to call look with\n  path \"notes\"\n{QUESTION}y\n\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}",
+            "{}\r\nThe model requests to call look with\n  path \"notes\"\n{PROMPT}y\n\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}",
             "x".repeat(90)
         );
         let server = calls_then(&[json!({"path": forged})], "Done.");
         let mut terminal = start(&project, &server, Piped::Stdout);
-        terminal.wait_for(&format!("\r\n{QUESTION}"));
+        terminal.wait_for(&format!("\r\n{PROMPT}"));
         terminal.type_text("show\n");
-        terminal.wait_for(&format!("\r\n{QUESTION}"));
+        terminal.wait_for(&format!("\r\n{PROMPT}"));
         terminal.type_text("n\n");
         let ended = terminal.end();
         let said = ended.stderr;
-        // No line of ours begins with what the model wrote, and nothing in it is obeyed.
+        // No line begins with text of the model, and no control sequence is executed.
         let said = said.replace("\u{1b}[2K", "\n");
         let begins = |text: &str| said.lines().filter(|line| line.starts_with(text)).count();
-        assert_eq!((begins("The model wants"), begins("Allow it?")), (2, 2), "{said}");
+        assert_eq!((begins("The model requests to call drop"), begins("Allow it?")), (2, 2), "{said}");
         assert!(
             !said.contains("\u{1b}[2J") && !said.contains("\u{1b}]0") && !said.contains('\u{202e}'),
             "{said:?}"
         );
     }
 
-    /// A call that fails ends the request while a question stands and another one waits: all of it is shown, nothing asked.
+    /// A failed call ends the request while one prompt is shown and another waits. All output is shown, without new
+    /// prompts.
     #[test]
-    fn a_question_ends_with_its_request_and_so_do_those_behind_it() {
+    fn prompts_end_with_their_request() {
         let project = project("t");
         project.write("specs/worker.eld", "(defworker :name \"w\" :parallel t)");
         project.write("specs/fail.eld", "(deftool :name \"fail\" :description \"Fail.\")");
@@ -365,8 +366,8 @@ mod terminal {
             let run = [&["run", "hello", "--endpoint", &endpoint], json].concat();
             let ended = Terminal::start(&project, &run, Piped::Stdout).end();
             assert_eq!(ended.code, Some(1), "{ended:?}");
-            assert_eq!(ended.stderr.matches("The model wants to call").count(), 1, "{ended:?}");
-            assert!(ended.stderr.contains(QUESTION), "{ended:?}");
+            assert_eq!(ended.stderr.matches("The model requests to call").count(), 1, "{ended:?}");
+            assert!(ended.stderr.contains(PROMPT), "{ended:?}");
             if json.is_empty() {
                 assert!(ended.stderr.contains("error[script]: fail: "), "{ended:?}");
             } else {
@@ -377,18 +378,18 @@ mod terminal {
         }
     }
 
-    /// Under `:parallel t` one question stands at a time, and what happens meanwhile is shown after it.
+    /// With `:parallel t` one prompt is shown at a time, and other output follows it.
     #[test]
-    fn parallel_calls_are_asked_about_one_after_the_other() {
+    fn parallel_calls_are_confirmed_one_at_a_time() {
         let project = project("t");
         project.write("specs/worker.eld", "(defworker :name \"w\" :parallel t)");
         let server = calls_then(&[json!({"path": "a"}), json!({"path": "bb"})], "Done.");
         let mut terminal = start(&project, &server, Piped::Stdout);
         terminal.wait_for("path  \"a\"");
-        terminal.wait_for(QUESTION);
+        terminal.wait_for(PROMPT);
         terminal.type_text("y\n");
         terminal.wait_for("path  \"bb\"");
-        terminal.wait_for(QUESTION);
+        terminal.wait_for(PROMPT);
         terminal.type_text("n\n");
         let ended = terminal.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -1,4 +1,4 @@
-//! `deftool bench`, and what `deftool call` says of time and memory.
+//! `deftool bench`, and time and memory in `deftool call`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use deftool::tool::{CallContext, Meter, ToolErrorKind};
 use serde_json::{Map, Value};
 
 use crate::support::project::Project;
-use crate::support::watching::Watching;
+use crate::support::watching::WatchProcess;
 
 #[test]
-fn a_bench_says_how_long_calls_take() {
+fn bench_prints_timings() {
     let project = Project::new();
     let arguments = r#"{"text": "abc"}"#;
     let ended = project.run(&["bench", "count", arguments, "--time", "50ms", "--concurrency", "4", "--json"]);
@@ -32,13 +32,13 @@ fn a_bench_says_how_long_calls_take() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("count ") && lines[0].ends_with("calls/s"), "{lines:?}");
     assert!(lines[1].starts_with("script ") && lines[1].contains(" 3 "), "{lines:?}");
-    assert!(lines[3].starts_with("pool, 64 at a time "), "{lines:?}");
-    assert!(lines[4].ends_with(" at most in a call, of 64.0 MiB"), "{lines:?}");
+    assert!(lines[3].starts_with("pool, 64 concurrent "), "{lines:?}");
+    assert!(lines[4].ends_with(" peak of one call, limit 64.0 MiB"), "{lines:?}");
 }
 
-/// A script that is not trusted is not run in this process after all.
+/// An isolated script must not run in this process.
 #[test]
-fn in_processes_there_is_only_the_way_through_them() {
+fn isolated_scripts_are_measured_in_the_pool_only() {
     let project = Project::new();
     let arguments = ["bench", "count", r#"{"text": "abc"}"#, "--isolate", "process", "--time", "50ms"];
     let ended = project.run(&[&arguments[..], &["--concurrency", "2", "--json"]].concat());
@@ -48,23 +48,23 @@ fn in_processes_there_is_only_the_way_through_them() {
     assert_eq!(keys, ["tool", "pool", "concurrency", "memory"]);
     let ended = project.run(&arguments);
     let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert!(lines[1].starts_with("pool, 64 at a time ") && lines[2].starts_with("memory: "), "{lines:?}");
+    assert!(lines[1].starts_with("pool, 64 concurrent ") && lines[2].starts_with("memory: "), "{lines:?}");
 }
 
 #[test]
-fn a_bench_that_cannot_be_says_why() {
+fn an_impossible_benchmark_is_reported() {
     let project = Project::new();
-    let case = |arguments: &[&str], code: i32, said: &str| {
+    let case = |arguments: &[&str], code: i32, expected: &str| {
         let ended = project.run(&[&["bench", "--time", "20ms"], arguments].concat());
         assert_eq!(ended.code, Some(code), "{arguments:?}: {ended:?}");
-        assert!(ended.stderr.starts_with(said), "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with(expected), "{arguments:?}: {}", ended.stderr);
         assert_eq!(ended.stdout, "");
     };
     case(&["broken"], 1, "error[script]: scripts/broken.lua:2: no luck");
     case(&["count"], 1, "error[invalid_arguments]: `count`: \"text\" is a required property");
-    case(&["gone"], 1, "error[unknown_tool]: no tool called `gone`");
+    case(&["gone"], 1, "error[unknown_tool]: unknown tool `gone`");
     case(&["done", r#"{"summary": "x"}"#], 2, "error: `done` is an exit tool");
-    case(&["count", "--concurrency", "0"], 2, "error: --concurrency takes a number from 1 on");
+    case(&["count", "--concurrency", "0"], 2, "error: --concurrency: expected a number of at least 1");
     project.write(
         "specs/b.eld",
         "(deftool :name \"push\" :description \"Push it to where it belongs.\" :args () :allow (:run [\"git\"] :net [\"a.org\"]))",
@@ -73,13 +73,13 @@ fn a_bench_that_cannot_be_says_why() {
     case(
         &["push"],
         2,
-        "error: `push` may run programs and reach the network, and would thousands of times; --yes",
+        "error: `push` may run programs and use the network, and a benchmark calls it thousands of times; use --yes",
     );
     assert_eq!(project.run(&["bench", "push", "--yes", "--trust", "--time", "20ms"]).code, Some(0));
 }
 
 #[test]
-fn a_call_says_what_it_took() {
+fn call_prints_time_and_memory() {
     let project = Project::new();
     let source = "return function(text)
       local kept = {}
@@ -103,13 +103,13 @@ fn a_call_says_what_it_took() {
     let lines: Vec<&str> = ended.stderr.lines().collect();
     assert_eq!(ended.stdout, "true\n");
     assert!(lines[0].starts_with("time   ") && lines[0].contains(", function "), "{lines:?}");
-    assert!(lines[1].starts_with("memory ") && lines[1].ends_with(" MiB at most, of 64.0 MiB"), "{lines:?}");
-    // Where no script ran there is nothing to tell of it.
+    assert!(lines[1].starts_with("memory ") && lines[1].ends_with(" MiB peak, limit 64.0 MiB"), "{lines:?}");
+    // Without a script run, there is no memory line.
     let ended = project.run(&["call", "count", "--time"]);
     assert_eq!((ended.code, ended.stderr.contains("memory")), (Some(1), false), "{ended:?}");
 }
 
-/// A meter changes nothing: a stop that comes between two looks is not lost.
+/// A stop between two memory samples is not lost.
 #[test]
 fn a_metered_call_is_stopped_at_its_limits() {
     let project = Project::empty();
@@ -129,9 +129,10 @@ fn a_metered_call_is_stopped_at_its_limits() {
 }
 
 #[test]
-fn every_save_is_called() {
+fn the_call_is_repeated_after_each_change() {
     let project = Project::new();
-    let watching = Watching::start(&project.path("."), "call", &["count", r#"{"text": "abc"}"#, "--json"]);
+    let watching =
+        WatchProcess::start(&project.path("."), "call", &["count", r#"{"text": "abc"}"#, "--json"]);
     assert_eq!(watching.report()["result"]["length"], 3);
     project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
     assert_eq!(watching.report()["result"]["length"], 7);
@@ -141,9 +142,9 @@ fn every_save_is_called() {
     assert_eq!(watching.report()["result"]["length"], 8);
 }
 
-/// Looks and stops come from other threads at any time; one state after another takes both.
+/// Memory samples and stops come from other threads at any time.
 #[test]
-fn looks_and_stops_do_not_hinder_each_other() {
+fn memory_samples_and_stops_do_not_interfere() {
     let source = "local n = 0 for i = 1, 1000 do n += i end
       return function() local t = {} while true do t = { t = #t } end end";
     let script = Arc::new(Script::new("spin", "scripts/spin.lua", source));
@@ -158,7 +159,7 @@ fn looks_and_stops_do_not_hinder_each_other() {
         assert!(started.elapsed() < Duration::from_secs(5), "round {round}: {:?}", started.elapsed());
         assert!(meter.usage().is_some());
     }
-    // What a look left behind does not reach the next call.
+    // A pending sample does not affect the next call.
     let script = Arc::new(Script::new(
         "sum",
         "scripts/sum.lua",

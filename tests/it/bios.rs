@@ -1,4 +1,4 @@
-//! `:bios`: a file of the user's is the first system message, and what is wrong with it is told before anything is sent.
+//! `:bios`: the user's BIOS file is the first system message, and errors in it are reported before anything is sent.
 
 use crate::support::project::Project;
 use crate::support::server::{Answer, Server};
@@ -18,7 +18,7 @@ fn a_bios_file_is_the_first_system_message_with_its_placeholders_filled() {
     let messages = server.posts()[0].body["messages"].clone();
     let system = |content: &str| serde_json::json!({"role": "system", "content": content});
     assert_eq!(messages[0], system("I am w, in braces {worker}."));
-    assert_eq!(messages[2], system("Left: 3. {unknown}"), "what changes is sent last");
+    assert_eq!(messages[2], system("Left: 3. {unknown}"), "the changing part is sent last");
 }
 
 #[test]
@@ -32,45 +32,48 @@ fn a_bios_that_is_off_sends_no_system_message() {
 }
 
 #[test]
-fn a_bios_that_cannot_be_had_stops_the_run_and_is_a_finding() {
-    for (name, told) in
-        [("none.txt", "No such file"), ("../out.txt", "inside of the project"), ("specs", "no regular file")]
+fn an_unusable_bios_is_a_finding_and_prevents_the_run() {
+    for (name, expected) in
+        [("none.txt", "No such file"), ("../out.txt", "inside the project"), ("specs", "not a regular file")]
     {
         let project = project(name);
         let ended = project.run(&["run", "hello"]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("has errors"), "{ended:?}");
         let ended = project.run(&["check", "--format", "concise"]);
-        assert!(ended.stdout.contains("error[DT320]") && ended.stdout.contains(told), "{name}: {ended:?}");
+        assert!(
+            ended.stdout.contains("error[DT320]") && ended.stdout.contains(expected),
+            "{name}: {ended:?}"
+        );
     }
 }
 
 #[test]
-fn words_in_braces_that_are_no_placeholders_are_told_and_code_is_not() {
+fn unknown_placeholders_are_reported_except_in_code() {
     let project = project("bios.txt");
     let code = "{\"tool\": \"x\", \"arguments\": {}} {\"a\":{\"b\":1}} ${HOME} \\emph{it} f{x} {1} {a b} {é} {{city}} {budget}\n";
     project.write("bios.txt", format!("{code}Left: {{bugdet}}.\nIn {{city}}, {{city}} and ${{tyme}}.\n"));
     let ended = project.run(&["check", "--format", "concise"]);
     assert_eq!(
         ended.stdout,
-        "specs/worker.eld:1:28: warning[DT321]: bios.txt:2: `{bugdet}` is no placeholder and is sent as it is\n\
-         specs/worker.eld:1:28: warning[DT321]: bios.txt:3: `{city}` is no placeholder and is sent as it is\n\
-         specs/worker.eld:1:28: warning[DT321]: bios.txt:3: `{tyme}` is no placeholder and is sent as it is\n"
+        "specs/worker.eld:1:28: warning[DT321]: bios.txt:2: unknown placeholder `{bugdet}` is sent unchanged\n\
+         specs/worker.eld:1:28: warning[DT321]: bios.txt:3: unknown placeholder `{city}` is sent unchanged\n\
+         specs/worker.eld:1:28: warning[DT321]: bios.txt:3: unknown placeholder `{tyme}` is sent unchanged\n"
     );
     let ended = project.run(&["check"]);
     assert!(ended.stdout.contains("did you mean `{budget}`?"), "{}", ended.stdout);
     assert!(ended.stdout.contains("to send `{city}`, write `{{city}}`"), "{}", ended.stdout);
-    // A file that is full of them is told of in moderation.
+    // The number of findings per file is limited.
     project.write("bios.txt", (0..1000).map(|number| format!("{{x{number}}}")).collect::<Vec<_>>().join(" "));
     assert_eq!(project.run(&["check", "--format", "concise"]).stdout.lines().count(), 20);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_bios_that_leads_out_of_the_project_is_told_with_what_helps() {
+fn a_bios_link_out_of_the_project_is_reported_with_a_suggestion() {
     let (project, elsewhere) = (project("bios.txt"), Project::empty());
     elsewhere.write("secret", "s");
     std::os::unix::fs::symlink(elsewhere.path("secret"), project.path("bios.txt")).unwrap();
     let ended = project.run(&["check", "--format", "concise"]);
-    assert!(ended.stdout.ends_with("/secret; put a copy into the project\n"), "{ended:?}");
+    assert!(ended.stdout.ends_with("/secret; copy the file into the project\n"), "{ended:?}");
 }

@@ -1,10 +1,10 @@
-//! Replies as servers really send them: `tests/wire/**`, read whole and in pieces.
+//! Decoding of recorded replies in `tests/wire/**`, as a whole and in pieces.
 #![allow(clippy::unwrap_used)]
 
 mod damage;
 mod errors;
+mod events;
 mod limits;
 mod offers;
 mod read;
 mod recorded;
-mod said;

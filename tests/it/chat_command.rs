@@ -1,4 +1,4 @@
-//! `deftool chat`: the real binary, with lines of stdin and on a terminal.
+//! `deftool chat`: the real binary with piped stdin and on a terminal.
 
 mod lines;
 mod saves;
@@ -17,7 +17,7 @@ use crate::support::project::{Ended, Project};
 use crate::support::server::{Act, Answer, Server};
 use crate::support::validity::assert_valid;
 
-/// A project, and a state folder of its own.
+/// A project with its own state folder.
 struct Home {
     project: Project,
     state: tempfile::TempDir,
@@ -40,7 +40,7 @@ impl Home {
     fn chat(&self, server: &Server, arguments: &[&str], lines: &str) -> Ended {
         let mut child = self.command(server, arguments).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A chat that does not begin reads nothing.
+        // A chat that fails to start does not read stdin.
         let _ = stdin.write_all(lines.as_bytes());
         drop(stdin);
         let ended = Ended::of(child.wait_with_output().unwrap());
@@ -48,7 +48,7 @@ impl Home {
         ended
     }
 
-    /// The sessions that are kept, in the order of their names.
+    /// Returns the stored sessions, sorted by name.
     fn sessions(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for folder in fs::read_dir(self.state.path().join("deftool/sessions")).into_iter().flatten().flatten()
@@ -66,23 +66,23 @@ impl Home {
     }
 }
 
-/// Roles and texts of what a request was sent, without system messages.
+/// Returns role and text of each message in the nth request, without system messages.
 fn sent(server: &Server, nth: usize) -> Vec<(String, String)> {
     let posts = server.posts();
     let messages = posts[nth].body["messages"].as_array().unwrap().clone();
     let text = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
-    let of_people = messages.iter().filter(|message| message["role"] != "system");
-    of_people.map(|message| (text(message, "role"), text(message, "content"))).collect()
+    let conversation = messages.iter().filter(|message| message["role"] != "system");
+    conversation.map(|message| (text(message, "role"), text(message, "content"))).collect()
 }
 
-fn said(role: &str, content: &str) -> (String, String) {
+fn message(role: &str, content: &str) -> (String, String) {
     (role.to_owned(), content.to_owned())
 }
 
 const INTERRUPTED: &str = "[this reply was interrupted]";
 
 #[test]
-fn each_line_is_a_message_and_the_conversation_grows() {
+fn each_line_is_a_message_of_one_conversation() {
     let home = Home::new();
     let server = Server::script([
         Answer::text("Hello."),
@@ -93,15 +93,15 @@ fn each_line_is_a_message_and_the_conversation_grows() {
     let lines = "\nHow long is abc?\n```\none\ntwo\n```\n";
     let ended = home.chat(&server, &["Hi there"], lines);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hello.\nThree.\nBoth.\n"), "{ended:?}");
-    assert_eq!(sent(&server, 0), [said("user", "Hi there")]);
+    assert_eq!(sent(&server, 0), [message("user", "Hi there")]);
     let last = sent(&server, 3);
-    assert_eq!(last[1..3], [said("assistant", "Hello."), said("user", "How long is abc?")]);
-    assert_eq!(last[4], said("tool", r#"{"length":3}"#));
-    assert_eq!(last[5..], [said("assistant", "Three."), said("user", "```\none\ntwo\n```")]);
+    assert_eq!(last[1..3], [message("assistant", "Hello."), message("user", "How long is abc?")]);
+    assert_eq!(last[4], message("tool", r#"{"length":3}"#));
+    assert_eq!(last[5..], [message("assistant", "Three."), message("user", "```\none\ntwo\n```")]);
 }
 
 #[test]
-fn a_failed_message_is_no_end_and_the_exit_code_tells_of_it() {
+fn a_failed_message_does_not_end_the_chat_but_sets_the_exit_code() {
     let home = Home::new();
     let server = Server::script([
         Answer::stream().delta("Half").then(Act::Close),
@@ -112,21 +112,21 @@ fn a_failed_message_is_no_end_and_the_exit_code_tells_of_it() {
     let ended = home.chat(&server, &[], "one\ntwo\nthree\nfour\n");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "Half\nFine.\n"), "{ended:?}");
     let last = sent(&server, 3);
-    assert_eq!(last[1], said("assistant", &format!("Half\n\n{INTERRUPTED}")));
-    assert!(last[4].1.contains("no luck"), "what was done before the failure is told: {last:?}");
+    assert_eq!(last[1], message("assistant", &format!("Half\n\n{INTERRUPTED}")));
+    assert!(last[4].1.contains("no luck"), "completed work before the failure is included: {last:?}");
 }
 
 #[test]
-fn commands_without_a_terminal() {
+fn slash_commands_work_without_a_terminal() {
     let home = Home::new();
     let server = Server::script([Answer::text("First."), Answer::text("Second."), Answer::text("Third.")]);
     let lines = "/model other\n/system Be brief.\nhello\n/retry\n/undo\nthere\n/clear\nagain\n//etc\n";
     let ended = home.chat(&server, &["--system", "Be long."], lines);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(sent(&server, 1), [said("user", "hello")], "the reply was taken back");
-    assert_eq!(sent(&server, 2), [said("user", "there")]);
-    assert_eq!(sent(&server, 3), [said("user", "again")]);
-    assert_eq!(sent(&server, 4)[2], said("user", "/etc"));
+    assert_eq!(sent(&server, 1), [message("user", "hello")], "the reply was removed");
+    assert_eq!(sent(&server, 2), [message("user", "there")]);
+    assert_eq!(sent(&server, 3), [message("user", "again")]);
+    assert_eq!(sent(&server, 4)[2], message("user", "/etc"));
     let first = &server.posts()[0];
     assert_eq!(first.body["model"], "other");
     let systems = first.contents("system");
@@ -138,8 +138,8 @@ fn commands_without_a_terminal() {
         "count: Count the characters of a text.",
         "done (exit tool): The task is done.",
         "/save [FILE]",
-        "no command /tolls; did you mean /tools?",
-        "there is no message to take back",
+        "unknown command /tolls; did you mean /tools?",
+        "no message to remove",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
@@ -147,7 +147,7 @@ fn commands_without_a_terminal() {
 }
 
 #[test]
-fn tools_are_described_with_what_they_may() {
+fn tools_are_described_with_confirmations_and_permissions() {
     let home = Home::new();
     let spec = "(deftool :name \"drop\" :description \"Drop it.\" :confirm (:when (:a \"x\") (:a \"y\")) :allow (:run [\"ls\"])
                  :args ((:name \"a\" :type string :description \"What.\")))
@@ -157,13 +157,13 @@ fn tools_are_described_with_what_they_may() {
     home.project.write("scripts/every.lua", "return function() return 1 end");
     let server = Server::script([Answer::text("x")]);
     let ended = home.chat(&server, &["--trust"], "/tools\n");
-    let expected = "drop (asks under 2 conditions): Drop it.\n    may use :run [\"ls\"]\n";
+    let expected = "drop (confirms calls under 2 conditions): Drop it.\n    permissions: :run [\"ls\"]\n";
     assert!(ended.stderr.contains(expected), "{ended:?}");
-    assert!(ended.stderr.contains("every (asks before each call): Do it."), "{ended:?}");
+    assert!(ended.stderr.contains("every (confirms every call): Do it."), "{ended:?}");
 }
 
 #[test]
-fn json_prints_events_and_says_everything_else_on_stderr() {
+fn json_prints_only_events_to_stdout() {
     let home = Home::new();
     let server = Server::script([Answer::text("One."), Answer::text("Two.")]);
     let ended = home.chat(&server, &["--json"], "a\n/help\nb\n");
@@ -174,33 +174,33 @@ fn json_prints_events_and_says_everything_else_on_stderr() {
 }
 
 #[test]
-fn a_line_that_is_not_utf_8_is_refused() {
+fn invalid_utf_8_in_a_message_is_rejected() {
     let home = Home::new();
     let server = Server::script([Answer::text("One."), Answer::text("Two.")]);
     let mut child = home.command(&server, &[]).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"one\nol\xe9\n```\n\xff\n```\ntwo\n").unwrap();
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "One.\nTwo.\n"), "{ended:?}");
-    assert!(ended.stderr.contains("line 2 of stdin is not UTF-8, and is not sent"), "{ended:?}");
-    assert!(ended.stderr.contains("line 4 of stdin is not UTF-8, and is not sent"), "{ended:?}");
-    assert_eq!(sent(&server, 1)[2], said("user", "two"));
+    assert!(ended.stderr.contains("invalid UTF-8 in line 2 of stdin; the message was not sent"), "{ended:?}");
+    assert!(ended.stderr.contains("invalid UTF-8 in line 4 of stdin; the message was not sent"), "{ended:?}");
+    assert_eq!(sent(&server, 1)[2], message("user", "two"));
 }
 
 #[test]
-fn a_model_that_nobody_named_is_told_as_that() {
+fn an_unknown_model_is_reported() {
     let home = Home::new();
     let none = ["chat", "--endpoint", "http://127.0.0.1:9/v1", "--no-save"];
-    for (more, told) in
-        [(&[][..], "no known model (`default` is asked for)\n"), (&["--model", "default"][..], "default\n")]
+    for (more, expected) in
+        [(&[][..], "unknown model (requests use `default`)\n"), (&["--model", "default"][..], "default\n")]
     {
         let ended = home.project.run_with_stdin(&[&none, more].concat(), b"/model\n");
-        assert!(ended.stderr.ends_with(told), "{ended:?}");
+        assert!(ended.stderr.ends_with(expected), "{ended:?}");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_model_of_a_managed_server_that_nobody_named() {
+fn the_model_of_a_managed_server_is_reported() {
     let project = crate::managed::project("");
     let ended =
         project.run_with_stdin(&["chat", "--trust", "--no-save"], b"/model\n/model x\n/model -\n/model\n");

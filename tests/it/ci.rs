@@ -1,5 +1,4 @@
-//! What people copy into their CI works: every YAML block of `docs/ci.md` and `.pre-commit-hooks.yaml` is read, and every
-//! command line of this program in them is run.
+//! The CI configurations in `docs/ci.md` and `.pre-commit-hooks.yaml` are valid YAML, and their deftool commands run.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +22,7 @@ fn yaml_blocks(page: &str) -> Vec<String> {
     blocks
 }
 
-/// The values of these keys, wherever they stand; of a list its items.
+/// Collects the values of these keys at any depth; for a list, its items.
 fn values(yaml: &Yaml, keys: &[&str], found: &mut Vec<String>) {
     match yaml {
         Yaml::Hash(hash) => {
@@ -50,23 +49,23 @@ fn parse(text: &str, keys: &[&str]) -> Vec<String> {
     found
 }
 
-/// The exit code of a command line in a project, with the built binary first on the path.
+/// Runs a command line in a project, with the built binary first in `PATH`. Returns the exit code and the output.
 fn run(project: &Project, line: &str) -> (Option<i32>, String) {
     let folder = Path::new(env!("CARGO_BIN_EXE_deftool")).parent().unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    // As runners do it.
+    // CI runners use the same options.
     let output = Command::new("bash")
         .args(["-e", "-o", "pipefail", "-c", line])
         .current_dir(project.path("."))
         .env("PATH", path)
         .output()
         .unwrap();
-    let told = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(told).unwrap())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(printed).unwrap())
 }
 
 #[test]
-fn the_command_lines_of_the_page_run() {
+fn commands_on_the_ci_page_run() {
     let blocks = yaml_blocks(&read("docs/ci.md"));
     let lines: Vec<String> =
         blocks.iter().flat_map(|block| parse(block, &["run", "script", "entry"])).collect();
@@ -77,18 +76,18 @@ fn the_command_lines_of_the_page_run() {
         assert_eq!(run(&clean, line).0, Some(0), "{line}: {}", run(&clean, line).1);
         let broken = Project::new();
         broken.write("specs/odd.eld", "(defexit :name \"two words\" :description: \"d\")\n");
-        // Only the step that writes the report goes on to upload it.
+        // Only the step that writes the report must succeed, so that the next step uploads it.
         let expected = i32::from(!line.contains("|| test $? = 1"));
         assert_eq!(run(&broken, line).0, Some(expected), "{line}");
         let empty = Project::new();
         fs::remove_dir_all(empty.path("specs")).unwrap();
-        assert_ne!(run(&empty, line).0, Some(0), "no project is no success: {line}");
+        assert_ne!(run(&empty, line).0, Some(0), "expected a failure without a project: {line}");
     }
     assert!(count >= 5, "{lines:?}");
 }
 
 #[test]
-fn the_hooks_name_commands_that_there_are() {
+fn pre_commit_hooks_use_existing_commands() {
     let hooks = read(".pre-commit-hooks.yaml");
     let ids = parse(&hooks, &["id"]);
     let entries = parse(&hooks, &["entry"]);

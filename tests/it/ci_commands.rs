@@ -1,31 +1,31 @@
-//! What a CI runner would obey: no text of a script, a model or a server writes it to stdout or stderr, except where that text
-//! is the result.
+//! Commands of CI runners: texts of scripts, models and servers cannot emit them, except if the text is the result.
 //!
-//! GitHub's runner trims a line before it looks for `::`, and finds `##[` anywhere in it.
+//! GitHub's runner executes `::` at the start of a trimmed line, and `##[` anywhere in a line.
 
 use serde_json::json;
 
 use crate::support::project::{Ended, Project};
 use crate::support::server::{Answer, Server, call, finish};
 
-/// Commands in every spelling that a runner knows, each on a line of its own.
+/// Commands in all notations of runners, one per line.
 const COMMANDS: &str = "first\n::error::x\n  ::stop-commands::t\n\t::add-mask::m\n\u{a0}::warning::w\r::notice::r\n##[error]y\nz \
                         ##[group]g\n##vso[task.complete]v";
 
-/// The lines that a runner would obey.
-fn obeyed(text: &str) -> Vec<&str> {
+/// Returns the lines that a runner would execute.
+fn executed(text: &str) -> Vec<&str> {
     let lines = text.split(['\n', '\r']);
     lines
         .filter(|line| line.trim_start().starts_with("::") || line.contains("##[") || line.contains("##vso["))
         .collect()
 }
 
-fn inert(ended: &Ended) {
-    assert_eq!(obeyed(&ended.stdout), [""; 0], "{ended:?}");
-    assert_eq!(obeyed(&ended.stderr), [""; 0], "{ended:?}");
+/// Asserts that the output contains no commands.
+fn assert_no_commands(ended: &Ended) {
+    assert_eq!(executed(&ended.stdout), [""; 0], "{ended:?}");
+    assert_eq!(executed(&ended.stderr), [""; 0], "{ended:?}");
 }
 
-/// A project whose tool logs, reports, returns and fails with `COMMANDS`.
+/// A project whose tool logs, reports progress, returns and fails with `COMMANDS`.
 fn project() -> Project {
     let project = Project::empty();
     let text = json!(COMMANDS).to_string().replace("\\u00a0", "\u{a0}");
@@ -44,7 +44,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn a_script_begins_no_line_and_no_command() {
+fn scripts_cannot_emit_ci_commands() {
     let project = project();
     for arguments in [
         &["call", "say"][..],
@@ -56,12 +56,12 @@ fn a_script_begins_no_line_and_no_command() {
         &["test", "--fuzz", "--cases", "3"],
         &["bench", "say", "-n", "3"],
     ] {
-        inert(&project.run(arguments));
+        assert_no_commands(&project.run(arguments));
     }
     let ended = project.run(&["call", "say"]);
     assert!(ended.stderr.contains("info: say: first\n    | ::error::x\n"), "{ended:?}");
     assert!(ended.stderr.contains("say: 50 % first\n    | ::error::x\n"), "{ended:?}");
-    // What a program reads is the same as ever.
+    // The JSON value is unchanged.
     let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(result, json!(COMMANDS));
     let text = json!(COMMANDS).to_string();
@@ -75,12 +75,12 @@ fn a_script_begins_no_line_and_no_command() {
     for format in ["human", "json", "junit"] {
         let ended = project.run(&["test", "--format", format]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        inert(&ended);
+        assert_no_commands(&ended);
     }
 }
 
 #[test]
-fn a_model_and_a_server_begin_no_line_of_stderr() {
+fn models_and_servers_cannot_emit_ci_commands() {
     let project = project();
     let arguments = json!({"fail": COMMANDS}).to_string();
     let stream = |name: &str, arguments: &str| {
@@ -98,17 +98,17 @@ fn a_model_and_a_server_begin_no_line_of_stderr() {
         let endpoint = |answers: Vec<Answer>| Server::script(answers);
         let server = endpoint(answers);
         let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
-        inert(&ended);
+        assert_no_commands(&ended);
     }
-    // A model's text on stdout is the result of the command, byte for byte.
+    // A model's text on stdout is the result of the command and unchanged.
     let server = Server::script([Answer::text(COMMANDS)]);
     let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
     assert_eq!(ended.stdout, format!("{COMMANDS}\n"));
-    assert_eq!(obeyed(&ended.stderr), [""; 0], "{ended:?}");
+    assert_eq!(executed(&ended.stderr), [""; 0], "{ended:?}");
 }
 
 #[test]
-fn a_spec_begins_no_line_and_no_command() {
+fn specs_cannot_emit_ci_commands() {
     let project = Project::empty();
     let name = json!(COMMANDS).to_string().replace("\\r", "\r").replace('\u{a0}', " ");
     project.write(
@@ -130,8 +130,8 @@ fn a_spec_begins_no_line_and_no_command() {
         &["call", "a"],
         &["test"],
     ] {
-        inert(&project.run(arguments));
+        assert_no_commands(&project.run(arguments));
     }
     let mut inside = project.command(&["check", ".", "--format", "concise"]);
-    inert(&Ended::of(inside.current_dir(project.path("specs")).output().unwrap()));
+    assert_no_commands(&Ended::of(inside.current_dir(project.path("specs")).output().unwrap()));
 }

@@ -1,4 +1,4 @@
-//! Pages of `docs/` that are made from the code say what the code says. `DEFTOOL_BLESS=1` writes them anew.
+//! The generated parts of `docs/` match the code. `UPDATE_EXPECT=1` regenerates them.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::script::run_script;
 
-/// The groups of codes, by their first digit.
+/// Rule groups by the first digit of their codes.
 const GROUPS: [(char, &str); 7] = [
     ('0', "Reading"),
     ('1', "Forms and plists"),
@@ -26,8 +26,9 @@ fn group_of(rule: &Rule) -> char {
     rule.code.chars().nth(2).unwrap()
 }
 
-/// `lisp` is what editors and forges colour; the words behind it are for the tests.
-fn shown(explanation: &str) -> String {
+/// Converts the code blocks of an explanation to plain Markdown: info words for tests become text, `eld` becomes `lisp`,
+/// which editors and forges highlight.
+fn markdown_of(explanation: &str) -> String {
     let mut page = String::new();
     for line in explanation.lines().skip(1) {
         let Some(info) = line.strip_prefix("```").filter(|info| !info.is_empty()) else {
@@ -35,7 +36,7 @@ fn shown(explanation: &str) -> String {
             continue;
         };
         let words: Vec<&str> = info.split_whitespace().collect();
-        let what = if words.contains(&"fails") { "Fails" } else { "Repaired" };
+        let what = if words.contains(&"fails") { "Fails" } else { "Fixed" };
         let file = words.iter().find(|word| word.contains('.')).map(|file| format!(", `{file}`"));
         let target = words.iter().find_map(|word| word.strip_prefix("for-"));
         let target = target.map(|name| format!(", for `{name}`"));
@@ -53,8 +54,9 @@ fn rules_page() -> String {
     let all = rules::all();
     let mut page = String::from(
         "# Rules\n\n\
-         What `deftool check` finds, made from the rules themselves; `deftool rule CODE` prints one. An error is what some\n\
-         API refuses or what cannot mean what was written, a warning is legal and likely wrong, a note is worth knowing.\n\n",
+         The findings of `deftool check`, generated from the rules. `deftool rule CODE` prints one.\n\n\
+         An error is rejected by some API or cannot mean what was written. A warning is legal but probably wrong. A note is\n\
+         information.\n\n",
     );
     for (digit, title) in GROUPS {
         let of_group: Vec<&&Rule> = all.iter().filter(|rule| group_of(rule) == digit).collect();
@@ -77,30 +79,30 @@ fn rules_page() -> String {
             summary.replace_range(..1, &first);
         }
         write!(page, "### {code} {name}\n\n*{severity}* · {summary}.\n").unwrap();
-        page.push_str(&shown(&rule.explanation()));
+        page.push_str(&markdown_of(&rule.explanation()));
         page.push('\n');
     }
     page.trim_end().to_owned() + "\n"
 }
 
 #[test]
-fn the_page_of_rules_is_what_the_rules_say() {
+fn rules_page_matches_the_rules() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules.md");
     let page = rules_page();
-    if std::env::var_os("DEFTOOL_BLESS").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    let differs = page.lines().zip(written.lines()).position(|(made, written)| made != written);
+    let differs = page.lines().zip(written.lines()).position(|(generated, written)| generated != written);
     assert!(
         page == written,
-        "docs/rules.md is not what the rules say, from line {differs:?} on; write it anew with DEFTOOL_BLESS=1"
+        "docs/rules.md differs from the rules at line {differs:?}; run with UPDATE_EXPECT=1 to update it"
     );
 }
 
-/// What stands above the host tables in `docs/scripting.md` is written by hand, the rest is made.
-const MADE: &str = "## Host tables\n";
+/// Start of the generated part of `docs/scripting.md`.
+const GENERATED: &str = "## Host tables\n";
 
 fn table_section(table: &TableDoc) -> String {
     let mut page = format!("### `{}`\n\n{}\n\n", table.name, table.about.trim());
@@ -125,7 +127,7 @@ fn table_section(table: &TableDoc) -> String {
             writeln!(page, "*Permission*: {}.\n", keys.join(" or ")).unwrap();
         }
         if !function.errors.is_empty() {
-            writeln!(page, "*Fails*: {}\n", function.errors).unwrap();
+            writeln!(page, "*Errors*: {}\n", function.errors).unwrap();
         }
         if !function.example.is_empty() {
             writeln!(page, "```lua\n{}\n```\n", function.example.trim()).unwrap();
@@ -136,7 +138,7 @@ fn table_section(table: &TableDoc) -> String {
 
 fn host_table_section() -> String {
     let mut page = format!(
-        "{MADE}\nGlobals of every script; made from the code, as `deftool types` is.\n\n\
+        "{GENERATED}\nGlobals of every script, generated from the code like the output of `deftool types`.\n\n\
          | table | permission | functions |\n|---|---|---|\n"
     );
     for table in host_tables() {
@@ -160,38 +162,37 @@ fn scripting_page() -> (std::path::PathBuf, String) {
 }
 
 #[test]
-fn the_page_on_scripting_is_what_the_host_tables_say() {
+fn scripting_page_matches_the_host_tables() {
     let (path, page) = scripting_page();
-    let by_hand = page.split(MADE).next().unwrap().trim_end();
-    let made = format!("{by_hand}\n\n{}", host_table_section());
-    if std::env::var_os("DEFTOOL_BLESS").is_some() {
-        fs::write(&path, &made).unwrap();
+    let by_hand = page.split(GENERATED).next().unwrap().trim_end();
+    let generated = format!("{by_hand}\n\n{}", host_table_section());
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(&path, &generated).unwrap();
         return;
     }
     assert!(
-        page == made,
-        "docs/scripting.md is not what the host tables say; write it anew with DEFTOOL_BLESS=1"
+        page == generated,
+        "docs/scripting.md differs from the host tables; run with UPDATE_EXPECT=1 to update it"
     );
 }
 
-/// Compiles, and uses no name that is not there.
+/// Asserts that a script compiles and uses only known names.
 fn assert_good(name: &str, source: &str) {
     let contract =
         check_script(&Script::new("example", name, source)).unwrap_or_else(|why| panic!("{why}\n{source}"));
     for used in contract.globals {
         let path: Vec<&str> = used.path.iter().map(String::as_str).collect();
-        // A host table that is empty as yet promises nothing.
-        let is_promised =
-            host_tables().iter().any(|table| table.name == path[0] && table.functions.is_empty());
-        assert!(is_known_global(&path) || is_promised, "{name} uses {}:\n{source}", path.join("."));
+        // An empty host table allows any name.
+        let is_open = host_tables().iter().any(|table| table.name == path[0] && table.functions.is_empty());
+        assert!(is_known_global(&path) || is_open, "{name} uses {}:\n{source}", path.join("."));
     }
 }
 
-/// Every block of Lua on the page: it is good, and gives what the comment above it says.
+/// Every Lua block of the page compiles, and returns what the comment above it states.
 #[test]
-fn the_scripts_on_the_page_do_what_it_says() {
+fn scripting_page_examples_return_the_stated_values() {
     let (_, page) = scripting_page();
-    let page = page.split(MADE).next().unwrap();
+    let page = page.split(GENERATED).next().unwrap();
     let mut ran = 0;
     let mut before = "";
     let mut rest = page;
@@ -200,12 +201,12 @@ fn the_scripts_on_the_page_do_what_it_says() {
         before = text.trim_end().lines().last().unwrap_or(before);
         rest = after;
         assert_good("docs/scripting.md", source);
-        let Some(told) = before.strip_prefix("<!-- ").and_then(|told| told.strip_suffix(" -->")) else {
+        let Some(claim) = before.strip_prefix("<!-- ").and_then(|claim| claim.strip_suffix(" -->")) else {
             continue;
         };
-        let (is_result, (arguments, expected)) = match told.split_once(" gives ") {
+        let (is_result, (arguments, expected)) = match claim.split_once(" gives ") {
             Some(parts) => (true, parts),
-            None => (false, told.split_once(" fails ").unwrap()),
+            None => (false, claim.split_once(" fails ").unwrap()),
         };
         let arguments: Value = serde_json::from_str(arguments).unwrap();
         let names: Vec<&str> = arguments.as_object().unwrap().keys().map(String::as_str).collect();
@@ -219,9 +220,9 @@ fn the_scripts_on_the_page_do_what_it_says() {
     assert!(ran >= 3, "{ran} ran");
 }
 
-/// The examples of host functions: all are good, and those that need no permission run.
+/// Every example of a host function compiles; those that need no permission also run.
 #[test]
-fn the_examples_of_host_functions_run() {
+fn host_function_examples_run() {
     for table in host_tables() {
         for function in table.functions.iter().filter(|function| !function.example.is_empty()) {
             let name = format!("{}.{}", table.name, function.name);
@@ -240,17 +241,17 @@ fn the_examples_of_host_functions_run() {
     }
 }
 
-/// The tables of `docs/worker.md` are written by hand: they leave no key out and have none that is not there.
+/// The hand-written tables of `docs/worker.md` list every key of a worker, and no other.
 #[test]
-fn the_page_on_workers_has_every_key_of_a_worker_and_no_other() {
+fn worker_page_lists_every_worker_key() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = fs::read_to_string(root.join("src/spec/lower/worker.rs")).unwrap();
     let list = source.split("const WORKER_KEYS").nth(1).unwrap().split("];").next().unwrap();
     let mut keys: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
     let page = fs::read_to_string(root.join("docs/worker.md")).unwrap();
     let cells = page.lines().filter_map(|line| line.strip_prefix("| `:")?.split(" | ").next());
-    let mut told: Vec<&str> = cells.flat_map(|cell| cell.trim_end_matches('`').split("`, `:")).collect();
+    let mut listed: Vec<&str> = cells.flat_map(|cell| cell.trim_end_matches('`').split("`, `:")).collect();
     keys.sort_unstable();
-    told.sort_unstable();
-    assert_eq!(told, keys);
+    listed.sort_unstable();
+    assert_eq!(listed, keys);
 }

@@ -1,4 +1,4 @@
-//! What `check` says of whole projects: scripts beside specs, what is allowed and denied, and `deftool rule`.
+//! `check` on whole projects: scripts, allow and deny, and `deftool rule`.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn deftool(folder: &Path, arguments: &[&str]) -> Ended {
     Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// The lines of `check --format concise` in a project of `files`, and its exit code.
+/// Returns the exit code and the output of `check --format concise` in a project with these files.
 fn check(files: &[(&str, &str)]) -> (i32, String) {
     let folder = project(files);
     let ended = deftool(folder.path(), &["check", "--format", "concise"]);
@@ -39,50 +39,50 @@ const COPY: &str = "(deftool :name \"copy\" :description \"Copy a note.\" :args 
 const EXIT: &str = "(defexit :name \"done\" :description \"Say that it is done.\")\n";
 const SCRIPT: &str = "return function() return 1 end\n";
 
-/// What cannot be looked at is not said to be missing: a link to itself, as a folder that may not be read.
+/// An inaccessible file is not reported as missing. A circular link behaves like an unreadable folder.
 #[cfg(unix)]
 #[test]
-fn a_script_that_may_be_there_is_told_with_what_is_in_the_way() {
+fn an_inaccessible_script_is_reported_as_unreadable() {
     let folder = project(&[("specs/a.eld", NOW)]);
     fs::create_dir(folder.path().join("scripts")).unwrap();
     std::os::unix::fs::symlink("now.lua", folder.path().join("scripts/now.lua")).unwrap();
     let ended = deftool(folder.path(), &["check", "--format", "concise"]);
-    let expected = "specs/a.eld:1:16: error[DT404]: the script of `now` cannot be read: scripts/now.lua: ";
+    let expected = "specs/a.eld:1:16: error[DT404]: cannot read the script of `now`: scripts/now.lua: ";
     assert!(ended.out.starts_with(expected) && ended.out.lines().count() == 1, "{}", ended.out);
-    // Nor a module.
+    // The same for modules.
     let script = "local x = require('./lib/x')\nreturn function() return x end\n";
     let folder =
         project(&[("specs/a.eld", NOW), ("scripts/now.lua", script), ("scripts/lib/y.lua", "return 1\n")]);
     std::os::unix::fs::symlink("x.lua", folder.path().join("scripts/lib/x.lua")).unwrap();
     let ended = deftool(folder.path(), &["check", "--format", "concise"]);
     let expected =
-        "scripts/now.lua:1:1: error[DT411]: cannot require `./lib/x`: scripts/lib/x.lua cannot be read: ";
+        "scripts/now.lua:1:1: error[DT411]: cannot require `./lib/x`: cannot read scripts/lib/x.lua: ";
     assert!(ended.out.starts_with(expected), "{}", ended.out);
 }
 
 #[test]
-fn scripts_are_held_against_their_specs() {
+fn scripts_are_checked_against_their_specs() {
     let async_copy = COPY.replace("\"copy\"", "\"copy\" :async t");
     for (files, expected) in [
         (vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT)], ""),
         (
             vec![("specs/a.eld", NOW), ("scripts/Now.lua", SCRIPT)],
-            "specs/a.eld:1:16: error[DT401]: `now` has no script: scripts/now.lua is not there\n",
+            "specs/a.eld:1:16: error[DT401]: missing script of `now`: scripts/now.lua does not exist\n",
         ),
         (
             vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT), ("scripts/old.lua", SCRIPT)],
-            "scripts/old.lua:1:1: note[DT408]: no tool runs this script\n",
+            "scripts/old.lua:1:1: note[DT408]: no tool uses this script\n",
         ),
-        // What a tool with an error runs is not known.
+        // For a tool with an error, the script is not known.
         (
             vec![("specs/a.eld", "(deftool :name now)"), ("scripts/now.lua", SCRIPT)],
             "specs/a.eld:1:16: error[DT113]: `:name` takes a string, found a symbol\n",
         ),
-        // Folders below are nobody's business.
+        // Subfolders are ignored.
         (vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT), ("scripts/lib/x.lua", SCRIPT)], ""),
         (
             vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT), ("scripts/now.luau", SCRIPT)],
-            "specs/a.eld:1:16: warning[DT410]: `now` has two scripts: scripts/now.lua is run, scripts/now.luau is not\n",
+            "specs/a.eld:1:16: warning[DT410]: `now` has two scripts: scripts/now.lua is used, scripts/now.luau is ignored\n",
         ),
         (
             vec![
@@ -97,23 +97,23 @@ fn scripts_are_held_against_their_specs() {
                 ("specs/a.eld", COPY),
                 ("scripts/copy.lua", "return function(to, from_note) return to end\n"),
             ],
-            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
         ),
         (
             vec![
                 ("specs/a.eld", &async_copy),
                 ("scripts/copy.lua", "return function(from_note, to) return to end\n"),
             ],
-            "scripts/copy.lua:1:1: error[DT403]: the function of `copy` takes 2 parameters and the spec gives 3 arguments\n",
+            "scripts/copy.lua:1:1: error[DT403]: the function of `copy` takes 2 parameters, but the spec has 3 arguments\n",
         ),
         (
             vec![
                 ("specs/a.eld", &async_copy),
                 ("scripts/copy.lua", "return function(from_note, to, done) done(to) end\n"),
             ],
-            "scripts/copy.lua:1:1: warning[DT409]: the parameter `from_note` of `copy` is given the argument `callback`\n",
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `from_note` of `copy` receives the argument `callback`\n",
         ),
-        // An exit tool's script is one mistake.
+        // The script of an exit tool is one finding.
         (
             vec![
                 (
@@ -122,7 +122,7 @@ fn scripts_are_held_against_their_specs() {
                 ),
                 ("scripts/done.lua", SCRIPT),
             ],
-            "specs/a.eld:1:59: warning[DT122]: `:script` has no effect on an exit tool: nothing runs\n",
+            "specs/a.eld:1:59: warning[DT122]: `:script` has no effect on an exit tool, which executes nothing\n",
         ),
         (
             vec![("specs/a.eld", ""), ("specs/b.eld", "; nothing yet\n")],
@@ -133,7 +133,7 @@ fn scripts_are_held_against_their_specs() {
     }
     let folder = project(&[("specs/a.eld", NOW), ("scripts/nwo.lua", SCRIPT)]);
     let ended = deftool(folder.path(), &["check"]);
-    assert!(ended.out.contains("there is scripts/nwo.lua"), "{}", ended.out);
+    assert!(ended.out.contains("found the similar name scripts/nwo.lua"), "{}", ended.out);
     let named = NOW.replace("\"now\"", "\"now\" :script \"scripts/noww.lua\"");
     let folder = project(&[("specs/a.eld", &named), ("scripts/now.lua", SCRIPT)]);
     let ended = deftool(folder.path(), &["check"]);
@@ -141,7 +141,7 @@ fn scripts_are_held_against_their_specs() {
 }
 
 #[test]
-fn findings_in_scripts_are_allowed_there() {
+fn allow_comments_work_in_scripts() {
     let swapped = "return function(to, from_note) return to end";
     for (script, expected) in [
         (format!("-- deftool: allow(swapped-parameters)\n\n{swapped}\n"), ""),
@@ -152,29 +152,29 @@ fn findings_in_scripts_are_allowed_there() {
             ),
             "",
         ),
-        // What looks like a comment in a text is none.
+        // A string that looks like a comment is ignored.
         (
             format!("local a = \"-- deftool: allow(DT409)\" {swapped}\n"),
-            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
         ),
         (
             format!("-- deftool: allow(unused-script)\n{swapped}\n"),
-            "scripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+            "scripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
         ),
         (
             format!("-- deftool: allow(no-such)\n{swapped}\n"),
-            "scripts/copy.lua:1:19: warning[DT125]: `no-such` is no rule\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+            "scripts/copy.lua:1:19: warning[DT125]: unknown rule `no-such`\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
         ),
         (
             format!("-- deftool: allow swapped-parameters\n{swapped}\n"),
-            "scripts/copy.lua:1:1: warning[DT125]: expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` is given the argument `from-note`\n",
+            "scripts/copy.lua:1:1: warning[DT125]: expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
         ),
     ] {
         assert_eq!(check(&[("specs/a.eld", COPY), ("scripts/copy.lua", &script)]).1, expected, "{script}");
     }
     let lint = format!("(deflint :allow [swapped-parameters])\n{COPY}");
     assert_eq!(check(&[("specs/a.eld", &lint), ("scripts/copy.lua", swapped)]), (0, String::new()));
-    // A missing script is an error, and allowed nowhere.
+    // A missing script is an error, which cannot be allowed.
     let allowed = format!(";; deftool: allow(missing-script)\n{NOW}");
     let (code, out) = check(&[("specs/a.eld", &allowed)]);
     assert_eq!((code, out.lines().count()), (1, 2), "{out}");
@@ -182,7 +182,7 @@ fn findings_in_scripts_are_allowed_there() {
 }
 
 #[test]
-fn what_is_denied_fails_check_and_nothing_else() {
+fn denied_findings_fail_check_only() {
     let spec = "(deftool :name \"silent\")\n";
     let lint = "(deflint :deny [missing-description])\n";
     let files = [("specs/a.eld", spec), ("specs/lint.eld", lint), ("scripts/silent.lua", SCRIPT)];
@@ -197,29 +197,29 @@ fn what_is_denied_fails_check_and_nothing_else() {
     assert_eq!((called.code, called.out.trim()), (0, "1"), "{}", called.err);
 }
 
-/// What a target makes of a tool is allowed and denied as every other finding is.
+/// Target findings can be allowed and denied like all others.
 #[test]
-fn findings_of_targets_have_levels_too() {
+fn target_findings_can_be_allowed_and_denied() {
     let now = |comment: &str| {
         format!(
             "{comment}\n(deftool :name \"now\" :description \"Tell the time.\" :function 'ignore\n :args ((:name \"zone\" :type string :maxLength 40 :description \"A zone such as CET.\")))\n"
         )
     };
     for (comment, code, expected) in [
-        ("", 0, "a.eld:3:36: warning[DT503]: `:maxLength` is left out for openai-strict\n"),
+        ("", 0, "a.eld:3:36: warning[DT503]: `:maxLength` is dropped for openai-strict\n"),
         (";; deftool: allow(dropped-by-target)", 0, ""),
         ("(deflint :allow [DT503])", 0, ""),
         (
             "(deflint :deny [DT503])",
             1,
-            "a.eld:3:36: error[DT503]: `:maxLength` is left out for openai-strict\n",
+            "a.eld:3:36: error[DT503]: `:maxLength` is dropped for openai-strict\n",
         ),
     ] {
         let folder = project(&[("a.eld", &now(comment))]);
         let check = ["check", "--target", "openai-strict", "--format", "concise", "a.eld"];
         let ended = deftool(folder.path(), &check);
         assert_eq!((ended.code, ended.out.as_str()), (code, expected), "{comment}");
-        // What is denied keeps nothing from being compiled.
+        // Denied findings do not prevent compilation.
         let ended = deftool(folder.path(), &["compile", "--target", "openai-strict", "a.eld"]);
         assert_eq!(
             (ended.code, ended.err.contains("DT503")),
@@ -230,29 +230,25 @@ fn findings_of_targets_have_levels_too() {
     }
 }
 
-/// What is wrong with an allow is a finding like any other.
+/// Findings about allows are like all others.
 #[test]
-fn allows_and_denials_of_what_is_said_about_allows() {
+fn findings_about_allows_can_be_allowed_and_denied() {
     let unused = |lint: &str| format!("{lint}\n;; deftool: allow(missing-type)\n{EXIT}");
     for (spec, code, expected) in [
-        (unused(""), 0, "2:19: note[DT126]: there is no `missing-type` here to allow\n"),
+        (unused(""), 0, "2:19: note[DT126]: unused allow of `missing-type`\n"),
         (unused("(deflint :allow [unused-allow])"), 0, ""),
-        (
-            unused("(deflint :deny [DT126])"),
-            1,
-            "2:19: error[DT126]: there is no `missing-type` here to allow\n",
-        ),
+        (unused("(deflint :deny [DT126])"), 1, "2:19: error[DT126]: unused allow of `missing-type`\n"),
         (format!("{} ; deftool: allow(missing-type, unused-allow)\n", EXIT.trim_end()), 0, ""),
         (
             format!(";; deftool: allow(unused-allow)\n{EXIT}"),
             0,
-            "1:19: note[DT126]: there is no `unused-allow` here to allow\n",
+            "1:19: note[DT126]: unused allow of `unused-allow`\n",
         ),
         (format!(";; deftool: allow(unknown-allow)\n(deflint :allow [no-such])\n{EXIT}"), 0, ""),
         (
             format!(";; deftool: allow(no-such)\n(deflint :deny [unknown-allow])\n{EXIT}"),
             1,
-            "1:19: error[DT125]: `no-such` is no rule\n",
+            "1:19: error[DT125]: unknown rule `no-such`\n",
         ),
     ] {
         let (ended, out) = check(&[("specs/a.eld", &spec)]);
@@ -260,9 +256,9 @@ fn allows_and_denials_of_what_is_said_about_allows() {
     }
 }
 
-/// Levels are of the project, whatever part of it is checked.
+/// The project's levels apply to every part of it.
 #[test]
-fn files_of_a_project_are_checked_as_the_project_says() {
+fn project_settings_apply_to_single_files() {
     let folder = project(&[
         ("specs/a.eld", "(deftool :name \"silent\")\n"),
         ("specs/b.eld", ";; deftool: allow(missing-type)\n(deftool :name \"b b\") (wrong\n"),
@@ -274,7 +270,7 @@ fn files_of_a_project_are_checked_as_the_project_says() {
         let ended = deftool(folder.path(), &["check", "--format", "concise", path]);
         let of_a: String = ended.out.split_inclusive('\n').filter(|line| line.contains("/a.eld")).collect();
         assert_eq!((ended.code, of_a.as_str()), (1, denied), "{path}");
-        // The other files have their say, and nothing is said of them.
+        // Settings in other files apply, but those files have no findings of their own.
         assert!(!ended.out.contains("/b.eld") && !ended.out.contains("no-such"), "{}", ended.out);
     }
     let alone = deftool(folder.path(), &["check", "--format", "concise", "specs/a.eld"]);
@@ -282,18 +278,18 @@ fn files_of_a_project_are_checked_as_the_project_says() {
     assert!(alone.err.is_empty(), "{}", alone.err);
     let summary = deftool(folder.path(), &["check", "specs/a.eld"]);
     assert!(summary.err.contains("1 tool in 1 file"), "{}", summary.err);
-    // What only says something cannot keep a file from being checked.
+    // An unreadable file that may contain settings does not prevent the check.
     #[cfg(unix)]
     std::os::unix::fs::symlink("/dev/null", folder.path().join("specs/null.eld")).unwrap();
     assert_eq!(deftool(folder.path(), &["check", "specs/a.eld"]).code, 1);
-    // A file of no project is under no project's rules.
+    // Files outside of the project are not affected.
     fs::write(folder.path().join("loose.eld"), "(deftool :name \"silent\")\n").unwrap();
     assert_eq!(deftool(folder.path(), &["check", "loose.eld"]).code, 0);
 }
 
 /// Each project has its own levels, names and scripts.
 #[test]
-fn two_projects_in_one_command() {
+fn projects_in_one_command_are_independent() {
     let folder = project(&[
         ("one/specs/a.eld", "(deflint :deny [missing-description])\n(deftool :name \"silent\")\n"),
         ("one/scripts/silent.lua", SCRIPT),
@@ -303,7 +299,7 @@ fn two_projects_in_one_command() {
     ]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two"]);
     let expected = "one/specs/a.eld:2:16: error[DT112]: `silent` has no `:description`, so the model cannot know when to use it\n\
-                    two/scripts/spare.lua:1:1: note[DT408]: no tool runs this script\n";
+                    two/scripts/spare.lua:1:1: note[DT408]: no tool uses this script\n";
     assert_eq!((ended.code, ended.out.as_str()), (1, expected));
     let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two/specs/a.eld"]);
     assert_eq!(ended.out.lines().count(), 1, "{}", ended.out);
@@ -311,9 +307,9 @@ fn two_projects_in_one_command() {
     assert_eq!((ended.code, ended.out.lines().count()), (0, 1), "{}", ended.out);
 }
 
-/// What a script is found wrong with is held against its tool.
+/// A tool with an error in its schema is left out.
 #[test]
-fn tools_whose_schema_has_an_error_are_left_out() {
+fn tools_with_schema_errors_are_left_out() {
     let spec = "(deftool :name \"good\" :description \"Do it.\")\n\
                 (deftool :name \"bad\" :description \"Do it.\" :accepts ((:x \"a\"))\n \
                 :args ((:name \"x\" :type integer :description \"How many.\")))\n\
@@ -331,7 +327,7 @@ fn tools_whose_schema_has_an_error_are_left_out() {
 }
 
 #[test]
-fn more_tools_than_a_request_holds() {
+fn too_many_tools_are_reported() {
     let one = |n| format!("(defexit :name \"t{n}\" :description \"Say number {n}.\")\n");
     let tools: Vec<String> = (0..130).map(one).collect();
     let tools = tools.concat();
@@ -340,19 +336,19 @@ fn more_tools_than_a_request_holds() {
         (code, out.as_str()),
         (
             0,
-            "specs/a.eld:129:16: warning[DT311]: the project has 130 tools, and OpenAI takes 128 in a request\n"
+            "specs/a.eld:129:16: warning[DT311]: the project has 130 tools, but OpenAI accepts at most 128 in a request\n"
         )
     );
     let few = "(defworker :name \"few\" :exit-tools [\"t1\" \"t2\"])\n(defworker :name \"all\")\n";
     let (_, out) = check(&[("specs/a.eld", &tools), ("specs/b.eld", few)]);
     assert_eq!(
         out,
-        "specs/b.eld:2:18: warning[DT311]: worker `all` offers 130 tools, and OpenAI takes 128 in a request\n"
+        "specs/b.eld:2:18: warning[DT311]: worker `all` offers 130 tools, but OpenAI accepts at most 128 in a request\n"
     );
 }
 
 #[test]
-fn rules_are_listed_and_explained() {
+fn rule_lists_and_explains_rules() {
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| deftool(folder.path(), arguments);
     let listed = run(&["rule"]);
@@ -383,8 +379,7 @@ fn rules_are_listed_and_explained() {
     assert!(unknown.err.contains("did you mean `stray-colon`?"), "{}", unknown.err);
 }
 
-/// Allows within allows, and findings in all of them, cost no more than as many beside each other: twice as many take
-/// twice the time.
+/// Nested allows and their findings take linear time: twice as many take twice as long.
 #[test]
 fn many_allows_cost_linear_time() {
     let nested = |many: usize| {
@@ -396,11 +391,11 @@ fn many_allows_cost_linear_time() {
         let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
         let took = started.elapsed();
         assert_eq!(ended.code, 0, "{}", ended.err);
-        // One is about the first tool, the one around it about the others.
+        // One allow applies to the first tool, the enclosing one to the others.
         assert_eq!(ended.out.matches("DT126").count(), many - 2);
         took
     };
-    // Other processes slow down one run or another, not the quicker of some.
+    // Take the faster run, because other processes may slow down one of them.
     let (mut one, mut two) = (nested(10_000), nested(20_000));
     for _ in 0..5 {
         if two < one * 3 {
@@ -412,5 +407,5 @@ fn many_allows_cost_linear_time() {
     let beside = "(gptel-make-tool :name \"a\") ; deftool: allow(DT112, DT129, no-such)\n".repeat(2_000);
     let folder = project(&[("beside.el", &beside)]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "beside.el"]);
-    assert_eq!(ended.out.matches("`no-such` is no rule").count(), 2_000, "{}", ended.err);
+    assert_eq!(ended.out.matches("unknown rule `no-such`").count(), 2_000, "{}", ended.err);
 }

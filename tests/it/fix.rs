@@ -1,7 +1,7 @@
-//! `check --fix`: what it makes of a file, and which files it leaves alone.
+//! `check --fix`: the fixed files, and the files that it does not change.
 //!
 //! `tests/fix/NAME.eld` (or `.el`) becomes `NAME.fixed.eld`; with `--unsafe-fixes` where NAME begins with `unsafe`.
-//! `DEFTOOL_BLESS=1` writes what came out.
+//! `UPDATE_EXPECT=1` updates the expected output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Ended {
     Ended::of(command_in(folder, &[&["check"], arguments].concat()).output().unwrap())
 }
 
-/// What the file called `name` with this content is after `check --fix`.
+/// Returns the content of the file `name` after `check --fix`.
 fn fixed(name: &str, content: &[u8], arguments: &[&str]) -> (Vec<u8>, Ended) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -46,7 +46,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn files_become_what_stands_beside_them() {
+fn fixed_files_match_the_expected_files() {
     let mut count = 0;
     for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
         let stem = path.file_stem().unwrap().to_str().unwrap();
@@ -60,7 +60,7 @@ fn files_become_what_stands_beside_them() {
         assert!(ended.stderr.starts_with(&format!("fixed    {name}: ")), "{ended:?}");
         let extension = path.extension().unwrap().to_str().unwrap();
         let expected = path.with_file_name(format!("{stem}.fixed.{extension}"));
-        if std::env::var("DEFTOOL_BLESS").is_ok() {
+        if std::env::var("UPDATE_EXPECT").is_ok() {
             fs::write(&expected, &once).unwrap();
         }
         let expected = fs::read(&expected).unwrap_or_default();
@@ -71,8 +71,8 @@ fn files_become_what_stands_beside_them() {
     assert!(count >= 6);
 }
 
-/// `text` when its fixes, of those that are asked for, have been applied until none applies.
-fn settled(text: &str, kind: FileKind, with_guesses: bool) -> String {
+/// Applies the requested fixes to `text` until none is left.
+fn fixed_completely(text: &str, kind: FileKind, with_guesses: bool) -> String {
     let mut now = text.to_owned();
     for _ in 0..32 {
         let (tree, mut findings) = parse(source(), &now);
@@ -89,7 +89,7 @@ fn settled(text: &str, kind: FileKind, with_guesses: bool) -> String {
     panic!("fixes of\n{text}\ngo on and on, at last\n{now}");
 }
 
-/// How many errors the reader finds.
+/// Returns the number of syntax errors.
 fn errors(text: &str) -> usize {
     let (_, findings) = parse(source(), text);
     findings.iter().filter(|finding| finding.severity == Severity::Error).count()
@@ -100,9 +100,9 @@ fn comments(text: &str) -> Vec<String> {
     tree.comments().iter().map(|span| span.of(text).to_owned()).collect()
 }
 
-/// Whatever a file holds: its fixes come to an end, it can be read as well as before, and comments are all there.
+/// For every file, fixing terminates, adds no syntax errors, and keeps all comments.
 #[test]
-fn fixes_settle_for_every_file_of_the_repository() {
+fn fixes_terminate_for_every_file_of_the_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files: Vec<PathBuf> =
         ["tests", "examples", "src"].iter().flat_map(|name| files_in(&root.join(name))).collect();
@@ -116,16 +116,16 @@ fn fixes_settle_for_every_file_of_the_repository() {
         let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
         let kind = FileKind::of_name(path.to_str().unwrap());
         for with_guesses in [false, true] {
-            let now = settled(&text, kind, with_guesses);
+            let now = fixed_completely(&text, kind, with_guesses);
             assert_eq!(comments(&now), comments(&text), "{}", path.display());
         }
     }
     assert!(count > 10, "{count}");
 }
 
-/// Half a file, and a file with a piece missing, settle as well, with every comment.
+/// The same for half a file, and for a file with a part missing.
 #[test]
-fn damaged_files_settle() {
+fn fixes_terminate_for_damaged_files() {
     for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
         let text = fs::read_to_string(&path).unwrap();
         let kind = FileKind::of_name(path.to_str().unwrap());
@@ -133,7 +133,7 @@ fn damaged_files_settle() {
         let prefixes = places.iter().map(|&at| text[..at].to_owned());
         let holes = places.windows(3).map(|at| [&text[..at[0]], &text[at[2]..]].concat());
         for damaged in prefixes.chain(holes) {
-            let now = settled(&damaged, kind, true);
+            let now = fixed_completely(&damaged, kind, true);
             assert_eq!(comments(&now), comments(&damaged), "{}", path.display());
         }
     }
@@ -144,7 +144,7 @@ fn source() -> SourceId {
 }
 
 #[test]
-fn it_says_what_it_fixed_and_reports_what_is_left() {
+fn reports_applied_fixes_and_remaining_findings() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.eld"), BAD).unwrap();
     fs::write(folder.path().join("b.eld"), "(deftool :name \"b b\" :description: \"d\")\n").unwrap();
@@ -160,7 +160,7 @@ fn it_says_what_it_fixed_and_reports_what_is_left() {
 }
 
 #[test]
-fn diff_shows_what_fix_does_and_writes_nothing() {
+fn diff_shows_the_fixes_without_writing() {
     let folder = tempfile::tempdir().unwrap();
     let nested = "(deftool :name \"t\" :description: \"d\"\n :args ((:name \"a\" :type '''string :description \"a\")))\n";
     fs::write(folder.path().join("a.eld"), nested).unwrap();
@@ -179,9 +179,9 @@ fn diff_shows_what_fix_does_and_writes_nothing() {
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "", "nothing to fix\n"));
 }
 
-/// Each round takes one quote off: a file that needs more rounds than there are stays as it is, others are mended.
+/// Each round removes one quote. A file that needs too many rounds is not changed; others are fixed.
 #[test]
-fn a_file_whose_fixes_find_no_end_is_left() {
+fn a_file_that_needs_too_many_rounds_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let quotes = "'".repeat(60);
     let endless =
@@ -191,13 +191,15 @@ fn a_file_whose_fixes_find_no_end_is_left() {
     let ended = run(folder.path(), &["--diff", "."]);
     assert_eq!(ended.code, Some(1));
     assert!(
-        ended.stderr.starts_with("error: cannot fix a.eld: its fixes go on and on; it stays as it is\n"),
+        ended
+            .stderr
+            .starts_with("error: cannot fix a.eld: the fixes do not converge; the file was not changed\n"),
         "{ended:?}"
     );
     assert!(!ended.stdout.contains("a.eld"), "{ended:?}");
     let ended = run(folder.path(), &["--fix", "--format", "concise", "a.eld", "b.eld"]);
     assert_eq!(ended.code, Some(1));
-    let left = "error: cannot fix a.eld: its fixes go on and on; it stays as it is\n";
+    let left = "error: cannot fix a.eld: the fixes do not converge; the file was not changed\n";
     assert_eq!(ended.stderr, format!("fixed    b.eld: 1 finding\n{left}"));
     assert!(
         ended.stdout.contains("a.eld:1:20: warning[DT107]"),
@@ -208,7 +210,7 @@ fn a_file_whose_fixes_find_no_end_is_left() {
 }
 
 #[test]
-fn byte_order_marks_and_line_ends_stay() {
+fn byte_order_marks_and_line_endings_are_kept() {
     let crlf = "\u{feff}; c\r\n(deftool :name \"t\"\r\n :description: \"d\"\r\n :function #'t)\r\n";
     let (after, ended) = fixed("a.eld", crlf.as_bytes(), &[]);
     assert_eq!(String::from_utf8(after).unwrap(), crlf.replace("description:", "description"));
@@ -218,17 +220,17 @@ fn byte_order_marks_and_line_ends_stay() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_never_written() {
+fn files_that_are_not_utf_8_are_never_written() {
     let latin = [BAD.as_bytes(), b"; caf\xe9\n"].concat();
     let (after, ended) = fixed("a.eld", &latin, &[]);
     assert_eq!(after, latin);
     assert!(!ended.stderr.contains("fixed") && ended.code == Some(1), "{ended:?}");
-    assert!(ended.stdout.contains("DT107"), "what is wrong is told all the same: {ended:?}");
+    assert!(ended.stdout.contains("DT107"), "findings are still reported: {ended:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn permissions_and_links_are_kept_and_read_only_files_are_left() {
+fn permissions_and_links_are_kept_and_read_only_files_are_not_changed() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     let folder = tempfile::tempdir().unwrap();
@@ -242,9 +244,9 @@ fn permissions_and_links_are_kept_and_read_only_files_are_left() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(
         ended.stderr,
-        "fixed    link.eld: 1 finding\nerror: cannot write locked.eld: it is read-only\n"
+        "fixed    link.eld: 1 finding\nerror: cannot write locked.eld: the file is read-only\n"
     );
-    // What is left is what is on disk.
+    // The remaining findings match the files on disk.
     assert!(ended.stdout.contains("locked.eld:1:20: ") && !ended.stdout.contains("link.eld"), "{ended:?}");
     assert_eq!(fs::read_to_string(path("real.txt")).unwrap(), GOOD);
     assert_eq!(fs::metadata(path("real.txt")).unwrap().mode() & 0o777, 0o640);
@@ -252,7 +254,7 @@ fn permissions_and_links_are_kept_and_read_only_files_are_left() {
 }
 
 #[test]
-fn options_that_do_not_go_together_are_wrong_usage() {
+fn conflicting_options_are_usage_errors() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.eld"), GOOD).unwrap();
     for arguments in [
@@ -266,10 +268,10 @@ fn options_that_do_not_go_together_are_wrong_usage() {
     assert_eq!(run(folder.path(), &["--fix", "--diff", "a.eld"]).code, Some(0), "--diff writes nothing");
 }
 
-/// A link in a project that leads out of it is followed for writing only where the user named the file.
+/// A link out of the project is followed for writing only if the user specified the file.
 #[cfg(unix)]
 #[test]
-fn what_a_link_leads_to_outside_is_left_alone_unless_it_is_named() {
+fn a_linked_file_outside_the_project_is_written_only_on_request() {
     use std::os::unix::fs::symlink;
 
     let outside = tempfile::tempdir().unwrap();
@@ -287,8 +289,8 @@ fn what_a_link_leads_to_outside_is_left_alone_unless_it_is_named() {
         for command in commands {
             let ended = go(command);
             assert_eq!(ended.code, Some(1), "{command:?} {ended:?}");
-            let told = format!("{}{}", ended.stdout, ended.stderr);
-            assert!(told.contains("leads out of the project, to "), "{command:?} {ended:?}");
+            let output = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(output.contains("leads out of the project to "), "{command:?} {ended:?}");
             assert_eq!(fs::read_to_string(&init).unwrap(), bad, "{command:?}");
         }
         go(&[commands[0], &["specs/x.eld"][..]].concat());

@@ -1,6 +1,6 @@
-//! The formatter: pages of `tests/fmt`, what holds for every text, and the command.
+//! The formatter: expected output in `tests/fmt`, properties of any text, and the `fmt` command.
 //!
-//! `tests/fmt/NAME.in.eld` (or `.el`) is laid out as `NAME.out.eld` says; `DEFTOOL_BLESS=1` writes what came out.
+//! `tests/fmt/NAME.in.eld` (or `.el`) is formatted to `NAME.out.eld`; `UPDATE_EXPECT=1` updates the expected output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn lay_out(text: &str, kind: FileKind) -> Result<String, FormatError> {
+fn format_text(text: &str, kind: FileKind) -> Result<String, FormatError> {
     format(Sources::new().add(SourceFile::new("spec", "")), text, kind)
 }
 
-/// What a text says: kinds and texts of its tokens, and its comments.
+/// Returns the kinds and texts of all tokens, and the comments.
 fn words(text: &str) -> (Vec<(Kind, &str)>, Vec<&str>) {
     let (tree, _) = parse(Sources::new().add(SourceFile::new("spec", "")), text);
     let word = |id| if tree.children(id).next().is_none() { tree.text(id, text) } else { "" };
@@ -31,23 +31,23 @@ fn words(text: &str) -> (Vec<(Kind, &str)>, Vec<&str>) {
     (tokens.collect(), comments.collect())
 }
 
-/// Lays `text` out and holds the result to what is promised of every one. A text that cannot be read is left alone.
+/// Formats `text` and checks the properties of every result. Returns `None` for a text with syntax errors.
 fn check(text: &str, kind: FileKind) -> Option<String> {
-    let once = match lay_out(text, kind) {
+    let once = match format_text(text, kind) {
         Ok(once) => once,
-        Err(FormatError::Faults(findings)) => {
+        Err(FormatError::Syntax(findings)) => {
             assert!(!findings.is_empty());
             return None;
         }
         Err(FormatError::Damaged) => panic!("damaged: {text:?}"),
     };
-    assert_eq!(words(text), words(&once), "not the same specs:\n{text}\n---\n{once}");
-    let twice = lay_out(&once, kind).unwrap();
-    assert_eq!(once, twice, "not settled after the first time, from:\n{text:?}");
+    assert_eq!(words(text), words(&once), "different tokens:\n{text}\n---\n{once}");
+    let twice = format_text(&once, kind).unwrap();
+    assert_eq!(once, twice, "formatting is not idempotent for:\n{text:?}");
     Some(once)
 }
 
-/// Every spec of the repository: files, and the blocks of the language's pages.
+/// Returns every spec of the repository: files, and code blocks of the language pages.
 fn fixtures() -> Vec<(String, String, FileKind)> {
     let mut found = Vec::new();
     let mut pending = ["tests", "examples", "src/cli/init"].map(|folder| root().join(folder)).to_vec();
@@ -82,8 +82,8 @@ fn fixtures() -> Vec<(String, String, FileKind)> {
 }
 
 #[test]
-fn pages_are_laid_out_as_they_say() {
-    let bless = std::env::var("DEFTOOL_BLESS").is_ok();
+fn expected_output_matches() {
+    let updates_expected = std::env::var("UPDATE_EXPECT").is_ok();
     let mut count = 0;
     for entry in fs::read_dir(root().join("tests/fmt")).unwrap().flatten() {
         let name = entry.path().display().to_string();
@@ -93,7 +93,7 @@ fn pages_are_laid_out_as_they_say() {
         count += 1;
         let formatted = check(&fs::read_to_string(&name).unwrap(), FileKind::of_name(&name)).unwrap();
         let expected = name.replace(".in.", ".out.");
-        if bless {
+        if updates_expected {
             fs::write(expected, formatted).unwrap();
         } else {
             let expected = fs::read_to_string(&expected).unwrap();
@@ -104,24 +104,24 @@ fn pages_are_laid_out_as_they_say() {
 }
 
 #[test]
-fn every_spec_of_the_repository_keeps_what_it_says() {
-    let mut laid_out = 0;
+fn formatting_keeps_the_tokens_of_every_spec_in_the_repository() {
+    let mut formatted_count = 0;
     for (_, text, kind) in fixtures() {
         let Some(formatted) = check(&text, kind) else { continue };
-        laid_out += 1;
-        // Line ends and a byte order mark are the file's own.
+        formatted_count += 1;
+        // Line ends and a byte order mark are kept.
         if !text.contains('\r') {
             let windows = |text: &str| text.replace('\n', "\r\n");
             assert_eq!(check(&windows(&text), kind), Some(windows(&formatted)));
         }
         assert_eq!(check(&format!("\u{FEFF}{text}"), kind), Some(format!("\u{FEFF}{formatted}")));
     }
-    assert!(laid_out > 40, "only {laid_out} of them can be read");
+    assert!(formatted_count > 40, "only {formatted_count} of them have no syntax errors");
 }
 
-/// The example of the documentation.
+/// Checks the example in the documentation.
 #[test]
-fn the_page_shows_what_comes_out() {
+fn the_documentation_shows_the_actual_output() {
     let page = fs::read_to_string(root().join("docs/fmt.md")).unwrap();
     let specs: Vec<&str> =
         page.split("```eld\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
@@ -129,7 +129,7 @@ fn the_page_shows_what_comes_out() {
     assert_eq!(check(before, FileKind::Specs).as_deref(), Some(after));
 }
 
-/// However the lines were broken, the layout is the same, where there is no comment and no blank line.
+/// Without comments and blank lines, the layout does not depend on the line breaks.
 #[test]
 fn layout_does_not_depend_on_line_breaks() {
     let text = "(deftool :name \"a\" :args ((:name \"b\" :type string :enum [\"c\" \"d\"]) (:name \"e\" :description \"A text of some length, so that it does not fit on the line.\" :type integer)) :timeout \"2s\")";
@@ -140,7 +140,7 @@ fn layout_does_not_depend_on_line_breaks() {
 }
 
 #[test]
-fn examples_and_templates_are_laid_out() {
+fn examples_and_templates_are_formatted() {
     for (name, text, kind) in fixtures() {
         if !name.contains("/tests/") {
             assert_eq!(check(&text, kind).as_deref(), Some(text.as_str()), "{name}");
@@ -155,7 +155,7 @@ fn examples_and_templates_are_laid_out() {
 }
 
 #[test]
-fn every_prefix_of_every_spec_is_settled_or_left_alone() {
+fn every_prefix_of_every_spec_is_formatted_or_unchanged() {
     for (_, text, kind) in fixtures() {
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end) && end % 7 == 0) {
             check(&text[..end], kind);
@@ -164,10 +164,10 @@ fn every_prefix_of_every_spec_is_settled_or_left_alone() {
 }
 
 #[test]
-fn damaged_specs_are_settled_or_left_alone() {
+fn damaged_specs_are_formatted_or_unchanged() {
     let specs = fixtures();
     let mut random = fastrand::Rng::with_seed(0x000F_0122);
-    let mut laid_out = 0;
+    let mut formatted_count = 0;
     for _ in 0..6000 {
         let (_, text, kind) = &specs[random.usize(..specs.len())];
         let mut characters: Vec<char> = text.chars().collect();
@@ -175,12 +175,12 @@ fn damaged_specs_are_settled_or_left_alone() {
             crate::damage::damage(&mut characters, &mut random);
         }
         let text: String = characters.into_iter().collect();
-        laid_out += usize::from(check(&text, *kind).is_some());
+        formatted_count += usize::from(check(&text, *kind).is_some());
     }
-    assert!(laid_out > 1000, "only {laid_out} could be read");
+    assert!(formatted_count > 1000, "only {formatted_count} could be read");
 }
 
-/// A token, or something that stands between tokens.
+/// A token, or text between tokens.
 fn piece() -> impl Strategy<Value = String> {
     let fixed = [
         ":name",
@@ -251,7 +251,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_forms_are_settled_or_left_alone(
+    fn random_forms_are_formatted_or_unchanged(
         forms in proptest::collection::vec((proptest::sample::select(vec!["", "(deftool :name \"x\" :args ", " "]), form()), 1..4),
         lisp in any::<bool>(),
     ) {
@@ -264,7 +264,7 @@ proptest! {
 }
 
 #[test]
-fn depth_and_width_cost_no_more_than_they_hold() {
+fn output_size_is_bounded_for_deep_and_wide_input() {
     let lists = |depth: usize, open: &str| format!("{}{}\n", open.repeat(depth), ")".repeat(depth));
     for open in [
         "(",
@@ -291,8 +291,8 @@ fn depth_and_width_cost_no_more_than_they_hold() {
         }
     }
     assert!(check(&lists(100_000, "("), FileKind::Specs).is_some());
-    assert!(lay_out(&"(".repeat(1_000_000), FileKind::Specs).is_err());
-    // A key of a megabyte does not indent what stands under it by a megabyte.
+    assert!(format_text(&"(".repeat(1_000_000), FileKind::Specs).is_err());
+    // A key of a megabyte does not indent the lines below it by a megabyte.
     let items = "(a)\n".repeat(20_000);
     for text in [
         format!("(deftool :{} ({items}))\n", "k".repeat(1 << 20)),
@@ -306,7 +306,7 @@ fn depth_and_width_cost_no_more_than_they_hold() {
 }
 
 #[test]
-fn only_tool_forms_of_emacs_lisp_are_touched() {
+fn only_tool_forms_are_formatted_in_emacs_lisp() {
     let before = ";;; init.el  -*- x -*-\t \n\n\n\n(defun   f (x)\n\t  x)   ; here\n(progn  ";
     let after = "  )\n\n\n (deftool)  ;; no line end";
     let text = format!("{before}(gptel-make-tool :name \"x\"){after}");
@@ -324,7 +324,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn fmt_writes_what_has_to_change_and_says_so() {
+fn fmt_formats_files_in_place_and_reports_them() {
     let project = Project::new();
     project.write("one/loose.eld", LOOSE);
     project.write("one/tidy.eld", TIDY);
@@ -335,8 +335,8 @@ fn fmt_writes_what_has_to_change_and_says_so() {
     assert_eq!(ended.stderr, "formatted  one/loose.eld\n1 file formatted, 1 file unchanged\n");
     assert_eq!(read(&project.path("one/loose.eld")), TIDY);
     assert_eq!(fs::metadata(project.path("one/tidy.eld")).unwrap().modified().unwrap(), untouched);
-    assert_eq!(fs::read_dir(project.path("one")).unwrap().count(), 3, "nothing is left beside");
-    // Without a path it is the project.
+    assert_eq!(fs::read_dir(project.path("one")).unwrap().count(), 3, "no temporary file remains");
+    // Without a path, the project is formatted.
     let ended = project.run(&["fmt"]);
     assert_eq!(ended.stderr, "formatted  specs/tools.eld\n1 file formatted\n");
     assert_eq!(project.run(&["fmt", "--check"]).code, Some(0));
@@ -354,7 +354,7 @@ fn check_and_diff_write_nothing() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), diff));
     let ended = project.run(&["fmt", "--diff", "--color", "always", "loose.eld"]);
     assert!(ended.stdout.contains("\u{1b}[32m+(deftool\u{1b}[0m\n"), "{}", ended.stdout);
-    // For a program the diff is what the file holds, byte for byte.
+    // Without a terminal, the diff has the bytes of the file unchanged.
     project.write("odd.eld", "(deftool   :name \"a\" :description \"\u{1b}[31mred\")\n");
     let ended = project.run(&["fmt", "--diff", "odd.eld"]);
     assert_eq!(ended.stdout.matches("\u{1b}[31mred").count(), 2, "{}", ended.stdout);
@@ -374,12 +374,12 @@ fn stdin_goes_to_stdout() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "stdin.eld\n"));
     let ended = project.run_with_stdin(&["fmt", "-"], b"(deftool :name \"a\"\n");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    assert!(ended.stderr.contains("`(` is never closed"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("unclosed `(`"), "{}", ended.stderr);
     assert_eq!(project.run(&["fmt", "-", "specs"]).code, Some(2));
 }
 
 #[test]
-fn broken_files_are_told_and_left_alone() {
+fn files_with_errors_are_reported_and_unchanged() {
     let project = Project::new();
     let latin: &[u8] = b"(deftool :name \"a\" :description \"\xE9\")\n";
     project.write("in/latin.eld", latin);
@@ -387,18 +387,15 @@ fn broken_files_are_told_and_left_alone() {
     project.write("in/loose.eld", LOOSE);
     let ended = project.run(&["fmt", "in"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(
-        ended.stderr.contains("this is not UTF-8") && ended.stderr.contains("is never closed"),
-        "{ended:?}"
-    );
-    assert!(ended.stderr.ends_with("1 file formatted, 2 files left alone\n"), "{ended:?}");
+    assert!(ended.stderr.contains("invalid UTF-8") && ended.stderr.contains("unclosed"), "{ended:?}");
+    assert!(ended.stderr.ends_with("1 file formatted, 2 files not formatted\n"), "{ended:?}");
     assert_eq!(fs::read(project.path("in/latin.eld")).unwrap(), latin);
     assert_eq!(read(&project.path("in/unclosed.eld")), "(deftool :name \"a\"\n");
     assert_eq!(read(&project.path("in/loose.eld")), TIDY);
 }
 
 #[test]
-fn marks_and_line_ends_stay_in_files() {
+fn byte_order_marks_and_line_ends_are_kept() {
     let project = Project::new();
     let windows = |text: &str| format!("\u{FEFF}{}", text.replace('\n', "\r\n"));
     project.write("a.eld", windows(LOOSE));
@@ -407,14 +404,14 @@ fn marks_and_line_ends_stay_in_files() {
 }
 
 #[cfg(unix)]
-/// A carriage return at the end of a line may be a character of the language.
+/// A carriage return at the end of a line may be a character literal.
 #[test]
-fn the_last_character_of_a_line_is_no_line_end() {
+fn a_carriage_return_literal_is_not_a_line_end() {
     for text in ["?\r", "?\r\n", "(a ?\r\n b)\r\n", "a\\\r\n", "; who?\r\n(a)\r\n"] {
-        let once = lay_out(text, FileKind::Specs).unwrap();
-        assert_eq!(lay_out(&once, FileKind::Specs).unwrap(), once, "from {text:?}");
+        let once = format_text(text, FileKind::Specs).unwrap();
+        assert_eq!(format_text(&once, FileKind::Specs).unwrap(), once, "from {text:?}");
     }
-    assert_eq!(lay_out("; who?\r\n(a)\r\n", FileKind::Specs).unwrap(), "; who?\r\n(a)\r\n");
+    assert_eq!(format_text("; who?\r\n(a)\r\n", FileKind::Specs).unwrap(), "; who?\r\n(a)\r\n");
 }
 
 #[test]

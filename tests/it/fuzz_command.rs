@@ -1,4 +1,4 @@
-//! `deftool test --fuzz`: tools that break on what their schemas allow, what is found in them, shrunk, and by which seed.
+//! `deftool test --fuzz`: finds valid arguments that break tools, shrinks them, and reproduces them with a seed.
 
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ fn fuzz(project: &Project, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn what_breaks_is_found_and_shrunk() {
+fn failures_are_found_and_shrunk() {
     let project = project();
     let ended = fuzz(&project, &["--format", "json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -70,7 +70,7 @@ fn what_breaks_is_found_and_shrunk() {
     assert_eq!(kind, "script");
     assert!(command.starts_with(r#"deftool call find '{"text":"","what":""#), "{command}");
     assert_eq!(failing("divide"), [("unserialisable", r#"deftool call divide '{"a":0,"b":0}'"#)]);
-    // A call that the machine was too busy for may stand for those that do not end, and then nothing shrinks; not always.
+    // On a busy machine a slow call may be mistaken for one that never ends, and then it is not shrunk.
     let is_shrunk = |(kind, command): (&str, &str)| {
         assert_eq!(kind, "timeout");
         command.ends_with(r#""tags":[]}'"#)
@@ -85,7 +85,7 @@ fn what_breaks_is_found_and_shrunk() {
     assert_eq!(failing("hold"), [("memory", r#"deftool call hold '{"text":"aaaaaaaa"}'"#)]);
     assert!(failing("fine").is_empty() && failing("refuse").is_empty(), "{results:#?}");
     assert!(!results.iter().any(|result| result["tool"] == "remove"));
-    assert_eq!(ended.stderr, "left out: remove may write; --fuzz-all calls it all the same\n");
+    assert_eq!(ended.stderr, "skipped: remove may write; use --fuzz-all to include it\n");
     let summary = &report["summary"]["fuzz"];
     assert_eq!(
         (&summary["seed"], &summary["tools"], &summary["left_out"]),
@@ -93,7 +93,7 @@ fn what_breaks_is_found_and_shrunk() {
     );
     assert!(summary["wrong"].as_u64().unwrap() > 300, "{summary}");
 
-    // The command makes it happen again.
+    // The printed command reproduces the failure.
     let shell =
         format!("{} | head -c 0", failing("divide")[0].1.replace("deftool", env!("CARGO_BIN_EXE_deftool")));
     let again = std::process::Command::new("sh").args(["-c", &shell]).current_dir(project.path(".")).output();
@@ -101,7 +101,7 @@ fn what_breaks_is_found_and_shrunk() {
 }
 
 #[test]
-fn a_seed_makes_the_same_whatever_else_is_run() {
+fn a_seed_generates_the_same_arguments_with_any_filter() {
     let project = project();
     let results = |seed: &str, filter: &str| {
         let arguments =
@@ -115,11 +115,11 @@ fn a_seed_makes_the_same_whatever_else_is_run() {
     let all = results("11", "in");
     assert!(!all.is_empty());
     assert_eq!(all, results("11", "find"));
-    assert_ne!(all, results("12", "find"), "the seed is told");
+    assert_ne!(all, results("12", "find"), "the seed matters");
 }
 
 #[test]
-fn people_are_told_the_same() {
+fn the_human_format_has_the_same_content() {
     let project = project();
     let ended = fuzz(&project, &["--filter", "divide"]);
     let lines: Vec<&str> = ended.stdout.lines().collect();
@@ -133,7 +133,7 @@ fn people_are_told_the_same() {
     );
     assert!(ended.stderr.starts_with("1 tool fuzzed with seed 11, "), "{}", ended.stderr);
     assert_eq!(fuzz(&project, &["--filter", "fine"]).code, Some(0));
-    // Nothing to fuzz, or something that is not to be.
+    // No tool to fuzz, or a tool that must not be fuzzed.
     assert_eq!(fuzz(&project, &["--filter", "nobody"]).code, Some(2));
     assert_eq!(fuzz(&project, &["--filter", "remove"]).code, Some(0));
     let all = fuzz(&project, &["--filter", "remove", "--fuzz-all", "--trust"]);
@@ -152,10 +152,10 @@ fn time_is_bounded() {
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
-/// After the first call the system no longer ends the command by itself, and an exit tool waits for nothing.
+/// After the first call the default signal handler is replaced. Calls of an exit tool never wait.
 #[cfg(unix)]
 #[test]
-fn ctrl_c_is_heard_between_calls() {
+fn ctrl_c_works_between_calls() {
     use std::io::{BufRead, BufReader};
 
     let project = Project::empty();
@@ -168,17 +168,17 @@ fn ctrl_c_is_heard_between_calls() {
     project.write("scripts/spin.lua", "return function() while true do end end");
     project.write("scripts/keep.lua", "return function() end");
     let mut child = project.spawn(&["test", "--fuzz", "--cases", "4000000000", "--fuzz-time", "10m"]);
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().starts_with("left out: keep")));
-    // Only the exit tool is left.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(stderr.any(|line| line.unwrap().starts_with("skipped: keep")));
+    // Only the exit tool remains.
     let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// Valid arguments are valid and differ, wrong ones are refused, whatever the schema says.
+/// For any schema, valid arguments are valid and differ, and invalid arguments are rejected.
 #[test]
-fn schemas_of_many_kinds() {
+fn arguments_are_generated_for_all_kinds_of_schemas() {
     for (schema, least) in [
         (json!({"type": "string"}), 30),
         (json!({"type": "string", "minLength": 3, "maxLength": 3}), 20),
@@ -225,21 +225,26 @@ fn schemas_of_many_kinds() {
             assert_eq!(Some(&valid), again.valid(number).as_ref(), "one seed, one value");
             seen.insert(valid["v"].to_string());
             if number < 5 {
-                let wrong = fuzzer.wrong(&valid);
+                let wrong = fuzzer.invalid(&valid);
                 assert!(!wrong.is_empty());
                 for wrong in wrong {
-                    assert!(!validator.is_valid(&wrong.value), "{parameters}: {} {}", wrong.why, wrong.value);
+                    assert!(
+                        !validator.is_valid(&wrong.value),
+                        "{parameters}: {} {}",
+                        wrong.reason,
+                        wrong.value
+                    );
                 }
-                drop(again.wrong(&valid));
+                drop(again.invalid(&valid));
             }
         }
         assert!(seen.len() >= least, "{}: only {seen:?}", parameters["properties"]["v"]);
     }
 }
 
-/// A schema that nothing fits, or that needs itself without end, makes nothing and ends.
+/// A schema that accepts nothing, or requires itself recursively, generates nothing and terminates.
 #[test]
-fn schemas_that_nothing_fits() {
+fn schemas_without_valid_values() {
     for schema in [
         json!({"type": "string", "minLength": 3, "maxLength": 2}),
         json!({"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]}),

@@ -1,7 +1,7 @@
-//! `deftool import`: real definitions, random ones, and the way back of everything that compiles.
+//! `deftool import`: real definitions, random definitions, and round trips of everything that compiles.
 //!
-//! `tests/import/NAME.json` is imported by the real binary and gives `NAME.eld`; `NAME.findings` are its findings, a line
-//! each, where there are any. `DEFTOOL_BLESS=1` writes both.
+//! The binary imports `tests/import/NAME.json`. The expected output is `NAME.eld`; the expected findings, if any, are in
+//! `NAME.findings`, one per line. `UPDATE_EXPECT=1` updates both.
 
 mod command;
 mod schemas;
@@ -37,13 +37,13 @@ fn lines(import: &Import, sources: &Sources) -> String {
     import.findings.iter().map(|finding| render_concise(finding, sources) + "\n").collect()
 }
 
-/// The tools of a file that holds what is printed.
+/// Parses the tools of a printed file.
 fn read_back(text: &str, kind: FileKind) -> Vec<Tool> {
     let source = Sources::new().add(SourceFile::new("t.eld", ""));
-    let (tree, told) = parse(source, text);
-    assert!(told.is_empty(), "{text}: {told:?}");
-    let (definitions, told) = lower(source, text, &tree, kind);
-    let errors: Vec<_> = told.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let (tree, findings) = parse(source, text);
+    assert!(findings.is_empty(), "{text}: {findings:?}");
+    let (definitions, findings) = lower(source, text, &tree, kind);
+    let errors: Vec<_> = findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{text}: {errors:?}");
     definitions.tools
 }
@@ -54,7 +54,7 @@ fn printed(tool: &Tool) -> String {
 
 #[test]
 fn real_definitions_become_specs() {
-    let bless = std::env::var("DEFTOOL_BLESS").is_ok();
+    let updates_expected = std::env::var("UPDATE_EXPECT").is_ok();
     let mut names: Vec<PathBuf> =
         fs::read_dir(folder()).unwrap().flatten().map(|entry| entry.path()).collect();
     names
@@ -83,7 +83,7 @@ fn real_definitions_become_specs() {
             assert!(stderr.contains(&finding.message), "{name}: {} in\n{stderr}", finding.message);
         }
         let (spec_path, found_path) = (path.with_extension("eld"), path.with_extension("findings"));
-        if bless {
+        if updates_expected {
             fs::write(&spec_path, &spec).unwrap();
             if found.is_empty() {
                 let _ = fs::remove_file(&found_path);
@@ -97,7 +97,7 @@ fn real_definitions_become_specs() {
     }
 }
 
-/// Where the schema stands tells the format; another one would read the tool without its arguments.
+/// The key of the schema identifies the format. With another format, the arguments would be lost.
 #[test]
 fn a_definition_of_another_format_is_not_read_without_its_arguments() {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
@@ -105,24 +105,26 @@ fn a_definition_of_another_format_is_not_read_without_its_arguments() {
         let text = wrap(of, "weather", "The weather.", &schema).to_string();
         for from in ImportFormat::ALL {
             let (import, sources) = import(&text, Some(from));
-            let told = lines(&import, &sources);
+            let findings = lines(&import, &sources);
             match import.tools.as_slice() {
-                [tool] => assert_eq!(tool.arguments.len(), 1, "{text} as {}: {told}", from.as_str()),
-                [] => assert!(told.contains("DT602") && of != from, "{text} as {}: {told}", from.as_str()),
-                _ => panic!("{told}"),
+                [tool] => assert_eq!(tool.arguments.len(), 1, "{text} as {}: {findings}", from.as_str()),
+                [] => assert!(
+                    findings.contains("DT602") && of != from,
+                    "{text} as {}: {findings}",
+                    from.as_str()
+                ),
+                _ => panic!("{findings}"),
             }
         }
     }
     let text = wrap(ImportFormat::Anthropic, "weather", "The weather.", &schema).to_string();
     let (import, sources) = import(&text, Some(ImportFormat::OpenAi));
     assert!(import.tools.is_empty());
-    assert!(
-        lines(&import, &sources).contains("looks like anthropic and not like openai; leave `--from` out")
-    );
+    assert!(lines(&import, &sources).contains("expected openai, found anthropic; omit `--from`"));
 }
 
 #[test]
-fn what_has_no_description_gets_none() {
+fn a_missing_description_stays_missing() {
     let (import, _) = import(r#"{"name": "now", "inputSchema": {}}"#, None);
     let form = printed(&import.tools[0]);
     assert!(!form.contains(":description"), "{form}");
@@ -130,7 +132,7 @@ fn what_has_no_description_gets_none() {
     assert_eq!(emit(Target::Mcp, &read), emit(Target::Mcp, &import.tools));
 }
 
-/// A definition of a format, as the target of that name emits it.
+/// Returns a definition in a format, as the target of the same name emits it.
 fn wrap(format: ImportFormat, name: &str, description: &str, schema: &Value) -> Value {
     match format {
         ImportFormat::OpenAi => json!({"type": "function",
@@ -151,9 +153,9 @@ fn wrap(format: ImportFormat, name: &str, description: &str, schema: &Value) -> 
     }
 }
 
-/// What each text is taken for: the names of its tools, and its findings.
+/// Each text with the expected tool names and findings.
 #[test]
-fn shapes_are_recognised() {
+fn formats_are_detected() {
     let schema = r#"{"type": "object", "properties": {}}"#;
     for (text, names, findings) in [
         (format!(r#"{{"type": "function", "function": {{"name": "a", "parameters": {schema}}}}}"#), "a", ""),
@@ -171,12 +173,12 @@ fn shapes_are_recognised() {
         (r#"{"$id": "https://example.org/schemas/get-weather.schema.json", "type": "object"}"#.into(), "get-weather", ""),
         (r##"{"$ref": "#/definitions/Args", "definitions": {"Args": {"type": "object", "properties": {"x": {"type": "string"}}}}}"##.into(), "Args", ""),
         ("[]".into(), "", ""),
-        ("{}".into(), "", "t.json:1:1: error[DT602]: this has the shape of no tool definition\n"),
-        ("[1]".into(), "", "t.json:1:2: error[DT602]: this has the shape of no tool definition\n"),
-        (r#"{"jsonrpc": "2.0", "error": {"code": 1}}"#.into(), "", "t.json:1:20: error[DT602]: the server answered with an error and no tools\n"),
-        (r#"[{"googleSearch": {}}]"#.into(), "", "t.json:1:3: error[DT602]: `googleSearch` is no function that a caller defines, so there is no spec to make of it\n"),
+        ("{}".into(), "", "t.json:1:1: error[DT602]: unknown tool definition format\n"),
+        ("[1]".into(), "", "t.json:1:2: error[DT602]: unknown tool definition format\n"),
+        (r#"{"jsonrpc": "2.0", "error": {"code": 1}}"#.into(), "", "t.json:1:20: error[DT602]: the server returned an error instead of tools\n"),
+        (r#"[{"googleSearch": {}}]"#.into(), "", "t.json:1:3: error[DT602]: `googleSearch` is not a function tool; it cannot be converted to a spec\n"),
         (r#"{"type": "function", "name": 5}"#.into(), "", "t.json:1:30: error[DT113]: `:name` takes a string, found an integer\n"),
-        (String::new(), "", "t.json:1:1: error[DT601]: expected a value, the text ends here\n"),
+        (String::new(), "", "t.json:1:1: error[DT601]: expected a value, found end of input\n"),
     ] {
         let (import, sources) = import(&text, None);
         let got: Vec<&str> = import.tools.iter().map(|tool| tool.name.value.as_str()).collect();
@@ -184,9 +186,9 @@ fn shapes_are_recognised() {
     }
 }
 
-/// Some programs write null for what they do not mean.
+/// Some programs emit null for unset keywords.
 #[test]
-fn null_is_nothing_but_where_it_is_a_value() {
+fn null_is_ignored_except_as_a_value() {
     let text = r#"{"name": "a", "description": null, "inputSchema": {"type": "object", "required": null, "properties":
         {"x": {"type": "string", "enum": null, "description": null, "default": null}}}}"#;
     let (import, sources) = import(text, None);
@@ -197,7 +199,7 @@ fn null_is_nothing_but_where_it_is_a_value() {
 }
 
 #[test]
-fn a_format_can_be_told() {
+fn the_format_can_be_specified() {
     let text = r#"{"title": "settings", "type": "object", "properties": {"tools": {"type": "array", "items": {}}}, "tools": []}"#;
     assert_eq!(import(text, None).0.tools.len(), 0, "`tools` is taken for a request's");
     assert_eq!(import(text, Some(ImportFormat::JsonSchema)).0.tools[0].name.value, "settings");
@@ -206,9 +208,9 @@ fn a_format_can_be_told() {
     assert!(import.tools.is_empty(), "only Gemini writes types in upper case");
 }
 
-/// Definitions that grow when they are written out, or never end, are refused before they cost much.
+/// Definitions that become too large when inlined, or are infinite, are rejected early.
 #[test]
-fn references_do_not_explode() {
+fn inlining_is_limited() {
     let mut bomb = json!({"a0": {"type": "string"}});
     for level in 1..60 {
         let inner = json!({"$ref": format!("#/$defs/a{}", level - 1)});
@@ -218,15 +220,15 @@ fn references_do_not_explode() {
         .map(|link| (format!("a{link}"), json!({"items": {"$ref": format!("#/$defs/a{}", link + 1)}})));
     let chain: Map<String, Value> = chain.collect();
     for (definitions, first, why) in [
-        (bomb, "a59", "becomes boundless when it is written out"),
-        (Value::Object(chain), "a0", "becomes boundless when it is written out"),
+        (bomb, "a59", "becomes too large when it is inlined"),
+        (Value::Object(chain), "a0", "becomes too large when it is inlined"),
         (
             json!({"a": {"items": {"$ref": "#/$defs/b"}}, "b": {"items": {"$ref": "#/$defs/a"}}}),
             "a",
             "refers to itself",
         ),
-        (json!({}), "a", "refers to nothing in this schema"),
-        (json!({"a": false}), "a", "refers to no schema that a value could fit"),
+        (json!({}), "a", "has no target in this schema"),
+        (json!({"a": false}), "a", "refers to a schema that accepts no value"),
     ] {
         let text = json!({"name": "a", "inputSchema": {"type": "object", "$defs": definitions,
             "properties": {"x": {"$ref": format!("#/$defs/{first}")}}}})

@@ -1,4 +1,4 @@
-//! What `check`, `compile`, `init` and `new` make of the paths they are given, and how they end.
+//! Arguments and exit codes of `check`, `compile`, `init` and `new`.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn folder_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
 }
 
 #[test]
-fn exit_codes_tell_clean_from_wrong_from_not_attempted() {
+fn exit_codes_distinguish_success_findings_and_usage_errors() {
     let folder =
         folder_with(&[("good.eld", GOOD.as_bytes()), ("bad.eld", BAD.as_bytes()), ("empty.eld", b"")]);
     fs::create_dir(folder.path().join("nothing")).unwrap();
@@ -57,29 +57,29 @@ fn exit_codes_tell_clean_from_wrong_from_not_attempted() {
 }
 
 #[test]
-fn compile_prints_the_good_tools_and_tells_of_the_others() {
+fn compile_prints_valid_tools_and_reports_the_others() {
     let folder = folder_with(&[("good.eld", GOOD.as_bytes()), ("bad.eld", BAD.as_bytes())]);
     let ended = deftool(folder.path(), &["compile", "bad.eld", "good.eld"]);
     assert_eq!(ended.code, 1);
     assert!(ended.out.contains("\"good\"") && !ended.out.contains("bad name"), "{}", ended.out);
-    assert!(ended.err.contains("DT110") && ended.err.ends_with("1 error; tools with errors are left out\n"));
+    assert!(ended.err.contains("DT110") && ended.err.ends_with("1 error; tools with errors are omitted\n"));
 }
 
 #[test]
-fn what_is_no_text_is_one_finding() {
+fn a_binary_file_causes_one_finding() {
     let folder = folder_with(&[
         ("binary.eld", b"(\x00\xff\x01 \"x\" \xfe) foo bar ]"),
         ("latin.eld", b"(deftool :name \"latin\" :description \"caf\xe9\")\n(deftool :name \"plain\" :description \"d\")\n"),
     ]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "binary.eld"]);
-    assert_eq!((ended.code, ended.out.as_str()), (1, "binary.eld:1:3: error[DT008]: this is not UTF-8\n"));
+    assert_eq!((ended.code, ended.out.as_str()), (1, "binary.eld:1:3: error[DT008]: invalid UTF-8\n"));
     let ended = deftool(folder.path(), &["compile", "latin.eld"]);
     assert_eq!(ended.code, 1);
     assert!(ended.out.contains("plain") && !ended.out.contains("latin"), "{}", ended.out);
 }
 
 #[test]
-fn a_file_is_read_once_by_whatever_name() {
+fn a_file_with_several_names_is_read_once() {
     let folder = folder_with(&[("good.eld", GOOD.as_bytes())]);
     let ended = deftool(folder.path(), &["check", "good.eld", "./good.eld", "."]);
     assert_eq!((ended.code, ended.err.as_str()), (0, "1 tool in 1 file: all good\n"));
@@ -97,16 +97,16 @@ fn several_projects_are_kept_apart() {
         ("loose.eld", b"(deftool :name \"t\" :description \"d\")\n"),
     ]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two", "loose.eld"]);
-    let line = "two/scripts/t.lua:1:1: error[DT403]: the function of `t` takes 1 parameter and the spec gives 0 arguments\n";
+    let line = "two/scripts/t.lua:1:1: error[DT403]: the function of `t` takes 1 parameter, but the spec has 0 arguments\n";
     assert_eq!((ended.code, ended.out.as_str()), (1, line));
-    // From inside of one, a file of the other is the other's, and a loose one nobody's.
+    // A file belongs to its own project, regardless of the current folder. A loose file belongs to none.
     let specs = folder.path().join("one/specs");
     assert_eq!(deftool(&specs, &["check", "../../two/specs/t.eld"]).code, 1);
     assert_eq!(deftool(&specs, &["check", "../../loose.eld"]).err, "1 tool in 1 file: all good\n");
 }
 
 #[test]
-fn scripts_matter_to_check_inside_a_project_and_never_to_compile() {
+fn check_loads_scripts_in_projects_and_compile_does_not() {
     let two = "(gptel-make-tool :name \"a\" :description \"d\" :function #'a)\n(gptel-make-tool :name \"b\" :description \"d\" :function #'b)\n";
     let folder = folder_with(&[
         ("specs/t.eld", b"(deftool :name \"t\" :description \"d\")\n"),
@@ -124,7 +124,7 @@ fn scripts_matter_to_check_inside_a_project_and_never_to_compile() {
 
 #[cfg(unix)]
 #[test]
-fn links_pipes_and_folders_in_odd_places_do_no_harm() {
+fn links_pipes_and_folders_in_place_of_files_are_skipped() {
     use std::os::unix::fs::symlink;
 
     let folder = folder_with(&[("specs/good.eld", GOOD.as_bytes()), ("specs/deep/more.eld", b"")]);
@@ -141,13 +141,13 @@ fn links_pipes_and_folders_in_odd_places_do_no_harm() {
     if made.is_ok_and(|status| status.success()) {
         let ended = deftool(folder.path(), &["check", "specs/pipe.eld"]);
         assert_eq!(ended.code, 2);
-        assert!(ended.err.contains("it is no regular file"), "{}", ended.err);
+        assert!(ended.err.contains("not a regular file"), "{}", ended.err);
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn what_stands_in_the_place_of_a_script_is_told_and_never_waited_for() {
+fn a_pipe_or_folder_in_place_of_a_script_is_reported_without_blocking() {
     for (name, make) in [
         ("a pipe", &["mkfifo"][..]),
         ("a device", &["ln", "-s", "/dev/zero"]),
@@ -159,34 +159,34 @@ fn what_stands_in_the_place_of_a_script_is_told_and_never_waited_for() {
         let made = std::process::Command::new(make[0]).args(&make[1..]).arg(&place).status().unwrap();
         assert!(made.success(), "{name}");
         let ended = deftool(folder.path(), &["check"]);
-        let is_told =
-            ended.out.contains("it is no regular file") || ended.out.contains("it leads out of the project");
-        assert!(is_told, "{name}: {}", ended.out);
+        let is_reported = ended.out.contains("not a regular file")
+            || ended.out.contains("the link leads out of the project");
+        assert!(is_reported, "{name}: {}", ended.out);
         assert_eq!(deftool(folder.path(), &["call", "good", "{}"]).code, 1, "{name}");
     }
 }
 
 #[test]
-fn init_keeps_what_is_there() {
+fn init_keeps_existing_files() {
     let folder = folder_with(&[("scripts/word_count.lua", b"mine"), ("notes.txt", b""), ("file/specs", b"")]);
     let ended = deftool(folder.path(), &["init"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
-    // Files of this folder are called as they are typed.
+    // File names are shown relative to the current folder.
     let said = "created  specs/tools.eld\nkept     scripts/word_count.lua\ncreated  specs/worker.eld\ncreated  .gitignore\nnext:    deftool check ";
     assert!(ended.err.starts_with(said), "{}", ended.err);
     let ended = deftool(folder.path(), &["init", "my agent"]);
     assert!(ended.err.contains("next:    cd 'my agent' && deftool check "), "{}", ended.err);
     assert_eq!(fs::read_to_string(folder.path().join("scripts/word_count.lua")).unwrap(), "mine");
     let ended = deftool(folder.path(), &["init"]);
-    assert!(ended.code == 2 && ended.err.contains("is a project already"), "{}", ended.err);
+    assert!(ended.code == 2 && ended.err.contains("is already a project"), "{}", ended.err);
     for path in ["file", "notes.txt"] {
         let ended = deftool(folder.path(), &["init", path]);
-        assert!(ended.code == 2 && ended.err.contains("is in the way"), "{}", ended.err);
+        assert!(ended.code == 2 && ended.err.contains("exists and is not a directory"), "{}", ended.err);
     }
 }
 
 #[test]
-fn new_takes_names_that_apis_take() {
+fn new_accepts_names_that_apis_accept() {
     let folder = folder_with(&[("specs/good.eld", GOOD.as_bytes()), ("specs/there.eld", b"")]);
     let long = "a".repeat(65);
     for name in ["", "a b", "../x", "a/b", "é", "good", "there", "-x", &long] {
@@ -200,19 +200,19 @@ fn new_takes_names_that_apis_take() {
     assert!(folder.path().join("scripts/fine-name.lua").is_file());
 }
 
-/// What an editor holds, saved or not, is checked in the place of the file, with its project around it.
+/// The content of an editor buffer is checked in place of the file, in the context of its project.
 #[test]
-fn stdin_is_checked_as_the_file_it_is_called_after() {
+fn stdin_is_checked_under_the_given_file_name() {
     let project = Project::new();
     let check = |arguments: &[&str], text: &[u8]| {
         project.run_with_stdin(&[&["check", "--format", "concise", "-"], arguments].concat(), text)
     };
     let ended = check(&[], b"(deftool :nmae \"now\" :description \"Tell the time.\")\n");
-    let expected = "stdin.eld:1:10: error[DT109]: a tool needs a `:name`, found `:nmae`\n";
+    let expected = "stdin.eld:1:10: error[DT109]: missing `:name` for a tool, found `:nmae`\n";
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), expected));
     let ended = check(&["--stdin-filename", "init.el"], b"\xef\xbb\xbf(setq x 1)\n");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
-    // Its script is another matter outside of the project's specs.
+    // Outside of the project's specs, its script is not checked.
     let count = b"(deftool :name \"count\" :description \"Tell how long it is.\")\n";
     assert_eq!(check(&[], count).stdout, "");
     let ended = check(&["--stdin-filename", "specs/tools.eld"], count);
@@ -223,22 +223,22 @@ fn stdin_is_checked_as_the_file_it_is_called_after() {
     }
 }
 
-/// A path in CI that holds nothing any more is not green for ever.
+/// A path without spec files is an error, so that a wrong path in CI is noticed.
 #[test]
-fn nothing_to_check_is_not_clean() {
+fn a_path_without_spec_files_is_an_error() {
     let project = Project::empty();
     std::fs::create_dir(project.path("tools")).unwrap();
     let ended = project.run(&["check", "tools"]);
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("no spec files there"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no spec files found"), "{}", ended.stderr);
     std::fs::create_dir(project.path("tools/specs")).unwrap();
     assert_eq!(project.run(&["check", "tools"]).code, Some(2));
-    assert_eq!(project.run(&["check", "--project", "tools"]).code, Some(0), "a project that begins");
+    assert_eq!(project.run(&["check", "--project", "tools"]).code, Some(0), "an empty project is valid");
 }
 
-/// What is wrong with a project as a whole is told of its `specs/`, too.
+/// Checking `specs/` also reports project-wide findings.
 #[test]
-fn the_folder_of_specs_is_the_project() {
+fn the_specs_folder_stands_for_its_project() {
     let project = Project::with_worker("(defworker :name \"w\" :tools [\"zz\"])");
     for path in [&[][..], &["."], &["specs"], &["specs/"]] {
         let ended = project.run(&[&["check", "--format", "concise"], path].concat());

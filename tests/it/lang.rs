@@ -1,10 +1,9 @@
-//! `tests/lang/*.md` and `docs/language.md`: the language's documentation and its suite in one.
+//! `tests/lang/*.md` and `docs/language.md`: the documentation of the spec language, which is also its test suite.
 //!
-//! A page is prose with fenced blocks. An `eld` or `el` block is a source file; each block after it, up to the next
-//! source, says something of it: `json TARGET` is what compiles for a target, `json parameters` the `openai` parameters of
-//! the first tool, `findings` are the lines of
-//! `check --format concise` without the file name, and none means none. A `console` block is a command and what it prints
-//! where the source is `spec.eld` (or `.el`), stdout before stderr.
+//! A page is prose with code blocks. An `eld` or `el` block is a source file. The blocks after it, up to the next source,
+//! are expectations for it: `json TARGET` is the output for a target, `json parameters` the `openai` parameters of the first
+//! tool, `findings` the output of `check --format concise` without the file name. Without a `findings` block there must be no
+//! findings. A `console` block is a command with its output, stdout before stderr; the source is in `spec.eld` (or `.el`).
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +59,7 @@ fn findings(load: &Load) -> String {
         .collect()
 }
 
-/// What the command of a console block prints, where that is not what stands there.
+/// Runs the command of a console block. Returns the output if it differs from the block.
 fn differs(console: &str, source: &Block) -> Option<String> {
     let (command, expected) = console.split_once('\n').unwrap();
     let arguments: Vec<&str> = command
@@ -76,7 +75,7 @@ fn differs(console: &str, source: &Block) -> Option<String> {
 }
 
 #[test]
-fn every_page_of_the_language_holds() {
+fn the_expectations_on_every_language_page_hold() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages: Vec<_> =
         fs::read_dir(root.join("tests/lang")).unwrap().flatten().map(|entry| entry.path()).collect();
@@ -91,32 +90,35 @@ fn every_page_of_the_language_holds() {
         for (index, source) in blocks.iter().enumerate().filter(|(_, block)| is_source(block)) {
             let load = load_text(&format!("spec.{}", source.info), &source.text);
             let mut expected_findings = String::new();
-            for claim in blocks[index + 1..].iter().take_while(|block| !is_source(block)) {
+            for expectation in blocks[index + 1..].iter().take_while(|block| !is_source(block)) {
                 checked += 1;
-                if claim.info == "findings" {
-                    expected_findings.clone_from(&claim.text);
+                if expectation.info == "findings" {
+                    expected_findings.clone_from(&expectation.text);
                     continue;
                 }
-                if claim.info == "console" {
+                if expectation.info == "console" {
                     wrong.extend(
-                        differs(&claim.text, source).map(|got| format!("{page_name}:{}: {got}", claim.line)),
+                        differs(&expectation.text, source)
+                            .map(|got| format!("{page_name}:{}: {got}", expectation.line)),
                     );
                     continue;
                 }
-                let target =
-                    claim.info.strip_prefix("json ").unwrap_or_else(|| panic!("{page_name}: {}", claim.info));
+                let target = expectation
+                    .info
+                    .strip_prefix("json ")
+                    .unwrap_or_else(|| panic!("{page_name}: {}", expectation.info));
                 let tools = load.valid_tools().map(|loaded| &*loaded.tool);
                 let json = if target == "parameters" {
                     emit(Target::OpenAi, tools)[0]["function"]["parameters"].clone()
                 } else {
                     emit(Target::ALL.into_iter().find(|known| known.as_str() == target).unwrap(), tools)
                 };
-                let expected: serde_json::Value = serde_json::from_str(&claim.text).unwrap();
-                // Compared as text: the order of keys counts.
+                let expected: serde_json::Value = serde_json::from_str(&expectation.text).unwrap();
+                // Compared as text, because the order of keys matters.
                 let (text, expected) = (json.to_string(), expected.to_string());
                 if text != expected {
                     let got = serde_json::to_string_pretty(&json).unwrap();
-                    wrong.push(format!("{page_name}:{}: compiled to\n{got}", claim.line));
+                    wrong.push(format!("{page_name}:{}: compiled to\n{got}", expectation.line));
                 }
             }
             let found = findings(&load);
@@ -129,12 +131,12 @@ fn every_page_of_the_language_holds() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(checked >= 20, "only {checked} claims were checked");
+    assert!(checked >= 20, "only {checked} expectations were checked");
 }
 
-/// One form a line, one mistake a form, one finding a mistake.
+/// Each line has one form with one mistake, which must have exactly one finding.
 #[test]
-fn one_mistake_is_one_finding() {
+fn each_mistake_has_one_finding() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lang/one_mistake.md");
     let page = fs::read_to_string(page).unwrap();
     let blocks = blocks(&page);
@@ -146,9 +148,9 @@ fn one_mistake_is_one_finding() {
     assert_eq!(lines, (1..=forms).collect::<Vec<_>>());
 }
 
-/// Every safe fix on every page, applied alone: one finding less, and the rest as before.
+/// Applies every safe fix on every page alone: only its finding must disappear.
 #[test]
-fn a_safe_fix_takes_its_finding_away() {
+fn a_safe_fix_removes_its_finding() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lang");
     let (mut tried, mut wrong) = (0, Vec::new());
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -156,7 +158,7 @@ fn a_safe_fix_takes_its_finding_away() {
         for source in blocks(&page).iter().filter(|block| matches!(block.info.as_str(), "eld" | "el")) {
             let name = format!("spec.{}", source.info);
             let load = load_text(&name, &source.text);
-            let told = |load: &Load| {
+            let rule_names = |load: &Load| {
                 let mut rules: Vec<&str> = load.findings.iter().map(|finding| finding.rule.name).collect();
                 rules.sort_unstable();
                 rules.into_iter().map(str::to_owned).collect::<Vec<_>>()
@@ -167,12 +169,12 @@ fn a_safe_fix_takes_its_finding_away() {
                 for edit in fix.edits.iter().rev() {
                     text.replace_range(edit.span.range(), &edit.replacement);
                 }
-                let mut expected = told(&load);
+                let mut expected = rule_names(&load);
                 let index = expected.iter().position(|rule| rule == finding.rule.name).unwrap();
                 expected.remove(index);
-                let after = told(&load_text(&name, &text));
+                let after = rule_names(&load_text(&name, &text));
                 tried += 1;
-                // What was hidden behind it may come to light, but only where it was an error.
+                // After an error is fixed, other findings may appear.
                 let is_right = after == expected
                     || (finding.severity == Severity::Error
                         && expected.iter().all(|rule| after.contains(rule)));
@@ -187,7 +189,7 @@ fn a_safe_fix_takes_its_finding_away() {
     assert!(tried >= 40, "only {tried} fixes were tried");
 }
 
-/// Whatever prefix of a real spec is read, nothing panics and a cut form is named.
+/// Reads every prefix of real specs: there is no panic, and the incomplete form is an error.
 #[test]
 fn every_prefix_of_the_seeds_is_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seed");

@@ -1,4 +1,4 @@
-//! What a killed deftool left behind goes with the next run, and nothing else does; what a test of a script writes has a limit.
+//! Cleanup of files that a killed deftool left behind, and limits of the files that script tests write.
 
 #![cfg(unix)]
 
@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 
 use crate::support::project::{Ended, Project};
 
-/// A project with one test, and a folder of temporary files.
+/// A project with one test, and a folder for temporary files.
 struct Ground {
     project: Project,
     temporary: tempfile::TempDir,
@@ -41,7 +41,7 @@ impl Ground {
         names(self.temporary.path())
     }
 
-    /// The folder that a test which was started writes to.
+    /// Waits for and returns the folder of a running test.
     fn wait_for_folder(&self, known: &[String]) -> PathBuf {
         loop {
             let new = self.names().into_iter().find(|name| !known.contains(name));
@@ -62,11 +62,11 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_folder_of_a_killed_test_goes_with_the_next_run_and_a_living_one_stays() {
+fn folders_of_killed_tests_are_removed_by_the_next_run() {
     let ground = Ground::new("temp.write('a', 'x') while true do end");
     let mut killed = ground.start();
     let left = ground.wait_for_folder(&[]);
-    // What is in it is removed as it is: what links lead to stays.
+    // Links in the folder are removed, not followed.
     let outside = ground.project.path("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("kept"), "").unwrap();
@@ -79,16 +79,16 @@ fn the_folder_of_a_killed_test_goes_with_the_next_run_and_a_living_one_stays() {
     assert!(!left.exists() && outside.join("kept").exists());
     ground.project.write("scripts/some_test.lua", "test('some', function() temp.write('a', 'x') end)\n");
     assert_eq!(ground.test().code, Some(0));
-    assert!(used.join("a").exists(), "another process uses it");
+    assert!(used.join("a").exists(), "a folder in use must stay");
     living.kill().unwrap();
     living.wait().unwrap();
     assert_eq!(ground.test().code, Some(0));
     assert_eq!(ground.names(), [""; 0]);
 }
 
-/// Names that are nearly ours, and what is not ours under such a name.
+/// Files with similar names, or with the same name but another content, are not removed.
 #[test]
-fn only_what_is_ours_is_removed() {
+fn only_leftovers_of_deftool_are_removed() {
     let ground = Ground::new("expect(1).is(1)");
     let path = |name: &str| ground.temporary.path().join(name);
     let folder = |name: &str, mode| {
@@ -128,9 +128,9 @@ fn only_what_is_ours_is_removed() {
     assert!(target.join("kept").exists());
 }
 
-/// A file that was half written stands beside the one that it was to replace.
+/// An incomplete temporary file is beside the file that it was to replace.
 #[test]
-fn half_written_files_go_with_the_next_write_to_their_folder() {
+fn incomplete_files_are_removed_by_the_next_write_to_their_folder() {
     let project = Project::empty();
     project
         .write("specs/save.eld", "(deftool :name \"save\" :description \"Save.\" :allow (:write [\"out\"]))");
@@ -143,24 +143,30 @@ fn half_written_files_go_with_the_next_write_to_their_folder() {
     project.write("specs/loose.eld", "(deftool    :name \"b\" :description \"Do.\")\n");
     assert_eq!(project.run(&["call", "save", "--trust"]).code, Some(0));
     assert_eq!(names(&project.path("out")), [".deftool-1.tmp", ".other.tmp", "a"]);
-    assert!(project.path("specs").join(left).exists(), "a folder that nothing is written to is left alone");
+    assert!(project.path("specs").join(left).exists(), "other folders must not be cleaned up");
     assert_eq!(project.run(&["fmt"]).code, Some(0));
     assert_eq!(names(&project.path("specs")), [".deftool-1.tmp", ".other.tmp", "loose.eld", "save.eld"]);
 }
 
 #[test]
-fn what_a_test_writes_is_limited() {
+fn files_written_by_tests_are_limited() {
     for (test, says) in [
         (
             "local mib = string.rep('x', 1048576) for i = 1, 65 do temp.write('a' .. i, mib) end",
-            "a test writes 64 MiB in all at most",
+            "a test can write at most 64 MiB in total",
         ),
         (
             "local mib = string.rep('x', 1048576) for i = 1, 65 do temp.write('a', mib) end",
-            "a test writes 64 MiB in all at most",
+            "a test can write at most 64 MiB in total",
         ),
-        ("for i = 1, 10001 do temp.write('a' .. i, '') end", "a test makes 10000 files and folders at most"),
-        ("for i = 1, 5001 do temp.write(i .. '/a', '') end", "a test makes 10000 files and folders at most"),
+        (
+            "for i = 1, 10001 do temp.write('a' .. i, '') end",
+            "a test can create at most 10000 files and folders",
+        ),
+        (
+            "for i = 1, 5001 do temp.write(i .. '/a', '') end",
+            "a test can create at most 10000 files and folders",
+        ),
     ] {
         let ground = Ground::new(test);
         let ended = ground.test();

@@ -1,11 +1,11 @@
-//! The library's front door: a project's worker opened by a program, without the command.
+//! The library API: a program opens the worker of a project.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
 
 use deftool::Worker;
-use deftool::project::{Grants, Trust};
+use deftool::project::{PermissionSet, Trust};
 use deftool::request::{BiosContext, BiosProvider, FinalState};
 use deftool::worker::OpenError;
 
@@ -17,7 +17,7 @@ fn quickstart() -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_project_answers_in_three_lines() {
+async fn a_worker_can_be_opened_in_three_lines() {
     let call = [("get_weather", r#"{"location": "Paris", "unit": "celsius"}"#)];
     let server = Server::script([Answer::calls(&call), Answer::text("It is warm.")]);
     let worker = Worker::open(quickstart()).endpoint(server.endpoint()).start().await.unwrap();
@@ -38,7 +38,7 @@ impl BiosProvider for Own {
 }
 
 #[tokio::test]
-async fn what_is_said_wins_over_the_spec() {
+async fn options_override_the_spec() {
     let project =
         Project::with_worker(r#"(defworker :name "w" :endpoint "http://127.0.0.1:1/v1" :model "spec")"#);
     let server = Server::script([Answer::text("hi")]);
@@ -51,13 +51,13 @@ async fn what_is_said_wins_over_the_spec() {
 }
 
 #[tokio::test]
-async fn what_a_spec_wants_beyond_its_files_is_refused_until_it_is_trusted() {
-    let wants = r#"(defworker :name "w" :server (:command ["no-such-server-program" "{port}"]))"#;
-    let project = Project::with_worker(wants);
+async fn a_worker_with_untrusted_permissions_is_refused() {
+    let spec = r#"(defworker :name "w" :server (:command ["no-such-server-program" "{port}"]))"#;
+    let project = Project::with_worker(spec);
     let refused = Worker::open(project.path("")).start().await.unwrap_err();
     assert!(matches!(refused, OpenError::NotTrusted { .. }), "{refused}");
     assert!(refused.to_string().contains("no-such-server-program"), "{refused}");
-    let little = Trust::Only(std::sync::Arc::new(Grants::default()));
+    let little = Trust::Only(std::sync::Arc::new(PermissionSet::default()));
     let refused = Worker::open(project.path("")).trust(little).start().await.unwrap_err();
     assert!(matches!(refused, OpenError::NotTrusted { .. }), "{refused}");
     let unguarded = Worker::open(project.path("")).trust(Trust::Everything).start().await.unwrap_err();
@@ -65,7 +65,7 @@ async fn what_a_spec_wants_beyond_its_files_is_refused_until_it_is_trusted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_says_why() {
+async fn open_errors_name_the_cause() {
     let folder = tempfile::tempdir().unwrap();
     let error = Worker::open(folder.path()).start().await.unwrap_err();
     assert!(matches!(error, OpenError::Project(_)), "{error}");
@@ -73,7 +73,7 @@ async fn what_cannot_be_opened_says_why() {
     let error = Worker::open(two.path("")).start().await.unwrap_err();
     assert!(error.to_string().contains("a, b"), "{error}");
     let error = Worker::open(two.path("")).worker("c").start().await.unwrap_err();
-    assert!(error.to_string().contains("no worker called `c`"), "{error}");
+    assert!(error.to_string().contains("unknown worker `c`"), "{error}");
     let error = Worker::open(two.path("")).worker("a").endpoint("nonsense").start().await.unwrap_err();
     assert!(matches!(error, OpenError::Endpoint(_)), "{error}");
 }

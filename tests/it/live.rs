@@ -1,4 +1,4 @@
-//! A project that is held loaded: what a save changes, and what a broken one leaves as it was.
+//! `LiveProject`: reloads after file changes, and last good versions of broken tools.
 
 use std::fs;
 use std::path::Path;
@@ -31,14 +31,14 @@ impl Live {
         Self { folder, project, reloads }
     }
 
-    /// Saves a file and waits for the reload that tells of it.
+    /// Saves a file and waits for the reload.
     fn save(&self, name: &str, text: &str) -> Changes {
         write(self.folder.path(), name, text);
         self.next()
     }
 
     fn next(&self) -> Changes {
-        self.reloads.recv_timeout(LIMIT).expect("a reload")
+        self.reloads.recv_timeout(LIMIT).expect("missing reload")
     }
 
     fn offered(&self) -> Vec<String> {
@@ -50,7 +50,7 @@ impl Live {
 fn write(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // As editors do: never a half-written file under the name itself.
+    // Write atomically, as editors do.
     let beside = path.with_extension("tmp");
     fs::write(&beside, text).unwrap();
     fs::rename(beside, path).unwrap();
@@ -63,11 +63,11 @@ fn tool(name: &str, more: &str) -> String {
 const SCRIPT: &str = "return function() return 1 end\n";
 
 #[test]
-fn a_reload_says_what_changed() {
+fn a_reload_reports_the_changes() {
     let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
     let both = tool("a", ":allow (:read [\"x\"])") + &tool("b", "");
     write(live.folder.path(), "scripts/b.lua", SCRIPT);
-    // The script alone is no tool yet; depending on when the looks fall, it is a reload of its own.
+    // The script alone is not a tool. It may cause a separate reload first.
     write(live.folder.path(), "specs/a.eld", &both);
     let changes = std::iter::repeat_with(|| live.next()).find(|changes| !changes.added.is_empty()).unwrap();
     assert_eq!((changes.added, changes.widened), (vec![String::from("b")], vec![String::from("a")]));
@@ -80,35 +80,35 @@ fn a_reload_says_what_changed() {
 }
 
 #[test]
-fn a_broken_tool_stays_as_it_was_until_it_is_mended() {
+fn a_broken_tool_keeps_its_last_good_version() {
     let live = Live::open(&[("specs/b.eld", &tool("b", "")), ("scripts/b.lua", SCRIPT)]);
     assert_eq!(live.save("specs/b.eld", "(deftool :name \"b\" :args [1])").kept, ["b"]);
-    // A file that is read before it: the broken one is another number among the sources now.
+    // A new file before it changes the source id of the broken file.
     live.save("specs/a.eld", "");
     assert_eq!(live.offered(), ["b"]);
-    // A name that is broken, too, is no removal.
+    // A tool with a broken name is not removed either.
     assert_eq!(live.save("specs/b.eld", "(deftool :name \"b b\" :description \"d\")").kept, ["b"]);
     assert_eq!(live.save("specs/a.eld", "; a comment\n").kept, ["b"]);
     assert_eq!(live.save("specs/b.eld", &tool("b", ":timeout \"1s\"")).changed, ["b"]);
     assert!(live.save("specs/b.eld", "").removed == ["b"]);
 }
 
-/// What one file no longer names is not looked at any more: its end is no second change.
+/// A script that is no longer referenced is not watched, so its removal causes no second reload.
 #[test]
-fn a_removed_tool_is_one_reload() {
-    let elsewhere = tool("a", ":script \"other/a.lua\"") + &tool("b", "");
-    let live = Live::open(&[("specs/a.eld", &elsewhere), ("other/a.lua", SCRIPT), ("scripts/b.lua", SCRIPT)]);
+fn removing_a_tool_causes_one_reload() {
+    let external = tool("a", ":script \"other/a.lua\"") + &tool("b", "");
+    let live = Live::open(&[("specs/a.eld", &external), ("other/a.lua", SCRIPT), ("scripts/b.lua", SCRIPT)]);
     assert_eq!(live.save("specs/a.eld", &tool("b", "")).removed, ["a"]);
     let more = live.reloads.recv_timeout(Duration::from_millis(2500));
-    assert!(more.is_err(), "a reload that says: {}", more.unwrap());
-    // It comes back, and its script is looked at again.
-    assert_eq!(live.save("specs/a.eld", &elsewhere).added, ["a"]);
+    assert!(more.is_err(), "unexpected reload: {}", more.unwrap());
+    // The tool comes back, and its script is watched again.
+    assert_eq!(live.save("specs/a.eld", &external).added, ["a"]);
     assert_eq!(live.save("other/a.lua", "return function() return 2 end\n").changed, ["a"]);
 }
 
-/// What a request holds of a tool is made anew only when it would be another.
+/// A compiled schema is replaced only if it changes.
 #[test]
-fn unchanged_tools_keep_their_entries() {
+fn unchanged_tools_keep_their_compiled_schemas() {
     let arguments = |names: [&str; 2]| {
         let of = |name| format!("(:name \"{name}\" :type string :description \"d\")");
         format!(":args ({} {})", of(names[0]), of(names[1]))
@@ -130,7 +130,7 @@ fn unchanged_tools_keep_their_entries() {
     let first = entries();
     assert_eq!(live.save("scripts/b.lua", "return function() return 2 end\n").changed, ["b"]);
     assert_eq!(kept(&first), [true, true, true]);
-    // The order of arguments is sent, too.
+    // The order of arguments is part of the schema.
     assert_eq!(live.save("specs/a.eld", &specs(&arguments(["y", "x"]))).changed, ["a"]);
     assert_eq!(kept(&first), [false, true, true]);
     let second = entries();
@@ -139,7 +139,7 @@ fn unchanged_tools_keep_their_entries() {
 }
 
 #[test]
-fn a_tool_whose_script_was_never_right_is_not_offered() {
+fn a_tool_with_a_broken_script_is_not_offered() {
     let live = Live::open(&[
         ("specs/a.eld", &(tool("good", "") + &tool("missing", "") + &tool("broken", ""))),
         ("scripts/good.lua", SCRIPT),
@@ -151,7 +151,7 @@ fn a_tool_whose_script_was_never_right_is_not_offered() {
 }
 
 #[test]
-fn a_file_that_is_written_on_and_on_holds_up_no_reload() {
+fn a_file_under_constant_writes_does_not_delay_reloads() {
     let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
     let noisy = live.folder.path().join("scripts/noise.lua");
     let started = Instant::now();
@@ -163,16 +163,16 @@ fn a_file_that_is_written_on_and_on_holds_up_no_reload() {
         if live.reloads.try_iter().any(|changes| changes.changed == ["a"]) {
             break;
         }
-        assert!(started.elapsed() < LIMIT, "no reload while a file is being written");
+        assert!(started.elapsed() < LIMIT, "missing reload while another file is being written");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn a_project_that_is_dropped_is_not_watched_any_more() {
+fn dropping_the_project_ends_the_watching_thread() {
     let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
     drop(live.project);
-    // The listener goes with the thread.
+    // The listener is dropped with the thread.
     let gone = live.reloads.recv_timeout(LIMIT);
     assert_eq!(gone.unwrap_err(), std::sync::mpsc::RecvTimeoutError::Disconnected);
 }
@@ -184,18 +184,18 @@ fn script(value: u32) -> String {
 const NO_RELOAD: Duration = Duration::from_millis(1500);
 
 impl Live {
-    /// Waits for a reload that changes what is asked for; others may come before it.
-    fn until(&self, is_meant: impl Fn(&Changes) -> bool) -> Changes {
-        std::iter::repeat_with(|| self.next()).find(|changes| is_meant(changes)).unwrap()
+    /// Waits for a reload with the expected changes. Other reloads may come before it.
+    fn until(&self, is_expected: impl Fn(&Changes) -> bool) -> Changes {
+        std::iter::repeat_with(|| self.next()).find(|changes| is_expected(changes)).unwrap()
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    fn is_quiet(&self) {
+    fn expect_no_reload(&self) {
         let more = self.reloads.recv_timeout(NO_RELOAD);
-        assert!(more.is_err(), "a reload that says: {}", more.unwrap());
+        assert!(more.is_err(), "unexpected reload: {}", more.unwrap());
     }
 
     fn script_of(&self, name: &str) -> std::sync::Arc<Script> {
@@ -211,18 +211,18 @@ impl Live {
 }
 
 #[test]
-fn a_file_that_holds_the_same_is_no_reload() {
+fn rewriting_the_same_content_causes_no_reload() {
     let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
     write(live.folder.path(), "scripts/a.lua", SCRIPT);
     fs::write(live.path("specs/a.eld"), tool("a", "")).unwrap();
-    live.is_quiet();
+    live.expect_no_reload();
     assert_eq!(live.save("scripts/a.lua", &script(2)).changed, ["a"]);
     assert_eq!(live.project.current().number, 2);
 }
 
-/// A file that is truncated and written later may be valid in between.
+/// A file that is truncated and then written may be valid in between.
 #[test]
-fn a_tool_is_removed_only_when_it_stays_away() {
+fn a_missing_tool_is_removed_after_a_delay() {
     let live = Live::open(&[
         ("specs/a.eld", &tool("a", "")),
         ("specs/b.eld", &tool("b", "")),
@@ -230,7 +230,7 @@ fn a_tool_is_removed_only_when_it_stays_away() {
         ("scripts/b.lua", SCRIPT),
     ]);
     fs::write(live.path("specs/a.eld"), "").unwrap();
-    // The others advance meanwhile.
+    // Other tools are updated in the meantime.
     assert_eq!(live.save("scripts/b.lua", &script(2)).changed, ["b"]);
     assert_eq!(live.offered(), ["b", "a"]);
     fs::write(live.path("specs/a.eld"), tool("a", ":timeout \"2s\"")).unwrap();
@@ -242,7 +242,7 @@ fn a_tool_is_removed_only_when_it_stays_away() {
 }
 
 #[test]
-fn a_script_that_is_gone_leaves_the_last_good_one() {
+fn a_deleted_script_keeps_the_last_good_version() {
     let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
     let good = live.script_of("a");
     fs::remove_file(live.path("scripts/a.lua")).unwrap();
@@ -250,11 +250,11 @@ fn a_script_that_is_gone_leaves_the_last_good_one() {
     assert!(std::sync::Arc::ptr_eq(&good, &live.script_of("a")));
     write(live.folder.path(), "scripts/a.lua", SCRIPT);
     assert_eq!(live.next().to_string(), "no tool changed");
-    assert!(std::sync::Arc::ptr_eq(&good, &live.script_of("a")), "its states are lost");
+    assert!(std::sync::Arc::ptr_eq(&good, &live.script_of("a")), "the script was replaced");
 }
 
 #[test]
-fn folders_that_come_later_are_watched() {
+fn new_folders_are_watched() {
     let live = Live::open(&[("specs/a.eld", &tool("a", ""))]);
     assert_eq!(live.save("scripts/a.lua", SCRIPT).changed, ["a"]);
     assert_eq!(live.save("specs/more/deep/b.eld", &tool("b", ":script \"code/b.lua\"")).added, ["b"]);
@@ -270,9 +270,9 @@ fn folders_that_come_later_are_watched() {
     assert_eq!(live.save("scripts/lib/net/m.lua", "return 2\n").changed, ["a"]);
 }
 
-/// Script, modules and spec are one unit: what breaks in one leaves all of it as it was, and only it.
+/// Spec, script and modules form a unit: an error in one of them keeps the last good version of that tool only.
 #[test]
-fn modules_are_part_of_the_tools_that_require_them() {
+fn a_changed_module_changes_the_tools_that_require_it() {
     let requires =
         |module: &str| format!("local m = require('./lib/{module}') return function() return m end\n");
     let live = Live::open(&[
@@ -289,7 +289,7 @@ fn modules_are_part_of_the_tools_that_require_them() {
     assert_eq!(live.save("scripts/lib/one.lua", "return 2\n").changed, ["a", "b"]);
     assert_eq!(live.save("scripts/lib/both.lua", "return {\n").kept, ["b"]);
     assert_eq!(live.messages().len(), 1, "{:?}", live.messages());
-    // The other goes on, and the broken one keeps the modules that it had.
+    // Tool `a` is updated. The broken tool keeps its old modules.
     assert_eq!(live.save("scripts/lib/one.lua", "return 3\n").changed, ["a"]);
     let of = |name: &str| {
         let script = live.script_of(name);
@@ -303,18 +303,18 @@ fn modules_are_part_of_the_tools_that_require_them() {
     assert_eq!(of("b"), ["return require('./one')\n", "return 2\n"]);
     assert_eq!(live.save("scripts/lib/both.lua", "return require('./one')\n").changed, ["b"]);
     assert_eq!(of("b"), ["return require('./one')\n", "return 3\n"]);
-    // An emptied module compiles.
+    // An empty module compiles but returns nothing.
     assert_eq!(live.save("scripts/lib/one.lua", "").kept, ["a", "b"]);
     assert_eq!(live.save("scripts/lib/one.lua", "return 4\n").changed, ["a", "b"]);
     fs::remove_file(live.path("scripts/lib/one.lua")).unwrap();
     assert_eq!(live.next().kept, ["a", "b"]);
     assert!(std::sync::Arc::ptr_eq(&c, &live.script_of("c")));
     write(live.folder.path(), "scripts/lib/unused.lua", "return 2\n");
-    live.is_quiet();
+    live.expect_no_reload();
 }
 
 #[test]
-fn a_spec_that_changes_leaves_its_neighbours_their_states() {
+fn a_changed_spec_does_not_affect_other_tools() {
     let live = Live::open(&[
         ("specs/a.eld", &(tool("a", "") + &tool("b", ""))),
         ("scripts/a.lua", SCRIPT),
@@ -324,14 +324,14 @@ fn a_spec_that_changes_leaves_its_neighbours_their_states() {
     assert_eq!(live.save("specs/a.eld", &(tool("a", ":timeout \"3s\"") + &tool("b", ""))).changed, ["a"]);
     assert!(std::sync::Arc::ptr_eq(&before[1], &live.script_of("b")));
     assert_eq!(live.script_of("a").timeout, Some(Duration::from_secs(3)));
-    // A file before it gives every file after it another number.
+    // A new first file changes the source ids of all other files.
     live.save("specs/0.eld", "; nothing\n");
     assert!(std::sync::Arc::ptr_eq(&before[1], &live.script_of("b")));
 }
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_told_and_holds_nobody_up() {
+fn a_pipe_in_place_of_a_file_is_reported_and_never_read() {
     use std::process::Command;
 
     let live = Live::open(&[
@@ -346,41 +346,41 @@ fn what_is_no_file_is_told_and_holds_nobody_up() {
     }
     let changes = live.until(|changes| changes.kept == ["b"]);
     assert!(changes.removed.is_empty(), "{changes}");
-    assert!(live.messages()[0].contains("no regular file"), "{:?}", live.messages());
+    assert!(live.messages()[0].contains("not a regular file"), "{:?}", live.messages());
     live.until(|changes| changes.removed == ["c"]);
     assert_eq!(live.save("scripts/a.lua", &script(2)).changed, ["a"]);
 }
 
 #[test]
-fn a_widened_permission_is_told_and_a_narrowed_one_is_a_change() {
+fn added_permissions_are_reported_and_removed_ones_are_a_change() {
     let live = Live::open(&[("specs/a.eld", &tool("a", "")), ("scripts/a.lua", SCRIPT)]);
     let changes = live.save("specs/a.eld", &tool("a", ":allow (:read [\"x\"])"));
-    assert_eq!(changes.to_string(), "changed a; may now use more: a (:read \"x\")");
+    assert_eq!(changes.to_string(), "changed a; new permissions: a (:read \"x\")");
     let changes = live.save("specs/a.eld", &tool("a", ""));
     assert_eq!(changes.to_string(), "changed a");
 }
 
-/// A project that vanishes is told of once, and what is live stays.
+/// A missing project is reported once, and the current generation stays.
 #[test]
-fn a_project_that_comes_back_goes_on() {
+fn a_project_that_is_moved_away_and_back_reloads() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("project");
     write(&root, "specs/a.eld", &tool("a", ""));
     write(&root, "scripts/a.lua", SCRIPT);
-    // Another project around it is not what is meant.
+    // The parent folder is another project and must not be used.
     write(folder.path(), "specs/b.eld", &tool("b", ""));
-    let (sender, told) = channel();
+    let (sender, reloads) = channel();
     let listener = move |reloaded: Result<&deftool::project::Generation, &deftool::project::ProjectError>| {
         let _ = sender.send(reloaded.map(|next| next.changes.to_string()).map_err(ToString::to_string));
     };
     let project = LiveProject::open(&root, &root, Some(Box::new(listener))).unwrap();
     fs::rename(&root, folder.path().join("away")).unwrap();
-    let error = told.recv_timeout(LIMIT).unwrap().unwrap_err();
+    let error = reloads.recv_timeout(LIMIT).unwrap().unwrap_err();
     assert!(error.contains("specs"), "{error}");
-    assert!(told.recv_timeout(NO_RELOAD).is_err());
+    assert!(reloads.recv_timeout(NO_RELOAD).is_err());
     assert_eq!(project.current().tool_names().collect::<Vec<_>>(), ["a"]);
     fs::rename(folder.path().join("away"), &root).unwrap();
-    assert_eq!(told.recv_timeout(LIMIT).unwrap(), Ok(String::from("no tool changed")));
+    assert_eq!(reloads.recv_timeout(LIMIT).unwrap(), Ok(String::from("no tool changed")));
     write(&root, "scripts/a.lua", &script(2));
-    assert_eq!(told.recv_timeout(LIMIT).unwrap(), Ok(String::from("changed a")));
+    assert_eq!(reloads.recv_timeout(LIMIT).unwrap(), Ok(String::from("changed a")));
 }

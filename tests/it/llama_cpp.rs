@@ -1,18 +1,17 @@
-//! What is claimed of llama.cpp's server agrees with what it answered: `tests/llama_cpp`, written by
-//! `tests/real/grammar.py`.
+//! The llama.cpp support table matches recorded server responses: `tests/llama_cpp`, written by `tests/real/grammar.py`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deftool::schema::claims::Fate;
-use deftool::schema::{Held, Target, losses};
+use deftool::schema::support::SupportLevel;
+use deftool::schema::{Limitation, Target, limitations};
 use serde_json::{Value, json};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/llama_cpp")
 }
 
-/// The recorded answers, by name.
+/// Returns the recorded responses, sorted by name.
 pub(crate) fn records() -> Vec<(String, Value)> {
     let mut records: Vec<(String, Value)> = fs::read_dir(folder())
         .unwrap()
@@ -26,52 +25,54 @@ pub(crate) fn records() -> Vec<(String, Value)> {
     records
 }
 
-fn fates(held: &[Held]) -> Vec<String> {
-    held.iter()
-        .map(|held| format!("{} {} {}", held.claim.fate.as_str(), held.pointer, held.claim.about()))
+fn levels(limitations: &[Limitation]) -> Vec<String> {
+    limitations
+        .iter()
+        .map(|it| format!("{} {} {}", it.support.level.as_str(), it.pointer, it.support.about()))
         .collect()
 }
 
-/// What the server refuses is predicted as refused, what it takes is not, and a keyword that changes nothing in its
-/// grammar is predicted as ignored.
+/// The table predicts `refused` exactly for the schemas that the server rejects, and `ignored` for keywords that do not
+/// change the grammar.
 #[test]
-fn the_claims_agree_with_what_the_server_answered() {
+fn the_support_table_matches_the_server_responses() {
     let mut wrong = Vec::new();
     let mut checked = 0;
     for (name, record) in records() {
         let Some(parameters) = record.get("parameters") else { continue };
         checked += 1;
-        let held = losses(Target::LlamaCpp, parameters);
-        let is_refused = held.iter().any(|held| held.claim.fate == Fate::Refused);
+        let found = limitations(Target::LlamaCpp, parameters);
+        let is_refused = found.iter().any(|it| it.support.level == SupportLevel::Refused);
         let was_refused = record["required"]["status"] != 200;
         if is_refused != was_refused {
             wrong.push(format!(
-                "{name}: the server said {}, predicted {:?}",
+                "{name}: the server returned {}, predicted {:?}",
                 record["required"],
-                fates(&held)
+                levels(&found)
             ));
         }
         assert_eq!(was_refused, record["auto"]["status"] != 200, "{name}");
         let (Some(ignored), Some(keyword)) = (record["ignored"].as_bool(), record["keyword"].as_str()) else {
             continue;
         };
-        let is_lost = held.iter().any(|held| held.word == keyword);
-        // Taking a keyword away may also change what is made of the rest.
-        if ignored && !is_lost && !NOTHING_TO_LOSE.contains(&name.as_str()) {
-            wrong.push(format!("{name}: the grammar ignores {keyword}, predicted {:?}", fates(&held)));
+        let is_reported = found.iter().any(|it| it.word == keyword);
+        // Removing a keyword may also change how the rest is converted.
+        if ignored && !is_reported && !WITHOUT_EFFECT.contains(&name.as_str()) {
+            wrong.push(format!("{name}: the grammar ignores {keyword}, predicted {:?}", levels(&found)));
         }
-        let is_ignored = held.iter().any(|held| held.word == keyword && held.claim.fate == Fate::Ignored);
+        let is_ignored =
+            found.iter().any(|it| it.word == keyword && it.support.level == SupportLevel::Ignored);
         if !ignored && is_ignored {
-            wrong.push(format!("{name}: the grammar keeps {keyword}, predicted {:?}", fates(&held)));
+            wrong.push(format!("{name}: the grammar keeps {keyword}, predicted {:?}", levels(&found)));
         }
     }
     assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(checked > 100, "only {checked} rows were checked");
 }
 
-/// Rows in which the keyword says nothing that the schema without it does not say: an annotation, a keyword about values
-/// of another type, a type that the constants tell.
-const NOTHING_TO_LOSE: [&str; 24] = [
+/// Rows in which the keyword has no effect on valid values: an annotation, a keyword for another type, or a type that is
+/// implied by constants.
+const WITHOUT_EFFECT: [&str; 24] = [
     "additional-properties-false",
     "any-of-beside-description",
     "const-beside-type",
@@ -99,28 +100,30 @@ const NOTHING_TO_LOSE: [&str; 24] = [
 ];
 
 #[test]
-fn the_claims_about_patterns_agree_with_what_the_server_answered() {
+fn the_pattern_support_matches_the_server_responses() {
     let record: Value =
         serde_json::from_str(&fs::read_to_string(folder().join("patterns.json")).unwrap()).unwrap();
     let patterns = record["patterns"].as_object().unwrap();
     let mut wrong = Vec::new();
     for (pattern, answer) in patterns {
         let schema = json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}});
-        let held = losses(Target::LlamaCpp, &schema);
-        let fate = held.iter().find(|held| held.word == "pattern").map(|held| held.claim.fate);
+        let found = limitations(Target::LlamaCpp, &schema);
+        let level = found.iter().find(|it| it.word == "pattern").map(|it| it.support.level);
         let is_right = match answer.get("error") {
-            Some(_) => fate == Some(Fate::Refused),
-            None if answer["rule"] == "string" || answer["rule"] == "" => fate == Some(Fate::Ignored),
+            Some(_) => level == Some(SupportLevel::Refused),
+            None if answer["rule"] == "string" || answer["rule"] == "" => {
+                level == Some(SupportLevel::Ignored)
+            }
             None => {
-                // A sample that is whole and no JSON shows that more is let through than a string may hold.
+                // A complete sample that is not valid JSON shows that the grammar allows too much.
                 let sample = answer["sample"].as_str().unwrap();
                 let is_json = serde_json::from_str::<Value>(sample).is_ok();
                 let is_cut = !sample.trim_end().ends_with('}');
-                matches!(fate, Some(Fate::Misread)) || (fate.is_none() && (is_json || is_cut))
+                matches!(level, Some(SupportLevel::Misread)) || (level.is_none() && (is_json || is_cut))
             }
         };
         if !is_right {
-            wrong.push(format!("{pattern:?}: {answer}, predicted {fate:?}"));
+            wrong.push(format!("{pattern:?}: {answer}, predicted {level:?}"));
         }
     }
     assert!(wrong.is_empty(), "{} patterns differ:\n{}", wrong.len(), wrong.join("\n"));

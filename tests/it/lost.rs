@@ -1,4 +1,4 @@
-//! Nothing is lost, and nothing that is secret is kept.
+//! No output is lost, and no secret is recorded.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn each_tool_line_has_its_own_arguments() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_result_that_cannot_be_written_is_a_failure() {
+fn an_unwritable_result_is_an_error() {
     let project = Project::new();
     let server = Server::answering(|_, _| Answer::text("hi"));
     let endpoint = server.endpoint();
@@ -35,13 +35,13 @@ fn a_result_that_cannot_be_written_is_a_failure() {
         let output = project.command(&arguments).stdout(full).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("the result cannot be written to stdout"), "{arguments:?}: {said}");
+        assert!(said.contains("cannot write the result to stdout"), "{arguments:?}: {said}");
     }
 }
 
 #[test]
 #[cfg(unix)]
-fn a_reader_that_goes_away_ends_the_request() {
+fn a_closed_stdout_ends_the_request() {
     let project = Project::new();
     let endless = (0..2000).fold(Answer::stream(), |answer, _| answer.delta("word ").wait_ms(5));
     let server = Server::script([endless]);
@@ -55,11 +55,11 @@ fn a_reader_that_goes_away_ends_the_request() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "word word word word ");
-    assert!(started.elapsed().as_secs() < 5, "the model was listened to for nobody");
+    assert!(started.elapsed().as_secs() < 5, "the request must end when stdout is closed");
 }
 
 #[test]
-fn a_piece_that_cannot_be_read_is_told() {
+fn an_undecodable_chunk_is_reported() {
     let project = Project::new();
     let answer = Answer::stream()
         .delta("x")
@@ -75,7 +75,7 @@ fn a_piece_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn a_call_that_the_server_could_not_parse_is_read_from_its_error() {
+fn a_call_is_recovered_from_a_server_error() {
     let project = Project::new();
     let text = "<tool_call>\n{\"name\": \"count\", \"arguments\": {\"text\": \"abc\"}}\n</tool_call>";
     let error = json!({"error": {
@@ -93,10 +93,10 @@ fn a_call_that_the_server_could_not_parse_is_read_from_its_error() {
 }
 
 #[test]
-fn a_key_that_stands_in_the_prompt_is_not_recorded() {
+fn a_key_in_the_prompt_is_not_recorded() {
     let project = Project::new();
     let server = Server::script([Answer::chunks(&[delta("1795 ok"), finish("stop")])]);
-    // Four digits also stand in the recording's numbers, which are the format's own.
+    // Numbers in the recording format may contain the same four digits.
     let mut command = command_in(&project.path("."), &["run", "my key is 1795", "--record", "r.jsonl"]);
     let status = command
         .args(["--endpoint", &server.endpoint()])

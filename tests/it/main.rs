@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod approvals;
+mod architecture;
 mod bench_command;
 mod bios;
 mod chat;
@@ -20,7 +21,6 @@ mod findings;
 mod fix;
 mod fmt;
 mod fuzz_command;
-mod house;
 mod import;
 mod inputs;
 mod isolate;

@@ -1,4 +1,4 @@
-//! `deftool run` with a worker that starts its own server: the real binary, a fake server, and nothing left behind.
+//! `deftool run` with a managed server: the real binary and a fake server, without leftover processes.
 
 #![cfg(target_os = "linux")]
 
@@ -16,17 +16,17 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A project whose worker starts the fake server, which is told this.
-pub(crate) fn project(told: &str) -> Project {
+/// A project whose worker starts the fake server with these settings.
+pub(crate) fn project(settings: &str) -> Project {
     let command: Vec<String> = command().iter().map(|word| quoted(word)).collect();
     Project::with_worker(&format!(
         "(defworker :name \"own\"\n :server (:command [{}]\n  :env (:FAKE {} :FAKE_PORT \"{{port}}\")))\n",
         command.join(" "),
-        quoted(told)
+        quoted(settings)
     ))
 }
 
-/// A run that shows its events.
+/// A `deftool run --json` process.
 struct Run {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -45,13 +45,13 @@ impl Run {
         Self { child, lines }
     }
 
-    /// Reads events until one of this type.
+    /// Returns the next event of this type.
     fn until(&mut self, kind: &str) -> Value {
         loop {
             let Some(line) = self.lines.next() else {
-                let mut said = String::new();
-                self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-                panic!("the run ended: {said}");
+                let mut stderr = String::new();
+                self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+                panic!("the run ended: {stderr}");
             };
             let line = line.unwrap();
             let event: Value = serde_json::from_str(&line).unwrap();
@@ -61,12 +61,12 @@ impl Run {
         }
     }
 
-    /// Waits until it has started its server: all of its processes.
+    /// Waits for the server and returns the ids of all child processes.
     fn family(&self) -> Vec<u32> {
         let begun = Instant::now();
         loop {
             let found = family(self.child.id());
-            // Itself, the guard, the server.
+            // deftool, the guard and the server.
             if found.len() >= 3 {
                 return found[1..].to_vec();
             }
@@ -77,37 +77,37 @@ impl Run {
 
     fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (status.code(), said)
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (status.code(), stderr)
     }
 }
 
 #[test]
-fn a_run_starts_its_server_says_so_and_ends_it() {
+fn run_starts_and_stops_its_server() {
     let project = project("load=100 family");
     let mut run = Run::start(&project, "hello");
     run.until("submitted");
     let family = run.family();
     assert_eq!(run.until("finished")["text"], "hi");
-    let (code, said) = run.end();
-    assert_eq!(code, Some(0), "{said}");
-    let lines: Vec<&str> = said.lines().collect();
+    let (code, stderr) = run.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let lines: Vec<&str> = stderr.lines().collect();
     assert_eq!(lines[0], "starting the server");
-    assert!(lines[1].starts_with("server ready at http://127.0.0.1:"), "{said}");
-    // Not even a moment later.
+    assert!(lines[1].starts_with("server ready at http://127.0.0.1:"), "{stderr}");
+    // Already ended, without waiting.
     assert!(!family.iter().any(|id| runs(*id)), "{family:?}");
 }
 
-/// What the kernel kills has no moment to clean up after itself.
+/// A killed process cannot clean up.
 #[test]
-fn a_killed_deftool_leaves_no_server() {
-    for (name, told, stopped) in [
+fn a_killed_deftool_leaves_no_server_behind() {
+    for (name, settings, stopped) in [
         ("killed", "family", false),
         ("stopped and killed", "", true),
         ("ignores TERM", "stubborn family", false),
     ] {
-        let project = project(told);
+        let project = project(settings);
         let mut run = Run::start(&project, "stall");
         run.until("text");
         let family = run.family();
@@ -116,10 +116,10 @@ fn a_killed_deftool_leaves_no_server() {
         }
         signal(run.child.id(), Signal::KILL);
         let took = wait_until_gone(&family);
-        assert_eq!(took >= Duration::from_secs(4), told.starts_with("stubborn"), "{name}: {took:?}");
+        assert_eq!(took >= Duration::from_secs(4), settings.starts_with("stubborn"), "{name}: {took:?}");
         run.end();
     }
-    // Before anything was asked, at any moment of the start.
+    // At any time during the start.
     let project = project("load=100000");
     for wait in [0, 1, 2, 4, 8, 16, 32, 64] {
         let mut run = Run::start(&project, "hello");
@@ -132,7 +132,7 @@ fn a_killed_deftool_leaves_no_server() {
     wait_for_no_server_of(&project);
 }
 
-/// The guard may have started it after its family was listed.
+/// The guard may have started the server after the processes were listed.
 fn wait_for_no_server_of(project: &Project) {
     let folder = std::fs::canonicalize(project.path(".")).unwrap();
     let begun = Instant::now();
@@ -150,7 +150,7 @@ fn wait_for_no_server_of(project: &Project) {
 }
 
 #[test]
-fn ctrl_c_leaves_nothing_whenever_it_comes() {
+fn ctrl_c_leaves_no_process_behind() {
     let loading = project("load=100000");
     let run = Run::start(&loading, "hello");
     let family = run.family();
@@ -176,10 +176,10 @@ fn a_server_is_not_started_without_trust() {
     let project = project(&format!("count={}", mark.display()));
     let untrusted = project.run(&["run", "hello"]);
     assert_eq!(untrusted.code, Some(2), "{untrusted:?}");
-    assert!(untrusted.stderr.contains("worker `own` wants :server ["), "{}", untrusted.stderr);
+    assert!(untrusted.stderr.contains("worker `own` requires :server ["), "{}", untrusted.stderr);
     assert!(untrusted.stderr.contains("deftool trust grant"), "{}", untrusted.stderr);
-    assert!(!mark.exists(), "it was started unasked");
-    // Another server is no matter of trust, and starts none.
+    assert!(!mark.exists(), "started without trust");
+    // Using another server requires no trust and starts no server.
     let nobody = crate::support::server::DeadEnd::new();
     let elsewhere = project.run(&["run", "hello", "--endpoint", &nobody.endpoint()]);
     assert!(!elsewhere.stderr.contains("trust") && !mark.exists(), "{}", elsewhere.stderr);
@@ -188,7 +188,7 @@ fn a_server_is_not_started_without_trust() {
     let trusted = project.run(&["run", "hello"]);
     assert_eq!((trusted.code, trusted.stdout.as_str()), (Some(0), "hi\n"), "{trusted:?}");
     std::fs::remove_file(&mark).unwrap();
-    // A changed argument is another program.
+    // A changed argument requires a new grant.
     let spec = std::fs::read_to_string(project.path("specs/worker.eld")).unwrap();
     project.write("specs/worker.eld", spec.replace("--nocapture", "--no-capture"));
     let changed = project.run(&["run", "hello"]);
@@ -198,26 +198,26 @@ fn a_server_is_not_started_without_trust() {
 }
 
 #[test]
-fn a_server_that_does_not_start_is_told_with_its_last_lines() {
+fn a_failed_start_is_reported_with_the_last_log_lines() {
     let ended = project("say=model.gguf:_no_such_file exit=1").run(&["run", "hello", "--trust"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("ended with exit code 1 before it was ready"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("exited with code 1 before it was ready"), "{}", ended.stderr);
     assert!(ended.stderr.contains("\n  model.gguf: no such file"), "{}", ended.stderr);
 }
 
 #[test]
-fn a_death_in_the_middle_is_told_and_the_text_is_kept() {
+fn a_crash_during_a_reply_is_reported_and_the_text_is_kept() {
     let project = project("");
     let mut run = Run::start(&project, "exit 42");
     let finished = run.until("finished");
     assert_eq!(finished["fail_reason"], "server_died", "{finished}");
     assert_eq!(finished["text"], "so far");
-    assert!(finished["detail"].as_str().unwrap().contains("exit code 42"), "{finished}");
+    assert!(finished["detail"].as_str().unwrap().contains("exited with code 42"), "{finished}");
     assert_eq!(run.end().0, Some(1));
 }
 
 #[test]
-fn doctor_looks_at_the_server_without_starting_it() {
+fn doctor_checks_the_server_without_starting_it() {
     let marks = tempfile::tempdir().unwrap();
     let mark = marks.path().join("started");
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -232,20 +232,29 @@ fn doctor_looks_at_the_server_without_starting_it() {
     let (level, message) = line(&project(&format!("count={}", mark.display())));
     assert_eq!(level, "ok", "{message}");
     assert!(message.contains("is started by each run") && !mark.exists(), "{message}");
-    // What it takes trust for is told once, where trust is.
+    // The required permissions are reported once, in the trust line.
     let all = project("").run(&["doctor"]).stdout;
     assert!(
-        message.ends_with(", once that is granted") && all.matches("wants :server").count() == 1,
+        message.ends_with(", after permission is granted") && all.matches("requires :server").count() == 1,
         "{all}"
     );
     let worker =
         |server: &str| Project::with_worker(&format!("(defworker :name \"own\" :server ({server}))"));
     for (server, expected) in [
-        (":command [\"no-such-program\" \"{port}\"]", "there is no program no-such-program in PATH"),
-        (":command [\"sh serve.sh {port}\"]", "there is no program sh serve.sh {port} in PATH"),
-        (":command [\"./serve.sh\" \"{port}\"]", "there is no program "),
-        (":command [\"sleep\" \"{port}\"] :cwd \"gone\"", "there is no folder "),
-        (&format!(":command [\"sleep\" \"9\"] :port {taken}"), &format!("port {taken} is taken by ")),
+        (
+            ":command [\"no-such-program\" \"{port}\"]",
+            "program `no-such-program` of worker `own` not found in PATH",
+        ),
+        (
+            ":command [\"sh serve.sh {port}\"]",
+            "program `sh serve.sh {port}` of worker `own` not found in PATH",
+        ),
+        (":command [\"./serve.sh\" \"{port}\"]", "program `./serve.sh` of worker `own` not found in "),
+        (":command [\"sleep\" \"{port}\"] :cwd \"gone\"", "working directory `"),
+        (
+            &format!(":command [\"sleep\" \"9\"] :port {taken}"),
+            &format!("port {taken} is already in use by "),
+        ),
     ] {
         let (level, message) = line(&worker(server));
         assert_eq!(level, "error", "{server}: {message}");
@@ -253,9 +262,9 @@ fn doctor_looks_at_the_server_without_starting_it() {
     }
 }
 
-/// Forms of `docs/managed.md`, and its first one for real, with a `llama-server` that is none.
+/// Checks all forms of `docs/managed.md` and runs the first one with a fake `llama-server`.
 #[test]
-fn the_examples_of_the_page_hold() {
+fn the_examples_of_the_documentation_work() {
     let page = include_str!("../../docs/managed.md");
     let forms: Vec<&str> =
         page.split("```lisp\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();

@@ -1,8 +1,8 @@
-//! The console blocks of the README and of the pages in `docs` are real: each command is run and must print what stands below it.
+//! Runs the console blocks of the README and of the pages in `docs`: each command must print the output shown below it.
 //!
-//! A line `$ command` is run in a copy of the repository's examples, with the lines up to the next one as its output,
-//! stdout and stderr together; `[..]` stands for anything in a line. `cd` moves the later commands. `cargo run -q --`
-//! is the built binary; blocks without the word `console` are not run. `DEFTOOL_BLESS=1` writes what was printed.
+//! A line `$ command` runs in a copy of the repository's examples. The lines up to the next command are its expected
+//! output, stdout and stderr together; `[..]` matches any text within a line. `cd` changes the folder of later commands.
+//! `cargo run -q --` stands for the built binary. Only blocks marked `console` run. `UPDATE_EXPECT=1` updates the output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,8 +66,8 @@ fn is_same(expected: &str, got: &str) -> bool {
         && expected.iter().zip(&got).all(|(pattern, line)| is_match(pattern, line.trim_end()))
 }
 
-/// Runs the commands of one page; the page as it would be, and what differed.
-fn play(page: &str, folder: &Path) -> (String, Vec<String>, usize) {
+/// Runs the commands of one page. Returns the page with the actual output, the differences and the number of commands.
+fn run_page(page: &str, folder: &Path) -> (String, Vec<String>, usize) {
     let mut folder = folder.to_owned();
     let mut written = String::new();
     let mut wrong = Vec::new();
@@ -108,59 +108,64 @@ fn play(page: &str, folder: &Path) -> (String, Vec<String>, usize) {
     (written, wrong, count)
 }
 
-/// Runs the commands of the page at `path`; at least so many are there.
-fn check_page(path: &str, least: usize) {
+/// Runs the commands of the page at `path`, which must have at least `minimum` of them.
+fn check_page(path: &str, minimum: usize) {
     let folder = tempfile::tempdir().unwrap();
     copy_folder(&root().join("examples"), &folder.path().join("examples"));
     let path = root().join(path);
     let page = fs::read_to_string(&path).unwrap();
-    let (written, wrong, count) = play(&page, folder.path());
-    if std::env::var("DEFTOOL_BLESS").is_ok() {
+    let (written, wrong, count) = run_page(&page, folder.path());
+    if std::env::var("UPDATE_EXPECT").is_ok() {
         fs::write(&path, written).unwrap();
         return;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(count >= least, "{} has only {count} commands", path.display());
+    assert!(count >= minimum, "{} has only {count} commands", path.display());
 }
 
 #[test]
-fn the_tour_prints_what_the_readme_says() {
+fn readme_commands_print_the_shown_output() {
     check_page("README.md", 8);
 }
 
 #[test]
-fn the_page_for_gptel_prints_what_it_says() {
+fn gptel_page_commands_print_the_shown_output() {
     check_page("docs/gptel.md", 12);
 }
 
 #[test]
-fn the_page_on_chats_prints_what_it_says() {
+fn chat_page_commands_print_the_shown_output() {
     check_page("docs/chat.md", 5);
 }
 
 #[test]
-fn the_page_on_import_prints_what_it_says() {
+fn import_page_commands_print_the_shown_output() {
     check_page("docs/import.md", 3);
 }
 
 #[test]
-fn the_page_on_testing_prints_what_it_says() {
+fn testing_page_commands_print_the_shown_output() {
     check_page("docs/testing.md", 8);
 }
 
 #[test]
-fn the_page_on_the_stub_prints_what_it_says() {
+fn stub_page_commands_print_the_shown_output() {
     check_page("docs/stub.md", 6);
 }
 
 #[test]
-fn the_page_on_replay_prints_what_it_says() {
+fn replay_page_commands_print_the_shown_output() {
     check_page("docs/replay.md", 9);
 }
 
-/// The specs and scripts of a page, by the names behind their languages, are a project without a finding whose tests pass.
 #[test]
-fn the_tests_on_the_page_on_testing_pass() {
+fn tutorial_commands_print_the_shown_output() {
+    check_page("docs/tutorial.md", 25);
+}
+
+/// The page's blocks with a file name form a project without findings whose tests pass.
+#[test]
+fn testing_page_project_passes_its_tests() {
     let page = fs::read_to_string(root().join("docs/testing.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut lines = page.lines();

@@ -1,4 +1,4 @@
-//! `deftool run --record` and `--replay`: the real binary, and no server left at replay.
+//! `deftool run --record` and `--replay`: the real binary, without a server at replay.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -28,7 +28,7 @@ fn two_turns() -> Server {
     ])
 }
 
-/// A project with the recording `session.jsonl` of two turns, and what was printed then. The server is gone.
+/// Records two turns in `session.jsonl` and returns the output. The server is stopped.
 fn recorded() -> (Project, Ended) {
     let project = Project::with_worker(WORKER);
     let server = two_turns();
@@ -39,10 +39,10 @@ fn recorded() -> (Project, Ended) {
     (project, ended)
 }
 
-/// Whoever else may read the folder reads no prompt and no reply; neither where an older file was anybody's.
+/// Other users cannot read the recording, even if it replaces a file that they could read.
 #[cfg(unix)]
 #[test]
-fn a_recording_is_its_users_alone_from_its_first_byte() {
+fn a_recording_is_private_from_its_first_byte() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ fn a_recording_is_its_users_alone_from_its_first_byte() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let _recorder = deftool::worker::Recorder::create(&path).unwrap();
     assert_eq!((mode(&path), fs::read(&path).unwrap().len()), (0o600, 0));
-    // What is no regular file keeps its mode.
+    // Other file types keep their mode.
     let before = mode(std::path::Path::new("/dev/null"));
     let _recorder = deftool::worker::Recorder::create(std::path::Path::new("/dev/null")).unwrap();
     assert_eq!(mode(std::path::Path::new("/dev/null")), before);
@@ -67,14 +67,14 @@ fn a_replay_prints_the_same_lines_without_server_key_or_endpoint() {
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
     assert_eq!(again.stdout, recorded.stdout);
     assert_eq!(recorded.finished()["text"], "Counting. Six bytes.");
-    // For people, too; and the prompt may be given once more.
+    // Also as text, and with the recorded prompt on the command line.
     let text = project.run(&["run", "count", "--replay", "session.jsonl"]);
     assert_eq!((text.code, text.stdout.as_str()), (Some(0), "Counting. Six bytes.\n"));
     assert!(text.stderr.contains("count {\"text\":\"héllo\"} → {\"length\":6}"), "{}", text.stderr);
 }
 
 #[test]
-fn a_recording_holds_what_was_said_and_no_key() {
+fn a_recording_contains_no_key() {
     let project = Project::with_worker(WORKER);
     let key = "sk-0123456789abcdef";
     let server = Server::script([Answer::text(&format!("Your key is {key}!"))]);
@@ -100,26 +100,26 @@ fn a_recording_holds_what_was_said_and_no_key() {
 }
 
 #[test]
-fn what_differs_is_told_field_by_field() {
+fn differences_are_reported_by_field() {
     let (project, _) = recorded();
     let replay = ["run", "--replay", "session.jsonl"];
-    let told = |ended: &Ended, parts: &[&str]| {
+    let assert_differences = |ended: &Ended, parts: &[&str]| {
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.stderr.contains("error[replay_differs]"), "{}", ended.stderr);
         for part in parts {
             assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
         }
     };
-    // Another prompt.
+    // A different prompt.
     let ended = project.run(&["run", "count again", "--replay", "session.jsonl"]);
-    told(&ended, &["turn 1: messages[2].content: recorded \"count\", now \"count again\""]);
+    assert_differences(&ended, &["turn 1: messages[2].content: recorded \"count\", now \"count again\""]);
     assert_eq!(ended.stdout, "");
-    // Another parameter, another budget (told where it stands in the system message), another system message.
+    // Different parameters, budget (in a system message) and system message.
     project.write(
         "specs/worker.eld",
         r#"(defworker :name "w" :tool-budget 5 :system "Be very brief." :params (:temperature 1 :seed 7))"#,
     );
-    told(
+    assert_differences(
         &project.run(&replay),
         &[
             "turn 1: messages[3].content: recorded",
@@ -131,32 +131,38 @@ fn what_differs_is_told_field_by_field() {
         ],
     );
     project.write("specs/worker.eld", WORKER);
-    // Another spec.
+    // A different spec.
     let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
     project.write("specs/tools.eld", specs.replace("Count the characters", "Count all characters"));
-    told(&project.run(&replay), &["turn 1: tools[0].function.description: recorded", "Count all characters"]);
+    assert_differences(
+        &project.run(&replay),
+        &["turn 1: tools[0].function.description: recorded", "Count all characters"],
+    );
     project.write("specs/tools.eld", &specs);
-    // Another script, whose result is in the second request.
+    // A different script, whose result is in the second request.
     project.write("scripts/count.lua", "return function(text, times) return 'many' end");
     let ended = project.run(&replay);
-    told(&ended, &["turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\", now \"\\\"many\\\"\""]);
+    assert_differences(
+        &ended,
+        &["turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\", now \"\\\"many\\\"\""],
+    );
     assert_eq!(ended.stdout, "Counting. \n", "the text so far is kept");
 }
 
 #[test]
-fn a_lenient_replay_goes_on_and_tells_the_differences() {
+fn a_lenient_replay_continues_and_reports_differences() {
     let (project, _) = recorded();
     let ended = project.run(&["run", "count again", "--replay", "session.jsonl", "--replay-lenient"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Six bytes.\n"));
     assert!(ended.stderr.contains("turn 1: messages[2].content: recorded \"count\""), "{}", ended.stderr);
     assert!(ended.stderr.contains("turn 2: messages[2].content"), "{}", ended.stderr);
-    // It needs a recording.
+    // The option requires a recording.
     assert_eq!(project.run(&["run", "x", "--replay-lenient"]).code, Some(2));
     assert_eq!(project.run(&["run", "--replay", "session.jsonl", "--record", "other.jsonl"]).code, Some(2));
 }
 
 #[test]
-fn a_session_that_needs_more_than_was_recorded_says_so() {
+fn a_missing_exchange_is_reported() {
     let (project, _) = recorded();
     let path = project.path("session.jsonl");
     let recording = fs::read_to_string(&path).unwrap();
@@ -168,7 +174,7 @@ fn a_session_that_needs_more_than_was_recorded_says_so() {
 }
 
 #[test]
-fn a_timed_out_session_plays_again() {
+fn a_session_with_a_timeout_is_replayed() {
     let project = Project::with_worker(r#"(defworker :name "w" :stall "200ms")"#);
     let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
     let endpoint = server.endpoint();
@@ -181,11 +187,11 @@ fn a_timed_out_session_plays_again() {
 }
 
 #[test]
-fn a_cut_last_line_is_left_out() {
+fn an_incomplete_last_line_is_ignored() {
     let (project, recorded) = recorded();
     let path = project.path("session.jsonl");
     let whole = fs::read(&path).unwrap();
-    // The end of the last body is lost; the reply was over before.
+    // The end of the last line is missing, but the reply was complete before.
     fs::write(&path, &whole[..whole.len() - 9]).unwrap();
     let again = project.run(&["run", "--replay", "session.jsonl", "--json"]);
     assert_eq!(again.code, Some(0), "{again:?}");
@@ -199,21 +205,17 @@ fn what_is_no_recording_is_told_with_file_and_line() {
     let (head, rest) = whole.split_once('\n').unwrap();
     let future = head.replacen("\"version\":2", "\"version\":99", 1);
     let cases = [
-        ("text", "hello\nworld\n".to_owned(), "bad.jsonl:1: this is no line of a recording"),
-        (
-            "cut in its first line",
-            "{\"record\":\"ses".to_owned(),
-            "bad.jsonl:1: this is no line of a recording",
-        ),
-        ("other JSON lines", "{\"type\":\"submitted\"}\n".to_owned(), "bad.jsonl:1: this is no line"),
+        ("text", "hello\nworld\n".to_owned(), "bad.jsonl:1: not a line of a recording"),
+        ("cut in its first line", "{\"record\":\"ses".to_owned(), "bad.jsonl:1: not a line of a recording"),
+        ("other JSON lines", "{\"type\":\"submitted\"}\n".to_owned(), "bad.jsonl:1: not a line"),
         (
             "without its first line",
             rest.to_owned(),
-            "bad.jsonl:1: this is no line of a recording: the session's",
+            "bad.jsonl:1: not a line of a recording: expected a `session`",
         ),
-        ("broken in the middle", format!("{head}\nhello\n{rest}"), "bad.jsonl:2: this is no line"),
-        ("empty", String::new(), "bad.jsonl:1: this is no line of a recording: the file is empty"),
-        ("of the future", format!("{future}\n{rest}"), "bad.jsonl: a recording of format 99"),
+        ("broken in the middle", format!("{head}\nhello\n{rest}"), "bad.jsonl:2: not a line"),
+        ("empty", String::new(), "bad.jsonl:1: not a line of a recording: the file is empty"),
+        ("of the future", format!("{future}\n{rest}"), "bad.jsonl: unsupported recording format 99"),
     ];
     for (name, content, expected) in cases {
         project.write("bad.jsonl", content);
@@ -225,7 +227,7 @@ fn what_is_no_recording_is_told_with_file_and_line() {
     project.write("bad.jsonl", [0xff, 0xfe, b'\n', 0x80]);
     let ended = project.run(&["run", "--replay", "bad.jsonl"]);
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("bad.jsonl:1: this is no line"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("bad.jsonl:1: not a line"), "{}", ended.stderr);
     let ended = project.run(&["run", "--replay", "missing.jsonl"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("missing.jsonl"), "{}", ended.stderr);
@@ -255,7 +257,7 @@ fn a_file_that_is_no_recording_is_kept() {
     project.write("mine.eld", "(deftool :name \"mine\")");
     let ended = project.run(&["run", "count", "--endpoint", &server.endpoint(), "--record", "mine.eld"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("it holds something that is no recording, and is kept"), "{ended:?}");
+    assert!(ended.stderr.contains("the existing file is not a recording; choose another name"), "{ended:?}");
     assert_eq!(fs::read_to_string(project.path("mine.eld")).unwrap(), "(deftool :name \"mine\")");
     assert!(server.posts().is_empty(), "nothing is attempted");
 }
@@ -286,24 +288,24 @@ fn an_error_object_is_recorded_as_it_came() {
 fn a_session_over_the_responses_api_is_recorded_and_plays_again() {
     let project = Project::with_worker(r#"(defworker :name "w" :api responses :params (:max-tokens 99))"#);
     project.write(
-        "specs/told.eld",
-        r#"(deftool :name "told" :description "For all." :targets (:openai-responses (:description "For this one.")))"#,
+        "specs/target.eld",
+        r#"(deftool :name "target" :description "For all." :targets (:openai-responses (:description "For this one.")))"#,
     );
-    project.write("scripts/told.lua", "return function() return 1 end");
+    project.write("scripts/target.lua", "return function() return 1 end");
     let event = |value: &serde_json::Value| format!("data: {value}\n\n");
     let item = |name: &str, arguments: &str| {
         json!({"type": "response.output_item.done", "output_index": 0, "item": {
             "type": "function_call", "call_id": "c", "name": name, "arguments": arguments
         }})
     };
-    let said = |text: &str| json!({"type": "response.output_text.delta", "delta": text});
+    let text_delta = |text: &str| json!({"type": "response.output_text.delta", "delta": text});
     let over = json!({"type": "response.completed", "response": {"status": "completed"}});
     let answer = |events: &[serde_json::Value]| {
         events.iter().fold(Answer::stream(), |answer, value| answer.piece(event(value))).end()
     };
     let server = Server::script([
-        answer(&[said("Counting. "), item("count", r#"{"text": "héllo"}"#), over.clone()]),
-        answer(&[said("Six bytes."), item("done", r#"{"summary": "counted"}"#), over]),
+        answer(&[text_delta("Counting. "), item("count", r#"{"text": "héllo"}"#), over.clone()]),
+        answer(&[text_delta("Six bytes."), item("done", r#"{"summary": "counted"}"#), over]),
     ]);
     let endpoint = server.endpoint();
     let run = ["run", "count", "--json", "--endpoint", &endpoint, "--record", "session.jsonl"];
@@ -316,8 +318,8 @@ fn a_session_over_the_responses_api_is_recorded_and_plays_again() {
         posts.iter().all(|post| post.line == "POST /v1/responses" && post.body["max_output_tokens"] == 99)
     );
     let tools = posts[0].body["tools"].as_array().unwrap();
-    let told = tools.iter().find(|tool| tool["name"] == "told").unwrap();
-    assert_eq!(told["description"], "For this one.");
+    let tool = tools.iter().find(|tool| tool["name"] == "target").unwrap();
+    assert_eq!(tool["description"], "For this one.");
     assert!(posts[1].body["input"].to_string().contains(r#""output":"{\"length\":6}""#), "{}", posts[1].body);
     drop(server);
     let again = project.run(&["run", "--replay", "session.jsonl", "--json"]);
@@ -325,24 +327,24 @@ fn a_session_over_the_responses_api_is_recorded_and_plays_again() {
     assert_eq!(again.stdout, recorded.stdout);
 }
 
-/// Nobody reads the pipe yet: Ctrl-C is heard all the same, and a reader who comes gets the recording.
+/// Without a reader, opening the pipe blocks, but Ctrl-C works. A later reader receives the recording.
 #[cfg(unix)]
 #[test]
-fn a_recording_into_a_pipe_waits_for_its_reader_or_ctrl_c() {
+fn a_recording_to_a_pipe_waits_for_its_reader_or_ctrl_c() {
     let project = Project::new();
     let pipe = project.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let start = || {
         let server = Server::script([Answer::text("Hello.")]);
         let child = project.spawn(&["run", "x", "--endpoint", &server.endpoint(), "--record", "pipe"]);
-        // From its first question on, it hears Ctrl-C.
+        // At its first connection, Ctrl-C is handled.
         while server.connections() == 0 {
             std::thread::yield_now();
         }
         (server, child)
     };
     let (server, mut child) = start();
-    // That it waits for the reader by now is likely, and shown by nothing.
+    // By now it probably waits for the reader.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());

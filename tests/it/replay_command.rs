@@ -1,4 +1,5 @@
-//! `deftool replay`: recordings in CI, without server and key; and their arguments against the specs of today.
+//! `deftool replay`: replays recordings without server and key, and validates their arguments against the current
+//! specs.
 
 use std::fs;
 
@@ -23,7 +24,7 @@ fn counted(text: &str) -> Vec<Answer> {
     ]
 }
 
-/// A project with recordings in `sessions`: one of each worker. No server is left.
+/// A project with one recording per worker in `sessions`. The servers are stopped.
 fn recorded() -> Project {
     let project = Project::with_worker(WORKERS);
     fs::create_dir_all(project.path("sessions/deep")).unwrap();
@@ -34,14 +35,14 @@ fn recorded() -> Project {
             project.run(&["run", "count", "--worker", worker, "--endpoint", &endpoint, "--record", file]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
-    // What is no recording is not one because of its name.
+    // A file with the extension of recordings, but with other content.
     project.write("sessions/events.jsonl", "{\"type\":\"submitted\"}\n");
     project.write("sessions/.hidden/c.jsonl", fs::read(project.path("sessions/a.jsonl")).unwrap());
     project
 }
 
 #[test]
-fn folders_and_files_are_played_and_each_is_one_line() {
+fn folders_and_files_are_replayed_with_one_line_each() {
     let project = recorded();
     let ended = project.run(&["replay", "sessions"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -51,7 +52,7 @@ fn folders_and_files_are_played_and_each_is_one_line() {
          ok      sessions/deep/b.jsonl: 1 request, 2 exchanges, 1 tool call\n"
     );
     assert_eq!(ended.stderr, "2 recordings: 2 ok\n");
-    // A tool that is another is told where it is, and so is what follows from it.
+    // A changed tool is reported at its call and in the next request.
     project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
     let ended = project.run(&["replay", "sessions/a.jsonl", "missing.jsonl"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -65,13 +66,13 @@ fn folders_and_files_are_played_and_each_is_one_line() {
     assert_eq!(lines[3], "failed  missing.jsonl");
     assert!(lines[4].starts_with("No such file"), "the file is named once: {lines:?}");
     assert_eq!(ended.stderr, "2 recordings: 1 differs, 1 failed\n");
-    // Their recorded results are as they were.
+    // With recorded results, nothing differs.
     let ended = project.run(&["replay", "sessions", "--replay-tools", "--json"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(report["summary"], json!({"recordings": 2, "ok": 2, "differs": 0, "failed": 0, "updated": 0}));
     assert_eq!(report["recordings"][1]["state"], "ok");
-    // `run` takes the same.
+    // `run` supports the same options.
     let ended = project.run(&[
         "run",
         "--worker",
@@ -83,27 +84,27 @@ fn folders_and_files_are_played_and_each_is_one_line() {
         "1000",
     ]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
-    // The worker is the one that recorded, here as there; one that is named wins, and nothing is summed up where it is none.
+    // By default, the recorded worker is used. `--worker` overrides it.
     let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl", "--replay-tools"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Counting. Done.\n"), "{ended:?}");
     let ended = project.run(&["replay", "sessions", "--worker", "u"]);
     assert_eq!(ended.code, Some(2));
-    assert_eq!(ended.stderr, "error: no worker called `u`; there are: w, v\n");
-    // Where nothing could be read, nothing was played.
+    assert_eq!(ended.stderr, "error: unknown worker `u`; known workers: w, v\n");
+    // If no recording can be read, nothing was replayed.
     let ended = project.run(&["replay", "missing.jsonl", "--json"]);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((ended.code, &report["recordings"][0]["state"]), (Some(2), &json!("failed")), "{ended:?}");
     let ended = project.run(&["replay", "sessions/events.jsonl"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    let told = "failed  sessions/events.jsonl\n        line 1: this is no line of a recording: ";
-    assert!(ended.stdout.starts_with(told), "{ended:?}");
+    let expected = "failed  sessions/events.jsonl\n        line 1: not a line of a recording: ";
+    assert!(ended.stdout.starts_with(expected), "{ended:?}");
     let ended = project.run(&["replay", "scripts"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("no recording in scripts"), "{}", ended.stderr);
 }
 
 #[test]
-fn what_differs_in_json_is_found_by_its_path() {
+fn json_differences_have_a_path() {
     let project = recorded();
     project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
     let ended = project.run(&["replay", "sessions", "--json", "--replay-lenient"]);
@@ -125,7 +126,7 @@ fn what_differs_in_json_is_found_by_its_path() {
 }
 
 #[test]
-fn an_accepted_difference_is_written_where_it_is_only_one_of_requests() {
+fn update_writes_differences_of_request_bodies_only() {
     let project = recorded();
     project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
     let before = fs::read_to_string(project.path("sessions/a.jsonl")).unwrap();
@@ -137,12 +138,12 @@ fn an_accepted_difference_is_written_where_it_is_only_one_of_requests() {
     for (before, after) in before.lines().zip(after.lines()) {
         assert_eq!(before == after, !after.contains("\"updated\":true"), "{after}");
     }
-    // A tool that gives something else is another session.
+    // Changed tool results are not updated.
     project.write("scripts/count.lua", "return function(text, times) return { length = 7 } end");
     let ended = project.run(&["replay", "sessions/a.jsonl", "--update"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
-        ended.stdout.contains("not updated: more differs than what is sent (call 1 of count"),
+        ended.stdout.contains("not updated: not only request bodies differ (call 1 of count"),
         "{}",
         ended.stdout
     );
@@ -150,7 +151,7 @@ fn an_accepted_difference_is_written_where_it_is_only_one_of_requests() {
 }
 
 #[test]
-fn arguments_are_held_against_the_specs_of_today() {
+fn recorded_arguments_are_validated_against_current_specs() {
     let project = Project::with_worker(WORKERS);
     fs::create_dir_all(project.path("sessions")).unwrap();
     let end =
@@ -158,7 +159,7 @@ fn arguments_are_held_against_the_specs_of_today() {
     let written =
         "<tool_call>{\"name\": \"count\", \"arguments\": {\"text\": \"w\", \"times\": 2}}</tool_call>";
     let server = Server::script([
-        // One that is not valid is reported; the other of the emission is made.
+        // The invalid call is reported to the model; the other call of the reply runs.
         Answer::chunks(&[
             call(0, "count", r#"{"text": "a", "times": "two"}"#),
             call(1, "count", r#"{"text": "b", "times": 200}"#),
@@ -180,8 +181,12 @@ fn arguments_are_held_against_the_specs_of_today() {
     ]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let ended = project.run(&["replay", "--specs", "sessions"]);
-    let said = "3 of 3 still valid; 1 more was not when recorded\n";
-    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), said, ""), "{ended:?}");
+    let summary = "3 of 3 still valid; 1 more was already invalid when recorded\n";
+    assert_eq!(
+        (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
+        (Some(0), summary, ""),
+        "{ended:?}"
+    );
 
     let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
     project.write(
@@ -191,7 +196,7 @@ fn arguments_are_held_against_the_specs_of_today() {
             "(:name \"summary\" :type string :description \"What was done.\")\n        (:name \"grade\" :type integer :description \"How well.\")",
         ),
     );
-    // Whatever the scripts do: none is run.
+    // No script runs.
     project.write("scripts/count.lua", "return function(text, times) error('never') end");
     let ended = project.run(&["replay", "--specs", "sessions"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -213,9 +218,9 @@ fn arguments_are_held_against_the_specs_of_today() {
         "{}",
         lines[1]
     );
-    assert_eq!(lines[2], "1 of 3 still valid; 1 more was not when recorded");
+    assert_eq!(lines[2], "1 of 3 still valid; 1 more was already invalid when recorded");
 
-    // Tools that are gone, and that became something else.
+    // Removed tools, and a tool that became an exit tool.
     project.write(
         "specs/tools.eld",
         r#"(defexit :name "count" :description "Counted." :args ((:name "text" :type string :description "The text.")))"#,
@@ -229,14 +234,14 @@ fn arguments_are_held_against_the_specs_of_today() {
     );
     let messages: Vec<&str> =
         report["invalid"].as_array().unwrap().iter().map(|one| one["message"].as_str().unwrap()).collect();
-    assert_eq!(messages[0], "was run, and is an exit tool now, which is only recorded");
+    assert_eq!(messages[0], "was called as a tool, but is now an exit tool");
     assert_eq!(report["invalid"][0]["spec"], "specs/tools.eld:1:16");
-    assert!(messages[2].starts_with("no tool called `done`"), "{messages:?}");
+    assert!(messages[2].starts_with("unknown tool `done`"), "{messages:?}");
     assert_eq!(report["invalid"][2].get("spec"), None);
 }
 
 #[test]
-fn dumps_of_calls_are_held_against_the_specs_too() {
+fn lists_of_calls_are_validated_against_current_specs() {
     let project = Project::new();
     project.write(
         "calls.jsonl",
@@ -247,16 +252,16 @@ fn dumps_of_calls_are_held_against_the_specs_too() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines[0], "calls.jsonl:3: count.text: 7 is not of type \"string\" (specs/tools.eld:3:23)");
-    assert!(lines[1].starts_with("calls.jsonl:5: count: the arguments are no JSON object: "), "{lines:?}");
+    assert!(lines[1].starts_with("calls.jsonl:5: count: the arguments are not a JSON object: "), "{lines:?}");
     assert_eq!(lines[2..], ["2 of 4 still valid"]);
     project.write("calls.jsonl", "{\"tool\": \"count\"}\n");
     let ended = project.run(&["replay", "--specs", "calls.jsonl"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("calls.jsonl:1: neither a line of a recording nor"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("calls.jsonl:1: expected a line of a recording or"), "{}", ended.stderr);
 }
 
 #[test]
-fn secrets_are_kept_out_of_a_recording_by_pattern_and_by_the_variables_of_the_tools() {
+fn patterns_and_secret_variables_are_redacted_in_recordings() {
     let project = Project::new();
     let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
     project.write(
@@ -286,7 +291,7 @@ fn secrets_are_kept_out_of_a_recording_by_pattern_and_by_the_variables_of_the_to
     );
     let text = fs::read_to_string(project.path("s.jsonl")).unwrap();
     assert!(!text.contains("ken-0815") && !text.contains("4711"), "{text}");
-    // A variable whose name says nothing of a secret is none.
+    // A variable without a secret name is not redacted.
     assert!(text.contains("ace-0815"), "{text}");
     let ended = project.run(&["run", "--replay", "s.jsonl", "--trust"]);
     assert_eq!(
@@ -298,13 +303,13 @@ fn secrets_are_kept_out_of_a_recording_by_pattern_and_by_the_variables_of_the_to
     assert_eq!(ended.code, Some(2));
     let ended = project.run(&["run", "--replay", "s.jsonl", "--redact", "(", "--trust"]);
     assert!(
-        ended.code == Some(2) && ended.stderr.contains("`(` is no regular expression: unclosed group\n"),
+        ended.code == Some(2) && ended.stderr.contains("invalid regular expression `(`: unclosed group\n"),
         "{ended:?}"
     );
 }
 
 #[test]
-fn a_recording_of_a_worker_that_is_gone_is_one_that_failed() {
+fn a_recording_of_an_unknown_worker_fails() {
     let project = recorded();
     project.write("sessions/z.jsonl", fs::read(project.path("sessions/a.jsonl")).unwrap());
     project.write("specs/worker.eld", WORKERS.replace("\"v\"", "\"u\""));
@@ -313,7 +318,7 @@ fn a_recording_of_a_worker_that_is_gone_is_one_that_failed() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("ok      sessions/a.jsonl"), "{lines:?}");
     assert!(lines[1].starts_with("failed  sessions/deep/b.jsonl"), "{lines:?}");
-    let why = "recorded by worker `v`, which is gone; the project has several workers (w, u); choose one with --worker NAME";
+    let why = "recorded by worker `v`, which no longer exists; the project has several workers (w, u); select one with --worker NAME";
     assert_eq!(lines[2].trim(), why);
     assert!(lines[3].starts_with("ok      sessions/z.jsonl"), "{lines:?}");
     assert_eq!(ended.stderr, "3 recordings: 2 ok, 1 failed\n");

@@ -1,7 +1,7 @@
-//! What `check` writes in each format: the project in `tests/report` and, beside it, what must come out.
+//! The output of `check` in each format, for the project in `tests/report` and the expected files next to it.
 //!
-//! `DEFTOOL_BLESS=1` writes what came out. The published schema of SARIF is fetched by `tests/sarif/install`; without
-//! it the validation says that it is skipped, and with `DEFTOOL_SARIF=required`, as in `.ci/run`, it fails instead.
+//! `UPDATE_EXPECT=1` updates the expected output. `tests/sarif/install` downloads the published SARIF schema.
+//! Without the schema the validation is skipped with a message; with `DEFTOOL_SARIF=required`, as in `.ci/run`, it fails.
 
 use std::fs;
 use std::io::Write;
@@ -22,7 +22,7 @@ fn check(arguments: &[&str]) -> Ended {
     Ended::of(command_in(&folder, &arguments).env_remove("CLICOLOR_FORCE").output().unwrap())
 }
 
-/// Without what rules say of themselves at length, which is `deftool rule`'s affair.
+/// Removes the long rule descriptions, which are tested with `deftool rule`.
 fn shortened(sarif: &str) -> String {
     let mut log: Value = serde_json::from_str(sarif).unwrap();
     for rule in log["runs"][0]["tool"]["driver"]["rules"].as_array_mut().unwrap() {
@@ -40,10 +40,10 @@ fn expected(file: &str) -> String {
 }
 
 #[test]
-fn each_format_writes_what_stands_beside_the_project() {
+fn each_format_matches_the_expected_file() {
     let mut wrong = Vec::new();
     let mut compare = |file: &str, written: &str| {
-        if std::env::var("DEFTOOL_BLESS").is_ok() {
+        if std::env::var("UPDATE_EXPECT").is_ok() {
             fs::write(root().join("tests/report").join(file), written).unwrap();
         } else if expected(file) != written {
             wrong.push(format!("{file} differs; written was\n{written}"));
@@ -70,18 +70,18 @@ fn each_format_writes_what_stands_beside_the_project() {
 }
 
 #[test]
-fn sarif_is_what_its_schema_says() {
+fn sarif_output_is_valid_under_the_schema() {
     let path = root().join("target/sarif/sarif-schema-2.1.0.json");
     let Ok(schema) = fs::read_to_string(&path) else {
         assert!(
             std::env::var("DEFTOOL_SARIF").as_deref() != Ok("required"),
             "the schema is required and not there: run tests/sarif/install"
         );
-        // Straight to stderr: the test harness captures what the macros print.
+        // Write to stderr directly, because the test harness captures the output of the macros.
         let _ = writeln!(std::io::stderr(), "skipped: no SARIF schema; tests/sarif/install fetches it");
         return;
     };
-    // A slip of the schema's own: a bracket that closes nothing, which a strict reader of patterns refuses.
+    // Fixes an error in the published schema: a strict parser rejects a pattern with an unmatched bracket.
     let schema: Value = serde_json::from_str(&schema.replace("[a-zA-Z]{2}]?$", "[a-zA-Z]{2}?$")).unwrap();
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
     let clean = Project::new();
@@ -91,13 +91,13 @@ fn sarif_is_what_its_schema_says() {
             validator.iter_errors(&log).map(|error| format!("{}: {error}", error.instance_path())).collect();
         assert!(errors.is_empty(), "{}", errors.join("\n"));
     }
-    // The schema is not one that takes anything.
+    // The schema does not accept everything.
     assert!(!validator.is_valid(&serde_json::json!({"version": "2.1.0", "runs": [{"results": [{}]}]})));
 }
 
-/// GitHub's own demands: what its upload refuses the file, or the result, without.
+/// GitHub's own requirements, without which it rejects the file or the result.
 #[test]
-fn sarif_holds_what_github_needs() {
+fn sarif_output_meets_the_requirements_of_github() {
     let log: Value = serde_json::from_str(&check(&["--format", "sarif"]).stdout).unwrap();
     let run = &log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
@@ -144,7 +144,7 @@ fn junit_fails_for_warnings_when_strict() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_who_asks() {
+fn colours_are_used_on_terminals_and_on_request() {
     let folder = root().join("tests/report/project");
     for (arguments, name, value, has_colours) in [
         (&["check"][..], "NO_COLOR", "", false),
@@ -160,7 +160,7 @@ fn colours_are_for_terminals_and_for_who_asks() {
     }
 }
 
-/// A script as a path is about it and the tools that use it.
+/// If a path is a script, the check covers the script and the tools that use it.
 #[test]
 fn a_script_is_checked_with_its_tools() {
     let ended = check(&["scripts/length.lua", "--format", "concise"]);
@@ -178,20 +178,20 @@ fn a_script_is_checked_with_its_tools() {
     let ended = check(&["scripts/unused.lua"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("no tool of the project uses"), "{ended:?}");
-    // Beside a file of the same project, which is checked whole.
+    // Together with another file of the same project, which is checked completely.
     let ended = check(&["scripts/length.lua", "specs/clean.eld", "--format", "concise"]);
     assert_eq!(ended.stdout.lines().count(), 1, "{ended:?}");
     let ended = check(&[".", "scripts/length.lua", "--format", "concise"]);
     assert_eq!(ended.stdout, expected("concise.txt"));
-    // Where there is no project, a script is nobody's.
+    // Outside a project, no tool uses a script.
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("x.lua"), "return function() end\n").unwrap();
     let ended = Ended::of(command_in(folder.path(), &["check", "x.lua"]).output().unwrap());
-    assert!(ended.code == Some(2) && ended.stderr.contains("no project here"), "{ended:?}");
+    assert!(ended.code == Some(2) && ended.stderr.contains("no project found"), "{ended:?}");
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let folder = root().join("tests/report/project");
     for format in ["human", "sarif", "junit"] {
         let mut command = command_in(&folder, &["check", "--format", format]);
@@ -206,9 +206,9 @@ fn a_reader_that_goes_away_is_no_error() {
     }
 }
 
-/// What the snapshots are made of is there: a project that lost a sort of finding would prove less.
+/// The project contains every kind of finding, so that the snapshots cover them.
 #[test]
-fn the_project_has_something_of_everything() {
+fn the_project_has_every_kind_of_finding() {
     let report: Value = serde_json::from_str(&check(&["--format", "json"]).stdout).unwrap();
     let findings = report["findings"].as_array().unwrap();
     for severity in ["error", "warning", "note"] {
@@ -219,9 +219,9 @@ fn the_project_has_something_of_everything() {
     assert!(findings.iter().any(|finding| finding["file"] == "specs/größe 100%.eld"));
 }
 
-/// Nobody reads ten thousand findings; what programs read is complete.
+/// The human format is limited; machine-readable formats are complete.
 #[test]
-fn people_are_shown_a_thousand_findings() {
+fn the_human_format_shows_at_most_a_thousand_findings() {
     let folder = tempfile::tempdir().unwrap();
     let tool = |number: usize| {
         format!("(deftool :name \"a{number}\" :description \"Do a.\" :args ((:name \"x\" :type strng)))\n")
@@ -233,15 +233,10 @@ fn people_are_shown_a_thousand_findings() {
     };
     let human = written("human");
     assert_eq!(human.matches("error[DT204]").count(), 1_000);
-    assert!(
-        human.ends_with("\nand 200 more findings, not shown here; `--format concise` of `check` lists all\n")
-    );
+    assert!(human.ends_with("\nand 200 more findings; `deftool check --format concise` prints all\n"));
     let github = written("github");
     assert_eq!(github.lines().count(), 1_001);
-    assert!(
-        github
-            .ends_with("\nand 200 more findings, not shown here; `--format concise` of `check` lists all\n")
-    );
+    assert!(github.ends_with("\nand 200 more findings; `deftool check --format concise` prints all\n"));
     assert_eq!(written("concise").lines().count(), 1_200);
     let json: Value = serde_json::from_str(&written("json")).unwrap();
     assert_eq!(json["findings"].as_array().unwrap().len(), 1_200);

@@ -1,14 +1,14 @@
-//! The request machine: one test for each rule of the loop, then properties over random worlds.
+//! The request machine: one test per rule of the loop, then properties of random requests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod coerce;
 mod conversations;
+mod parallel;
 mod partial;
 mod play;
 mod properties;
 mod repetition;
+mod reporting;
 mod rules;
 mod text;
-mod together;
-mod told;
-mod written;

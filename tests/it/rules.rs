@@ -1,9 +1,9 @@
-//! Every rule holds what its own documentation says.
+//! The examples in the documentation of every rule are checked.
 //!
-//! In the explanation of a rule a fenced block whose info string ends in `fails` or `repaired` is a file: its name is
-//! the second word, or `specs/example.eld` (`.el` for `el`); `for-TARGET` checks it for that target, too. A run of such
-//! blocks of one sort is one project. The first has exactly one finding, of the rule; the second has none. A safe fix of
-//! the first takes the finding away. A `json` block is not checked but imported.
+//! In the documentation, a code block whose info string ends in `fails` or `repaired` is a file. The second word is its
+//! name; the default is `specs/example.eld` (`.el` for `el`). `for-TARGET` also checks it for that target. Consecutive
+//! blocks of one kind form a project. The failing project has exactly one finding, of this rule. The repaired one has
+//! none. A safe fix removes the finding. A `json` block is imported instead of checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +14,14 @@ use deftool::project::{LoadOptions, load_with, resolve_inputs, rules};
 use deftool::schema::{Importer, Target};
 use deftool::text::{SourceFile, Sources};
 
-/// What no short text file can show by itself.
+/// Rules that cannot be shown by a short text file.
 const WITHOUT_EXAMPLE: [&str; 6] = [
     "invalid-utf8",
     "unreadable",
     "too-many-tools",
     "too-many-tools-for-target",
     "too-large-for-target",
-    // `tests/it/types.rs` shows it: it is looked for when asked alone.
+    // Tested in `tests/it/types.rs`, because it is only checked on request.
     "script-type",
 ];
 
@@ -77,7 +77,7 @@ fn examples(rule: &Rule) -> Vec<Example> {
     examples
 }
 
-/// What is found, and where.
+/// Findings with their sources.
 struct Found {
     findings: Vec<Diagnostic>,
     sources: Sources,
@@ -101,7 +101,7 @@ fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Found {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    // Other files matter where the example brings or names one; elsewhere every tool would lack its script.
+    // Load scripts only if the example contains one. Otherwise every tool would lack its script.
     let with_scripts =
         files.iter().any(|(name, text)| name.starts_with("scripts/") || text.contains(":bios \""));
     let inputs = resolve_inputs(&[], folder.path()).unwrap();
@@ -126,7 +126,7 @@ fn codes_and_names_are_unique() {
 }
 
 #[test]
-fn every_rule_says_what_breaks_it_and_how_to_mend_it() {
+fn every_rule_has_a_failing_and_a_repaired_example() {
     let mut wrong = Vec::new();
     for rule in rules::all() {
         let examples = examples(rule);

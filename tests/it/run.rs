@@ -22,7 +22,7 @@ fn run(project: &Project, server: &Server, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn stdout_is_the_text_and_stderr_everything_said_about_it() {
+fn text_goes_to_stdout_and_everything_else_to_stderr() {
     let project = Project::new();
     let server = Server::script([
         Answer::chunks(&[
@@ -41,16 +41,13 @@ fn stdout_is_the_text_and_stderr_everything_said_about_it() {
 }
 
 #[test]
-fn an_answer_of_nothing_is_told_as_that() {
+fn an_empty_reply_is_reported() {
     let project = Project::new();
     let done = call(0, "done", r#"{"summary": "ok"}"#);
     let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]});
     for (chunks, expected) in [
-        (vec![finish("stop")], "note: the model answered with nothing: no text, no reasoning, no signal\n"),
-        (
-            vec![reasoning, finish("stop")],
-            "note: the model answered with reasoning only; see --json for it\n",
-        ),
+        (vec![finish("stop")], "note: the reply is empty: no text, no reasoning, no signal\n"),
+        (vec![reasoning, finish("stop")], "note: the reply contains only reasoning; use --json to see it\n"),
         (vec![done, finish("stop")], "signal done {\"summary\":\"ok\"}\n"),
     ] {
         let ended = run(&project, &Server::script([Answer::chunks(&chunks)]), &[]);
@@ -59,24 +56,24 @@ fn an_answer_of_nothing_is_told_as_that() {
 }
 
 #[test]
-fn a_tool_with_a_broken_or_missing_script_is_told_to_be_left_out() {
+fn a_tool_with_a_broken_or_missing_script_is_reported_as_omitted() {
     let project = Project::new();
     project.write("scripts/count.lua", "return function(\n");
     let ended = run(&project, &Server::script([Answer::text("hi")]), &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
-    assert!(ended.stderr.ends_with("\ncount is left out\n"), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("\ntool `count` is omitted\n"), "{}", ended.stderr);
     std::fs::remove_file(project.path("scripts/broken.lua")).unwrap();
     let ended = run(&project, &Server::script([Answer::text("hi")]), &[]);
-    assert!(ended.stderr.contains("scripts/broken.lua is not there\n"), "{}", ended.stderr);
-    assert!(ended.stderr.ends_with(" and 1 other tool are left out\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("scripts/broken.lua does not exist\n"), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with(" and 1 other tool are omitted\n"), "{}", ended.stderr);
 }
 
-/// Nobody canceled it.
+/// The request is not reported as canceled.
 #[cfg(unix)]
 #[test]
-fn who_reads_no_further_is_told_nothing_and_a_full_disk_is_told_alone() {
+fn a_closed_stdout_is_silent_and_a_full_disk_is_an_error() {
     let project = Project::new();
-    // It ends when nobody reads it.
+    // The server ends when the client disconnects.
     let server = || Server::script([Answer::stream().delta("one").then(Act::Silence)]);
     let (open, full) = (server(), server());
     let (reader, writer) = std::io::pipe().unwrap();
@@ -87,15 +84,14 @@ fn who_reads_no_further_is_told_nothing_and_a_full_disk_is_told_alone() {
     if let Ok(file) = std::fs::File::options().write(true).open("/dev/full") {
         let mut command = project.command(&["run", "hello", "--endpoint", &full.endpoint()]);
         let ended = Ended::of(command.stdout(file).output().unwrap());
-        let expected =
-            "error: the result cannot be written to stdout: No space left on device (os error 28)\n";
+        let expected = "error: cannot write the result to stdout: No space left on device (os error 28)\n";
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), expected));
     }
 }
 
-/// What answers is no server of models.
+/// A web server and a TLS error.
 #[test]
-fn an_endpoint_of_another_kind_is_told_with_what_to_do() {
+fn an_endpoint_that_is_not_a_model_server_is_explained() {
     let project = Project::new();
     let page = "<!DOCTYPE HTML>\n<html><head><title>Error response</title></head></html>";
     let web = Server::answering(move |_, _| Answer::whole(501, &[("content-type", "text/html")], page));
@@ -103,15 +99,15 @@ fn an_endpoint_of_another_kind_is_told_with_what_to_do() {
     for (endpoint, expected) in [
         (
             web.endpoint(),
-            "HTTP 501: Error response; a web page is no model server's answer: check the endpoint, which ends in /v1 \
-             as a rule\n",
+            "HTTP 501: Error response; a model server does not answer with a web page: check the endpoint, which usually ends \
+             in `/v1`\n",
         ),
-        (json.endpoint(), "HTTP 501: not made yet; the server's log may say more\n"),
+        (json.endpoint(), "HTTP 501: not made yet; check the server's log\n"),
     ] {
         let ended = project.run(&["run", "hello", "--model", "m", "--endpoint", &endpoint]);
         assert!(ended.code == Some(1) && ended.stderr.contains(expected), "{expected}: {ended:?}");
     }
-    // What is no request is refused at once.
+    // A TLS handshake is an invalid request to a plain HTTP server.
     let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let secure = format!("https://{}/v1", plain.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -121,32 +117,34 @@ fn an_endpoint_of_another_kind_is_told_with_what_to_do() {
         }
     });
     let ended = project.run(&["run", "hello", "--model", "m", "--endpoint", &secure]);
-    // On a machine without certificates there is no TLS at all.
-    let expected =
-        ["; if it is an http:// server, say so; else ", "; are the system's CA certificates installed?"];
+    // Without CA certificates, TLS is not available.
+    let expected = [
+        "; use http:// if the server has no TLS; otherwise ",
+        "; are the system's CA certificates installed?",
+    ];
     assert!(expected.iter().any(|expected| ended.stderr.contains(expected)), "{ended:?}");
 }
 
 #[test]
-fn a_prompt_comes_from_stdin_as_it_is() {
+fn a_prompt_is_read_from_stdin_unchanged() {
     let project = Project::new();
     let server = Server::script([Answer::text("hi")]);
     let endpoint = server.endpoint();
     let ended = project.run_with_stdin(&["run", "-", "--endpoint", &endpoint], " één\ntwo\n".as_bytes());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
     assert_eq!(server.posts()[0].contents("user"), [" één\ntwo\n"]);
-    // More than anybody means to send is not read on and on, and what is cut off is not sent.
+    // The size of stdin is limited, and truncated text is not sent.
     let endless = vec![b'a'; (64 << 20) + 1];
     for arguments in [&["run", "-", "--endpoint", &endpoint][..], &["call", "count", "-"]] {
         let ended = project.run_with_stdin(arguments, &endless);
-        assert!(ended.stderr.contains("on stdin has more than 64 MiB"), "{ended:?}");
+        assert!(ended.stderr.contains("on stdin exceeds 64 MiB"), "{ended:?}");
     }
     assert_eq!(server.posts().len(), 1);
 }
 
 #[cfg(unix)]
 #[test]
-fn who_interrupts_twice_does_not_wait() {
+fn a_second_interrupt_ends_the_command_at_once() {
     let project = Project::new();
     let server = Server::script([Answer::silent()]);
     let endpoint = server.endpoint();
@@ -158,7 +156,7 @@ fn who_interrupts_twice_does_not_wait() {
 }
 
 #[test]
-fn json_prints_every_event_and_last_how_it_ended() {
+fn json_prints_all_events_and_finished_last() {
     let project = Project::new();
     let server = Server::script([
         Answer::chunks(&[
@@ -211,14 +209,14 @@ fn json_prints_every_event_and_last_how_it_ended() {
 }
 
 #[test]
-fn a_failed_request_exits_with_1_says_one_line_and_keeps_the_text() {
+fn a_failed_request_exits_with_1_and_keeps_the_text() {
     let project = Project::new();
     let server =
         Server::script([Answer::chunks(&[delta("so far"), call(0, "broken", "{}"), finish("tool_calls")])]);
     let ended = run(&project, &server, &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "so far\n"));
-    let told = "error[script]: broken: scripts/broken.lua:2: no luck";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let expected = "error[script]: broken: scripts/broken.lua:2: no luck";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     assert!(ended.stderr.contains("scripts/broken.lua:5"), "the traceback: {}", ended.stderr);
 
     let ended = run(&project, &server, &["--json"]);
@@ -245,17 +243,17 @@ fn a_failed_request_exits_with_1_says_one_line_and_keeps_the_text() {
 }
 
 #[test]
-fn where_nobody_listens_is_told_at_once_with_what_to_do() {
+fn an_unreachable_endpoint_is_reported_at_once() {
     let project = Project::new();
     let nobody = DeadEnd::new();
     let ended = project.run(&["run", "hello", "--json", "--endpoint", &nobody.endpoint()]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
     let expected = format!(
-        "error: nobody listens at {}/models; start the server, or correct the port\n",
+        "error: nothing is listening at {}/models; start the server or correct the port\n",
         nobody.endpoint()
     );
     assert_eq!(ended.stderr, expected);
-    // A spec's is none the better, and one with user and password is told without them.
+    // The same for an endpoint in a spec. User and password are not printed.
     let endpoint = nobody.endpoint().replace("http://", "http://me:hunter2hunter2@");
     let worker = format!(r#"(defworker :name "w" :model "m" :endpoint "{endpoint}")"#);
     let ended = Project::with_worker(&worker).run(&["run", "hello"]);
@@ -263,20 +261,20 @@ fn where_nobody_listens_is_told_at_once_with_what_to_do() {
 }
 
 #[test]
-fn what_cannot_be_attempted_exits_with_2_and_one_line() {
+fn an_impossible_request_exits_with_2_and_one_line() {
     let project = Project::new();
     let empty = tempfile::tempdir().unwrap();
     let several = Project::with_worker(r#"(defworker :name "a") (defworker :name "b")"#);
     let broken = Project::with_worker(r#"(defworker :name "a" :slots "many")"#);
     let ended = |project: &Project, arguments: &[&str]| project.run(&[&["run", "hi"], arguments].concat());
     let cases = [
-        (ended(&project, &["--worker", "x"]), "no worker called `x`; the project has none"),
-        (ended(&several, &[]), "the project has several workers (a, b); choose one with --worker NAME"),
-        (ended(&several, &["--worker", "x"]), "no worker called `x`; there are: a, b"),
+        (ended(&project, &["--worker", "x"]), "unknown worker `x`; the project has no workers"),
+        (ended(&several, &[]), "the project has several workers (a, b); select one with --worker NAME"),
+        (ended(&several, &["--worker", "x"]), "unknown worker `x`; known workers: a, b"),
         (ended(&broken, &[]), "the worker `a` has errors; see `deftool check`"),
         (
             ended(&project, &["--endpoint", "localhost:1"]),
-            "the endpoint `localhost:1` is no HTTP URL; write http://HOST:PORT/v1",
+            "invalid endpoint `localhost:1`: expected an HTTP URL; write http://HOST:PORT/v1",
         ),
         (ended(&project, &["--project", "nowhere"]), "cannot read"),
         (Ended::of(command_in(empty.path(), &["run", "hi"]).output().unwrap()), "`deftool init`"),
@@ -290,16 +288,16 @@ fn what_cannot_be_attempted_exits_with_2_and_one_line() {
         assert!(last.starts_with("error: ") && last.contains(expected), "{expected}: {}", ended.stderr);
     }
     assert_eq!(project.run(&["run"]).code, Some(2), "no prompt");
-    // Nothing is sent.
+    // A replay sends nothing, so it has no endpoint and model.
     for option in ["--model", "--endpoint"] {
         let ended = project.run(&["run", "--replay", "a.jsonl", option, "x"]);
         assert_eq!((ended.code, ended.stderr.contains("cannot be used with")), (Some(2), true), "{ended:?}");
     }
 }
 
-/// Only where the ports that are looked at are free.
+/// Skipped if a port that is searched for servers is in use.
 #[test]
-fn no_endpoint_exits_with_2_and_says_how_to_give_one() {
+fn a_missing_endpoint_exits_with_2_and_explains_the_options() {
     let is_free = |port: u16| std::net::TcpStream::connect(("127.0.0.1", port)).is_err();
     if !is_free(8080) || !is_free(11434) {
         return;
@@ -315,7 +313,7 @@ fn no_endpoint_exits_with_2_and_says_how_to_give_one() {
 }
 
 #[test]
-fn the_endpoint_comes_from_the_command_line_then_the_spec_then_the_environment() {
+fn the_endpoint_comes_from_the_option_then_the_spec_then_the_environment() {
     let [first, second, third] = ["one", "two", "three"].map(|text| Server::script([Answer::text(text)]));
     let worker = format!(r#"(defworker :name "w" :endpoint "{}" :model "named")"#, second.endpoint());
     let (with, without) = (Project::with_worker(&worker), Project::new());
@@ -331,7 +329,7 @@ fn the_endpoint_comes_from_the_command_line_then_the_spec_then_the_environment()
 }
 
 #[test]
-fn a_key_is_taken_from_the_variable_that_the_worker_names_and_told_to_nobody() {
+fn the_key_is_read_from_the_configured_variable_and_never_printed() {
     let key = "sk-0123456789abcdef";
     let project = Project::with_worker(r#"(defworker :name "w" :api-key-env "MY_KEY")"#);
     let server = Server::script([Answer::error(401, &[], &format!("bad key {key}")).byte_by_byte()]);
@@ -349,14 +347,14 @@ fn a_key_is_taken_from_the_variable_that_the_worker_names_and_told_to_nobody() {
     assert!(server.posts().iter().all(|post| post.header("authorization") == Some(&bearer)));
 }
 
-/// Sends the signal of Ctrl-C.
+/// Sends SIGINT, like Ctrl-C.
 #[cfg(unix)]
 fn interrupt(child: &Child) {
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
 }
 
-/// Reads stdout until it holds `text`.
+/// Reads stdout until it contains `text`.
 #[cfg(unix)]
 fn read_until(child: &mut Child, text: &str) -> String {
     let out = child.stdout.as_mut().unwrap();
@@ -371,7 +369,7 @@ fn read_until(child: &mut Child, text: &str) -> String {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_in_the_stream_keeps_the_text_disconnects_and_exits_with_130() {
+fn ctrl_c_in_a_stream_keeps_the_text_and_exits_with_130() {
     let project = Project::new();
     let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
     let endpoint = server.endpoint();
@@ -380,13 +378,13 @@ fn ctrl_c_in_the_stream_keeps_the_text_disconnects_and_exits_with_130() {
     let interrupted = Instant::now();
     interrupt(&child);
     let ended = Ended::of(child.wait_with_output().unwrap());
-    // Far from the time for which silence is put up with.
+    // Much less than the stall timeout.
     assert!(interrupted.elapsed() < Duration::from_secs(20), "{:?}", interrupted.elapsed());
     assert_eq!((ended.code, begun + &ended.stdout), (Some(130), String::from("so far\n")));
     assert_eq!(ended.stderr, "canceled; the text so far is kept\n");
     server.wait_for_client_to_leave();
     drop(server);
-    // And so it plays again.
+    // The replay ends the same way.
     let again = project.run(&["run", "--replay", "s.jsonl"]);
     assert_eq!((again.code, again.stdout.as_str()), (Some(130), "so far\n"));
 }
@@ -410,9 +408,9 @@ fn ctrl_c_in_a_tool_stops_it_and_json_ends_with_finished() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_while_the_endpoint_is_looked_for_exits_with_130() {
+fn ctrl_c_while_connecting_exits_with_130() {
     let project = Project::new();
-    // It accepts and says nothing, so that the look at its models takes long.
+    // It accepts connections but does not answer.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
     let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
@@ -420,28 +418,28 @@ fn ctrl_c_while_the_endpoint_is_looked_for_exits_with_130() {
     interrupt(&child);
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
-    // On a terminal it says so while it lasts.
+    // On a terminal, a spinner is shown.
     let mut terminal = Terminal::start(&project, &["run", "hello", "--endpoint", &endpoint], Piped::Nothing);
-    terminal.wait_for(&format!("asking {endpoint} what it is"));
+    terminal.wait_for(&format!("connecting to {endpoint}"));
     terminal.type_text("\u{3}");
     assert_eq!(terminal.end().code, Some(130));
 }
 
-/// The server goes on asking for a tool's result until `is_new` likes one.
+/// Returns a server that calls a tool until `is_new` accepts its result.
 fn until(is_new: impl Fn(&str) -> bool + Send + Sync + 'static) -> Server {
     Server::answering(move |_, request| {
         let results = request.contents("tool");
         if results.last().is_some_and(|result| is_new(result)) {
             return Answer::text("over");
         }
-        // A turn takes a while, so that a save has time to be seen.
+        // Delay each turn, so that a change can be detected.
         let call = call(0, "count", r#"{"text": "abc"}"#);
         Answer::stream().wait_ms(40).chunk(&call).chunk(&finish("tool_calls")).done().end()
     })
 }
 
 #[test]
-fn a_script_saved_between_two_turns_is_used_by_the_next_one() {
+fn a_script_saved_between_two_turns_is_used_in_the_next_turn() {
     let project = Project::with_worker(r#"(defworker :name "w" :tool-budget 500)"#);
     let server = until(|result| result.contains("new"));
     let endpoint = server.endpoint();
@@ -467,14 +465,14 @@ fn a_script_saved_between_two_turns_is_used_by_the_next_one() {
 }
 
 #[test]
-fn a_script_saved_broken_leaves_the_last_good_one_and_the_repair_is_taken() {
+fn a_broken_script_keeps_the_last_good_version_until_it_is_repaired() {
     let project = Project::with_worker(r#"(defworker :name "w" :tool-budget 500)"#);
     let server = until(|result| result.contains("repaired"));
     let endpoint = server.endpoint();
     let child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
     server.wait_for_posts(2);
     project.write("scripts/count.lua", "return function(text, times) return 'broken'");
-    // Long enough to be seen, whatever the machine does meanwhile.
+    // Enough turns for the change to be detected on a busy machine.
     server.wait_for_posts(server.posts().len() + 15);
     project.write("scripts/count.lua", "return function(text, times) return 'repaired' end");
     let ended = Ended::of(child.wait_with_output().unwrap());

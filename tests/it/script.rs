@@ -1,6 +1,5 @@
-//! The script runtime: attack scripts from `tests/attacks`, each with its expected end, and ordinary behaviour.
+//! Tests of the script runtime: attack scripts from `tests/attacks` with their expected outcome, and normal use.
 
-// A test that cannot go on fails.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
@@ -43,7 +42,7 @@ fn with_parameters(source: &str, names: &[&str]) -> Script {
 }
 
 fn call(arguments: Value) -> ToolCall {
-    let Value::Object(arguments) = arguments else { panic!("arguments must be an object") };
+    let Value::Object(arguments) = arguments else { panic!("the arguments must be an object") };
     ToolCall { id: String::from("call_1"), name: String::from("probe"), arguments }
 }
 
@@ -53,10 +52,10 @@ fn runner() -> ScriptRunner {
 
 type Events = Arc<Mutex<Vec<ScriptEvent>>>;
 
-fn listening() -> (ScriptRunner, Events) {
+fn runner_with_events() -> (ScriptRunner, Events) {
     let events = Events::default();
-    let heard = Arc::clone(&events);
-    let sink = ScriptSink::new(move |event| heard.lock().unwrap().push(event));
+    let shared = Arc::clone(&events);
+    let sink = ScriptSink::new(move |event| shared.lock().unwrap().push(event));
     (ScriptRunner::new(RunnerOptions { threads: 1, sink, ..RunnerOptions::default() }), events)
 }
 
@@ -72,8 +71,8 @@ fn logged(events: &Events) -> Vec<String> {
         .collect()
 }
 
-/// Whether two calls run at once on a [`meeting`] runner: each logs a line and returns how long that took.
-async fn two_meet(runner: &ScriptRunner) -> bool {
+/// Returns whether two calls run concurrently on a [`meeting`] runner. Each logs a line and returns how long that took.
+async fn two_calls_overlap(runner: &ScriptRunner) -> bool {
     let source =
         "return function() local start = time.monotonic() print('here') return time.monotonic() - start end";
     let script = Arc::new(script(source));
@@ -94,7 +93,7 @@ fn run_source(source: &str) -> Result<Value, ToolError> {
     run(script(source), json!({}))
 }
 
-/// Runs a script whose arguments are called `names`, for tests of pages.
+/// Runs a script with the parameters `names`, for tests of documentation pages.
 pub(crate) fn run_script(source: &str, names: &[&str], arguments: Value) -> Result<Value, ToolError> {
     let context = CallContext { timeout: Some(Duration::from_secs(20)), ..CallContext::default() };
     block_on(runner().call(Arc::new(with_parameters(source, names)), call(arguments), context))

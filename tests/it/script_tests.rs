@@ -1,7 +1,7 @@
-//! The tests of scripts: the project in `tests/test_command/scripts`, whose tests pass or fail as their files say, with what
-//! must come out of the failing ones beside it; then which files are run, what is watched, and modules under fakes.
+//! Script tests: the project in `tests/test_command/scripts`, whose tests pass or fail as described in its files, with
+//! the expected output of the failing tests. Also the selection of files, `--watch`, and modules with fakes.
 //!
-//! `DEFTOOL_BLESS=1` writes what came out.
+//! `UPDATE_EXPECT=1` updates the expected output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deftool::script::{
-    Module, Parameter, Script, TestEnd, TestFile, TestLimits, TestSubject, list_tests, run_test,
+    Module, Parameter, Script, TestFile, TestLimits, TestOutcome, TestSubject, list_tests, run_test,
 };
 use deftool::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project, command_in};
-use crate::support::watching::Watching;
+use crate::support::watching::WatchProcess;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/test_command/scripts")
@@ -31,17 +31,17 @@ fn report(ended: &Ended) -> Value {
 }
 
 const PASSING: [&str; 3] =
-    ["scripts/vocabulary_test.lua", "scripts/tools_test.lua", "scripts/lib/dates_test.luau"];
+    ["scripts/matchers_test.lua", "scripts/tools_test.lua", "scripts/lib/dates_test.luau"];
 
 #[test]
-fn what_the_vocabulary_promises() {
+fn the_test_functions_work() {
     let before = folders();
     let ended = deftool(&[&["test", "--trust"], &PASSING[..]].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let left: Vec<_> = folders().into_iter().filter(|folder| !before.contains(folder)).collect();
-    // Other tests may be running: none of these is of a process that has ended.
-    assert!(left.iter().all(|folder| is_running(folder) || !folder.exists()), "{left:?} stayed behind");
-    assert_eq!(deftool(&["check"]).code, Some(0), "no test is an unused script");
+    // Other tests may be running: folders of running processes are ignored.
+    assert!(left.iter().all(|folder| is_running(folder) || !folder.exists()), "{left:?} left behind");
+    assert_eq!(deftool(&["check"]).code, Some(0), "tests must not be reported as unused scripts");
 }
 
 fn folders() -> Vec<PathBuf> {
@@ -57,7 +57,7 @@ fn is_running(folder: &Path) -> bool {
 }
 
 #[test]
-fn each_failure_says_what_and_where() {
+fn failures_have_message_and_location() {
     let files = ["broken", "empty", "failures", "top", "undefined"];
     let files = files.map(|name| format!("scripts/{name}_test.lua"));
     let files = files.iter().map(String::as_str).collect::<Vec<_>>();
@@ -65,7 +65,7 @@ fn each_failure_says_what_and_where() {
     assert_eq!(ended.code, Some(1));
     let failing: Vec<&str> = ended.stdout.lines().filter(|line| !line.starts_with("ok ")).collect();
     let (written, path) = (failing.join("\n") + "\n" + &ended.stderr, root().join("../scripts.txt"));
-    if std::env::var("DEFTOOL_BLESS").is_ok() {
+    if std::env::var("UPDATE_EXPECT").is_ok() {
         fs::write(path, written).unwrap();
         return;
     }
@@ -73,7 +73,7 @@ fn each_failure_says_what_and_where() {
 }
 
 #[test]
-fn programs_get_the_same() {
+fn json_and_junit_reports_contain_all_results() {
     let ended = deftool(&["test", "--timeout", "1s", "--format", "json", "scripts/failures_test.lua"]);
     let report = report(&ended);
     assert_eq!(ended.code, Some(1));
@@ -108,7 +108,7 @@ fn programs_get_the_same() {
     let calls = results.iter().find(|result| result["name"] == "a tool that fails").unwrap();
     assert_eq!(calls["tools"], json!(["misbehave"]));
     assert_eq!((&report["summary"]["tests"], &report["summary"]["test_files"]), (&json!(15), &json!(1)));
-    // One test is one case, in a suite of its file.
+    // Each test is one case in the suite of its file.
     let xml = deftool(&["test", "--timeout", "1s", "--format", "junit", "scripts/failures_test.lua"]).stdout;
     assert_eq!((xml.matches("<testcase ").count(), xml.matches("<testsuite ").count()), (15, 1), "{xml}");
     assert!(xml.contains("name=\"scripts/failures_test.lua: spins\""), "{xml}");
@@ -134,12 +134,12 @@ fn project() -> Project {
 }
 
 #[test]
-fn processes_are_for_fuzzing_and_that_is_said() {
+fn process_isolation_requires_fuzz() {
     let project = project();
     for more in [&[][..], &["--watch"], &["scripts/count_test.lua", "--trust"]] {
         let ended = project.run(&[&["test", "--isolate", "process"], more].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        assert!(ended.stderr.contains("--isolate process goes with --fuzz"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("--isolate process requires --fuzz"), "{}", ended.stderr);
     }
     let fuzz = ["test", "--fuzz", "--cases", "1", "--filter", "count", "--isolate"];
     assert_eq!(project.run(&[&fuzz[..], &["process"]].concat()).code, Some(0));
@@ -147,18 +147,18 @@ fn processes_are_for_fuzzing_and_that_is_said() {
 }
 
 #[test]
-fn which_tests_are_run() {
+fn paths_and_filters_select_tests() {
     let project = project();
     project.write(
         "scripts/deep/down/b_test.luau",
         "test(\"b\", function() end) test(\"counted\", function() end)",
     );
     project.write("scripts/.hidden_test.lua", "nonsense");
-    let case = |arguments: &[&str], code: i32, said: &str| {
+    let case = |arguments: &[&str], code: i32, summary: &str| {
         let ended = project.run(&[&["test"], arguments].concat());
         assert_eq!(
             (ended.code, ended.stderr.lines().next()),
-            (Some(code), Some(said)),
+            (Some(code), Some(summary)),
             "{arguments:?}: {ended:?}"
         );
     };
@@ -168,18 +168,18 @@ fn which_tests_are_run() {
     case(&["--filter", "count"], 0, "1 example of 1 tool, 2 tests in 2 files: 3 ok");
     case(&["--filter", "counted"], 0, "1 test in 1 file: 1 ok");
     case(&["--filter", "b_test"], 0, "2 tests in 1 file: 2 ok");
-    case(&["--filter", "nobody"], 2, "error: no tool and no test has `nobody` in its name");
+    case(&["--filter", "nobody"], 2, "error: no tool or test name contains `nobody`");
     case(&["scripts/count_test.lua"], 0, "1 test in 1 file: 1 ok");
     case(&["scripts/deep/down/b_test.luau", "scripts/count_test.lua"], 0, "3 tests in 2 files: 3 ok");
-    // With a script come the tests that are called after it; with a spec none.
+    // A script selects the tests named after it; a spec selects no tests.
     case(&["scripts/count.lua"], 0, "1 example of 1 tool, 1 test in 1 file: 2 ok");
     case(&["specs/a.eld"], 0, "1 example of 1 tool: 1 ok; 1 tool without examples");
     assert_eq!(
         project.run(&["check", "scripts/count_test.lua"]).code,
         Some(0),
-        "as hooks name what was changed"
+        "a hook passes the changed file"
     );
-    // A tool may be called so, too.
+    // The name of a tool may end with `_test`.
     let spec = SPEC.to_owned()
         + "(deftool :name \"run_test\" :description \"Run the tests of a project.\" :args ())";
     project.write("specs/a.eld", spec);
@@ -205,9 +205,9 @@ fn a_broken_tool_fails_the_tests_that_load_it() {
 }
 
 #[test]
-fn every_save_is_tested() {
+fn tests_run_after_each_change() {
     let project = project();
-    let watching = Watching::start(&project.path("."), "test", &["--format", "json"]);
+    let watching = WatchProcess::start(&project.path("."), "test", &["--format", "json"]);
     assert_eq!(watching.report()["summary"]["ok"], 2);
     for (file, content, ok, failed) in [
         ("scripts/count.lua", "return function(text) return 4 end", 1, 1),
@@ -221,9 +221,9 @@ fn every_save_is_tested() {
     }
 }
 
-/// What a test prints cannot reach the terminal, and a storm of it ends.
+/// Control characters in the output of a test are removed, and its length is limited.
 #[test]
-fn hostile_tests_are_told_safely() {
+fn the_output_of_hostile_tests_is_safe() {
     let project = project();
     project.write(
         "scripts/count_test.lua",
@@ -247,14 +247,14 @@ fn hostile_tests_are_told_safely() {
 }
 
 fn subject(script: Script) -> TestSubject {
-    let accept = |value: Value| match value {
+    let validate = |value: Value| match value {
         Value::Object(arguments) => Ok(arguments),
         _ => Err(ToolError::new(ToolErrorKind::InvalidArguments, "no object")),
     };
-    TestSubject { script: Arc::new(script), accept: Arc::new(accept), permit: Arc::new(|_| Ok(())) }
+    TestSubject { script: Arc::new(script), validate: Arc::new(validate), authorize: Arc::new(|_| Ok(())) }
 }
 
-fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> TestEnd {
+fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> TestOutcome {
     let find = move |_: &str| Ok(subject(tool()));
     let script = Arc::new(Script::new("probe_test", "scripts/probe_test.lua", test));
     let file = TestFile { script, tools: Arc::new(find) };
@@ -262,9 +262,9 @@ fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> Test
     run_test(&file, 0, &TestLimits::default())
 }
 
-/// A module that a tool requires sees the fakes that the tool sees.
+/// Fakes replace host functions in the modules of a tool too.
 #[test]
-fn fakes_reach_modules() {
+fn fakes_apply_to_modules() {
     let tool = || {
         let source =
             "local lib = require('./lib/clock') return function(n) return { lib.now(), time.now(), n } end";
@@ -286,9 +286,9 @@ fn fakes_reach_modules() {
     assert!(end.tools.contains("probe"));
 }
 
-/// The tool's own memory limit holds, and the test goes on.
+/// A tool has its own memory limit, and the test continues after the error.
 #[test]
-fn a_tool_has_limits_of_its_own() {
+fn a_tool_has_its_own_limits() {
     let tool = || {
         let mut script =
             Script::new("probe", "scripts/probe.lua", "return function() return #string.rep('x', 3e6) end");
@@ -302,9 +302,9 @@ fn a_tool_has_limits_of_its_own() {
     assert_eq!(run_on(test, tool).failure, None);
 }
 
-/// What passes between states ends with them, and what cannot pass is told.
+/// Values are copied between states. Functions fail after their state has ended, and unsupported values are errors.
 #[test]
-fn what_crosses_between_states() {
+fn values_are_copied_between_states() {
     let tool = || {
         let source = "return function()
             local seen = {}
@@ -327,7 +327,7 @@ fn what_crosses_between_states() {
         local result = tool.load('probe', { http = { get = get } })()
         expect(result.seen).equals({ 1 })
         expect(result.cycle).contains('contains itself')
-        expect(result.thread).contains('a thread cannot pass')
+        expect(result.thread).contains('cannot pass a thread')
         expect(function() kept(1) end).fails('has ended')
       end)";
     assert_eq!(run_on(test, tool).failure, None);
@@ -335,7 +335,7 @@ fn what_crosses_between_states() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_it_and_leaves_nothing() {
+fn ctrl_c_stops_the_tests_and_removes_their_folders() {
     let project = project();
     project.write(
         "scripts/count_test.lua",
@@ -345,7 +345,7 @@ fn ctrl_c_ends_it_and_leaves_nothing() {
     let of_child = |folder: &PathBuf| folder.to_string_lossy().contains(&format!("test-{}-", child.id()));
     let started = Instant::now();
     while !folders().iter().any(of_child) {
-        assert!(started.elapsed() < Duration::from_secs(30), "the test does not begin");
+        assert!(started.elapsed() < Duration::from_secs(30), "the test does not start");
         std::thread::yield_now();
     }
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -354,9 +354,9 @@ fn ctrl_c_ends_it_and_leaves_nothing() {
     assert!(!folders().iter().any(|folder| folder.to_string_lossy().contains(&format!("test-{id}-"))));
 }
 
-/// What reaches beyond the project is replaced, narrowed or trusted; a test of anything else needs no trust.
+/// Access outside of the project must be faked, excluded by grants or trusted. Other tests need no trust.
 #[test]
-fn tests_are_held_to_what_is_trusted() {
+fn tests_require_trust_for_external_access() {
     let project = Project::new();
     project.write(
         "specs/a.eld",
@@ -386,10 +386,10 @@ fn tests_are_held_to_what_is_trusted() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// A program gets the variables of the spec, whatever stands in for `env`.
+/// Programs receive the variables of the spec even if `env` is faked.
 #[cfg(unix)]
 #[test]
-fn variables_of_programs_are_trusted_though_env_is_replaced() {
+fn variables_of_programs_require_trust_even_if_env_is_faked() {
     let project = Project::new();
     project.write(
         "specs/a.eld",
@@ -409,10 +409,10 @@ fn variables_of_programs_are_trusted_though_env_is_replaced() {
     assert!(ended.stdout.contains("HOME"), "{ended:?}");
 }
 
-/// A clone's links read nothing outside of it: neither as scripts nor as modules nor as tests.
+/// Links in a cloned project cannot load files from outside as scripts, modules or tests.
 #[cfg(unix)]
 #[test]
-fn scripts_that_lead_out_of_the_project_are_refused() {
+fn script_links_out_of_the_project_are_rejected() {
     let (project, outside) = (project(), tempfile::tempdir().unwrap());
     let secret = outside.path().join("secret.lua");
     fs::write(&secret, "return function() return 'hunter2' end").unwrap();
@@ -420,28 +420,28 @@ fn scripts_that_lead_out_of_the_project_are_refused() {
         let _ = fs::remove_file(project.path(name));
         std::os::unix::fs::symlink(&secret, project.path(name)).unwrap();
     };
-    let refused = |arguments: &[&str]| {
+    let rejected = |arguments: &[&str]| {
         let ended = project.run(arguments);
         assert_ne!(ended.code, Some(0), "{arguments:?} {ended:?}");
-        let said = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(!said.contains("hunter2"), "{arguments:?} {ended:?}");
-        assert!(said.contains("leads out of the project, to"), "{arguments:?} {ended:?}");
+        let output = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!output.contains("hunter2"), "{arguments:?} {ended:?}");
+        assert!(output.contains("leads out of the project to"), "{arguments:?} {ended:?}");
     };
     link("scripts/other.lua");
-    refused(&["check"]);
-    refused(&["call", "other"]);
+    rejected(&["check"]);
+    rejected(&["call", "other"]);
     project.write("scripts/lib/own.lua", "return function() return 1 end");
     link("scripts/lib/s.lua");
     fs::remove_file(project.path("scripts/other.lua")).unwrap();
     project.write("scripts/other.lua", "return require('./lib/s')");
-    refused(&["check"]);
+    rejected(&["check"]);
     project.write("scripts/other.lua", OTHER);
     project.write("scripts/lib_test.lua", "test('lib', function() expect(require('./lib/s')()).is('x') end)");
     let ended = project.run(&["test", "scripts/lib_test.lua"]);
     assert!(ended.code == Some(1) && !ended.stdout.contains("hunter2"), "{ended:?}");
     link("scripts/lib_test.lua");
-    refused(&["test"]);
-    // A whole folder may be elsewhere: that is how some keep their scripts.
+    rejected(&["test"]);
+    // The whole folder may be a link, as in some setups.
     fs::remove_file(project.path("scripts/lib_test.lua")).unwrap();
     fs::remove_file(project.path("scripts/lib/s.lua")).unwrap();
     fs::rename(project.path("scripts"), outside.path().join("scripts")).unwrap();
@@ -449,10 +449,10 @@ fn scripts_that_lead_out_of_the_project_are_refused() {
     assert_eq!(project.run(&["test"]).code, Some(0));
 }
 
-/// A tool that may move files can bring a link into the test's folder, or put one where another tool's grant is.
+/// A tool that may move files can move a link into the test's folder or to a path that is granted to another tool.
 #[cfg(unix)]
 #[test]
-fn links_that_tools_move_lead_tests_nowhere() {
+fn moved_links_give_no_access_to_their_targets() {
     let (project, outside) = (Project::new(), tempfile::tempdir().unwrap());
     let secret = outside.path().join("secret");
     fs::write(&secret, "kept").unwrap();
@@ -489,9 +489,9 @@ fn links_that_tools_move_lead_tests_nowhere() {
     assert_eq!(fs::read_to_string(&secret).unwrap(), "kept");
 }
 
-/// What a table holds again and again is looked at, and copied, no more often than a limit says.
+/// Comparing and copying tables with many shared references is limited.
 #[test]
-fn tables_that_hold_themselves_many_times_end() {
+fn comparing_and_copying_huge_tables_is_limited() {
     let project = project();
     project.write(
         "scripts/count_test.lua",
@@ -508,7 +508,7 @@ fn tables_that_hold_themselves_many_times_end() {
     );
     project.write("scripts/other.lua", "return function() return #time.now() end");
     let ended = project.run(&["test"]);
-    for said in ["the values are too large to compare", "contains itself or is too large"] {
-        assert!(ended.stdout.contains(said), "{ended:?}");
+    for fragment in ["the values are too large to compare", "contains itself or is too large"] {
+        assert!(ended.stdout.contains(fragment), "{ended:?}");
     }
 }

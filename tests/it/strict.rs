@@ -1,7 +1,7 @@
-//! `openai-strict` never changes what a spec means: what is valid under a spec can be written under the strict schema,
-//! and comes back as it was meant.
+//! `openai-strict` preserves the meaning of a spec: every valid value can be expressed under the strict schema, and is
+//! restored unchanged.
 
-use deftool::schema::{Target, ToolEntry, ToolKind, losses, restore, strict_parameters};
+use deftool::schema::{Target, ToolEntry, ToolKind, limitations, restore, strict_parameters};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -11,17 +11,17 @@ fn valid(schema: &Value, instance: &Value) -> bool {
     options.build(schema).unwrap().is_valid(instance)
 }
 
-/// Random schemas that strict mode can say, and instances of them.
+/// Generates random schemas that strict mode can express, and instances of them.
 struct Random {
     rng: fastrand::Rng,
-    /// Makes the branches of an `anyOf` differ.
+    /// Makes the branches of an `anyOf` distinct.
     tag: usize,
 }
 
 const DEFINITIONS: [&str; 2] = ["one", "tree"];
 
 impl Random {
-    /// The parameters of a tool: arguments, of which the first holds definitions.
+    /// Returns the parameters of a tool. The first argument contains definitions.
     fn parameters(&mut self) -> Value {
         let mut properties = Map::new();
         let mut first = self.object(2);
@@ -84,7 +84,7 @@ impl Random {
         schema
     }
 
-    /// Objects that tell themselves apart, beside a type of another kind.
+    /// Returns distinguishable objects and another type.
     fn branches(&mut self, depth: usize) -> Value {
         let mut branches = vec![json!({"type": "integer"})];
         for _ in 0..2 {
@@ -99,7 +99,7 @@ impl Random {
         json!({keyword: branches})
     }
 
-    /// An instance, and how it is written under the strict schema.
+    /// Returns an instance and its form under the strict schema.
     fn instance(&mut self, root: &Value, schema: &Value, depth: usize) -> (Value, Value) {
         let both = |value: Value| (value.clone(), value);
         if let Some(reference) = schema.get("$ref") {
@@ -108,7 +108,7 @@ impl Random {
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(branches)) = schema.get(keyword) {
-                // Deep down, where a tree must end.
+                // End the tree at this depth.
                 let null = branches.iter().find(|branch| depth > 6 && branch["type"] == "null");
                 let branch = null.unwrap_or(&branches[self.rng.usize(0..branches.len())]);
                 return self.instance(root, branch, depth + 1);
@@ -143,8 +143,8 @@ impl Random {
                 for (name, property) in schema["properties"].as_object().into_iter().flatten() {
                     let required =
                         schema["required"].as_array().is_some_and(|names| names.contains(&json!(name)));
-                    // Of one that takes null, absent and null are one on the wire.
-                    let may_lack = !required && !takes_null(root, property);
+                    // For a property that accepts null, absent and null have the same form.
+                    let may_lack = !required && !accepts_null(root, property);
                     if may_lack && (depth > 6 || self.rng.bool()) {
                         written.insert(name.clone(), Value::Null);
                         continue;
@@ -170,15 +170,15 @@ impl IntoValues for (Vec<Value>, Vec<Value>) {
     }
 }
 
-fn takes_null(root: &Value, schema: &Value) -> bool {
-    // By the definition of the matter: a validator of the schema inside its root.
+fn accepts_null(root: &Value, schema: &Value) -> bool {
+    // Uses a validator of the schema inside its root.
     let mut whole = root.clone();
     whole["required"] = json!(["probe"]);
     whole["properties"]["probe"] = schema.clone();
     valid(&whole, &json!({"probe": null}))
 }
 
-/// Every object closed and wholly required, nothing in it but what the subset names.
+/// Asserts that every object is closed, every property is required, and only keywords of the subset occur.
 fn assert_subset(schema: &Value) {
     let allowed = [
         "type",
@@ -219,7 +219,7 @@ fn assert_subset(schema: &Value) {
     assert!(says.iter().any(|keyword| schema.get(*keyword).is_some()), "no type: {schema}");
 }
 
-/// The schema without the constraints that strict mode does not take.
+/// Returns the schema without the constraints that strict mode does not support.
 fn without_dropped(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => members
@@ -236,27 +236,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn what_is_meant_survives_the_way_there_and_back(seed in any::<u64>()) {
+    fn values_survive_the_round_trip(seed in any::<u64>()) {
         let mut random = Random { rng: fastrand::Rng::with_seed(seed), tag: 0 };
         let parameters = random.parameters();
-        let refused = losses(Target::OpenAiStrict, &parameters).into_iter().find(|held| {
-            held.claim.fate == deftool::schema::claims::Fate::Refused
+        let refused = limitations(Target::OpenAiStrict, &parameters).into_iter().find(|limitation| {
+            limitation.support.level == deftool::schema::support::SupportLevel::Refused
         });
         prop_assert!(refused.is_none(), "{refused:?} in {parameters}");
         let strict = strict_parameters(&parameters);
         assert_subset(&strict);
         for _ in 0..8 {
             let (meant, written) = random.instance(&parameters, &parameters, 0);
-            prop_assert!(valid(&parameters, &meant), "the test errs: {meant} under {parameters}");
+            prop_assert!(valid(&parameters, &meant), "bug in the test: {meant} under {parameters}");
             prop_assert!(valid(&strict, &written), "{written} is not valid under {strict} of {parameters}");
             let mut restored = written.clone();
             restore(&parameters, &mut restored);
-            prop_assert_eq!(&restored, &meant, "{} came back otherwise, under {}", written, parameters);
+            prop_assert_eq!(&restored, &meant, "{} was restored differently, under {}", written, parameters);
         }
     }
 
     #[test]
-    fn whatever_the_strict_schema_takes_the_spec_takes_restored(seed in any::<u64>()) {
+    fn restored_strict_values_are_valid_under_the_spec(seed in any::<u64>()) {
         let mut random = Random { rng: fastrand::Rng::with_seed(seed), tag: 0 };
         let parameters = random.parameters();
         let strict = strict_parameters(&parameters);
@@ -272,7 +272,7 @@ proptest! {
 }
 
 #[test]
-fn a_strict_entry_takes_nulls_out_before_it_validates() {
+fn a_strict_entry_removes_nulls_before_validation() {
     let definition = json!({"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {
         "type": "object",
         "properties": {
@@ -294,9 +294,9 @@ fn a_strict_entry_takes_nulls_out_before_it_validates() {
     assert!(entry.accept(json!({"query": null})).is_err(), "a required property is never absent");
 }
 
-/// What is emitted without a finding comes back, however long the way to it is.
+/// A schema without findings round-trips, even through a long chain of references.
 #[test]
-fn nulls_go_out_at_the_end_of_a_long_chain() {
+fn removes_nulls_at_the_end_of_a_long_chain() {
     let mut definitions = Map::new();
     for number in 0..200 {
         definitions
@@ -310,7 +310,7 @@ fn nulls_go_out_at_the_end_of_a_long_chain() {
         "y": {"type": "array", "items": reference},
         "z": {"anyOf": [{"type": "string"}, reference]}
     }});
-    assert!(losses(Target::OpenAiStrict, &parameters).is_empty());
+    assert!(limitations(Target::OpenAiStrict, &parameters).is_empty());
     let absent = json!({"n": null});
     let mut arguments = json!({"x": absent, "y": [absent], "z": absent});
     assert!(valid(&strict_parameters(&parameters), &arguments));
@@ -319,11 +319,11 @@ fn nulls_go_out_at_the_end_of_a_long_chain() {
 }
 
 #[test]
-fn hostile_schemas_end() {
+fn malicious_schemas_terminate() {
     let branches: Vec<Value> = (0..10).map(|_| json!({"$ref": "#/properties/x"})).collect();
     let parameters = json!({"type": "object", "properties": {"x": {"anyOf": branches}}});
     for target in Target::ALL {
-        losses(target, &parameters);
+        limitations(target, &parameters);
     }
     strict_parameters(&parameters);
     let mut arguments = json!({"x": null});
@@ -331,8 +331,8 @@ fn hostile_schemas_end() {
 }
 
 #[test]
-fn hostile_values_end() {
-    // Branches that only the last of many properties tells apart, in themselves over and over.
+fn malicious_values_terminate() {
+    // Nested branches that differ only in the last of many properties.
     let parameters = json!({"type": "object", "properties": {"x": {"anyOf": [
         {"type": "object", "properties": {"n": {"$ref": "#/properties/x"}, "k": {"const": 1}}},
         {"type": "object", "properties": {"n": {"$ref": "#/properties/x"}, "k": {"const": 2}}},
@@ -347,9 +347,9 @@ fn hostile_values_end() {
     assert!(arguments["x"].is_object());
 }
 
-/// A null stands for an absent property only where that may be absent, and in the branch that the value was written under.
+/// A null is removed only if the property is optional, in the branch that the value matches.
 #[test]
-fn only_a_null_that_stands_for_nothing_goes() {
+fn removes_only_nulls_that_mean_absent() {
     let required = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
     let branches = json!({"type": "object", "properties": {"v": {"anyOf": [
         {"type": "object", "properties": {"a": {"type": "string"}}},

@@ -1,11 +1,10 @@
-//! The stub server: the language of its scenarios, its manners over HTTP, the command, and what the worker makes of every
-//! misbehaviour.
+//! The stub server: the scenario language, HTTP, the command, and its documentation page.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod client;
 mod command;
+mod http;
 mod language;
-mod manners;
 mod page;
 mod responses;

@@ -1,8 +1,8 @@
-//! The reader: right, total, linear.
+//! The reader, constant folding and `lexpr` conversion.
 
 use deftool::spec::{FileKind, lower};
 use deftool::syntax::{
-    Datum, DatumKind, Fault, Folder, Kind, NodeId, Number, Tree, lexpr::from_lexpr, parse,
+    Datum, DatumKind, Folder, Kind, NodeId, Number, SyntaxError, Tree, lexpr::from_lexpr, parse,
 };
 use deftool::text::{SourceFile, SourceId, Sources};
 use proptest::prelude::*;
@@ -15,12 +15,12 @@ fn source() -> SourceId {
 
 fn read(text: &str) -> (Tree, Vec<String>) {
     let (tree, findings) = parse(source(), text);
-    let told =
+    let messages =
         findings.iter().map(|f| format!("{}@{}: {}", f.rule.code, f.primary.span.start, f.message)).collect();
-    (tree, told)
+    (tree, messages)
 }
 
-/// The tree as text, without looking at the source again for structure.
+/// Returns the tree as text, using the source only for the tokens.
 fn outline(text: &str) -> String {
     let (tree, _) = parse(source(), text);
     tree.roots().map(|root| outline_node(&tree, text, root)).collect::<Vec<_>>().join("\n")
@@ -76,63 +76,60 @@ fn every_reader_construct() {
         ("\u{FEFF}(a)\r\n(b)\r\n", "(Symbol:a)\n(Symbol:b)"),
         (r"a\ b a\(b \?", "Symbol:a\\ b\nSymbol:a\\(b\nSymbol:\\?"),
         ("a\u{A0}b", "Symbol:a\nSymbol:b"),
-        // A no-break space separates, and makes no dot of a dot.
+        // A no-break space separates tokens, but a dot before it is not a dotted pair.
         ("(a .\u{A0}b)", "(Symbol:a Symbol:. Symbol:b)"),
         ("(\"a;b\" \"\\\"(\" \"é日\")", "(String:\"a;b\" String:\"\\\"(\" String:\"é日\")"),
         ("#@3abc(x)", "(Symbol:x)"),
         ("'(a 'b)", "Quote<(Symbol:a Quote<Symbol:b>)>"),
         ("(:json-false :a:)", "(Keyword::json-false Keyword::a:)"),
     ] {
-        let (_, told) = read(text);
-        assert_eq!(told, Vec::<String>::new(), "{text}");
+        let (_, messages) = read(text);
+        assert_eq!(messages, Vec::<String>::new(), "{text}");
         assert_eq!(outline(text), expected, "{text}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_named_and_reading_goes_on() {
+fn syntax_errors_are_reported_and_reading_continues() {
     for (text, expected) in [
-        ("(a (b", vec!["DT001@0: `(` is never closed"]),
-        ("(a [b)", vec!["DT001@3: `[` is never closed"]),
-        ("a) b]", vec!["DT002@1: `)` closes nothing", "DT002@4: `]` closes nothing"]),
-        ("(a ')", vec!["DT003@3: `'` is followed by no form"]),
-        ("'", vec!["DT003@0: `'` is followed by no form"]),
-        ("\"abc", vec!["DT001@0: `\"` is never closed"]),
-        ("(a\n(b)\n(c)", vec!["DT001@0: `(` is never closed"]),
-        ("(a)\n(b \"x\" (c)\n(d)\n(e", vec!["DT001@4: `(` is never closed", "DT001@19: `(` is never closed"]),
-        ("(\"a", vec!["DT001@1: `\"` is never closed"]),
-        ("(a . b c)", vec!["DT004@3: a dot belongs before the last element of a list"]),
-        ("(a . . b)", vec!["DT004@3: a dot belongs before the last element of a list"]),
-        ("(. a)", vec!["DT004@1: a dot belongs before the last element of a list"]),
-        ("[a . b]", vec!["DT004@3: a dot belongs before the last element of a list"]),
-        ("(a . )", vec!["DT004@3: a dot belongs before the last element of a list"]),
-        ("'. a", vec!["DT004@1: a dot belongs before the last element of a list"]),
-        (". a", vec!["DT004@0: a dot belongs before the last element of a list"]),
-        ("a\\", vec!["DT005@1: a character is missing after the backslash"]),
+        ("(a (b", vec!["DT001@0: unclosed `(`"]),
+        ("(a [b)", vec!["DT001@3: unclosed `[`"]),
+        ("a) b]", vec!["DT002@1: unmatched closing `)`", "DT002@4: unmatched closing `]`"]),
+        ("(a ')", vec!["DT003@3: missing form after `'`"]),
+        ("'", vec!["DT003@0: missing form after `'`"]),
+        ("\"abc", vec!["DT001@0: unclosed `\"`"]),
+        ("(a\n(b)\n(c)", vec!["DT001@0: unclosed `(`"]),
+        ("(a)\n(b \"x\" (c)\n(d)\n(e", vec!["DT001@4: unclosed `(`", "DT001@19: unclosed `(`"]),
+        ("(\"a", vec!["DT001@1: unclosed `\"`"]),
+        ("(a . b c)", vec!["DT004@3: a dot is only allowed before the last element of a list"]),
+        ("(a . . b)", vec!["DT004@3: a dot is only allowed before the last element of a list"]),
+        ("(. a)", vec!["DT004@1: a dot is only allowed before the last element of a list"]),
+        ("[a . b]", vec!["DT004@3: a dot is only allowed before the last element of a list"]),
+        ("(a . )", vec!["DT004@3: a dot is only allowed before the last element of a list"]),
+        ("'. a", vec!["DT004@1: a dot is only allowed before the last element of a list"]),
+        (". a", vec!["DT004@0: a dot is only allowed before the last element of a list"]),
+        ("a\\", vec!["DT005@1: missing character after the backslash"]),
         ("a\\\\", vec![]),
-        ("#1#", vec!["DT007@0: `#1#` is no reader syntax of Emacs Lisp"]),
-        ("?\\Ma", vec!["DT006@0: `\\M` is a modifier and needs a dash: `\\M-x`"]),
-        ("?\\\n", vec!["DT006@0: an escaped newline is no character"]),
-        (r#""\C""#, vec![r"DT005@1: `\C` is a modifier and needs a dash: `\C-x`"]),
-        ("?ab", vec!["DT006@0: `?` takes one character, and more follows"]),
-        ("#q", vec!["DT007@0: `#q` is no reader syntax of Emacs Lisp"]),
+        ("#1#", vec!["DT007@0: `#1#` is not Emacs Lisp syntax"]),
+        ("?\\Ma", vec!["DT006@0: `\\M` is a modifier and needs a dash, as in `\\M-x`"]),
+        ("?\\\n", vec!["DT006@0: an escaped newline is not a character"]),
+        (r#""\C""#, vec![r"DT005@1: `\C` is a modifier and needs a dash, as in `\C-x`"]),
+        ("?ab", vec!["DT006@0: `?` must be followed by a single character"]),
+        ("#q", vec!["DT007@0: `#q` is not Emacs Lisp syntax"]),
         (r#""a\u12""#, vec!["DT005@2: `\\u` needs 4 hexadecimal digits"]),
         (
             "#b12 #1",
-            vec![
-                "DT007@0: `#b12` is no reader syntax of Emacs Lisp",
-                "DT007@5: `#1` is no reader syntax of Emacs Lisp",
-            ],
+            vec!["DT007@0: `#b12` is not Emacs Lisp syntax", "DT007@5: `#1` is not Emacs Lisp syntax"],
         ),
     ] {
         assert_eq!(read(text).1, expected, "{text}");
     }
-    // One missing parenthesis costs one form.
+    // One missing parenthesis affects one form only.
     assert_eq!(outline("(a\n(b)\n(c)"), "(Symbol:a)\n(Symbol:b)\n(Symbol:c)");
 }
 
 #[test]
-fn hostile_depth_and_size_neither_overflow_nor_hang() {
+fn deep_and_large_input_neither_overflows_nor_hangs() {
     let clock = CpuClock::start();
     let million = 1_000_000;
     let texts = [
@@ -156,54 +153,57 @@ fn hostile_depth_and_size_neither_overflow_nor_hang() {
         let (tree, findings) = parse(source(), text);
         assert!(findings.len() <= 1_000);
         assert!(tree.roots().count() <= text.len());
-        // Folding has a depth of its own.
+        // Folding has its own depth limit.
         if let Some(root) = tree.roots().next() {
             let mut folder = Folder::new(source(), text, &tree);
             let _ = folder.fold(root);
         }
     }
-    // Fifteen texts of about a megabyte: quadratic behaviour would take hours, and a frame on the stack for each opener more
-    // than a thread has.
+    // Fifteen texts of about a megabyte: quadratic time would take hours, and one stack frame per opener would overflow the
+    // stack.
     assert!(clock.elapsed().as_secs() < 60);
 }
 
 #[test]
-fn broken_files_cost_linear_time() {
+fn broken_files_are_read_in_linear_time() {
     let many = 60_000;
     let clock = CpuClock::start();
     for text in [
-        // Stray closers beyond all that is told, then as many forms that are asked for their faults.
+        // More stray closers than the finding limit, then as many forms whose syntax errors are looked up.
         format!("(a)\nb {}{}", ")".repeat(many), "(x)".repeat(many)),
-        // Prefixes that wait for a form, one a line, in a form that is never closed.
+        // Prefixes without a form, one per line, in an unclosed form.
         format!("(a\n ({}", "\n  '".repeat(many)),
         format!("(a{}\n (b{}", "\n '".repeat(many), "\n  (c".repeat(many)),
-        // Strings that run to the end of the file, each of them read from its start.
+        // Strings that run to the end of the file, each read from its start.
         format!("{}\"x\n(b)", "(\\C-\"\n".repeat(many)),
         format!("{}\n(b", "(\\C-\"\n".repeat(many)),
     ] {
         let (tree, findings) = parse(source(), &text);
         assert!(findings.len() <= 1_000);
-        let faulty = tree.roots().filter(|root| tree.fault(*root).is_some()).count();
-        assert!(faulty > 0, "{findings:?}");
-        println!("{:?} {faulty}", clock.elapsed());
+        let with_errors = tree.roots().filter(|root| tree.syntax_error(*root).is_some()).count();
+        assert!(with_errors > 0, "{findings:?}");
+        println!("{:?} {with_errors}", clock.elapsed());
     }
     assert!(clock.elapsed().as_secs() < 20, "{:?}", clock.elapsed());
 }
 
 #[test]
-fn a_form_knows_its_worst_fault_among_many() {
+fn each_form_has_its_most_severe_syntax_error() {
     let text = "(good)\n(bad ?ab)\n(good)\n(stray))\n(good)\n(again ?ab)";
     let (tree, _) = parse(source(), text);
-    let faults: Vec<_> = tree.roots().map(|root| tree.fault(root)).collect();
-    assert_eq!(faults, [None, Some(Fault::Misread), None, None, None, Some(Fault::Misread)]);
+    let errors: Vec<_> = tree.roots().map(|root| tree.syntax_error(root)).collect();
+    assert_eq!(
+        errors,
+        [None, Some(SyntaxError::InvalidAtom), None, None, None, Some(SyntaxError::InvalidAtom)]
+    );
     let text = format!("(ok)\n{}\n(after)", ")".repeat(2_000));
     let (tree, _) = parse(source(), &text);
-    let faults: Vec<_> = tree.roots().map(|root| tree.fault(root)).collect();
-    assert_eq!(faults, [None, Some(Fault::Misnested)], "what follows too many faults is not believed");
+    let errors: Vec<_> = tree.roots().map(|root| tree.syntax_error(root)).collect();
+    assert_eq!(errors, [None, Some(SyntaxError::Misnested)], "forms after too many errors are unreliable");
 }
 
 #[allow(clippy::too_many_lines)] // a table
-/// Whatever Emacs reads is skipped under `:function`, in a lambda and as such, and the tools around it compile.
+/// All Emacs syntax is skipped under `:function`, with or without a lambda, and the surrounding tools compile.
 #[test]
 fn every_reader_construct_is_skipped_in_code() {
     for construct in [
@@ -301,17 +301,17 @@ fn every_reader_construct_is_skipped_in_code() {
             let (tree, mut findings) = parse(source(), &text);
             let (definitions, more) = lower(source(), &text, &tree, FileKind::EmacsLisp);
             findings.extend(more);
-            let told: Vec<_> = findings.iter().map(|finding| &finding.message).collect();
+            let messages: Vec<_> = findings.iter().map(|finding| &finding.message).collect();
             let names: Vec<_> =
                 definitions.tools.iter().filter(|tool| tool.valid).map(|tool| &*tool.name.value).collect();
-            assert_eq!((names, told), (vec!["first", "second"], vec![]), "{code}");
+            assert_eq!((names, messages), (vec!["first", "second"], vec![]), "{code}");
         }
     }
 }
 
-/// A file as editors of other systems save it means the same.
+/// Files saved by editors on other systems have the same meaning.
 #[test]
-fn line_ends_marks_and_blanks_change_nothing() {
+fn line_ends_byte_order_mark_and_whitespace_do_not_matter() {
     let plain = "(deftool :name \"a\" :description \"One\ntwo \\\nthree\" ; comment\n :timeout \"5s\")\n";
     let lowered = |text: &str| {
         let (tree, findings) = parse(source(), text);
@@ -345,7 +345,7 @@ fn folded(text: &str) -> (DatumKind, Vec<String>) {
     (datum.kind, folder.findings.iter().map(|f| f.message.clone()).collect())
 }
 
-/// A constant without its places.
+/// Formats a constant without its spans.
 fn show(datum: &Datum) -> String {
     show_kind(&datum.kind)
 }
@@ -409,8 +409,8 @@ fn constants_are_folded() {
         ("1.0", "1.0"),
         ("1.0e+INF", "1.0e+INF"),
     ] {
-        let (kind, told) = folded(text);
-        assert_eq!((show_kind(&kind).as_str(), told), (expected, vec![]), "{text}");
+        let (kind, messages) = folded(text);
+        assert_eq!((show_kind(&kind).as_str(), messages), (expected, vec![]), "{text}");
     }
     for (text, message) in [
         ("(foo 1)", "not a constant: `(foo 1)`"),
@@ -418,7 +418,7 @@ fn constants_are_folded() {
         ("(list . (1))", "not a constant: `(list . (1))`"),
         ("(append 1 nil)", "not a constant: `append` takes lists, found an integer"),
         ("(append x nil)", "not a constant: the variable `x`"),
-        ("`(a ,@5 b)", "`,@` splices a list, and this is an integer"),
+        ("`(a ,@5 b)", "`,@` requires a list, found an integer"),
         ("(lambda (x) x)", "not a constant: `(lambda (x) x)`"),
         ("(concat \"a\" 'b)", "not a constant: `concat` takes strings, found a symbol"),
         ("(concat \"a\" 1)", "not a constant: `concat` takes strings, found an integer"),
@@ -428,33 +428,33 @@ fn constants_are_folded() {
         ("`(a ,x)", "not a constant: the variable `x`"),
         ("`(a ,@xs)", "not a constant: the variable `xs`"),
         ("(format \"%s %d\" \"only\")", "not a constant: `format` has more directives than arguments"),
-        ("(format \"%q\" 1)", "not a constant: `format` has no directive `%q`"),
-        ("(format \"%5%|\")", "not a constant: `format` has no directive `%5%`"),
+        ("(format \"%q\" 1)", "not a constant: unknown `format` directive `%q`"),
+        ("(format \"%5%|\")", "not a constant: unknown `format` directive `%5%`"),
         (
             "(format \"%5s\" \"é\")",
-            "not a constant: how 5 columns of text beyond ASCII look depends on the display",
+            "not a constant: the width of non-ASCII text in 5 columns depends on the display",
         ),
-        ("(format \"%s\" '(a))", "not a constant: how Emacs writes a list or vector is not folded"),
+        ("(format \"%s\" '(a))", "not a constant: printing a list or vector is not folded"),
         ("(format \"%d\" \"a\")", "not a constant: `%d` takes a number"),
         ("(format \"%#010x\" 255)", "not a constant: the flag `#` with a width or precision is not folded"),
         ("(format \"%.0c\" ?a)", "not a constant: `%c` with a precision is not folded"),
         (
             "(format \"%9s\" \"a\\tb\")",
-            "not a constant: how wide tabs and control characters are depends on the display",
+            "not a constant: the width of tabs and control characters depends on the display",
         ),
-        ("(format \"%99999d\" 1)", "not a constant: a field of `format` is wider than 1000"),
+        ("(format \"%99999d\" 1)", "not a constant: a `format` field is wider than 1000"),
         ("(format 5)", "not a constant: `format` takes a string first, found an integer"),
         ("(format \"a%\")", "not a constant: the template of `format` ends inside a directive"),
         ("#s(x)", "not a constant: `#s(x)`"),
-        (",x", "a backquote or comma has no constant meaning here"),
-        (r#""\xe9""#, "the escape is the raw byte 0xe9 in Emacs, which JSON cannot carry"),
-        (r#""\ud800""#, "the character 0xd800 is not Unicode and has no JSON form"),
+        (",x", "a backquote or comma is not a constant here"),
+        (r#""\xe9""#, "this escape is the raw byte 0xe9, which JSON cannot represent"),
+        (r#""\ud800""#, "the character 0xd800 is not in Unicode and has no JSON form"),
     ] {
         assert_eq!(folded(text).1, vec![message], "{text}");
     }
 }
 
-/// What Emacs 28.2 answers.
+/// The expected values are results of Emacs 28.2.
 #[test]
 fn format_is_folded_as_emacs_formats() {
     for (call, expected) in [
@@ -486,12 +486,12 @@ fn format_is_folded_as_emacs_formats() {
         (r#""%#o %#x %s %5S" 0 0 nil "a""#, "0 0 nil   \"a\""),
         (r#""%s" "a" "b""#, "a"),
     ] {
-        let (kind, told) = folded(&format!("(format {call})"));
-        assert_eq!((kind, told), (DatumKind::String(expected.to_owned()), vec![]), "{call}");
+        let (kind, messages) = folded(&format!("(format {call})"));
+        assert_eq!((kind, messages), (DatumKind::String(expected.to_owned()), vec![]), "{call}");
     }
 }
 
-/// `lexpr` as oracle for the subset that it reads right.
+/// Compares with `lexpr` for the subset that it reads correctly.
 #[test]
 fn lexpr_reads_the_same_constants() {
     for text in [
@@ -518,9 +518,9 @@ fn hostile_text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Spans nest, stand in order and lie on character boundaries, whatever the text is.
+    /// For any text, spans are nested, ordered and on character boundaries.
     #[test]
-    fn any_text_reads_to_a_well_formed_tree(text in hostile_text()) {
+    fn any_text_has_a_well_formed_tree(text in hostile_text()) {
         let (tree, findings) = parse(source(), &text);
         for id in tree.iter() {
             let span = tree.span(id);

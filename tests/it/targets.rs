@@ -1,4 +1,4 @@
-//! Targets from the outside: what `compile`, `check --target` and `targets` print, and the page made of the claims.
+//! Targets on the command line: `compile`, `check --target`, `targets`, and the generated `docs/targets.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -31,7 +31,7 @@ fn load(text: &str) -> Load {
     load_specs(&inputs, folder.path()).unwrap()
 }
 
-/// Two tools, of which strict mode refuses the second.
+/// Two tools; strict mode rejects the second.
 const TWO: &str = r#"(deftool :name "rename" :description "Rename the note."
  :args ((:name "title" :type string :maxLength 80 :description "The new title.")))
 (deftool :name "store" :description "Store what is known."
@@ -39,7 +39,7 @@ const TWO: &str = r#"(deftool :name "rename" :description "Rename the note."
 "#;
 
 #[test]
-fn a_refused_tool_is_left_out_and_the_rest_is_printed() {
+fn compile_omits_a_rejected_tool_and_prints_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("two.eld"), TWO).unwrap();
     let output = deftool(&["compile", "--target", "openai-strict", "two.eld"], folder.path());
@@ -49,22 +49,22 @@ fn a_refused_tool_is_left_out_and_the_rest_is_printed() {
     assert_eq!(printed[0]["function"]["name"], "rename");
     assert_eq!(printed[0]["function"]["parameters"]["properties"]["title"].get("maxLength"), None);
     let said = stderr(&output);
-    assert!(said.contains("error[DT501]: openai-strict refuses `:additionalProperties`"), "{said}");
+    assert!(said.contains("error[DT501]: openai-strict rejects `:additionalProperties`"), "{said}");
     assert!(said.contains("two.eld:4:37"), "at the keyword: {said}");
-    assert!(said.contains("warning[DT503]: `:maxLength` is left out for openai-strict"), "{said}");
-    assert!(said.contains("deftool's own validation of the arguments still keeps to it"), "{said}");
+    assert!(said.contains("warning[DT503]: `:maxLength` is dropped for openai-strict"), "{said}");
+    assert!(said.contains("deftool still enforces it when it validates the arguments"), "{said}");
     assert!(said.contains("source: https://"), "{said}");
-    // Where nothing is refused, losses are said and nothing fails.
+    // Limitations without a rejection are reported, and the command succeeds.
     let output = deftool(&["compile", "--target", "gemini", "two.eld"], folder.path());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("DT503"), "{}", stderr(&output));
-    // And nothing is said where nothing is lost.
+    // Without limitations nothing is reported.
     let output = deftool(&["compile", "two.eld"], folder.path());
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
 }
 
 #[test]
-fn check_adds_the_report_of_each_target_asked_for() {
+fn check_reports_findings_for_each_requested_target() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("two.eld"), TWO).unwrap();
     let check = |arguments: &[&str]| {
@@ -74,7 +74,7 @@ fn check_adds_the_report_of_each_target_asked_for() {
     assert!(!stdout(&check(&[])).contains("DT5"));
     let one = check(&["--target", "gemini"]);
     assert_eq!(one.status.code(), Some(0), "{}", stdout(&one));
-    let expected = "two.eld:4:37: warning[DT503]: `:additionalProperties` is left out for gemini\n";
+    let expected = "two.eld:4:37: warning[DT503]: `:additionalProperties` is dropped for gemini\n";
     assert!(stdout(&one).contains(expected), "{}", stdout(&one));
     for several in
         [&["--target", "gemini,openai-strict"][..], &["--target", "gemini", "--target", "openai-strict"]]
@@ -82,25 +82,25 @@ fn check_adds_the_report_of_each_target_asked_for() {
         let several = check(several);
         assert_eq!(several.status.code(), Some(1));
         let said = stdout(&several);
-        assert!(said.contains(expected) && said.contains("error[DT501]: openai-strict refuses"), "{said}");
+        assert!(said.contains(expected) && said.contains("error[DT501]: openai-strict rejects"), "{said}");
     }
     assert_eq!(check(&["--target", "gpt"]).status.code(), Some(2));
 }
 
 #[test]
-fn targets_are_listed_and_told() {
+fn targets_lists_all_targets_and_shows_one() {
     let folder = tempfile::tempdir().unwrap();
     let list = stdout(&deftool(&["targets"], folder.path()));
     assert_eq!(list.lines().count(), Target::ALL.len());
     for target in Target::ALL {
         assert!(list.lines().any(|line| line.starts_with(target.as_str())), "{list}");
-        let told = stdout(&deftool(&["targets", target.as_str()], folder.path()));
+        let text = stdout(&deftool(&["targets", target.as_str()], folder.path()));
         let json = stdout(&deftool(&["targets", target.as_str(), "--json"], folder.path()));
         let json: Value = serde_json::from_str(&json).unwrap();
         let claims = json["claims"].as_array().unwrap();
-        assert_eq!(claims.len(), target.claims().len());
+        assert_eq!(claims.len(), target.support_table().len());
         for claim in claims {
-            assert!(told.contains(claim["about"].as_str().unwrap()), "{told}");
+            assert!(text.contains(claim["about"].as_str().unwrap()), "{text}");
             assert!(claim["source"]["date"].as_str().unwrap().starts_with("202"), "{claim}");
         }
     }
@@ -109,7 +109,7 @@ fn targets_are_listed_and_told() {
 }
 
 #[test]
-fn a_target_gets_the_description_that_is_given_for_it() {
+fn a_target_uses_its_own_description() {
     let mut load = load(r#"(deftool :name "now" :description "Tell the time.")"#);
     let text = Spanned::new(String::from("Tell the time, soon."), Span::new(1, 2));
     let tool = std::sync::Arc::make_mut(&mut load.tools[0].tool);
@@ -126,7 +126,7 @@ fn a_target_gets_the_description_that_is_given_for_it() {
 }
 
 #[test]
-fn more_tools_than_a_request_takes_are_told_once() {
+fn too_many_tools_are_reported_once() {
     let tool = |number: usize| format!("(deftool :name \"t{number}\" :description \"Do.\")");
     let text = (0..140).map(tool).collect::<Vec<_>>().join("\n");
     let load = load(&text);
@@ -137,9 +137,9 @@ fn more_tools_than_a_request_takes_are_told_once() {
     assert!(check_tools(Target::Anthropic, load.tools.iter().map(|loaded| &*loaded.tool)).is_empty());
 }
 
-/// What goes into one request is known of the workers of a project; of loose files all is compiled into one.
+/// In a project, the workers determine the tools of a request. Files outside a project are compiled into one request.
 #[test]
-fn how_many_tools_there_are_is_told_once() {
+fn too_many_tools_are_reported_by_one_rule() {
     let tool =
         |number: usize| format!("(deftool :name \"t{number}\" :description \"Say number {number}.\")\n");
     let tools: String = (0..140).map(tool).collect();
@@ -165,9 +165,10 @@ fn how_many_tools_there_are_is_told_once() {
     assert_eq!(codes(&[("a.eld", &tools)], &["a.eld"]), ["warning[DT510]"]);
 }
 
-/// A rule of every tool that names the API says it for the target, too; an error still is told, since it leaves the tool out.
+/// A general rule that names the API replaces the finding for that target. An error is still reported, because it omits the
+/// tool.
 #[test]
-fn what_is_told_of_every_tool_is_not_told_again_of_a_target() {
+fn general_findings_are_not_repeated_for_a_target() {
     let folder = tempfile::tempdir().unwrap();
     let spec = r#"(deftool :name "read" :description "Read the notes." :args ((:name "file name" :type string :description "Which note.")
  (:name "tags" :type array :description "Words that are in it.")
@@ -187,7 +188,7 @@ fn what_is_told_of_every_tool_is_not_told_again_of_a_target() {
         check("openai-strict"),
         [name, arrays[0], "a.eld:2:16 error[DT501]", arrays[1], "a.eld:3:64 error[DT501]"]
     );
-    // What a project does not want to hear of every tool it hears of the target that it asks about.
+    // If the project allows the general finding, the finding for the target is reported.
     let allow = "(deflint :allow [array-without-items argument-name])\n";
     fs::write(folder.path().join("a.eld"), spec.to_owned() + allow).unwrap();
     assert_eq!(check("gemini"), ["a.eld:2:16 warning[DT502]", "a.eld:3:64 warning[DT502]"]);
@@ -195,7 +196,7 @@ fn what_is_told_of_every_tool_is_not_told_again_of_a_target() {
 }
 
 #[test]
-fn parameters_that_are_too_large_together_are_told_at_the_name() {
+fn too_large_parameters_are_reported_at_the_name() {
     let values = (0..600).map(|number| format!("\"{number}\"")).collect::<Vec<_>>().join(" ");
     let argument =
         |name: &str| format!("(:name \"{name}\" :type string :description \"D.\" :enum [{values}])");
@@ -212,16 +213,16 @@ fn parameters_that_are_too_large_together_are_told_at_the_name() {
     assert_eq!(emit(Target::OpenAiStrict, [&*load.tools[0].tool]).to_string(), "[]");
 }
 
-/// One definition that leads to the next, as many times as a generated file may have them.
+/// A chain of definitions as long as in a large generated file.
 #[test]
-fn long_chains_of_references_cost_linear_time_and_no_stack() {
+fn long_reference_chains_take_linear_time_and_constant_stack() {
     let definition = |number: usize| format!(":d{number} (:$ref \"#/properties/x/$defs/d{}\")", number + 1);
     let definitions = (0..6000).map(definition).collect::<Vec<_>>().join(" ");
     let load = load(&format!(
         "(deftool :name \"a\" :description \"Do a.\" :args ((:name \"x\" :description \"An x.\" :optional t \
          :$ref \"#/properties/x/$defs/d0\" :$defs ({definitions} :d6000 (:type string)))))"
     ));
-    assert!(load.findings.is_empty(), "a chain is no circle: {}", load.findings[0].message);
+    assert!(load.findings.is_empty(), "a chain is not a cycle: {}", load.findings[0].message);
     let tool = load.tools[0].tool.clone();
     let work = move || {
         let start = std::time::Instant::now();
@@ -230,14 +231,14 @@ fn long_chains_of_references_cost_linear_time_and_no_stack() {
             let emitted = emit(target, [&*tool]).to_string();
             assert_eq!(emitted.matches("$ref").count(), 6001, "{}", target.as_str());
         }
-        // Once per reference the rest of the chain, and it is minutes.
+        // Following the rest of the chain for each reference would take minutes.
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     };
     std::thread::Builder::new().stack_size(512 * 1024).spawn(work).unwrap().join().unwrap();
 }
 
 #[test]
-fn gemini_takes_the_keyword_away_and_not_what_has_its_name() {
+fn gemini_removes_the_keyword_but_not_properties_of_that_name() {
     let load = load(
         r#"(deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :additionalProperties t
  :properties (:additionalProperties (:type object :properties nil :additionalProperties (:type string)))
@@ -264,9 +265,9 @@ fn gemini_takes_the_keyword_away_and_not_what_has_its_name() {
     );
 }
 
-/// Every target whose refusals are only likely sends every tool.
+/// A target whose rejections are only likely still gets every tool.
 #[test]
-fn only_certain_refusals_leave_a_tool_out() {
+fn only_certain_rejections_omit_a_tool() {
     let load = load(TWO);
     for target in Target::ALL {
         let json = emit(target, load.valid_tools().map(|loaded| &*loaded.tool)).to_string();
@@ -281,34 +282,33 @@ fn cell(text: &str) -> String {
 fn page() -> String {
     let mut page = String::from(
         "# Targets\n\n\
-         What each API does with what a schema can say, made from the tables that `deftool check --target`, `deftool compile`\n\
-         and `deftool targets` use. Of the rows about a keyword the first whose condition holds counts. *enforced*: the target\n\
-         keeps to it; *shown*: the model reads it; *weakened*: only a part is kept; *misread*: something else is made of it;\n\
-         *ignored*: it is sent and nothing comes of it; *dropped*: deftool leaves it out; *refused*: a request with it fails.\n\
-         Who enforces a keyword then: the sampler of a local server, the provider, deftool's own validation of the arguments\n\
-         before a tool runs, or nobody.\n",
+         What each API does with each schema keyword, generated from the tables behind `deftool check --target`, `deftool compile`\n\
+         and `deftool targets`. For each keyword, the first row whose condition holds applies.\n\n\
+         Support levels: *enforced* (the target follows it), *shown* (the model reads it), *weakened* (a part is kept), *misread*\n\
+         (the target does something else), *ignored* (sent without effect), *dropped* (deftool leaves it out), *refused* (a request\n\
+         with it fails).\n\n\
+         A keyword is then enforced by the sampler of a local server, the provider, deftool's validation of the arguments before a\n\
+         tool runs, or nobody.\n",
     );
     for target in Target::ALL {
         write!(page, "\n## {}\n\n{}.", target.as_str(), target.summary()).unwrap();
-        if target.quarantines() {
-            page.push_str(
-                " A tool that it refuses is left out of what is compiled for it, and the rest is compiled.",
-            );
+        if target.omits_refused_tools() {
+            page.push_str(" Tools that this target rejects are omitted from the compiled output.");
         }
         page.push_str(
-            "\n\n| what | where | fate | what happens | enforced by | source |\n|---|---|---|---|---|---|\n",
+            "\n\n| keyword | condition | support | effect | enforced by | source |\n|---|---|---|---|---|---|\n",
         );
-        for claim in target.claims() {
+        for entry in target.support_table() {
             writeln!(
                 page,
                 "| {} | {} | {} | {} | {} | {}, {} |",
-                cell(&claim.about()),
-                cell(claim.when.map_or("", |condition| condition.text)),
-                claim.fate.as_str(),
-                cell(claim.says),
-                claim.enforced_by.as_str(),
-                cell(claim.source.at),
-                claim.source.date,
+                cell(&entry.about()),
+                cell(entry.when.map_or("", |condition| condition.text)),
+                entry.level.as_str(),
+                cell(entry.detail),
+                entry.enforced_by.as_str(),
+                cell(entry.source.at),
+                entry.source.date,
             )
             .unwrap();
         }
@@ -317,15 +317,15 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_targets_is_what_the_claims_say() {
+fn the_targets_page_matches_the_support_tables() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/targets.md");
     let page = page();
-    if std::env::var_os("DEFTOOL_BLESS").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         page == written,
-        "docs/targets.md is not what the claims say; write it anew with DEFTOOL_BLESS=1"
+        "docs/targets.md differs from the support tables; run with UPDATE_EXPECT=1 to update it"
     );
 }

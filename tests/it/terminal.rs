@@ -1,4 +1,4 @@
-//! What a script or a spec says cannot make a terminal do anything, however it is said and wherever the script runs.
+//! Texts of scripts and specs cannot emit terminal control characters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::project::{Ended, Project};
 use crate::support::server::{Answer, Server, call, delta, finish};
 
-/// A colour, a title, a bell, C1's own introducer, the left-to-right tricks, a delete and a return.
+/// A colour, a title, a bell, the C1 control sequence introducer, bidirectional controls, delete and carriage return.
 const TRICKS: &str = "\u{1b}[31m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{2066}\u{200f}\u{61c}\u{7f}\r\u{8}";
 
 fn project() -> Project {
@@ -38,17 +38,17 @@ fn assert_harmless(ended: &Ended) {
 }
 
 #[test]
-fn call_prints_nothing_that_a_terminal_obeys() {
+fn call_prints_no_control_characters() {
     let project = project();
     for isolation in ["threads", "process"] {
         for tool in ["returns", "raises", "fails", "keys"] {
             for more in [&[][..], &["--json"]] {
                 let ended = project.run(&[&["call", tool, "--isolate", isolation], more].concat());
                 assert_harmless(&ended);
-                assert!(ended.stderr.contains("[31m"), "the log lines are told: {ended:?}");
+                assert!(ended.stderr.contains("[31m"), "the log lines are printed: {ended:?}");
                 assert_eq!(ended.code, Some(i32::from(tool != "returns")), "{ended:?}");
                 if tool == "returns" {
-                    // A program gets what the script returned.
+                    // The JSON value is unchanged.
                     let value: Value = serde_json::from_str(&ended.stdout).unwrap();
                     let result = if more.is_empty() { &value } else { &value["result"] };
                     assert_eq!(*result, json!({"text": TRICKS}));
@@ -59,7 +59,7 @@ fn call_prints_nothing_that_a_terminal_obeys() {
 }
 
 #[test]
-fn run_prints_nothing_that_a_terminal_obeys() {
+fn run_prints_no_control_characters() {
     let project = project();
     for more in [&[][..], &["--json"]] {
         for tool in ["returns", "raises", "fails", "keys"] {
@@ -71,7 +71,7 @@ fn run_prints_nothing_that_a_terminal_obeys() {
             assert_harmless(&ended);
             assert!(ended.stderr.contains("owned"), "{ended:?}");
             if tool == "returns" {
-                // The model gets what the script returned.
+                // The model receives the unchanged result.
                 let result = json!({"text": TRICKS}).to_string();
                 assert_eq!(server.posts()[1].contents("tool"), [result]);
             }
@@ -79,10 +79,10 @@ fn run_prints_nothing_that_a_terminal_obeys() {
     }
 }
 
-/// What a project is called and what stands in it, through every report that is made of it.
+/// Names and contents of a project in all reports.
 #[cfg(unix)]
 #[test]
-fn reports_hold_nothing_that_a_terminal_obeys() {
+fn reports_contain_no_control_characters() {
     let (project, state) = (Project::empty(), tempfile::tempdir().unwrap());
     let odd = format!("odd{TRICKS}");
     let spec = format!(
@@ -122,9 +122,12 @@ fn reports_hold_nothing_that_a_terminal_obeys() {
         let ended = Ended::of(command.output().unwrap());
         assert_eq!(ended.code, Some(*code), "{arguments:?}: {ended:?}");
         assert_harmless(&ended);
-        assert!(ended.stdout.contains("odd") || ended.stderr.contains("odd"), "it is told: {ended:?}");
+        assert!(
+            ended.stdout.contains("odd") || ended.stderr.contains("odd"),
+            "the name is printed: {ended:?}"
+        );
         if arguments.iter().any(|argument| argument.ends_with("json")) && arguments[0] != "doctor" {
-            // A program gets what was said.
+            // The JSON value is unchanged.
             let value: Value = serde_json::from_str(&ended.stdout).unwrap();
             assert!(value.to_string().contains('\u{9b}'), "{ended:?}");
         }

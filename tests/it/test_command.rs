@@ -1,7 +1,7 @@
-//! `deftool test`: the project in `tests/test_command` and, beside it, what must come out in each format; then what is run
-//! and what is not, exit codes, hostile values and `--watch`.
+//! `deftool test`: the output for `tests/test_command/project` in each format, selection, exit codes, hostile values
+//! and `--watch`.
 //!
-//! `DEFTOOL_BLESS=1` writes what came out.
+//! `UPDATE_EXPECT=1` updates the expected output.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project, command_in};
-use crate::support::watching::{LIMIT, Watching};
+use crate::support::watching::{LIMIT, WatchProcess};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/test_command")
@@ -46,11 +46,11 @@ const BROKEN: &str = "(deftool :name \"broken\" :description \"Break it.\"
  :args ((:name \"x\" :type strin :description \"An x.\")) :accepts [(:x 1)])\n";
 
 #[test]
-fn each_format_writes_what_stands_beside_the_project() {
+fn each_format_matches_its_expected_file() {
     let mut wrong = Vec::new();
     let mut compare = |file: &str, written: &str| {
         let path = root().join(file);
-        if std::env::var("DEFTOOL_BLESS").is_ok() {
+        if std::env::var("UPDATE_EXPECT").is_ok() {
             fs::write(path, written).unwrap();
         } else if fs::read_to_string(path).unwrap_or_default() != written {
             wrong.push(format!("{file} differs; written was\n{written}"));
@@ -71,7 +71,7 @@ fn each_format_writes_what_stands_beside_the_project() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// What is run is what `check` tells of, at the same places, and what a call is told.
+/// `test`, `check` and `call` report the same violations at the same locations.
 #[test]
 fn failing_examples_are_the_findings_of_check() {
     let place = |json: &Value| (json["file"].clone(), json["line"].clone(), json["column"].clone());
@@ -85,7 +85,7 @@ fn failing_examples_are_the_findings_of_check() {
         })
         .collect();
     let report: Value = serde_json::from_str(&deftool(&["check", "--format", "json"]).stdout).unwrap();
-    let told: Vec<_> = report["findings"]
+    let findings: Vec<_> = report["findings"]
         .as_array()
         .unwrap()
         .iter()
@@ -93,69 +93,68 @@ fn failing_examples_are_the_findings_of_check() {
         .map(place)
         .collect();
     assert!(!failed.is_empty());
-    assert_eq!(failed, told);
-    // A call without an example is told the same.
+    assert_eq!(failed, findings);
+    // A call with the same arguments has the same error.
     let project = project_of(KEPT);
     let rejected = results(&project.run(&["test", "--format", "json"]))[1]["violation"].clone();
     let called = project.run(&["call", "kept", "{\"x\": \"1\"}", "--json"]);
     let called: Value = serde_json::from_str(&called.stdout).unwrap();
-    let told =
+    let expected =
         format!("`kept`: {}: {}", rejected["path"].as_str().unwrap(), rejected["message"].as_str().unwrap());
-    assert_eq!(called["error"]["message"], told);
+    assert_eq!(called["error"]["message"], expected);
 }
 
 #[test]
 fn exit_codes_and_summaries() {
-    let case = |spec: &str, arguments: &[&str], code: i32, said: &str| {
+    let case = |spec: &str, arguments: &[&str], code: i32, summary: &str| {
         let ended = project_of(spec).run(&[&["test"], arguments].concat());
         assert_eq!(ended.code, Some(code), "{spec} {arguments:?}: {ended:?}");
-        assert_eq!(ended.stderr.lines().next(), Some(said), "{spec} {arguments:?}");
+        assert_eq!(ended.stderr.lines().next(), Some(summary), "{spec} {arguments:?}");
         ended
     };
     case(KEPT, &[], 0, "2 examples of 1 tool: 2 ok");
     case(BROKEN_PROMISE, &[], 1, "1 example of 1 tool: 1 failed");
     let all = [KEPT, BROKEN_PROMISE, WITHOUT, BROKEN].concat();
-    let summary =
-        "3 examples of 2 tools: 2 ok, 1 failed; 1 tool without examples; 1 error, so 1 tool was left out";
+    let summary = "3 examples of 2 tools: 2 ok, 1 failed; 1 tool without examples; 1 error, 1 tool skipped";
     let ended = case(&all, &[], 1, summary);
     assert!(ended.stdout.contains("error[DT204]") && !ended.stdout.contains("broken accepts"), "{ended:?}");
-    assert!(!ended.stdout.contains("DT245"), "a failing example is told once: {ended:?}");
-    case(BROKEN, &["--format", "junit"], 1, "no examples; 1 error, so 1 tool was left out");
-    // Wrong, but not a tool's.
+    assert!(!ended.stdout.contains("DT245"), "a failing example is reported once: {ended:?}");
+    case(BROKEN, &["--format", "junit"], 1, "no examples; 1 error, 1 tool skipped");
+    // Errors outside of tools.
     let worker = KEPT.to_owned() + "(defworker :name \"w\" :max-output 7)(deftool";
     let ended = case(&worker, &[], 1, "2 examples of 1 tool: 2 ok; 1 error");
-    assert!(ended.stdout.contains("never closed"), "{ended:?}");
+    assert!(ended.stdout.contains("unclosed `(`"), "{ended:?}");
 
     let ended = case(WITHOUT, &[], 0, "no examples of 1 tool");
     assert!(ended.stdout.is_empty() && ended.stderr.contains(":accepts ["), "{ended:?}");
     case("", &[], 0, "no examples");
-    case(KEPT, &["--filter", "keep"], 2, "error: no tool and no test has `keep` in its name");
+    case(KEPT, &["--filter", "keep"], 2, "error: no tool or test name contains `keep`");
     case(
         KEPT,
         &["--watch", "--format", "junit"],
         2,
-        "error: --watch writes human or json; JUnit is one file a run",
+        "error: --watch supports only `--format` human and json",
     );
     assert_eq!(project_of(KEPT).run(&["test", "gone.eld"]).code, Some(2));
     let nowhere = tempfile::tempdir().unwrap();
     assert_eq!(command_in(nowhere.path(), &["test"]).output().unwrap().status.code(), Some(2));
 }
 
-/// The examples of a tool do not wait for its script.
+/// Examples run without the tool's script.
 #[test]
-fn no_script_is_needed_or_looked_at() {
+fn examples_require_no_script() {
     let project = project_of(KEPT);
     project.write("scripts/kept.lua", "this is no Lua");
     assert_eq!(project.run(&["check"]).code, Some(1));
     assert_eq!(project.run(&["test"]).code, Some(0));
-    // A script as a path: the tools that use it.
+    // A script as a path selects the tools that use it.
     project.write("specs/b.eld", BROKEN_PROMISE);
     let ended = project.run(&["test", "scripts/kept.lua"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "2 examples of 1 tool: 2 ok\n"));
 }
 
 #[test]
-fn a_filter_chooses_tools_and_what_is_said_of_them() {
+fn a_filter_selects_tools_and_errors() {
     let project = project_of(&[KEPT, BROKEN_PROMISE].concat());
     project.write("specs/b.eld", [BROKEN, WITHOUT].concat() + "(deftool");
     for (filter, code, results, errors) in [
@@ -174,9 +173,9 @@ fn a_filter_chooses_tools_and_what_is_said_of_them() {
     }
 }
 
-/// In an `.el` file a later definition replaces an earlier one; what that promised and breaks is an error all the same.
+/// In an `.el` file, a later definition replaces an earlier one, but failing examples of both are errors.
 #[test]
-fn a_tool_that_is_replaced_has_nothing_to_keep() {
+fn examples_of_a_replaced_tool_run_only_if_they_fail() {
     let kept = BROKEN_PROMISE.replace("(:x \"1\")", "(:x 1)");
     for (earlier, oks) in [(BROKEN_PROMISE, vec![false, true]), (&kept, vec![true])] {
         let project = Project::empty();
@@ -190,7 +189,7 @@ fn a_tool_that_is_replaced_has_nothing_to_keep() {
 }
 
 #[test]
-fn hostile_values_are_told_on_one_line_and_take_no_time() {
+fn hostile_values_are_printed_on_one_line_in_short_time() {
     let deep = "(:a ".repeat(100) + "1" + &")".repeat(100);
     let mut spec = format!(
         "(deftool :name \"t\" :description \"Take anything.\"
@@ -200,13 +199,13 @@ fn hostile_values_are_told_on_one_line_and_take_no_time() {
  :rejects [",
         "x".repeat(1_000_000)
     );
-    // On one line.
+    // All on one line.
     for _ in 0..10_000 {
         let _ = write!(spec, "(:x \"abcd\") ");
     }
     let project = project_of(&(spec + "])\n"));
     for format in ["human", "json", "junit"] {
-        // Ten seconds of processor time, however long it has to wait for them.
+        // Limited to ten seconds of CPU time.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -t 10 && exec \"$0\" test --format \"$1\""]);
         command.args([env!("CARGO_BIN_EXE_deftool"), format]).current_dir(project.path("."));
@@ -235,13 +234,13 @@ fn hostile_values_are_told_on_one_line_and_take_no_time() {
 }
 
 #[test]
-fn every_save_is_tested() {
+fn tests_run_after_each_change() {
     let project = project_of(KEPT);
-    let watching = Watching::start(&project.path("."), "test", &["--format", "json"]);
+    let watching = WatchProcess::start(&project.path("."), "test", &["--format", "json"]);
     assert_eq!(watching.report()["summary"]["ok"], 2);
     project.write("specs/a.eld", BROKEN_PROMISE);
     assert_eq!(watching.report()["results"][0]["ok"], false);
-    watching.said(" 1 example of 1 tool: 1 failed; watching, Ctrl-C ends");
+    watching.wait_for_stderr(" 1 example of 1 tool: 1 failed; watching; press Ctrl-C to stop");
     project.write("specs/a.eld", BROKEN);
     assert_eq!(watching.report()["findings"][0]["rule"], "DT204");
     project.write("specs/a.eld", KEPT);
@@ -250,14 +249,14 @@ fn every_save_is_tested() {
 
 #[cfg(unix)]
 #[test]
-fn people_watch_until_ctrl_c() {
+fn watch_runs_until_ctrl_c() {
     let project = project_of(KEPT);
-    let mut watching = Watching::start(&project.path("."), "test", &["--filter", "kept"]);
+    let mut watching = WatchProcess::start(&project.path("."), "test", &["--filter", "kept"]);
     assert_eq!(watching.stdout.recv_timeout(LIMIT).unwrap(), "ok   kept accepts 1 specs/a.eld:3:12");
-    watching.said("2 examples of 1 tool: 2 ok");
-    watching.said(" watching, Ctrl-C ends");
+    watching.wait_for_stderr("2 examples of 1 tool: 2 ok");
+    watching.wait_for_stderr(" watching; press Ctrl-C to stop");
     project.write("specs/a.eld", BROKEN_PROMISE);
-    watching.said(" no tool and no test has `kept` in its name; watching, Ctrl-C ends");
+    watching.wait_for_stderr(" no tool or test name contains `kept`; watching; press Ctrl-C to stop");
     let pid = watching.child.id().to_string();
     std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert_eq!(watching.child.wait().unwrap().code(), Some(130));

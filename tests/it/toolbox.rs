@@ -1,4 +1,4 @@
-//! The tools that ship: this repository is their project, and `deftool init --toolbox` copies them.
+//! The toolbox: the tools of this repository, which `deftool init --toolbox` copies.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn here(arguments: &[&str]) -> Ended {
     Ended::of(command_in(&repository(), arguments).env_remove("CLICOLOR_FORCE").output().unwrap())
 }
 
-/// The files of the toolbox, by their paths in the repository.
+/// Returns the paths of all toolbox files in the repository.
 fn shipped() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for folder in ["specs", "scripts", "scripts/lib"] {
@@ -41,7 +41,7 @@ fn the_toolbox_is_without_findings_and_passes_its_tests() {
     }
     let ended = here(&["fmt", "--check"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // Without trust: what its tests leave real is in their own folders.
+    // The tests require no trust: they use only their own folders.
     let ended = here(&["test", "--format", "json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -51,7 +51,7 @@ fn the_toolbox_is_without_findings_and_passes_its_tests() {
 }
 
 #[test]
-fn whatever_a_model_sends_the_toolbox_answers() {
+fn the_toolbox_passes_fuzzing() {
     let project = Project::empty();
     assert_eq!(project.run(&["init", "--toolbox"]).code, Some(0));
     let ended = project.run(&["test", "--fuzz", "--cases", "60", "--seed", "4"]);
@@ -59,7 +59,7 @@ fn whatever_a_model_sends_the_toolbox_answers() {
 }
 
 #[test]
-fn init_copies_the_toolbox_whole() {
+fn init_copies_the_whole_toolbox() {
     let project = Project::empty();
     let ended = project.run(&["init", "--toolbox"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -70,18 +70,18 @@ fn init_copies_the_toolbox_whole() {
     assert_eq!(project.run(&["check", "--strict"]).code, Some(0));
     let ended = project.run(&["call", "calculate", r#"{"expression": "2 ^ 10"}"#, "--json"]);
     assert_eq!(result(&ended), json!({"result": 1024}));
-    // Again it changes nothing.
+    // A second run changes nothing.
     let again = project.run(&["init", "--toolbox"]);
     assert!(again.code == Some(0) && !again.stderr.contains("created"), "{again:?}");
 }
 
 #[test]
-fn a_project_keeps_the_tools_that_it_has() {
+fn existing_tools_of_a_project_are_kept() {
     let project = Project::empty();
     assert_eq!(project.run(&["init"]).code, Some(0));
     let ended = project.run(&["init", "--toolbox"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("left out task_complete: it is there already, "), "{ended:?}");
+    assert!(ended.stderr.contains("skipped  task_complete: already defined at "), "{ended:?}");
     assert!(!project.path("specs/task_complete.eld").exists());
     let ended = project.run(&["check"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -101,7 +101,7 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(ended.status.success(), "{ended:?}");
 }
 
-/// A real repository, through the real git.
+/// Uses a real repository and the real git.
 #[test]
 fn the_git_tools_read_a_real_repository() {
     if Command::new("git").arg("--version").output().is_err() {
@@ -114,7 +114,7 @@ fn the_git_tools_read_a_real_repository() {
         result(&project.run(&["call", tool, &arguments.to_string(), "--json", "--trust"]))
     };
     let ended = project.run(&["call", "git_status", "{}", "--trust"]);
-    assert!(ended.stderr.contains("the project is in no git repository"), "{ended:?}");
+    assert!(ended.stderr.contains("the project is not in a git repository"), "{ended:?}");
     git(&project.path("."), &["init", "-q"]);
     git(&project.path("."), &["add", "."]);
     git(&project.path("."), &["commit", "-q", "-m", "first"]);
@@ -134,7 +134,7 @@ fn the_git_tools_read_a_real_repository() {
     assert_eq!(status["staged"], renamed);
 }
 
-/// A repository that somebody else made names programs in its own files.
+/// Configuration and attributes of an untrusted repository can name programs.
 #[test]
 fn the_git_tools_run_no_program_of_the_repository() {
     if Command::new("git").arg("--version").output().is_err() {
@@ -169,7 +169,7 @@ fn the_git_tools_run_no_program_of_the_repository() {
     assert!(!project.path("owned").exists(), "a program of the repository was run");
 }
 
-/// What a model would do with them, one after the other, on files that are there.
+/// A typical sequence of calls by a model.
 #[test]
 fn the_file_tools_work_together() {
     let project = Project::empty();

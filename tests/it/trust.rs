@@ -1,5 +1,4 @@
-//! Trust: who is asked, who is refused, what is remembered and what is believed of it. The real binary, each test with a
-//! state folder of its own.
+//! Trust: prompts, refusals and the store. Uses the real binary; each test has its own state folder.
 
 mod keys;
 mod strangers;
@@ -13,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project};
 use crate::support::server::{Act, Answer, Server};
-use crate::support::watching::Watching;
+use crate::support::watching::WatchProcess;
 
-/// A project and the state folder of who runs it.
+/// A project and a state folder.
 struct Home {
     project: Project,
     state: tempfile::TempDir,
@@ -28,7 +27,7 @@ fn tool(name: &str, allow: &str) -> String {
 const SCRIPT: &str = "return function() return 'ran' end\n";
 
 impl Home {
-    /// A project of tools, each with what it is allowed.
+    /// Creates a project with tools and their `:allow` lists.
     fn of(tools: &[(&str, &str)]) -> Self {
         let home = Self { project: Project::empty(), state: tempfile::tempdir().unwrap() };
         for (name, allow) in tools {
@@ -56,7 +55,7 @@ impl Home {
         self.state.path().join("deftool/trust.json")
     }
 
-    /// What `trust --json` says of this project.
+    /// Returns the permissions of this project in `trust --json`.
     fn granted(&self) -> Value {
         let listed: Value = serde_json::from_str(&self.run(&["trust", "--json"]).stdout).unwrap();
         let root = fs::canonicalize(self.project.path(".")).unwrap();
@@ -65,9 +64,9 @@ impl Home {
     }
 }
 
-/// What one project is trusted with lets no other fuzz, in whatever order they are named.
+/// Trust in one project does not allow fuzzing of another, in any order of arguments.
 #[test]
-fn fuzzing_asks_for_each_project() {
+fn fuzzing_requires_trust_for_each_project() {
     let mut trusted = Home::of(&[("one", ":env [\"HOME\"]")]);
     let other = Home::of(&[("two", ":env [\"HOME\"]")]);
     assert_eq!(trusted.run(&["trust", "grant"]).code, Some(0));
@@ -76,14 +75,14 @@ fn fuzzing_asks_for_each_project() {
     for names in [[&names[0], &names[1]], [&names[1], &names[0]]] {
         let ended = trusted.run(&["test", "--fuzz", "--cases", "1", names[0], names[1]]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.stderr.contains("two wants") && !ended.stderr.contains("one wants"), "{ended:?}");
+        assert!(ended.stderr.contains("two requires") && !ended.stderr.contains("one requires"), "{ended:?}");
     }
     let ended = trusted.run(&["test", "--fuzz", "--cases", "1", &names[0]]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 #[test]
-fn reading_the_own_project_needs_no_trust_and_leaves_no_trace() {
+fn reading_the_own_project_needs_no_trust() {
     let home = Home::of(&[("plain", ""), ("reader", ":read [\".\" \"notes/\"]")]);
     assert_eq!((home.call("plain"), home.call("reader")), (Some(0), Some(0)));
     assert_eq!(fs::read_dir(home.state.path()).unwrap().count(), 0);
@@ -93,7 +92,7 @@ fn reading_the_own_project_needs_no_trust_and_leaves_no_trace() {
 }
 
 #[test]
-fn without_a_terminal_nothing_runs_and_both_ways_out_are_named() {
+fn without_a_terminal_the_error_names_both_alternatives() {
     for (kind, allow, shown) in [
         ("net", ":net [\"API.example.org\"]", ":net [\"api.example.org\"]"),
         ("write", ":write [\"out/\"]", ":write [\"out\"]"),
@@ -104,32 +103,32 @@ fn without_a_terminal_nothing_runs_and_both_ways_out_are_named() {
         let home = Home::of(&[(kind, allow)]);
         let ended = home.run(&["call", kind]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        let place = format!("{kind} wants {shown} (specs/{kind}.eld:1:16)");
+        let place = format!("{kind} requires {shown} (specs/{kind}.eld:1:16)");
         for part in [place.as_str(), "`deftool trust grant`", "`--trust`"] {
             assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
         }
         let ended = home.run(&["call", kind, "--trust"]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "\"ran\"\n"), "{ended:?}");
-        assert_eq!(home.call(kind), Some(2), "--trust remembers nothing");
+        assert_eq!(home.call(kind), Some(2), "--trust must not be stored");
         assert_eq!(home.run(&["trust", "grant"]).stdout, format!("{place}\n"));
         assert_eq!(home.call(kind), Some(0));
     }
 }
 
 #[test]
-fn commands_that_run_nothing_never_ask() {
+fn commands_that_run_no_script_never_prompt() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
     for arguments in [&["check"][..], &["compile"], &["fmt"], &["test"], &["targets"]] {
         assert_eq!(home.run(arguments).code, Some(0), "{arguments:?}");
     }
-    // What is not run is not asked about either.
+    // Tools that are not run do not require trust.
     assert_eq!(home.run(&["call", "fetch", "[]"]).code, Some(1));
     assert_eq!(home.run(&["call", "nobody"]).code, Some(1));
 }
 
-/// Fuzzing may be about several projects at a time: each is trusted by itself.
+/// Fuzzing can include several projects. Each must be trusted.
 #[test]
-fn trust_of_one_project_is_none_of_another() {
+fn trust_applies_to_one_project_only() {
     let home = Home::of(&[]);
     for name in ["fa", "fb"] {
         home.project.write(&format!("{name}/specs/{name}.eld"), tool(name, ":read [\"/etc\"]"));
@@ -140,8 +139,8 @@ fn trust_of_one_project_is_none_of_another() {
     for projects in [&["fb"][..], &["fa", "fb"], &["fb", "fa"], &["fb/specs/fb.eld", "fa"]] {
         let ended = fuzz(projects);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{projects:?}: {ended:?}");
-        assert!(ended.stderr.contains("fb wants :read [\"/etc\"] (fb/specs/fb.eld:1:16)"), "{ended:?}");
-        assert!(!ended.stderr.contains("fa wants"), "{ended:?}");
+        assert!(ended.stderr.contains("fb requires :read [\"/etc\"] (fb/specs/fb.eld:1:16)"), "{ended:?}");
+        assert!(!ended.stderr.contains("fa requires"), "{ended:?}");
     }
     assert!(fuzz(&["fa"]).stdout.contains("it ran"));
     home.run(&["trust", "grant", "fb"]);
@@ -152,7 +151,7 @@ fn trust_of_one_project_is_none_of_another() {
 }
 
 #[test]
-fn a_script_may_change_and_a_permission_may_not_grow() {
+fn a_changed_script_stays_trusted_and_a_new_permission_does_not() {
     let home = Home::of(&[("fetch", ":net [\"a.example\" \"b.example\"] :write [\"out\"]"), ("other", "")]);
     home.run(&["trust", "grant"]);
     home.project.write("scripts/fetch.lua", "return function() return 'other' end\n");
@@ -170,14 +169,14 @@ fn a_script_may_change_and_a_permission_may_not_grow() {
     }
     let ended = home.run(&["call", "fetch"]);
     assert!(ended.stderr.contains(":run [\"out\"]") && !ended.stderr.contains(":net"), "{}", ended.stderr);
-    assert_eq!(home.call("other"), Some(0), "another tool's wish is not asked about");
-    // A tool may take over what the project is trusted with.
+    assert_eq!(home.call("other"), Some(0), "the permissions of other tools are not required");
+    // A tool may use a permission that was granted for another tool.
     home.project.write("specs/other.eld", tool("other", ":net [\"a.example\"]"));
     assert_eq!(home.call("other"), Some(0));
 }
 
 #[test]
-fn granting_again_drops_what_is_no_longer_wanted() {
+fn granting_again_revokes_unused_permissions() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("save", ":write [\"out\"]")]);
     home.run(&["trust", "grant"]);
     assert_eq!(home.granted(), json!({"net": ["a.example"], "write": ["out"]}));
@@ -188,7 +187,7 @@ fn granting_again_drops_what_is_no_longer_wanted() {
 
 #[cfg(unix)]
 #[test]
-fn a_granted_folder_that_becomes_a_link_to_elsewhere_is_another() {
+fn a_granted_folder_replaced_by_a_link_is_not_trusted() {
     let home = Home::of(&[("save", ":write [\"out\"]"), ("notes", ":read [\"notes\"]")]);
     home.run(&["trust", "grant"]);
     assert_eq!((home.call("save"), home.call("notes")), (Some(0), Some(0)));
@@ -199,7 +198,7 @@ fn a_granted_folder_that_becomes_a_link_to_elsewhere_is_another() {
 
 #[cfg(unix)]
 #[test]
-fn a_project_is_itself_by_whatever_path_it_is_reached() {
+fn a_project_has_one_key_for_all_of_its_paths() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
     let alias = home.state.path().join("alias");
     std::os::unix::fs::symlink(home.project.path("."), &alias).unwrap();
@@ -209,7 +208,7 @@ fn a_project_is_itself_by_whatever_path_it_is_reached() {
         home.run(&["call", "fetch", "--project", alias.join("scripts").to_str().unwrap()]).code,
         Some(0)
     );
-    // Another copy of it is another project.
+    // A copy of the project is a different project.
     let copy = home.state.path().join("copy/specs");
     fs::create_dir_all(&copy).unwrap();
     fs::copy(home.project.path("specs/fetch.eld"), copy.join("fetch.eld")).unwrap();
@@ -234,7 +233,7 @@ fn trust_is_listed_and_revoked() {
     home.run(&["trust", "grant"]);
     assert_eq!(home.run(&["trust", "revoke", "--all"]).code, Some(0));
     assert_eq!(home.granted(), Value::Null);
-    // A project that is gone can be taken back all the same.
+    // The trust of a deleted project can be revoked.
     let gone = Home { project: Project::empty(), state: home.state };
     for path in ["old/", "./old", "other/../old"] {
         gone.project.write("old/specs/a.eld", tool("a", ":run [\"git\"]"));
@@ -247,7 +246,7 @@ fn trust_is_listed_and_revoked() {
 }
 
 #[test]
-fn what_a_damaged_file_held_counts_as_nothing_and_is_kept() {
+fn a_damaged_store_counts_as_empty_and_is_kept() {
     for damage in ["", "{", "[]", "{\"version\":1,\"projects\":{\"/\":{\"everything\":[]}}}", "\u{0}"] {
         let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
         home.run(&["trust", "grant"]);
@@ -263,13 +262,13 @@ fn what_a_damaged_file_held_counts_as_nothing_and_is_kept() {
         let ended = home.run(&["trust", "grant"]);
         assert_eq!((ended.code, home.call("fetch")), (Some(0), Some(0)));
         let aside = home.store().with_file_name("trust.json.damaged-1");
-        assert!(ended.stderr.contains(&format!("is kept in {}", aside.display())), "{ended:?}");
+        assert!(ended.stderr.contains(&format!("is in {}", aside.display())), "{ended:?}");
         assert_eq!(fs::read_to_string(aside).unwrap(), damage);
     }
 }
 
 #[test]
-fn what_a_newer_deftool_wrote_is_left_alone() {
+fn a_store_of_a_newer_version_is_not_changed() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
     home.run(&["trust", "grant"]);
     let newer = "{\"version\": 2, \"projects\": []}";
@@ -277,14 +276,14 @@ fn what_a_newer_deftool_wrote_is_left_alone() {
     for arguments in [&["call", "fetch"][..], &["trust", "grant"], &["trust", "revoke"], &["trust"]] {
         let ended = home.run(arguments);
         assert_eq!(ended.code, Some(2), "{arguments:?}");
-        assert!(ended.stderr.contains("newer deftool"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("newer version of deftool"), "{}", ended.stderr);
     }
     assert_eq!(fs::read_to_string(home.store()).unwrap(), newer);
 }
 
 #[cfg(unix)]
 #[test]
-fn what_others_may_write_is_not_believed() {
+fn a_store_that_others_can_write_is_ignored() {
     use std::os::unix::fs::PermissionsExt;
 
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
@@ -296,15 +295,15 @@ fn what_others_may_write_is_not_believed() {
         fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
         let ended = home.run(&["call", "fetch"]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.stderr.contains("is not believed: it may be written by others"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("is ignored: it is writable by other users"), "{}", ended.stderr);
         assert_eq!(home.run(&["trust", "grant"]).code, Some(2));
         fs::set_permissions(&path, fs::Permissions::from_mode(own)).unwrap();
         assert_eq!(home.call("fetch"), Some(0));
     }
-    // A pipe in the place of the file keeps nobody waiting.
+    // A pipe in place of the file does not block.
     fs::remove_file(home.store()).unwrap();
     assert!(Command::new("mkfifo").arg(home.store()).status().unwrap().success());
-    assert!(home.run(&["call", "fetch"]).stderr.contains("no regular file"));
+    assert!(home.run(&["call", "fetch"]).stderr.contains("not a regular file"));
     if std::os::unix::fs::chown(home.store(), Some(4321), None).is_ok() {
         fs::remove_file(home.store()).unwrap();
         home.run(&["trust", "grant"]);
@@ -314,7 +313,7 @@ fn what_others_may_write_is_not_believed() {
 }
 
 #[test]
-fn without_a_home_nothing_is_remembered_and_that_is_said() {
+fn without_a_home_folder_granting_fails() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
     let homeless = |arguments: &[&str], state: &str| {
         let mut command = home.command(arguments);
@@ -326,12 +325,12 @@ fn without_a_home_nothing_is_remembered_and_that_is_said() {
         assert_eq!(homeless(&["call", "fetch", "--trust"], state).code, Some(0));
         let ended = homeless(&["trust", "grant"], state);
         assert_eq!(ended.code, Some(2));
-        assert!(ended.stderr.contains("nothing can be remembered: "), "{}", ended.stderr);
+        assert!(ended.stderr.contains("no state folder: "), "{}", ended.stderr);
     }
 }
 
 #[test]
-fn many_at_once_lose_nothing_of_each_other() {
+fn concurrent_grants_are_all_stored() {
     let state = tempfile::tempdir().unwrap();
     let projects: Vec<Project> = (0..12)
         .map(|_| {
@@ -358,15 +357,15 @@ fn many_at_once_lose_nothing_of_each_other() {
     assert_eq!(content["projects"].as_object().unwrap().len(), projects.len());
 }
 
-/// A permission that a reload brings in the middle of a request is refused at the call, and used once it is trusted.
+/// A permission that a reload adds during a request is refused at the call, and works after it is granted.
 #[test]
-fn a_permission_that_grows_during_a_run_is_refused_at_the_call() {
+fn a_permission_added_during_a_run_is_refused() {
     grow_during_a_run(&[]);
 }
 
-/// `--trust` is about what the specs say when the run begins: a model that edits them gets no further.
+/// `--trust` covers the permissions at the start of the run. Later edits of the specs by the model are not covered.
 #[test]
-fn a_permission_that_grows_is_refused_under_trust_for_one_run_too() {
+fn a_permission_added_during_a_run_is_refused_with_trust_option() {
     grow_during_a_run(&["--trust"]);
 }
 
@@ -384,7 +383,7 @@ fn grow_during_a_run(options: &[&str]) {
         let results = request.contents("tool");
         let is_refused = |result: &String| result.contains("evil.example");
         let (refused, last) = (results.iter().any(is_refused), results.last());
-        // Again and again until the reload was seen, then until the grant was.
+        // Call until the reload is visible, then until the grant is.
         let call = Answer::stream().then(Act::Wait(std::time::Duration::from_millis(100)));
         let call = call
             .chunk(&crate::support::server::call(0, "fetch", "{}"))
@@ -407,16 +406,16 @@ fn grow_during_a_run(options: &[&str]) {
     let endpoint = server.endpoint();
     let ended = home.run(&[&["run", "go", "--endpoint", &endpoint], options].concat());
     assert_eq!((ended.code, ended.stdout.contains("ran")), (Some(0), true), "{ended:?}");
-    let told = "not trusted, and refused at the call: fetch wants :net [\"evil.example\"]";
-    assert!(ended.stderr.contains("may now use more: fetch"), "{}", ended.stderr);
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
-    assert!(ended.stderr.contains("allow it with `deftool trust grant`"), "{}", ended.stderr);
+    let expected = "not trusted, and refused at the call: fetch requires :net [\"evil.example\"]";
+    assert!(ended.stderr.contains("new permissions: fetch"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    assert!(ended.stderr.contains("run `deftool trust grant`"), "{}", ended.stderr);
     let is_refused = |result: &String| result.contains("evil.example");
     assert!(server.posts().last().unwrap().contents("tool").iter().any(is_refused));
 }
 
 #[test]
-fn a_run_wants_what_its_workers_tools_want() {
+fn a_run_requires_the_permissions_of_its_worker() {
     let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("plain", "")]);
     home.project
         .write("specs/w.eld", "(defworker :name \"plain\" :tools [\"plain\"])\n(defworker :name \"all\")\n");
@@ -426,27 +425,27 @@ fn a_run_wants_what_its_workers_tools_want() {
         home.run(&[&["run", "hello", "--endpoint", &endpoint, "--worker"], arguments].concat()).code
     };
     assert_eq!((run(&["plain"]), run(&["all"]), run(&["all", "--trust"])), (Some(0), Some(2), Some(0)));
-    assert_eq!(server.posts().len(), 2, "nothing was sent where nothing was trusted");
+    assert_eq!(server.posts().len(), 2, "untrusted runs must not send requests");
 }
 
 #[test]
-fn watch_says_what_is_not_trusted() {
+fn watch_reports_untrusted_permissions() {
     let home = Home::of(&[("fetch", ":net [\"never.example\"]")]);
     let mut command = home.command(&["watch"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let watching = Watching::of(child);
+    let watching = WatchProcess::of(child);
     let line = |start: &str| loop {
         let line = watching.stdout.recv_timeout(crate::support::watching::LIMIT).unwrap();
         if line.starts_with(start) {
             return line;
         }
     };
-    assert!(line("not trusted: ").contains("fetch wants :net [\"never.example\"]"));
+    assert!(line("not trusted: ").contains("fetch requires :net [\"never.example\"]"));
     let beside = home.project.path("new");
     fs::write(&beside, tool("fetch", ":run [\"git\"]")).unwrap();
     fs::rename(beside, home.project.path("specs/fetch.eld")).unwrap();
-    assert!(line("generation 2: ").contains("may now use more: fetch"));
-    assert!(line("not trusted: ").contains("fetch wants :run [\"git\"]"));
+    assert!(line("generation 2: ").contains("new permissions: fetch"));
+    assert!(line("not trusted: ").contains("fetch requires :run [\"git\"]"));
 }
 
 #[cfg(target_os = "linux")]
@@ -456,12 +455,12 @@ mod terminal {
     use super::*;
     use crate::support::terminal::pseudo_terminal;
 
-    /// Runs the binary with a pseudo-terminal for stdin and stderr; what it said there, and how it ended.
+    /// Runs the binary with a pseudo-terminal for stdin and stderr. Returns the terminal output and the result.
     fn answer(mut command: Command, answer: &[u8]) -> (String, Ended) {
         let (master, slave) = pseudo_terminal();
         let other = slave.try_clone().unwrap();
         let child = command.stdin(slave).stderr(other).stdout(Stdio::piped()).spawn().unwrap();
-        // It holds the other ends.
+        // The command holds the other ends.
         drop(command);
         let mut typist = master.try_clone().unwrap();
         let answer = answer.to_vec();
@@ -469,7 +468,7 @@ mod terminal {
             let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
             let mut is_answered = false;
             let mut master = master;
-            // Linux answers EIO once the last other end is closed.
+            // Linux returns EIO after the last other end is closed.
             while let Ok(count @ 1..) = master.read(&mut bytes) {
                 said.extend_from_slice(&bytes[..count]);
                 if !is_answered && said.ends_with(b"[y/N] ") {
@@ -484,9 +483,9 @@ mod terminal {
     }
 
     #[test]
-    fn a_yes_is_remembered_and_anything_else_runs_nothing() {
+    fn yes_is_stored_and_any_other_answer_runs_nothing() {
         let home = Home::of(&[("fetch", ":net [\"a.example\"]"), ("save", ":write [\"out\"]")]);
-        // 4: the end of input.
+        // 4: Ctrl-D, the end of input.
         for no in ["\n", "n\n", "yess\n", "\u{4}"] {
             let (said, ended) = answer(home.command(&["call", "fetch"]), no.as_bytes());
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{no:?}");
@@ -494,8 +493,8 @@ mod terminal {
         }
         let (said, ended) = answer(home.command(&["call", "fetch"]), b"y\n");
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "\"ran\"\n"), "{said}");
-        assert!(said.contains("fetch wants :net [\"a.example\"] (specs/fetch.eld:1:16)\r\n"), "{said}");
-        assert!(!said.contains("save"), "what is not run is not asked about: {said}");
+        assert!(said.contains("fetch requires :net [\"a.example\"] (specs/fetch.eld:1:16)\r\n"), "{said}");
+        assert!(!said.contains("save"), "tools that are not run must not be listed: {said}");
         assert_eq!(
             home.granted(),
             json!({"net": ["a.example"]}),
@@ -508,31 +507,31 @@ mod terminal {
     }
 
     #[test]
-    fn the_question_is_clean_whatever_the_specs_say() {
+    fn the_prompt_contains_no_control_characters() {
         let hostile = r#":run ["git\e[2K\rharmless" "a\nTrust it? [y/N] y" "\u202egnp"]"#;
         let home = Home::of(&[("fetch", hostile)]);
         let (said, ended) = answer(home.command(&["call", "fetch", "--color", "never"]), b"n\n");
         assert_eq!(ended.code, Some(2), "{said}");
         let bad = |c: char| c.is_control() && !matches!(c, '\r' | '\n');
         assert!(!said.contains(bad) && !said.contains('\u{202e}'), "{said:?}");
-        let wants: Vec<&str> = said.lines().filter(|line| line.contains("wants")).collect();
-        assert_eq!(wants.len(), 1, "{said}");
-        assert!(wants[0].contains(r"\u{1b}[2K\rharmless"), "{said}");
+        let requests: Vec<&str> = said.lines().filter(|line| line.contains("fetch requires")).collect();
+        assert_eq!(requests.len(), 1, "{said}");
+        assert!(requests[0].contains(r"\u{1b}[2K\rharmless"), "{said}");
     }
 
     #[test]
-    fn without_a_home_the_answer_counts_for_this_run() {
+    fn without_a_home_folder_the_answer_applies_to_this_run() {
         let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
         let mut command = home.command(&["call", "fetch"]);
         command.env_remove("XDG_STATE_HOME").env_remove("HOME");
         let (said, ended) = answer(command, b"y\n");
         assert_eq!(ended.code, Some(0), "{said}");
-        assert!(said.contains("not remembered: nothing can be remembered"), "{said}");
+        assert!(said.contains("cannot store the trust: no state folder"), "{said}");
     }
 
-    /// With stdin from elsewhere nobody is there to answer.
+    /// No prompt is shown if stdin is not a terminal.
     #[test]
-    fn a_terminal_on_one_side_alone_is_none() {
+    fn stdin_and_stderr_must_both_be_terminals() {
         let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
         let (_typist, slave) = pseudo_terminal();
         let output = home.command(&["call", "fetch"]).stdin(slave).output().unwrap();

@@ -1,10 +1,10 @@
-//! Scripts held against what they are given: the names they use, what their specs allow, and their types.
+//! Checks of scripts: used names, permissions and types.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A project with one spec file and the scripts given.
+/// Creates a project with one spec file and these scripts.
 fn project(spec: &str, scripts: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("specs")).unwrap();
@@ -26,7 +26,7 @@ fn stdout(output: &Output) -> String {
 
 const PLAIN: &str = "(deftool :name \"t\" :description \"Do it.\")\n";
 
-/// The findings of a script, without those of the spec: `line:column: severity[code]: message`.
+/// Returns the findings in a script, without those in the spec: `line:column: severity[code]: message`.
 fn findings(spec: &str, script: &str, options: &[&str]) -> Vec<String> {
     let folder = project(spec, &[("t.lua", script)]);
     let output = deftool(folder.path(), &[&["check", "--format", "concise"], options].concat());
@@ -35,35 +35,20 @@ fn findings(spec: &str, script: &str, options: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn globals_that_are_not_there_are_told_where_they_stand() {
+fn unknown_globals_are_reported_at_their_location() {
     for (script, expected) in [
-        (
-            "return function()\n  return io.open('x')\nend",
-            "2:10: warning[DT420]: there is no `io` in a script",
-        ),
-        (
-            "return function() os.execute('ls') end",
-            "1:19: warning[DT420]: there is no `os.execute` in a script",
-        ),
+        ("return function()\n  return io.open('x')\nend", "2:10: warning[DT420]: unknown global `io`"),
+        ("return function() os.execute('ls') end", "1:19: warning[DT420]: unknown global `os.execute`"),
         (
             "local t = jsn.decode('1')\nreturn function() return t end",
-            "1:11: warning[DT420]: there is no `jsn` in a script",
+            "1:11: warning[DT420]: unknown global `jsn`",
         ),
-        (
-            "return function() return json.parse('1') end",
-            "1:26: warning[DT420]: there is no `json.parse` in a script",
-        ),
-        (
-            "return function() return loadstring('1') end",
-            "1:26: warning[DT420]: there is no `loadstring` in a script",
-        ),
-        (
-            "return function() return json:parse('1') end",
-            "1:26: warning[DT420]: there is no `json.parse` in a script",
-        ),
+        ("return function() return json.parse('1') end", "1:26: warning[DT420]: unknown global `json.parse`"),
+        ("return function() return loadstring('1') end", "1:26: warning[DT420]: unknown global `loadstring`"),
+        ("return function() return json:parse('1') end", "1:26: warning[DT420]: unknown global `json.parse`"),
         (
             "return function() return (string.trim)(' ') end",
-            "1:27: warning[DT420]: there is no `string.trim` in a script",
+            "1:27: warning[DT420]: unknown global `string.trim`",
         ),
     ] {
         let found = findings(PLAIN, script, &[]);
@@ -71,30 +56,30 @@ fn globals_that_are_not_there_are_told_where_they_stand() {
     }
 }
 
-/// Where the lines of bytecode are told apart by intervals.
+/// Bytecode stores the line numbers in intervals.
 #[test]
-fn a_global_far_down_has_its_line() {
+fn a_global_far_down_has_the_correct_line() {
     let script = format!(
         "{}return function()\n{}  return nope\nend",
         "local a = 1\n".repeat(150),
         "  print(1)\n".repeat(400)
     );
     let found = findings(PLAIN, &script, &[]);
-    assert_eq!(found, ["552:10: warning[DT420]: there is no `nope` in a script"]);
+    assert_eq!(found, ["552:10: warning[DT420]: unknown global `nope`"]);
 }
 
 #[test]
-fn what_is_there_is_not_told() {
+fn known_globals_are_not_reported() {
     for script in [
-        // Locals and parameters shadow; fields of locals are not looked into.
+        // Locals and parameters shadow globals. Fields of locals are not checked.
         "local io = { open = function() return 1 end }\nreturn function() return io.open() end",
         "return function()\n  local os = {}\n  os.execute = 1\n  return os.execute\nend",
         "local h = json\nreturn function() return h.anything end",
         "local mine = {}\nreturn function(...) return (... or json).parse(1), (mine or json):parse('a', 2, 3) end",
-        // Set in this file.
+        // Assigned in this file.
         "function helper() return 1 end\nreturn function() return helper() end",
         "local x = 1\nfunction helper() return x end\nreturn function() return helper() end",
-        // Every library.
+        // All libraries.
         "return function()\n  return string.format('%d', math.floor(os.clock())) .. tostring(bit32.band(1, 2)) .. #table.pack(1)\nend",
         "return function() local t = setmetatable({}, { __index = function() return 1 end }) return t.x end",
         "return function() return tool.name, tool.deadline, json.null, _VERSION, _G.print end",
@@ -107,7 +92,7 @@ fn what_is_there_is_not_told() {
 }
 
 #[test]
-fn globals_that_are_lost_are_told() {
+fn assigned_globals_are_reported() {
     for (script, expected) in [
         ("count = 0\nreturn function()\n  count = count + 1\n  return count\nend", "1:1: warning[DT421]"),
         ("return function()\n  local a = 1\n  resul = a\n  return a\nend", "3:3: warning[DT421]"),
@@ -120,14 +105,14 @@ fn globals_that_are_lost_are_told() {
 }
 
 #[test]
-fn a_file_with_many_mistakes_is_told_of_some() {
+fn the_number_of_findings_per_file_is_limited() {
     let many: Vec<String> = (0..500).map(|number| format!("  print(wrong{number})\n")).collect();
     let found = findings(PLAIN, &format!("return function()\n{}end", many.concat()), &[]);
     assert_eq!(found.len(), 20, "{found:?}");
 }
 
 #[test]
-fn permissions_and_their_use_are_held_against_each_other() {
+fn permissions_are_compared_with_their_use() {
     let spec = |allow: &str| format!("(deftool :name \"t\" :description \"Do it.\"{allow})\n");
     let reads = "return function()\n  return fs.read('notes/a')\nend";
     let found = |allow: &str, script: &str| {
@@ -136,14 +121,14 @@ fn permissions_and_their_use_are_held_against_each_other() {
     };
     assert_eq!(
         found("", reads),
-        "scripts/t.lua:2:10: warning[DT422]: `fs.read` is refused: the spec of `t` has no `:read` in `:allow`\n"
+        "scripts/t.lua:2:10: warning[DT422]: `fs.read` requires a permission: missing `:read` in the `:allow` of `t`\n"
     );
     assert_eq!(found(" :allow (:read [\"notes/\"])", reads), "");
     assert_eq!(
         found(" :allow (:read [\"notes/\"] :env [\"HOME\"])", reads),
-        "specs/a.eld:1:16: note[DT423]: `t` allows `:env`, and its script does not use it\n"
+        "specs/a.eld:1:16: note[DT423]: unused permission `:env` of `t`\n"
     );
-    // What is done with a table that is handed on is not known.
+    // A table that is passed on may be used in any way.
     for script in [
         "local files = fs\nreturn function() return files.read('notes/a') end",
         "local function use(table) return table.read('notes/a') end\nreturn function() return use(fs) end",
@@ -200,7 +185,7 @@ const SCHEMAS: &str = r#"(deftool
 "#;
 
 #[test]
-fn definitions_say_what_schemas_say() {
+fn type_definitions_match_the_schemas() {
     let folder = project(SCHEMAS, &[]);
     let output = deftool(folder.path(), &["types"]);
     let text = stdout(&output);
@@ -232,7 +217,7 @@ fn definitions_are_written_and_compared() {
         (output.status.code(), stdout(&output), said(&output))
     };
     let (code, _, says) = run(&["types", "--output", "types", "--check"]);
-    assert!(code == Some(1) && says.contains("types/deftool.d.luau is not there"), "{says}");
+    assert!(code == Some(1) && says.contains("types/deftool.d.luau does not exist"), "{says}");
     let (code, out, says) = run(&["types", "--output", "types"]);
     assert!(code == Some(0) && out.is_empty() && says.contains("created  types/deftool.d.luau"), "{says}");
     let (code, _, says) = run(&["types", "--output", "types", "--check"]);
@@ -244,26 +229,26 @@ fn definitions_are_written_and_compared() {
     fs::write(folder.path().join("specs/a.eld"), "(deftool :name \"other\" :description \"Do it.\")")
         .unwrap();
     let (code, _, says) = run(&["types", "--output", "types", "--check"]);
-    assert!(code == Some(1) && says.contains("is not what the specs say"), "{says}");
-    assert!(says.contains("`deftool types --output types` writes it anew"), "{says}");
+    assert!(code == Some(1) && says.contains("is out of date"), "{says}");
+    assert!(says.contains("update it with `deftool types --output types`"), "{says}");
     let (code, _, says) = run(&["types", "--output", "types"]);
     assert!(code == Some(0) && says.contains("written"), "{says}");
     let (code, _, _) = run(&["types", "--check"]);
     assert_eq!(code, Some(2));
-    // Tools with errors are left out and told.
+    // Tools with errors are left out and reported.
     fs::write(
         folder.path().join("specs/a.eld"),
         "(deftool :name \"x\" :description \"Do it.\" :args ((:name \"a\" :type strin)))",
     )
     .unwrap();
     let (code, out, says) = run(&["types"]);
-    assert!(code == Some(1) && !out.contains("export type X") && says.contains("left out"), "{says}");
+    assert!(code == Some(1) && !out.contains("export type X") && says.contains("omitted"), "{says}");
 }
 
-/// A clone may hold a link in the place of what is written.
+/// A cloned project may contain a link in place of an output file.
 #[cfg(unix)]
 #[test]
-fn a_link_is_replaced_and_what_it_leads_to_stays() {
+fn a_link_is_replaced_and_its_target_is_unchanged() {
     let folder = project(PLAIN, &[("t.lua", "return function() end")]);
     let outside = tempfile::tempdir().unwrap();
     let (there, not_there) = (outside.path().join("rc"), outside.path().join("new"));
@@ -281,7 +266,7 @@ fn a_link_is_replaced_and_what_it_leads_to_stays() {
     assert_eq!((fs::read_to_string(&there).unwrap().as_str(), not_there.exists()), ("mine", false));
 }
 
-/// Where there is no checker, it is said what installs one.
+/// Without the checker, the error says how to install it.
 #[cfg(not(feature = "types"))]
 #[test]
 fn types_are_not_checked_without_a_checker() {
@@ -292,7 +277,7 @@ fn types_are_not_checked_without_a_checker() {
         .env("PATH", "")
         .output()
         .unwrap();
-    // One that an earlier build left beside deftool is used.
+    // A checker from an earlier build beside deftool is used.
     let beside = Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-types");
     if !beside.exists() {
         let says = String::from_utf8_lossy(&output.stderr);
@@ -325,25 +310,25 @@ mod checked {
         deftool::script::check_types(Path::new(env!("CARGO_BIN_EXE_deftool-types")), definitions, jobs, limit)
     }
 
-    /// The limit that a test waits for: what takes longer in the real one takes much longer.
+    /// The time limit in tests. Sources above it are far above the real limit, too.
     const LIMIT: Duration = Duration::from_secs(1);
 
     #[test]
     fn a_hostile_source_does_not_crash_the_checker() {
-        // Depth and length matter at this size already, and few take long.
+        // This size is enough to test depth and length, and keeps the test fast.
         let jobs: Vec<TypeJob> =
             hostile_sources(12 << 10).into_iter().map(|(name, source)| job(name, &source)).collect();
         for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, LIMIT)) {
             if let TypeCheck::Skipped(why) = &result {
-                assert!(why.contains("takes longer"), "{}: {why}", job.file);
+                assert!(why.contains("took longer"), "{}: {why}", job.file);
             }
         }
     }
 
-    /// A type function is a program; none is run, in a script or in what it requires.
+    /// A type function is a program. None is run, neither in a script nor in its modules.
     #[test]
     fn type_functions_are_refused() {
-        // It fills the memory of whoever runs it.
+        // It would exhaust the memory.
         let bomb = "type function Bomb(t)\n  local s = 'x'\n  while true do s ..= s end\n  return t\nend\n";
         let script = format!("{bomb}return function(text: Bomb<string>) return text.nothing end");
         let mut in_module =
@@ -365,28 +350,31 @@ mod checked {
         assert_eq!(found, [refused("bomb", 1), refused("scripts/lib/m.lua", 2)]);
     }
 
-    /// The checker has the limits of a script host, and ends alone.
+    /// The checker has the limits of a script host and crashes alone.
     #[test]
-    fn a_checker_that_dies_takes_nothing_along() {
+    fn a_crash_of_the_checker_is_isolated() {
         let jobs = [job("any", "return function(text) return text.nothing end")];
         for (program, why) in [
-            ("/bin/false", "does not start: it died"),
-            ("/no/such/program", "does not start: No such file"),
-            (env!("CARGO_BIN_EXE_deftool"), "does not start"),
+            ("/bin/false", "cannot start the type checker `/bin/false`: the process exited"),
+            ("/no/such/program", "cannot start the type checker `/no/such/program`: No such file"),
+            (env!("CARGO_BIN_EXE_deftool"), "cannot start the type checker"),
         ] {
             let found = deftool::script::check_types(Path::new(program), "", &jobs, LIMIT);
-            assert!(matches!(&found[..], [TypeCheck::Skipped(told)] if told.contains(why)), "{found:?}");
+            assert!(
+                matches!(&found[..], [TypeCheck::Skipped(type_findings)] if type_findings.contains(why)),
+                "{found:?}"
+            );
         }
     }
 
     #[test]
-    fn what_takes_too_long_is_left_and_the_rest_checked() {
+    fn a_script_above_the_time_limit_is_skipped() {
         let limit = LIMIT / 4;
         let slow = "a=b ".repeat(15_000);
         let fine = "return function(text) return text.nothing end";
         let mut jobs = vec![job("slow", &slow), job("slower", &slow), job("long", &" ".repeat(1 << 20))];
         jobs.extend((0..20).map(|number| job(&format!("fine{number}"), fine)));
-        // A loaded machine may be slow once; every one of them has to be checked in one of some tries.
+        // A busy machine may be slow once. Each script must be checked in one of several attempts.
         let mut missing: Vec<String> = (0..20).map(|number| format!("fine{number}")).collect();
         for _ in 0..5 {
             for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, limit)) {
@@ -397,7 +385,7 @@ mod checked {
                         assert_eq!(problems.len(), 1, "{file} {problems:?}");
                         missing.retain(|name| name != file);
                     }
-                    (file, TypeCheck::Skipped(why)) => assert!(why.contains("takes longer"), "{file}: {why}"),
+                    (file, TypeCheck::Skipped(why)) => assert!(why.contains("took longer"), "{file}: {why}"),
                 }
             }
             if missing.is_empty() {
@@ -407,9 +395,9 @@ mod checked {
         panic!("never checked: {missing:?}");
     }
 
-    /// Scripts that do what nobody expects are still typed as they should be.
+    /// Scripts with unusual code must have no wrong type findings.
     #[test]
-    fn attacks_have_no_findings_of_types() {
+    fn attack_scripts_have_no_type_findings() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
         let mut jobs = Vec::new();
         for entry in fs::read_dir(folder).unwrap() {
@@ -421,7 +409,7 @@ mod checked {
             }
             jobs.push(job);
         }
-        // What they give to host functions on purpose is another matter.
+        // Deliberately wrong arguments of host functions are expected to be reported.
         jobs.retain(|job| !job.file.contains("lying"));
         let results = check_types(&definitions([]), &jobs, LIMIT * 20);
         let wrong: Vec<_> = jobs
@@ -442,8 +430,8 @@ mod checked {
          :required ["name"])))
 "#;
 
-    /// Of the lines of the tool's function, below its head.
-    fn told(body: &str) -> Vec<String> {
+    /// Returns the type findings in the body of the tool's function.
+    fn type_findings(body: &str) -> Vec<String> {
         let script = format!("return function(location, unit, place)\n{body}\nend");
         findings(SPEC, &script, &["--types"])
             .into_iter()
@@ -452,7 +440,7 @@ mod checked {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn type_errors_are_reported() {
         for (body, expected) in [
             ("return place.nmae", "2:8 key `nmae` not found in table `TPlace`"),
             (
@@ -479,13 +467,13 @@ mod checked {
             ),
             ("local x: Plce = place\nreturn x", "2:10 unknown type `Plce`"),
         ] {
-            let found = told(body);
+            let found = type_findings(body);
             assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{body}: {found:?}");
         }
     }
 
     #[test]
-    fn what_fits_or_is_not_known_is_not_told() {
+    fn correct_and_unknown_types_are_not_reported() {
         for body in [
             "unit = unit or \"celsius\"\nreturn unit == \"fahrenheit\"",
             "unit = string.upper(unit or \"celsius\")\nreturn unit == \"KELVIN\"",
@@ -506,12 +494,12 @@ mod checked {
             "local function new(): { history: { any }? } return { history = {} } end\nlocal order = new()\nreturn json.array(order.history)",
             "log.info(location, unit, place)\nprint(nil, 1)\ntool.progress(nil, \"a\")\nreturn tool.name .. tool.deadline",
         ] {
-            assert_eq!(told(body), Vec::<String>::new(), "{body}");
+            assert_eq!(type_findings(body), Vec::<String>::new(), "{body}");
         }
     }
 
     #[test]
-    fn a_script_may_ask_for_more_or_less() {
+    fn strict_and_nocheck_comments_are_respected() {
         let strict =
             "--!strict\nreturn function(location, unit, place)\n  local t = { a = 1 }\n  return t.b\nend";
         let found = findings(SPEC, strict, &["--types"]);
@@ -538,7 +526,7 @@ mod checked {
     }
 
     #[test]
-    fn what_is_not_there_is_told_once() {
+    fn an_unknown_global_is_reported_once() {
         let found = findings(
             SPEC,
             "return function(location, unit, place)\n  return fs.red(location)\nend",
@@ -548,7 +536,7 @@ mod checked {
     }
 
     #[test]
-    fn the_definitions_are_ones_that_the_checker_takes() {
+    fn the_checker_accepts_the_definitions() {
         let folder = project(
             SCHEMAS,
             &[("get-weather.lua", "return function(a, b, c, d, e, f, g) return f.nmae end")],

@@ -1,4 +1,4 @@
-//! Specs as `lexpr` values: written with `sexp!`, read from elsewhere, printed again.
+//! Specs as `lexpr` values: written with `sexp!`, read from other sources, and printed.
 
 use deftool::schema::{Target, emit};
 use deftool::spec::{Effect, Tool, ToolKind, ToolValueError};
@@ -38,7 +38,7 @@ fn a_tool_is_written_with_sexp() {
 }
 
 #[test]
-fn values_of_other_origin_are_tools() {
+fn values_from_other_sources_are_tools() {
     for (text, kind) in [
         ("(:name \"a\" :description \"d\")", ToolKind::Normal),
         ("(defexit :name \"a\" :description \"d\" :args nil)", ToolKind::Exit),
@@ -61,18 +61,18 @@ fn values_of_other_origin_are_tools() {
 }
 
 #[test]
-fn what_is_no_tool_says_why() {
+fn an_invalid_tool_value_has_an_error_message() {
     for (value, message) in [
-        (sexp!(1), "not a valid tool: a tool spec is a list"),
-        (sexp!((foo #:name "x")), "not a valid tool: `foo` is no tool form"),
-        (sexp!((deftool #:description "d")), "not a valid tool: a tool needs a `:name`"),
+        (sexp!(1), "not a valid tool: expected a tool spec as a list"),
+        (sexp!((foo #:name "x")), "not a valid tool: unknown tool form `foo`"),
+        (sexp!((deftool #:description "d")), "not a valid tool: missing `:name` for a tool"),
         (
             sexp!((deftool #:name "a b" #:description "d" #:args ((#:name "x" #:type strin)))),
-            "not a valid tool: ` ` cannot stand in a name; APIs take A-Z a-z 0-9 _ -; `strin` is no JSON Schema type",
+            "not a valid tool: invalid character ` ` in a name; APIs accept A-Z a-z 0-9 _ -; unknown type `strin`",
         ),
         (
             Value::from(vec![1_u8]),
-            "a spec cannot hold bytes; use symbols, keywords, strings, numbers, lists and vectors",
+            "a spec cannot contain bytes; use symbols, keywords, strings, numbers, lists and vectors",
         ),
     ] {
         assert_eq!(Tool::try_from(&value).unwrap_err().to_string(), message);
@@ -82,7 +82,7 @@ fn what_is_no_tool_says_why() {
     assert_eq!(findings.len(), 2, "{findings:?}");
 }
 
-/// What a value prints as reads back as the same tool.
+/// The printed value reads back as the same tool.
 #[test]
 fn a_printed_tool_is_a_spec() {
     let tool = Tool::try_from(&sexp!((deftool #:name "a" #:description "say \"é\"\n\\"
@@ -91,21 +91,22 @@ fn a_printed_tool_is_a_spec() {
     let value = Value::from(&tool);
     let text = lexpr::to_string_custom(&value, lexpr::print::Options::elisp()).unwrap();
     let source = deftool::text::Sources::new().add(deftool::text::SourceFile::new("t.eld", ""));
-    let (tree, told) = deftool::syntax::parse(source, &text);
-    assert!(told.is_empty(), "{text}");
-    let (definitions, told) = deftool::spec::lower(source, &text, &tree, deftool::spec::FileKind::Specs);
-    assert!(told.is_empty(), "{text}: {told:?}");
+    let (tree, findings) = deftool::syntax::parse(source, &text);
+    assert!(findings.is_empty(), "{text}");
+    let (definitions, findings) = deftool::spec::lower(source, &text, &tree, deftool::spec::FileKind::Specs);
+    assert!(findings.is_empty(), "{text}: {findings:?}");
     assert_eq!(compiled(&definitions.tools[0]), compiled(&tool), "{text}");
 }
 
-/// What is not sent comes back, too.
+/// Keys that are not sent are kept too.
 #[test]
 fn a_printed_tool_keeps_what_is_not_sent() {
     let source = deftool::text::Sources::new().add(deftool::text::SourceFile::new("t.eld", ""));
     let lowered = |text: &str| {
         let (tree, _) = deftool::syntax::parse(source, text);
-        let (definitions, told) = deftool::spec::lower(source, text, &tree, deftool::spec::FileKind::Specs);
-        assert!(told.is_empty(), "{text}: {told:?}");
+        let (definitions, findings) =
+            deftool::spec::lower(source, text, &tree, deftool::spec::FileKind::Specs);
+        assert!(findings.is_empty(), "{text}: {findings:?}");
         definitions.tools.into_iter().next().unwrap()
     };
     let text = "(deftool :name \"a\" :description \"Do it.\" :category \"misc\" :confirm (:when (:x [1 :null]) (:x 5)) :include t

@@ -1,17 +1,18 @@
-//! The worker from the outside: a scripted server on a real socket that misbehaves, fake tools, and where a socket
+//! The worker from the outside: a scripted server on a real socket with injected faults, fake tools, and where a socket
 //! has no part a fake transport under a paused clock.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bench;
+mod body_fallbacks;
+mod damaged_recordings;
 mod detect;
 mod dialects;
 mod drain;
 mod ends;
+mod faults;
+mod harness;
 #[cfg(unix)]
 pub(crate) mod managed;
-mod misbehaviours;
-mod odd_recordings;
 mod recorded;
 mod redaction;
 mod replay;
@@ -22,7 +23,6 @@ mod secrets;
 mod servers_page;
 mod sessions;
 mod slots;
-mod swaps;
 mod timers;
 mod turns;
 mod wire;

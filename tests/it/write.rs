@@ -1,4 +1,4 @@
-//! What is written reads back: by our reader, and where it can, by `lexpr`'s.
+//! Written constants read back the same, with the reader and, where possible, with `lexpr`.
 
 use deftool::syntax::lexpr::{from_lexpr, print};
 use deftool::syntax::{Datum, DatumKind, Folder, Number, parse, write};
@@ -9,7 +9,7 @@ fn datum(kind: DatumKind) -> Datum {
     Datum { span: Span::default(), kind }
 }
 
-/// Without places, and a rounded number is a float.
+/// Removes spans and converts rounded numbers to floats.
 fn bare(datum: &Datum) -> Datum {
     let all = |items: &[Datum]| items.iter().map(bare).collect();
     self::datum(match &datum.kind {
@@ -25,8 +25,8 @@ fn bare(datum: &Datum) -> Datum {
 fn read(text: &str) -> Datum {
     let source = Sources::new().add(SourceFile::new("t.eld", ""));
     let text = format!("'{text}");
-    let (tree, told) = parse(source, &text);
-    assert!(told.is_empty(), "{text}: {told:?}");
+    let (tree, findings) = parse(source, &text);
+    assert!(findings.is_empty(), "{text}: {findings:?}");
     let roots: Vec<_> = tree.roots().collect();
     assert_eq!(roots.len(), 1, "{text}");
     let mut folder = Folder::new(source, &text, &tree);
@@ -35,7 +35,7 @@ fn read(text: &str) -> Datum {
     bare(&read)
 }
 
-/// Characters that mean something, anywhere, and any others.
+/// Text with special characters at any position.
 fn text() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(
         "\n\n\n \t\r\"\\()[]';,`#?.:-+0e\u{0}\u{1b}\u{7f}\u{80}\u{a0}\u{feff}\u{202e}\u{2028}aé😀"
@@ -92,7 +92,7 @@ fn constant() -> impl Strategy<Value = Datum> {
     })
 }
 
-/// What `lexpr` reads as Emacs does.
+/// Constants that `lexpr` reads like Emacs.
 fn plain_constant() -> impl Strategy<Value = Datum> {
     let name = "[a-z][a-z-]{0,5}".prop_filter("a constant of its own", |name| name != "nil" && name != "t");
     let atom = prop_oneof![
@@ -100,7 +100,7 @@ fn plain_constant() -> impl Strategy<Value = Datum> {
         name.prop_map(|name| DatumKind::Keyword(format!(":{name}"))),
         r#"[a-zé" \\(]{0,60}"#.prop_map(DatumKind::String),
         any::<i64>().prop_map(|value| DatumKind::Number(Number::Integer(value))),
-        // Its floats are exact only where they are simple.
+        // `lexpr` reads only simple floats exactly.
         (-4000_i32..4000).prop_map(|value| DatumKind::Number(Number::Float(f64::from(value) / 8.0))),
     ];
     atom.prop_map(datum).prop_recursive(4, 40, 5, |inner| {
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn the_layout_is_one_key_a_line() {
+fn the_layout_has_one_key_per_line() {
     let source = "(deftool :name \"a\" :description \"One line.\nAnother (one).\n(And)\" :args ((:name \"x\" :type string :enum [\"a\" \"b\"]) (:name \"y\" :type object :properties (:first (:type string :description \"It is long enough to go on a line of its own.\") :second (:type number)))))";
     let expected = "(deftool
  :name \"a\"

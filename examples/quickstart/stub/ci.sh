@@ -1,10 +1,10 @@
 #!/bin/sh
-# The agent against servers that misbehave: whatever they do, it ends, and says why.
+# Runs the agent against faulty servers. It always ends, and reports the failure.
 set -eu
-for way in index-missing http-503-loading rst-mid-stream html-200 line-repeated; do
-  if said=$(deftool stub --quiet --misbehave "$way" -- deftool run "What is the weather in Paris?" 2>&1); then
-    echo "ok      $way"
+for fault in index-missing http-503-loading rst-mid-stream html-200 line-repeated; do
+  if output=$(deftool stub --quiet --fault "$fault" -- deftool run "What is the weather in Paris?" 2>&1); then
+    echo "ok      $fault"
   else
-    echo "failed  $way: $(echo "$said" | grep -o 'error\[[a-z_]*\]')"
+    echo "failed  $fault: $(echo "$output" | grep -o 'error\[[a-z_]*\]')"
   fi
 done

@@ -1,8 +1,8 @@
-//! A script's source with the types of its arguments written to its parameters, for the checker alone.
+//! Annotates the parameters of a script's function with the types of the tool's arguments, for the type checker.
 //!
-//! Authors write `function(location, unit)`; the checker reads `function(location: string, unit: GetWeatherUnit?)`.
-//! What is put in stands in the lines that are there, so that places are found again. A parameter that the function
-//! sets to values of its own would keep its type: it gets a local of its name, whose type follows what it is set to.
+//! Authors write `function(location, unit)`; the checker reads `function(location: string, unit: GetWeatherUnit?)`. No
+//! lines are added, so that locations can be mapped back. A parameter that the function assigns is copied to a local of
+//! the same name, so that its type can change.
 
 use std::collections::HashMap;
 
@@ -13,61 +13,61 @@ use luau_syntax::ast::{
 use luau_syntax::location::Position;
 use luau_syntax::parser::{ParseOptions, ParsedSource};
 
-/// A source to check, and where its places are in the source that was given.
+/// An annotated source that maps columns back to the original source.
 pub(crate) struct Annotated {
     pub(crate) text: String,
-    /// What was put in, by line, in order: the column in the new text and how many bytes.
+    /// The insertions per line, in order: the column in the new text, and the length in bytes.
     inserted: HashMap<u32, Vec<(u32, u32)>>,
 }
 
 impl Annotated {
-    /// As it was written.
+    /// Returns the source without annotations.
     pub(crate) fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), inserted: HashMap::new() }
     }
 
-    /// The returned function's parameters get `types`; one that has a type keeps it.
+    /// Annotates the parameters of the returned function with `types`. Existing annotations are kept.
     pub(crate) fn of(text: &str, types: &[Option<String>]) -> Self {
         let Ok(parsed) = ParsedSource::parse(text, ParseOptions::default()) else { return Self::plain(text) };
         let root = parsed.root();
         let Some(function) = returned_function(root) else { return Self::plain(text) };
-        let mut set = SetLocals::default();
-        function.body.visit(&mut set);
+        let mut assigned = AssignedLocals::default();
+        function.body.visit(&mut assigned);
         let mut insertions = Vec::new();
         let mut copied: Vec<String> = Vec::new();
         for (parameter, written) in function.args.iter().zip(types) {
             let Some(written) = written.as_ref().filter(|_| parameter.annotation.is_none()) else { continue };
             insertions.push((parameter.location.end, format!(": {written}")));
-            if set.is_set_freely(parameter) {
+            if assigned.may_change_type(parameter) {
                 copied.push(String::from_utf8_lossy(parameter.name.bytes()).into_owned());
             }
         }
         let body = function.arg_location.filter(|_| function.return_annotation.is_none());
         match body {
-            Some(behind) if !copied.is_empty() => {
+            Some(position) if !copied.is_empty() => {
                 let names = copied.join(", ");
-                insertions.push((behind.end, format!(" local {names} = {names} ")));
+                insertions.push((position.end, format!(" local {names} = {names} ")));
             }
             Some(_) | None => {}
         }
         insert(text, &insertions).unwrap_or_else(|| Self::plain(text))
     }
 
-    /// Where a column of a line was before, both from 0.
+    /// Returns the original column of a column in the annotated source. Lines and columns start at 0.
     pub(crate) fn column(&self, line: u32, column: u32) -> u32 {
         let mut before = 0;
         for &(at, length) in self.inserted.get(&line).map_or(&[][..], Vec::as_slice) {
             if column < at {
                 break;
             }
-            // What is inside of what was put in stands where that begins.
+            // A column within an insertion maps to its start.
             before += length.min(column - at);
         }
         column - before
     }
 }
 
-/// `insertions` are in order.
+/// Inserts texts at positions, which must be sorted.
 fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
     let starts: Vec<usize> =
         std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect();
@@ -86,7 +86,7 @@ fn insert(text: &str, insertions: &[(Position, String)]) -> Option<Annotated> {
     Some(annotated)
 }
 
-/// The function that the top level returns at its end: written there, or a local of it.
+/// Returns the function that the script returns: a function expression or a local function.
 pub(crate) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
     let statements = root.as_slice();
     let StatementView::Return(returned) = statements.last()?.view() else { return None };
@@ -103,7 +103,7 @@ pub(crate) fn returned_function(root: Block<'_>) -> Option<&Function<'_>> {
     }
 }
 
-/// The function that a statement defines the local `wanted` as.
+/// Returns the function that a statement assigns to the local `wanted`.
 fn defined(statement: Statement<'_>, wanted: LocalId) -> Option<&Function<'_>> {
     match statement.view() {
         StatementView::LocalFunction(local) => {
@@ -117,16 +117,16 @@ fn defined(statement: Statement<'_>, wanted: LocalId) -> Option<&Function<'_>> {
     }
 }
 
-/// The locals that are set after they were made.
+/// The locals that are assigned after their declaration.
 #[derive(Default)]
-pub(crate) struct SetLocals {
-    /// Whether to nothing but what stands in for a missing value: `unit = unit or "celsius"`.
+pub(crate) struct AssignedLocals {
+    /// Whether all assignments of a local are defaults such as `unit = unit or "celsius"`.
     only_defaults: HashMap<LocalId, bool>,
 }
 
-impl SetLocals {
-    /// Whether it may be set to something of another type.
-    pub(crate) fn is_set_freely(&self, local: &Local<'_>) -> bool {
+impl AssignedLocals {
+    /// Returns whether an assignment may change the type of `local`.
+    pub(crate) fn may_change_type(&self, local: &Local<'_>) -> bool {
         self.only_defaults.get(&local.identity()).is_some_and(|only| !only)
     }
 
@@ -151,7 +151,7 @@ fn is_constant(value: Expression<'_>) -> bool {
     )
 }
 
-impl<'ast> AstVisitor<'ast> for SetLocals {
+impl<'ast> AstVisitor<'ast> for AssignedLocals {
     fn visit_assign_statement(&mut self, statement: Statement<'ast>) -> bool {
         if let StatementView::Assign(assign) = statement.view() {
             for (index, variable) in assign.vars.iter().enumerate() {

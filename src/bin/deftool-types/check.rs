@@ -1,6 +1,6 @@
-//! One script after the other, each against the same definitions.
+//! Checks the types of scripts, all with the same definitions.
 //!
-//! Source: luau-analysis 0.739 (Luau's analyser in Rust), the sources of November 2026.
+//! Based on the sources of luau-analysis 0.739 (Luau's analyser in Rust), November 2026.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use luau_syntax::location::Location;
 use luau_syntax::parser::{ParseOptions, ParsedSource};
 
 use crate::annotate::{Annotated, returned_function};
-use crate::trust::Known;
+use crate::confidence::KnownTypes;
 
-/// What is said of a type function: it is a program that the checker would run.
+/// The problem of a type function. Type functions are programs that the checker would run.
 const TYPE_FUNCTION: &str = "type functions are not run, and so the types of this script are not checked";
 
 pub(crate) type Checker = Frontend<Files, NullConfigResolver>;
 
-/// The script that is checked, and what it requires.
+/// The checked script and its modules.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// What is checked of it: its source with the types of its parameters.
+    /// The annotated source of the script.
     text: String,
     job: Option<TypeJob>,
 }
@@ -57,10 +57,10 @@ impl FileResolver for Files {
     }
 }
 
-/// A checker that knows `definitions`.
+/// Creates a checker with the type `definitions`.
 ///
 /// # Errors
-/// Why there is none, in a clause.
+/// If the checker cannot start or rejects the definitions.
 pub(crate) fn new_checker(definitions: &str) -> Result<Checker, String> {
     let mut config = NullConfigResolver::default();
     config.default_config.mode = Mode::Strict;
@@ -80,10 +80,10 @@ pub(crate) fn new_checker(definitions: &str) -> Result<Checker, String> {
         view.errors().first().map(|error| model.error_message(error).to_string())
     });
     let why = syntax.or(types).unwrap_or_default();
-    Err(format!("the checker does not take the definitions: {why}"))
+    Err(format!("the checker rejects the definitions: {why}"))
 }
 
-/// Checks `job`.
+/// Checks the script of `job` and its modules.
 pub(crate) fn check(checker: &mut Checker, job: &TypeJob) -> TypeCheck {
     let Ok(text) = std::str::from_utf8(&job.source) else {
         return TypeCheck::Skipped(String::from("it is not UTF-8"));
@@ -116,10 +116,10 @@ pub(crate) fn check(checker: &mut Checker, job: &TypeJob) -> TypeCheck {
         let Some(model) = checker.semantic_model(&BString::from(file.as_bytes())) else { continue };
         let view = model.module();
         let Some(root) = view.source().map(|source| source.root()) else { continue };
-        // A module's own wish counts for the module.
+        // Modules have their own mode comment.
         let module = job.modules.iter().find(|module| module.file == *file);
-        let wish = module.map_or(mode, |module| mode_of(&String::from_utf8_lossy(&module.source)));
-        let known = Known::of(&model, root, returned_function(root).filter(|_| is_script));
+        let requested = module.map_or(mode, |module| mode_of(&String::from_utf8_lossy(&module.source)));
+        let known = KnownTypes::of(&model, root, returned_function(root).filter(|_| is_script));
         let column = |line, column| if is_script { annotated.column(line, column) } else { column };
         let mut add = |at: Location, message: &str| {
             let start = column(at.begin.line, at.begin.column) as usize;
@@ -140,7 +140,7 @@ pub(crate) fn check(checker: &mut Checker, job: &TypeJob) -> TypeCheck {
         };
         for error in result.errors.iter().filter(|error| error.module_name == *file.as_str()) {
             let message = model.error_message(error).to_string();
-            if wish.is_some() || known.holds(error, &message) {
+            if requested.is_some() || known.is_certain(error, &message) {
                 add(error.location, &message);
             }
         }
@@ -154,7 +154,7 @@ pub(crate) fn check(checker: &mut Checker, job: &TypeJob) -> TypeCheck {
     TypeCheck::Checked(problems)
 }
 
-/// The first type function of `text`, if there is one.
+/// Returns a problem for the first type function in `text`.
 fn type_function(file: &str, text: &str) -> Option<TypeProblem> {
     #[derive(Default)]
     struct TypeFunctions(Option<Location>);
@@ -179,7 +179,7 @@ fn type_function(file: &str, text: &str) -> Option<TypeProblem> {
     })
 }
 
-/// What a script asks for in the comments at its top: `--!strict`.
+/// Returns the mode requested by a comment at the top of a script, such as `--!strict`.
 fn mode_of(text: &str) -> Option<Mode> {
     let mut comments =
         text.lines().map(str::trim).take_while(|line| line.is_empty() || line.starts_with("--"));
@@ -191,13 +191,13 @@ fn mode_of(text: &str) -> Option<Mode> {
     })
 }
 
-/// One clause, with names between backticks, without the reasons below it.
+/// Shortens a message to one clause and puts names in backticks.
 fn tidy(message: &str) -> String {
     let first = message.split("; \n").next().unwrap_or_default();
     let first = first.split("; there is no corresponding").next().unwrap_or_default();
     let words: Vec<&str> = first.split_whitespace().collect();
     let mut text = words.join(" ").replace('\'', "`");
-    // Names are not changed: they stand between quotes.
+    // This does not change names, because they are quoted.
     if let Some(letter) = text.get(..1).map(str::to_lowercase) {
         text.replace_range(..1, &letter);
     }

@@ -1,12 +1,12 @@
-//! `deftool-types`: the program that `deftool check --types` has check the types of scripts.
+//! `deftool-types`: the type checker of `deftool check --types`.
 //!
-//! It reads what to check on stdin and answers on stdout; nobody starts it by hand.
+//! Reads jobs from stdin and writes results to stdout. Started by deftool only.
 
 mod annotate;
 mod check;
-mod trust;
+mod confidence;
 
-/// The checker goes some hundred calls deep.
+/// Stack size; the checker is deeply recursive.
 const STACK: usize = 256 << 20;
 
 fn main() -> std::io::Result<()> {

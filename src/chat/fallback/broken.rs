@@ -1,27 +1,23 @@
-//! The calls of a candidate that does not parse, as far as they can be read.
+//! Reads the calls of a malformed form as far as possible.
 //!
-//! An exit call never changes what becomes of its reply, so the name of a broken call matters: what is broken may be an
-//! exit call, which is recorded with the text of its arguments.
+//! The name of a malformed call matters: an exit call never changes the result of its reply, so a malformed one is
+//! recorded with the text of its arguments.
 
-use super::decode::{Decoded, decode, plain_name};
+use super::decode::{ARGUMENT_KEYS, DecodedForm, NAME_KEYS, decode, plain_name};
 use super::grammar::{Capture, Captured};
 use super::machine::Machine;
 use super::{TextArguments, TextCall};
 use crate::chat::RawArguments;
 
-/// The keys of a call's name, and those of its arguments.
-const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
-const ARGUMENTS_KEYS: [&str; 2] = ["arguments", "parameters"];
-
-/// The calls in `text`, a form that `machine` could not follow to its end or could not decode: whole ones, then the broken
-/// one with `error`. Empty if the name of the broken one cannot be read.
+/// Returns the calls in `text`, a form that `machine` could not match or decode: complete ones, then the malformed
+/// one with `error`. Empty if the name of the malformed one cannot be read.
 pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated: bool) -> Vec<TextCall> {
     let form = machine.family.form();
     let text = form.closes.iter().find_map(|close| text.strip_suffix(close)).unwrap_or(text);
     let (mut calls, at) = match decode(text, &machine.captures, form.marked) {
-        Decoded::Calls(calls) => (calls, machine.unread(text)),
-        Decoded::Unreadable { calls, at, .. } => (calls, Some(at)),
-        Decoded::Ordinary => (Vec::new(), machine.unread(text)),
+        DecodedForm::Calls(calls) => (calls, machine.unread(text)),
+        DecodedForm::Unreadable { calls, at, .. } => (calls, Some(at)),
+        DecodedForm::Ordinary => (Vec::new(), machine.unread(text)),
     };
     let malformed = |written: &str| {
         let text = written.trim().to_owned();
@@ -32,7 +28,7 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     let after_name = machine.captures.iter().rfind(is_name).and_then(|name| text.get(name.end..));
     let after_name = after_name.unwrap_or_default().trim_start_matches(['"', '>']);
     let Some(Captured { what, start, end }) = at else {
-        // Between two tokens: the last call is not closed.
+        // The error is between two tokens: the last call is not closed.
         if let Some(TextCall { arguments: arguments @ TextArguments::Members(_), .. }) = calls.last_mut() {
             *arguments = malformed(after_name);
         }
@@ -42,9 +38,7 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     let read = match what {
         Capture::Object => object_call(written),
         Capture::Keyed => keyed_call(written).or_else(|| object_call(written)),
-        Capture::Python => written
-            .split_once('(')
-            .map(|(name, arguments)| (name.strip_suffix(".call").unwrap_or(name), arguments)),
+        Capture::Python => python_call(written),
         Capture::Arguments
         | Capture::Braces
         | Capture::Tags
@@ -68,10 +62,10 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     calls
 }
 
-/// The name and the arguments of `{"name": "…", "arguments": …`, whatever is wrong with it. A name that comes after the
-/// arguments is not found: it may be one of them.
+/// Returns the name and the arguments of `{"name": "…", "arguments": …`, whatever the error. A name after the
+/// arguments is ignored, because it may be one of them.
 fn object_call(text: &str) -> Option<(&str, &str)> {
-    let (head, arguments) = ARGUMENTS_KEYS
+    let (head, arguments) = ARGUMENT_KEYS
         .iter()
         .filter_map(|key| after_key(text, key))
         .min_by_key(|(head, _)| head.len())
@@ -80,14 +74,22 @@ fn object_call(text: &str) -> Option<(&str, &str)> {
     names.find_map(|(_, value)| Some((value.strip_prefix('"')?.split_once('"')?.0, arguments)))
 }
 
-/// The name and the arguments of `{"name": {…`.
+/// Returns the name and the arguments of `{"name": {…`. The text may end after the name.
 fn keyed_call(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.strip_prefix('{')?.trim_start().strip_prefix('"')?.split_once('"')?;
-    let arguments = rest.trim_start().trim_start_matches(':').trim_start();
+    let rest = rest.trim_start();
+    let arguments = rest.strip_prefix(':').unwrap_or(rest).trim_start();
     (arguments.is_empty() || arguments.starts_with('{')).then_some((name, arguments))
 }
 
-/// What stands before the first `"key":` and what after it.
+/// Returns the name and the arguments of `name(…`, also inside `print(…`.
+fn python_call(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix("print").and_then(|rest| rest.trim_start().strip_prefix('('));
+    let call = inner.and_then(|inner| inner.split_once('(')).or_else(|| text.split_once('('));
+    call.map(|(name, arguments)| (name.strip_suffix(".call").unwrap_or(name), arguments))
+}
+
+/// Splits the text at the first `"key":`.
 fn after_key<'t>(text: &'t str, key: &str) -> Option<(&'t str, &'t str)> {
     let quoted = format!("\"{key}\"");
     text.match_indices(&quoted).find_map(|(at, found)| {

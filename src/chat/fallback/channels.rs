@@ -1,42 +1,42 @@
-//! Harmony's channels in a reply whose special tokens the server took away: `analysisWe need it.assistantcommentary to=functions.f
-//! json{…}assistantfinalIt is so.`
+//! Reads the channels of the harmony format in a reply from which the server removed the special tokens:
+//! `analysisWe need it.assistantcommentary to=functions.f json{…}assistantfinalIt is so.`
 //!
-//! What remains of the marks is words that stick to the text around them. They are looked for only in a reply that begins with such a
-//! word, and what is doubtful is thinking: there calls are not made. So is a tool's result that the model makes up
+//! Only words remain of the channel markers, without blanks around them. They are read only in a reply that begins with
+//! such a word. Doubtful text counts as reasoning, where no call is made. So does a tool result that the model invents
 //! (`functions.f to=assistantcommentary{…}`).
 
 use serde::{Deserialize, Serialize};
 
-/// What such a reply begins with.
+/// The start of such a reply.
 const FIRST: &str = "analysis";
 
-/// What begins each further message, and whether it is thinking.
+/// The words that begin each further message, with its channel.
 const NEXT: [(&str, Channel); 3] = [
-    ("assistantanalysis", Channel::Thought),
-    ("assistantcommentary", Channel::Said),
-    ("assistantfinal", Channel::Said),
+    ("assistantanalysis", Channel::Reasoning),
+    ("assistantcommentary", Channel::Visible),
+    ("assistantfinal", Channel::Visible),
 ];
 
-/// What the text is that follows.
+/// The channel of the text that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channel {
-    Thought,
-    Said,
+    Reasoning,
+    Visible,
 }
 
-/// Reads such words, character by character.
+/// A streaming reader of channel words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Channels {
-    /// The reply began, with so many characters of the first word.
+    /// At the start of the reply, after `read` characters of the first word.
     Begin { read: usize },
-    /// It is such a reply.
+    /// In a reply without its special tokens.
     Stripped {
-        /// What was read of a word.
+        /// The part of a word read so far.
         read: String,
-        /// The character before that.
+        /// The character before that part.
         before: Option<char>,
     },
-    /// It is another.
+    /// In any other reply.
     None,
 }
 
@@ -45,7 +45,7 @@ impl Channels {
         Self::Begin { read: 0 }
     }
 
-    /// Takes one character; what the text after it is, if it ends a word.
+    /// Reads one character. If it completes a word, returns the channel of the text that follows.
     pub(super) fn push(&mut self, ch: char) -> Option<Channel> {
         match self {
             Self::None => None,
@@ -54,13 +54,13 @@ impl Channels {
                     *read += 1;
                     return None;
                 }
-                // Followed by a blank or a comma it is a word like others.
+                // Before a blank or a comma it is an ordinary word.
                 if *read < FIRST.len() || !ch.is_alphanumeric() {
                     *self = Self::None;
                     return None;
                 }
                 *self = Self::Stripped { read: String::new(), before: None };
-                Some(Channel::Thought)
+                Some(Channel::Reasoning)
             }
             Self::Stripped { read, before } => {
                 read.push(ch);
@@ -69,19 +69,19 @@ impl Channels {
                 }
                 let (_, channel) = NEXT.iter().find(|(word, _)| *word == read.as_str())?;
                 read.clear();
-                // What is addressed to the assistant is no word of its own.
+                // After `to=`, the word is the recipient of a tool result.
                 let is_result = before.replace(ch) == Some('=');
-                Some(if is_result { Channel::Thought } else { *channel })
+                Some(if is_result { Channel::Reasoning } else { *channel })
             }
         }
     }
 
-    /// Whether the next character matters: it may not be passed over.
+    /// Whether the next character may change the state, so it must not be skipped.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// Whether the reply is one whose marks were taken away.
+    /// Whether the reply lacks its special tokens.
     pub(super) fn is_stripped(&self) -> bool {
         matches!(self, Self::Stripped { .. })
     }
@@ -92,12 +92,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_stick_to_the_text_say_what_it_is() {
+    fn channel_words_are_read_inside_the_text() {
         for (text, channels) in [
-            ("analysisWe.assistantcommentary to=", vec![(8, Channel::Thought), (29, Channel::Said)]),
-            ("analysisaassistantfinal", vec![(8, Channel::Thought), (22, Channel::Said)]),
-            ("analysisf to=assistantcommentary{}", vec![(8, Channel::Thought), (31, Channel::Thought)]),
-            ("analysisx assistant", vec![(8, Channel::Thought)]),
+            ("analysisWe.assistantcommentary to=", vec![(8, Channel::Reasoning), (29, Channel::Visible)]),
+            ("analysisaassistantfinal", vec![(8, Channel::Reasoning), (22, Channel::Visible)]),
+            ("analysisf to=assistantcommentary{}", vec![(8, Channel::Reasoning), (31, Channel::Reasoning)]),
+            ("analysisx assistant", vec![(8, Channel::Reasoning)]),
             ("analysis of it. assistantfinal", vec![]),
             ("The analysisX assistantfinal", vec![]),
             ("assistantfinal", vec![]),

@@ -1,9 +1,8 @@
-//! Where in a Markdown text the next character stands: in code, in a quotation, in the model's thinking (`enclosures`: in an
-//! element, an environment, another role's message; `sentence`: in a sentence about a call).
+//! Tracks the position in a Markdown text: in code, in a quotation, in the model's reasoning. `enclosures` adds
+//! elements, environments and messages of other roles, `sentence` adds sentences about a call.
 //!
-//! A call found there is one the model talks about, not one it makes. Where Markdown would need the rest of the
-//! text to decide, the answer is the careful one: an open backtick or quotation mark counts until its paragraph
-//! ends.
+//! A call in such a position is mentioned, not made. If Markdown needs the rest of the text for a decision, the
+//! position counts as quoted: an open backtick or quotation mark applies up to the end of its paragraph.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,75 +11,88 @@ use super::enclosures::{Enclosures, is_wrapper};
 use super::entities::{Decoded, EntityReader};
 use super::marks::{Mark, MarkReader};
 use super::quotations::Quotations;
-use super::sentence::Sentence;
+use super::sentence::{Sentence, goes_on};
 use super::tags::{Tag, TagReader};
 
-/// What the text so far says of the place where the next character will stand.
+/// The position of the next character.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // independent facts of a position, not a state machine
 pub(super) struct Context {
-    /// Only blanks since the line began.
+    /// Only blanks since the start of the line.
     line_start: bool,
-    /// Columns of those blanks.
+    /// Width of those blanks, in columns.
     indent: u32,
-    /// Columns read of a line that may begin with the bullets and numbers of lists.
+    /// Columns read of a line that may begin with list markers.
     column: u32,
     list: ListItem,
     block_quote: bool,
     /// The line is indented like a code block.
     indented: bool,
-    /// A code block: its fence character and the length of its fence.
+    /// The fence of the code block around the position: its character and length.
     fence: Option<(char, u32)>,
-    /// The column where it began, in a list item.
+    /// The column of the fence, in a list item.
     fence_column: u32,
-    /// The rest of the line is the info string of this fence.
+    /// The fence whose info string is being read.
     opening: Option<(char, u32)>,
-    /// Fence characters at the start of this line inside a code block; `None` when the line is no closing fence.
+    /// The number of fence characters at the start of this line in a code block. `None` if the line is not a closing
+    /// fence.
     closing: Option<u32>,
-    /// Fence characters just read: which, how many, and whether they began the line.
+    /// The fence characters just read: the character, the count, and whether they began the line.
     run: Option<(char, u32, bool)>,
-    /// Inside inline code opened by this many backticks.
+    /// The number of backticks that opened the inline code around the position.
     inline: Option<u32>,
     quotations: Quotations,
-    think: Option<Think>,
-    /// The thinking itself stands in a quotation, which goes on after it.
-    think_quoted: bool,
+    reasoning: Option<Reasoning>,
+    /// The reasoning is quoted. The quotation goes on after it.
+    reasoning_quoted: bool,
     tag: TagReader,
     entities: EntityReader,
     marks: MarkReader,
-    /// Only blanks and other marks stood before the mark that is read.
+    /// Only blanks, list markers and marks precede the current mark on its line.
     mark_begins_line: bool,
-    /// The mark that is read began with a reference in HTML.
-    mark_is_escaped: bool,
+    /// The current mark is inside a sentence.
+    mark_in_sentence: bool,
+    /// The last marker of another role, if it may be only mentioned.
+    role: Option<PendingRole>,
     enclosures: Enclosures,
     channels: Channels,
+    /// The last character, with character references decoded.
     previous: Option<char>,
     sentence: Sentence,
-    /// Only blanks since what the model says began.
+    /// Only blanks since the start of the message.
     message_start: bool,
     reasoning_ended: bool,
 }
 
-/// What the model's thinking stands in.
+/// How the current reasoning began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Think {
-    /// Marks of this kind.
+enum Reasoning {
+    /// With a mark of this kind.
     Tag(u8),
-    /// A message of harmony's, which ends where the next begins.
+    /// As a message of the harmony format, which ends at the next message.
     Message,
-    /// The same, where only words are left of harmony's marks.
+    /// As a message of the harmony format without its special tokens.
     Channel,
 }
 
-/// How much of a list item's begin was read on this line.
+/// The position of a marker of another role that may be only mentioned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum PendingRole {
+    /// Inside a sentence: a mention if the sentence goes on. `gap`: blanks follow the marker.
+    InSentence { gap: bool },
+    /// In a quotation: a mention if the quotation is closed in its paragraph.
+    InQuotation,
+}
+
+/// The part of a list marker read on this line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum ListItem {
     No,
     /// Digits.
     Number,
-    /// A bullet, or a number with its dot.
+    /// A bullet, or a number with its delimiter.
     Bullet,
-    /// Blanks after that: what comes next begins the item.
+    /// Blanks after the marker. The next character begins the item.
     Content,
 }
 
@@ -100,13 +112,14 @@ impl Context {
             run: None,
             inline: None,
             quotations: Quotations::new(),
-            think: None,
-            think_quoted: false,
+            reasoning: None,
+            reasoning_quoted: false,
             tag: TagReader::new(),
             entities: EntityReader::default(),
             marks: MarkReader::new(),
             mark_begins_line: true,
-            mark_is_escaped: false,
+            mark_in_sentence: false,
+            role: None,
             enclosures: Enclosures::new(),
             channels: Channels::new(),
             previous: None,
@@ -116,14 +129,15 @@ impl Context {
         }
     }
 
-    /// Whether a call that begins with `ch` here would be the model's own.
-    pub(super) fn is_free(&mut self, ch: char) -> bool {
-        self.settle(ch);
-        if self.think == Some(Think::Channel) {
-            // Only what ends the thinking.
-            return self.may_begin_channel(ch) && !self.think_quoted;
+    /// Whether a call that begins here with `ch` is outside code, quotations and reasoning.
+    pub(super) fn allows_call(&mut self, ch: char) -> bool {
+        self.end_run(ch);
+        self.quotations.resolve(ch, &mut self.enclosures);
+        if self.reasoning == Some(Reasoning::Channel) {
+            // Only the word that ends the reasoning.
+            return self.may_begin_channel(ch) && !self.reasoning_quoted;
         }
-        !(self.think.is_some()
+        !(self.reasoning.is_some()
             || self.fence.is_some()
             || self.opening.is_some()
             || self.inline.is_some()
@@ -134,64 +148,65 @@ impl Context {
             || matches!(self.previous, Some('\'' | '‘' | '`')))
     }
 
-    /// Whether a call here is quoted by what encloses it, whatever follows.
+    /// Whether a call here is enclosed, regardless of what follows.
     pub(super) fn is_enclosed(&self) -> bool {
-        self.enclosures.holds_call()
+        self.enclosures.holds_call() || self.role.is_some() || self.marks.is_in_value()
     }
 
-    /// What begins here may be a call.
+    /// Begins a form that may be a call.
     pub(super) fn begin_form(&mut self) {
         self.enclosures.begin_form();
     }
 
-    /// A call was made.
+    /// Counts a call.
     pub(super) fn call_made(&mut self) {
         self.enclosures.call_made();
     }
 
-    /// What last began and might have been a call is one that cannot be read.
+    /// Counts the current form as a malformed call.
     pub(super) fn call_broken(&mut self) {
         self.enclosures.call_broken();
     }
 
-    /// Whether an enclosure was closed, since this was last asked, that calls stand in: from which on.
+    /// Returns the first call that enclosures closed since the last use of this function quote, if any.
     pub(super) fn take_enclosed(&mut self) -> Option<u32> {
         self.enclosures.take_enclosed()
     }
 
-    /// Whether only blanks stand before this place in what the model says.
+    /// Whether only blanks precede the position in its message.
     pub(super) fn at_message_start(&self) -> bool {
         self.message_start && self.at_line_start()
     }
 
-    /// Whether `ch` may begin a word that sticks to the text and says what follows.
+    /// Whether `ch` may begin a channel word inside the text.
     pub(super) fn may_begin_channel(&self, ch: char) -> bool {
         self.channels.is_stripped() && ch == 'a'
     }
 
-    /// Whether the model is thinking here.
-    pub(super) fn is_thinking(&self) -> bool {
-        self.think.is_some()
+    /// Whether the position is in the model's reasoning.
+    pub(super) fn is_reasoning(&self) -> bool {
+        self.reasoning.is_some()
     }
 
-    /// What goes on here.
+    /// Returns the current sentence.
     pub(super) fn sentence(&self) -> &Sentence {
         &self.sentence
     }
 
-    /// A call was shown.
+    /// Records that the last item is a call that is only shown.
     pub(super) fn mention(&mut self) {
         self.sentence.mention();
     }
 
-    /// Whether a run of characters without meaning of their own may be taken at once; see [`Context::skip`].
+    /// Whether [`Context::skip`] may be used.
     pub(super) fn may_skip(&self) -> bool {
         self.tag.is_idle()
             && self.marks.is_idle()
             && self.entities.is_idle()
             && !self.channels.is_reading()
             && self.quotations.is_idle()
-            && if self.think.is_some() {
+            && self.role.is_none()
+            && if self.reasoning.is_some() {
                 true
             } else if self.fence.is_some() {
                 self.closing.is_none()
@@ -204,7 +219,7 @@ impl Context {
             }
     }
 
-    /// Takes a run of characters that [`is_plain`] accepts, where [`Context::may_skip`].
+    /// Reads characters that [`is_plain`] accepts. Requires [`Context::may_skip`].
     pub(super) fn skip(&mut self, run: &str) {
         self.previous = run.chars().next_back().or(self.previous);
         self.sentence.take(run);
@@ -214,40 +229,43 @@ impl Context {
         }
     }
 
-    /// Whether only blanks (fewer than four columns) stand before this place on its line.
+    /// Whether only blanks precede the position on its line, fewer than four columns.
     pub(super) fn at_line_start(&self) -> bool {
         self.line_start && self.indent < 4
     }
 
-    /// Whether a `</think>` without its `<think>` has come since this was last asked: all before it was thinking.
+    /// Whether a `</think>` without its `<think>` was read since the last use of this function: all text before it was
+    /// reasoning.
     pub(super) fn take_reasoning_ended(&mut self) -> bool {
         std::mem::take(&mut self.reasoning_ended)
     }
 
-    /// A call was taken out of the text, and with it the end of its line.
-    pub(super) fn line_taken(&mut self) {
-        self.clear_marks();
+    /// Continues after a call that was removed from the text together with the end of its line.
+    pub(super) fn line_removed(&mut self) {
+        self.call_removed();
         self.begin_line();
         self.sentence.begin(false);
     }
 
-    /// A call was taken out of the middle of a line.
-    pub(super) fn inline_taken(&mut self) {
-        self.clear_marks();
+    /// Continues after a call that was removed from the middle of a line.
+    pub(super) fn inline_removed(&mut self) {
+        self.call_removed();
         self.line_start = false;
         self.list = ListItem::No;
         self.previous = None;
         self.sentence.begin(true);
     }
 
-    /// Takes one character of plain text.
+    /// Reads one character of plain text.
     pub(super) fn track(&mut self, ch: char) {
-        self.settle(ch);
+        self.end_run(ch);
+        let in_sentence = self.sentence.is_open();
         self.sentence.take(ch.encode_utf8(&mut [0; 4]));
         self.message_start &= ch.is_whitespace();
+        let is_code = self.is_in_code();
         if let Some(channel) = self.channels.push(ch) {
             self.track_channel(channel);
-        } else if !self.track_tags(ch) && self.think.is_none() {
+        } else if !self.track_tags(ch, in_sentence) && self.reasoning.is_none() {
             if ch == '\n' {
                 self.end_line();
             } else if self.fence.is_some() {
@@ -256,17 +274,14 @@ impl Context {
                 self.track_text(ch);
             }
         }
-        self.previous = Some(ch);
+        if is_code {
+            self.previous = Some(ch);
+        }
     }
 
     /// Ends the text.
     pub(super) fn finish(&mut self) {
-        self.settle_quotations('\n');
-    }
-
-    /// Decides on quotation marks just read, now that `ch` follows them.
-    fn settle_quotations(&mut self, ch: char) {
-        self.quotations.settle(ch, self.inline.is_none(), &mut self.enclosures);
+        self.quotations.resolve('\n', &mut self.enclosures);
     }
 
     fn track_text(&mut self, ch: char) {
@@ -302,12 +317,11 @@ impl Context {
         self.track_mark(ch);
     }
 
-    /// Takes the first character of a line or of a list item on it.
+    /// Reads the first character of a line or of a list item.
     fn begin_block(&mut self, ch: char, fits: bool, column: u32) {
         match ch {
             '>' => self.block_quote |= fits,
             '`' | '~' => {
-                self.settle_quotations(ch);
                 self.run = Some((ch, 1, fits));
                 self.fence_column = column;
                 return;
@@ -320,10 +334,9 @@ impl Context {
     }
 
     fn track_mark(&mut self, ch: char) {
-        self.settle_quotations(ch);
         match ch {
             '`' => {
-                // An info string holds no backtick: the line began with inline code.
+                // An info string cannot contain a backtick: the line begins with inline code.
                 if let Some(('`', length)) = self.opening.take_if(|(fence, _)| *fence == '`') {
                     self.inline = Some(length);
                 }
@@ -337,7 +350,6 @@ impl Context {
                     self.run = Some(('~', length + 1, start));
                 }
             }
-            _ if self.inline.is_none() => self.quotations.push(ch, self.previous, &mut self.enclosures),
             _ => {}
         }
     }
@@ -357,8 +369,8 @@ impl Context {
         };
     }
 
-    /// Follows tags; whether `ch` ended one that says what the text is.
-    fn track_tags(&mut self, ch: char) -> bool {
+    /// Tracks the marks around reasoning. Returns whether `ch` completed one.
+    fn track_tags(&mut self, ch: char, in_sentence: bool) -> bool {
         if self.is_in_code() {
             self.tag.clear();
             self.clear_marks();
@@ -368,28 +380,29 @@ impl Context {
             return false;
         }
         let tag = self.tag.push(ch);
-        self.track_enclosures(ch, tag.is_some());
+        self.track_references(ch, in_sentence, tag.is_some());
         let Some(tag) = tag else { return false };
         match tag {
-            Tag::Think(kind) if self.think.is_none() => self.begin_thinking(Think::Tag(kind)),
-            Tag::Analysis if self.think.is_none() => self.begin_thinking(Think::Message),
+            Tag::Think(kind) if self.reasoning.is_none() => self.begin_reasoning(Reasoning::Tag(kind)),
+            Tag::Analysis if self.reasoning.is_none() => self.begin_reasoning(Reasoning::Message),
             Tag::Think(_) | Tag::Analysis => {}
-            // What ends another kind of thinking is only spoken of.
-            Tag::EndThink(kind) if self.think.is_some_and(|think| think != Think::Tag(kind)) => {}
+            // The closing mark of another kind is only mentioned.
+            Tag::EndThink(kind) if self.reasoning.is_some_and(|open| open != Reasoning::Tag(kind)) => {}
             Tag::EndThink(_) => {
-                if self.think.is_none() {
+                if self.reasoning.is_none() {
                     self.reasoning_ended = true;
                     self.enclosures.end_reasoning();
+                    self.role = None;
                 }
-                self.end_thinking();
+                self.end_reasoning();
             }
-            Tag::EndMessage if self.think == Some(Think::Message) => self.end_thinking(),
+            Tag::EndMessage if self.reasoning == Some(Reasoning::Message) => self.end_reasoning(),
             Tag::EndMessage => {
-                self.message_start = self.think.is_none();
+                self.message_start = self.reasoning.is_none();
                 return false;
             }
         }
-        // What says what the text is begins no line of Markdown.
+        // Such a mark is not part of the Markdown line.
         true
     }
 
@@ -402,62 +415,95 @@ impl Context {
         self.entities = EntityReader::default();
     }
 
-    /// Follows what opens and closes enclosures, with references in HTML read; `is_tag`: the character ended a mark of `tags`.
-    fn track_enclosures(&mut self, ch: char, is_tag: bool) {
-        let was_idle = self.marks.is_idle() && self.entities.is_idle();
-        let mark = match self.entities.push(ch) {
-            Decoded::Nothing => None,
-            Decoded::Plain(ch) => {
-                self.mark_is_escaped &= !matches!(ch, '<' | '[');
-                self.marks.push(ch)
-            }
-            Decoded::Referred(referred) => {
-                if self.think.is_none() {
-                    self.quotations.push(referred, self.previous, &mut self.enclosures);
-                }
-                self.mark_is_escaped |= matches!(referred, '<' | '[');
-                self.marks.push(referred)
-            }
-            Decoded::Unread(read, ch) => {
-                let ended = ['&'].into_iter().chain(read.chars()).chain([ch]).map(|ch| self.marks.push(ch));
-                ended.fold(None, Option::or)
-            }
-        };
-        let is_idle = self.marks.is_idle() && self.entities.is_idle();
-        if was_idle && !is_idle {
-            self.mark_begins_line = self.enclosures.is_line_of_marks();
+    /// Resets what the removed text of a call has begun.
+    fn call_removed(&mut self) {
+        self.clear_marks();
+        if self.role.take().is_some() {
+            self.enclosures.quote_rest();
         }
-        if self.think.is_some() || is_tag {
+    }
+
+    /// Decodes character references. `is_tag`: the character completed a mark of `tags`.
+    fn track_references(&mut self, ch: char, in_sentence: bool, is_tag: bool) {
+        let was_idle = self.marks.is_idle() && self.entities.is_idle();
+        let begins_line = self.enclosures.is_line_of_marks();
+        match self.entities.push(ch) {
+            Decoded::Nothing => {}
+            Decoded::Plain(ch) => self.track_decoded(ch, false, is_tag),
+            Decoded::Referred(ch) => self.track_decoded(ch, true, is_tag),
+            Decoded::Text(text) => text.chars().for_each(|ch| self.track_decoded(ch, false, is_tag)),
+        }
+        if was_idle && !(self.marks.is_idle() && self.entities.is_idle()) {
+            self.mark_begins_line = begins_line;
+            self.mark_in_sentence = in_sentence;
+        }
+    }
+
+    /// Tracks quotations, enclosures and role markers. `escaped`: the character is written as a character reference.
+    /// `is_tag`: see [`Context::track_references`].
+    fn track_decoded(&mut self, ch: char, escaped: bool, is_tag: bool) {
+        let mark = self.marks.push(ch, escaped);
+        let previous = self.previous.replace(ch);
+        if self.reasoning.is_some() || is_tag {
             return;
         }
+        self.resolve_role(ch);
+        self.quotations.resolve(ch, &mut self.enclosures);
+        let escaped = self.marks.is_escaped();
         match mark {
-            Some(Mark::Open(what)) if !self.mark_is_escaped && is_wrapper(&what) => {}
-            Some(Mark::Open(what)) => self.enclosures.open(what, self.mark_begins_line),
-            Some(Mark::Close(what)) => self.enclosures.close(&what),
+            Some(Mark::Open(what)) if !escaped && is_wrapper(&what) => {}
+            Some(Mark::Open(what)) => self.enclosures.open(what, self.mark_begins_line, escaped),
+            Some(Mark::Close(what)) => self.enclosures.close(&what, escaped),
+            Some(Mark::ForeignRole) if self.quotations.is_open() => {
+                self.role = Some(PendingRole::InQuotation);
+            }
+            Some(Mark::ForeignRole) if self.mark_in_sentence => {
+                self.role = Some(PendingRole::InSentence { gap: false });
+            }
             Some(Mark::ForeignRole) => self.enclosures.quote_rest(),
             Some(Mark::Neutral) => {}
-            None if is_idle => self.enclosures.text(ch),
+            None if self.marks.is_idle() => self.enclosures.text(ch),
             None => {}
+        }
+        self.quotations.push(ch, previous, &mut self.enclosures);
+        if self.role == Some(PendingRole::InQuotation) && !self.quotations.is_open() {
+            self.role = None;
+        }
+    }
+
+    /// Decides whether a role marker in a sentence is only mentioned, given the next character.
+    fn resolve_role(&mut self, next: char) {
+        let Some(PendingRole::InSentence { gap }) = &mut self.role else { return };
+        match next {
+            ' ' | '\t' => *gap = true,
+            // The rest of the role's name.
+            _ if !*gap && next.is_alphanumeric() => {}
+            _ => {
+                if !goes_on(*gap, next) {
+                    self.enclosures.quote_rest();
+                }
+                self.role = None;
+            }
         }
     }
 
     fn track_channel(&mut self, channel: Channel) {
         match channel {
-            Channel::Thought if self.think.is_none() => self.begin_thinking(Think::Channel),
-            Channel::Said if self.think == Some(Think::Channel) => self.end_thinking(),
-            Channel::Thought | Channel::Said => {}
+            Channel::Reasoning if self.reasoning.is_none() => self.begin_reasoning(Reasoning::Channel),
+            Channel::Visible if self.reasoning == Some(Reasoning::Channel) => self.end_reasoning(),
+            Channel::Reasoning | Channel::Visible => {}
         }
     }
 
-    fn begin_thinking(&mut self, think: Think) {
-        self.think = Some(think);
-        self.think_quoted =
+    fn begin_reasoning(&mut self, reasoning: Reasoning) {
+        self.reasoning = Some(reasoning);
+        self.reasoning_quoted =
             self.quotations.is_open() || self.is_enclosed() || self.block_quote || self.indented;
     }
 
-    fn end_thinking(&mut self) {
-        self.think = None;
-        if std::mem::take(&mut self.think_quoted) {
+    fn end_reasoning(&mut self) {
+        self.reasoning = None;
+        if std::mem::take(&mut self.reasoning_quoted) {
             return;
         }
         self.end_paragraph();
@@ -466,8 +512,8 @@ impl Context {
         self.message_start = true;
     }
 
-    /// Ends a run of backticks or tildes before `ch`, which does not prolong it.
-    fn settle(&mut self, ch: char) {
+    /// Ends a run of backticks or tildes, unless `ch` extends it.
+    fn end_run(&mut self, ch: char) {
         let Some((fence, length, start)) = self.run.take_if(|(fence, _, _)| *fence != ch) else { return };
         if start && length >= 3 {
             self.inline = None;
@@ -482,7 +528,6 @@ impl Context {
     }
 
     fn end_line(&mut self) {
-        self.settle_quotations('\n');
         if let Some((_, length)) = self.fence {
             if self.closing.is_some_and(|count| count >= length) {
                 self.fence = None;
@@ -511,13 +556,17 @@ impl Context {
     fn end_paragraph(&mut self) {
         self.inline = None;
         self.quotations.end_paragraph(&mut self.enclosures);
+        if self.role.take().is_some() {
+            self.enclosures.quote_rest();
+        }
     }
 }
 
-/// Whether a byte has no meaning of its own after the start of a line: neither here nor to a form. Of a character
-/// of several bytes, the first counts.
+/// Whether a byte has no special meaning after the start of a line, neither in Markdown nor in a form. For a character
+/// of several bytes, pass the first byte.
 pub(super) fn is_plain(byte: u8) -> bool {
-    // The last three begin `«` and `»`; curly quotes, dashes and `◁`; corner brackets and most of Japanese.
+    // The last three bytes begin `«` and `»`; curly quotation marks, dashes and `◁`; corner brackets and most Japanese
+    // characters.
     !matches!(
         byte,
         b'\n' | b'`' | b'~' | b'"' | b'\'' | b'<' | b'>' | b'[' | b'&' | b'\\' | 0xc2 | 0xe2 | 0xe3

@@ -1,4 +1,4 @@
-//! What a machine captured → calls.
+//! Decodes the captures of a complete form into calls.
 
 use serde_json::{Map, Value};
 
@@ -8,31 +8,38 @@ use super::python::{is_name, read_call};
 use super::{TextArguments, TextCall, TextMember};
 use crate::chat::RawArguments;
 
-/// What templates put before a tool's name.
+/// Prefixes that templates add to a tool's name.
 const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
 
-/// The tool that Command R calls to call none.
+/// The tool that Command R calls if it needs no tool.
 const NO_TOOL: &str = "directly_answer";
 
-/// What a whole form holds.
+/// The keys of a call's name and of its arguments.
+pub(super) const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
+pub(super) const ARGUMENT_KEYS: [&str; 2] = ["arguments", "parameters"];
+
+/// The keys of a call's arguments in any API's shape.
+const ALL_ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
+
+/// The content of a complete form.
 #[derive(Debug)]
-pub(super) enum Decoded {
-    /// These calls, each with the bytes where it stands.
+pub(super) enum DecodedForm {
+    /// These calls, each with its position.
     Calls(Vec<TextCall>),
-    /// A form that cannot be read.
+    /// A form that cannot be decoded.
     Unreadable {
         why: String,
-        /// The calls before the one that cannot be read; its own where its name was read apart from its arguments.
+        /// The calls before the error. Includes the malformed call if its name has a capture of its own.
         calls: Vec<TextCall>,
-        /// What cannot be read.
+        /// The capture that cannot be decoded.
         at: Captured,
     },
-    /// No call, or ordinary JSON.
+    /// Not a call, for example ordinary JSON.
     Ordinary,
 }
 
-/// Reads the calls of a whole form out of its text.
-pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded {
+/// Decodes the calls of a complete form.
+pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> DecodedForm {
     let mut calls: Vec<TextCall> = Vec::new();
     for captured in captures {
         let Captured { what, start, end } = *captured;
@@ -50,27 +57,33 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
             | Capture::Tags
             | Capture::Key
             | Capture::IsString
-            | Capture::Value => match calls.last_mut().map(|call| add(call, what, written, end, marked)) {
-                Some(Err(why)) => return Decoded::Unreadable { why, calls, at: *captured },
-                Some(Ok(())) | None => continue,
-            },
+            | Capture::Value => {
+                match calls.last_mut().map(|call| add_capture(call, what, written, end, marked)) {
+                    Some(Err(why)) => return DecodedForm::Unreadable { why, calls, at: *captured },
+                    Some(Ok(())) | None => continue,
+                }
+            }
         };
         match read {
             Ok(Some(call)) => calls.push(TextCall { span: (start, end), ..call }),
-            Ok(None) | Err(_) if !marked => return Decoded::Ordinary,
+            Ok(None) | Err(_) if !marked => return DecodedForm::Ordinary,
             Ok(None) => {
-                return Decoded::Unreadable { why: String::from("it names no tool"), calls, at: *captured };
+                return DecodedForm::Unreadable {
+                    why: String::from("missing tool name"),
+                    calls,
+                    at: *captured,
+                };
             }
-            Err(why) => return Decoded::Unreadable { why, calls, at: *captured },
+            Err(why) => return DecodedForm::Unreadable { why, calls, at: *captured },
         }
     }
     for call in &mut calls {
-        // A name alone may stand in any text; only with the marks around it does it tell where it comes from.
+        // A name alone may be in any text. With the marks around it, a copy is recognised.
         if call.has_no_arguments() {
             call.span = (0, text.len());
         }
     }
-    if calls.is_empty() { Decoded::Ordinary } else { Decoded::Calls(calls) }
+    if calls.is_empty() { DecodedForm::Ordinary } else { DecodedForm::Calls(calls) }
 }
 
 impl TextCall {
@@ -83,16 +96,22 @@ impl TextCall {
     }
 }
 
-/// A call of which only the name is read.
+/// Returns a call with a name and no arguments.
 fn named_call(written: &str) -> TextCall {
     let arguments = TextArguments::Members(Vec::new());
     TextCall { name: plain_name(written), arguments, bare: true, span: (0, 0) }
 }
 
-/// Adds what belongs to a call that began with its name.
-fn add(call: &mut TextCall, what: Capture, written: &str, end: usize, marked: bool) -> Result<(), String> {
+/// Adds a capture to a call that began with its name.
+fn add_capture(
+    call: &mut TextCall,
+    what: Capture,
+    written: &str,
+    end: usize,
+    marked: bool,
+) -> Result<(), String> {
     call.span.1 = end;
-    // A name before an object says little, unless marks stand around them.
+    // Without marks, a name before an object does not identify a call.
     call.bare &= what == Capture::Rename || !marked;
     match (what, &mut call.arguments) {
         (Capture::Rename, _) => call.name = plain_name(written),
@@ -117,7 +136,7 @@ fn add(call: &mut TextCall, what: Capture, written: &str, end: usize, marked: bo
         }
         (Capture::Value, TextArguments::Members(members)) => {
             if let Some(member) = members.last_mut() {
-                without_frame(written).clone_into(&mut member.text);
+                trim_line_breaks(written).clone_into(&mut member.text);
             }
         }
         _ => {}
@@ -125,7 +144,7 @@ fn add(call: &mut TextCall, what: Capture, written: &str, end: usize, marked: bo
     Ok(())
 }
 
-/// Reads `<name>value</name>`, however many.
+/// Parses a sequence of `<name>value</name>`.
 fn read_tags(text: &str, members: &mut Vec<TextMember>) -> Result<(), String> {
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -133,12 +152,12 @@ fn read_tags(text: &str, members: &mut Vec<TextMember>) -> Result<(), String> {
             .strip_prefix('<')
             .and_then(|rest| rest.split_once('>'))
             .filter(|(key, _)| !key.is_empty() && !key.contains(['<', '/', ' ', '\n']))
-            .ok_or("an argument is no tag")?;
+            .ok_or("expected a tag with an argument")?;
         let (value, after) =
-            after.split_once(&format!("</{key}>")).ok_or_else(|| format!("`<{key}>` is not closed"))?;
+            after.split_once(&format!("</{key}>")).ok_or_else(|| format!("unclosed `<{key}>`"))?;
         members.push(TextMember {
             key: key.to_owned(),
-            text: without_frame(value).to_owned(),
+            text: trim_line_breaks(value).to_owned(),
             is_string: None,
         });
         rest = after.trim_start();
@@ -146,13 +165,13 @@ fn read_tags(text: &str, members: &mut Vec<TextMember>) -> Result<(), String> {
     Ok(())
 }
 
-/// A value without the line ends that set it off from its tags.
-fn without_frame(text: &str) -> &str {
+/// Removes the line break after the opening tag and before the closing tag.
+fn trim_line_breaks(text: &str) -> &str {
     let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
     text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
 }
 
-/// A name without what templates put around it: `functions.look:0`.
+/// Removes the prefix and the number that templates add to a name: `functions.look:0`.
 pub(super) fn plain_name(written: &str) -> String {
     let name = NAMESPACES.iter().find_map(|prefix| written.strip_prefix(prefix)).unwrap_or(written);
     let name = match name.rsplit_once(':') {
@@ -162,17 +181,17 @@ pub(super) fn plain_name(written: &str) -> String {
     name.to_owned()
 }
 
-/// A call as a JSON object; `None` if it is none.
+/// Parses a call as a JSON object. `None` if the object is not a call.
 fn object_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
     let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     // OpenAI's own shape: {"type": "function", "function": {"name": …, "arguments": …}}.
     if let Some(Value::Object(function)) = object.get("function") {
-        return Ok(member_call(function, marked));
+        return Ok(member_call(function, marked, &ARGUMENT_KEYS));
     }
-    Ok(member_call(&object, marked))
+    Ok(member_call(&object, marked, &ARGUMENT_KEYS))
 }
 
-/// A call as `{"name": {…}}`.
+/// Parses a call as `{"name": {…}}`.
 fn keyed_call(text: &str) -> Result<Option<TextCall>, String> {
     let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut members = object.iter();
@@ -181,18 +200,17 @@ fn keyed_call(text: &str) -> Result<Option<TextCall>, String> {
             let arguments = TextArguments::Json(raw_arguments(Some(arguments)));
             Some(TextCall { name: plain_name(name), arguments, bare: false, span: (0, 0) })
         }
-        _ => member_call(&object, true),
+        _ => member_call(&object, true, &ARGUMENT_KEYS),
     };
     Ok(call)
 }
 
-fn member_call(object: &Map<String, Value>, marked: bool) -> Option<TextCall> {
-    let (key, name) = ["name", "tool", "tool_name", "function"]
-        .iter()
-        .find_map(|key| object.get(*key).and_then(Value::as_str).map(|name| (*key, name)))?;
-    let written = ["arguments", "parameters"].iter().find_map(|key| object.get(*key));
+fn member_call(object: &Map<String, Value>, marked: bool, arguments: &[&str]) -> Option<TextCall> {
+    let (key, name) =
+        NAME_KEYS.iter().find_map(|key| object.get(*key).and_then(Value::as_str).map(|name| (*key, name)))?;
+    let written = arguments.iter().find_map(|key| object.get(*key));
     if !marked {
-        // `{"tool": "hammer", "price": 5}` and `{"name": "Ada"}` are somebody's data, a tool's definition is no call.
+        // `{"tool": "hammer", "price": 5}` and `{"name": "Ada"}` are data; a tool's definition is not a call.
         let alone = key == "tool" && object.len() == 1;
         if written.is_none_or(is_schema) && !alone {
             return None;
@@ -203,10 +221,10 @@ fn member_call(object: &Map<String, Value>, marked: bool) -> Option<TextCall> {
     Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) })
 }
 
-/// The call that an object is in a text that nobody marked; a tool's definition is none.
+/// Returns the call that an object outside any form represents, in any API's shape. `None` for a tool's definition.
 pub(super) fn call_of(object: &Map<String, Value>) -> Option<TextCall> {
     let is_definition = object.contains_key("description") && object.contains_key("parameters");
-    member_call(object, false).filter(|_| !is_definition)
+    member_call(object, false, &ALL_ARGUMENT_KEYS).filter(|_| !is_definition)
 }
 
 fn is_schema(value: &Value) -> bool {
@@ -234,7 +252,7 @@ fn malformed(text: String) -> RawArguments {
     RawArguments::Malformed { text, error: String::from("not a JSON object"), truncated: false }
 }
 
-/// The call `name(…)`, or the one in `print(…)`, which is how Gemma asks for a result.
+/// Parses `name(…)`, or the call inside `print(…)`, with which Gemma asks for a result.
 fn python_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
     let inner = text
         .strip_prefix("print")

@@ -1,9 +1,9 @@
 //! Tracks what encloses the current position: elements, environments, quotations of several paragraphs, another role's
 //! message.
 //!
-//! An enclosure quotes a call when it is opened before and closed after the call. An enclosure that is never closed quotes
-//! what follows only if its opening mark is alone on its line or directly before the call. Any other opening mark is only
-//! mentioned (`I add a <div>`).
+//! An enclosure quotes a call when it is opened before and closed after the call. An enclosure that is never closed
+//! quotes what follows only if its opening mark is alone on its line or directly before the call. Any other opening
+//! mark is only mentioned (`I add a <div>`).
 //!
 //! Calls are numbered in order. A closing mark quotes the last calls: all since its opening mark. Their numbers are
 //! reused.
@@ -26,7 +26,11 @@ const VOID: [&str; 18] = [
     "s", "bos", "eos", "pad", "unk",
 ];
 
-/// Names of code and results. Their opening mark always quotes what follows.
+/// HTML elements whose closing tag is optional. Without it, they quote nothing.
+const OPTIONAL_END: [&str; 8] = ["p", "li", "dt", "dd", "tr", "td", "th", "option"];
+
+/// Names of code and results. Their opening mark quotes what follows, unless other text both
+/// precedes and follows it on its line.
 const SHOWN: [&str; 8] = [
     "pre",
     "example",
@@ -57,6 +61,8 @@ pub(super) struct Enclosures {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Open {
     what: Enclosure,
+    /// Its mark is written with character references.
+    escaped: bool,
     holds: Holds,
     /// The number of calls before it.
     calls: u32,
@@ -70,7 +76,8 @@ struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Holds {
     Nothing,
-    /// What follows on this line without other text in between. `line`: its mark begins the line.
+    /// What follows on this line without other text in between. `line`: if the line ends first, everything up to the
+    /// end of the surrounding enclosure.
     Adjacent {
         line: bool,
     },
@@ -120,20 +127,26 @@ impl Enclosures {
         }
     }
 
-    /// Opens `what`. `begins_line`: only blanks, list markers and marks precede its mark on the line.
-    pub(super) fn open(&mut self, what: Enclosure, begins_line: bool) {
+    /// Opens `what`. `begins_line`: only blanks, list markers and marks precede its mark on the line. `escaped`: its
+    /// mark is written with character references.
+    pub(super) fn open(&mut self, what: Enclosure, begins_line: bool, escaped: bool) {
         let holds = match &what {
             _ if self.rest => return,
             Enclosure::Element(name) if VOID.contains(&name.as_str()) => return,
             Enclosure::Element(name) | Enclosure::Bracket(name) if SHOWN.contains(&name.as_str()) => {
-                Holds::Everything
+                if begins_line {
+                    Holds::Everything
+                } else {
+                    Holds::Adjacent { line: true }
+                }
             }
+            Enclosure::Element(name) if OPTIONAL_END.contains(&name.as_str()) => Holds::Nothing,
             Enclosure::Element(_) => Holds::Adjacent { line: begins_line },
             Enclosure::Comment | Enclosure::CData | Enclosure::Environment(_) => Holds::Everything,
             Enclosure::Bracket(_) | Enclosure::Quotation(_) | Enclosure::Triple(_) => Holds::Nothing,
         };
         self.adjacent |= matches!(holds, Holds::Adjacent { .. });
-        self.add(Open { what, holds, calls: self.calls, times: 1, in_form: true });
+        self.add(Open { what, escaped, holds, calls: self.calls, times: 1, in_form: true });
     }
 
     /// Returns the first call that enclosures closed since the last use of this function quote, if any.
@@ -141,13 +154,19 @@ impl Enclosures {
         self.enclosed.take()
     }
 
-    /// Closes `what`. The calls inside it are quoted.
-    pub(super) fn close(&mut self, what: &Enclosure) {
+    /// Closes `what`. The calls inside it are quoted. `escaped`: its mark is written with character references, so it
+    /// does not close what a plain mark opened.
+    pub(super) fn close(&mut self, what: &Enclosure, escaped: bool) {
         // Each paragraph of a quotation may repeat the opening mark; one mark closes all.
         let is_quotation = matches!(what, Enclosure::Quotation(_));
-        let mut all = self.open.iter();
-        let is_it = |open: &Open| open.what == *what;
-        let at = if is_quotation { all.position(is_it) } else { all.rposition(is_it) };
+        let is_it = |open: &Open| open.what == *what && (open.escaped || !escaped);
+        let is_same = |open: &Open| open.what == *what && open.escaped == escaped;
+        let at = if is_quotation {
+            self.open.iter().position(is_it)
+        } else {
+            let same = self.open.iter().rposition(is_same);
+            same.or_else(|| self.open.iter().rposition(is_it))
+        };
         let Some((at, open)) = at.and_then(|at| Some((at, self.open.get_mut(at)?))) else { return };
         let from = open.calls;
         if is_quotation {
@@ -201,13 +220,13 @@ impl Enclosures {
         self.end_adjacent(|line| if line { Holds::Rest } else { Holds::Nothing });
     }
 
-    /// Ends a paragraph. Drops open single quotation marks: they were probably apostrophes.
+    /// Ends a paragraph. Drops quotations in straight single marks: they were probably apostrophes.
     pub(super) fn end_paragraph(&mut self) {
-        self.open.retain(|open| !matches!(open.what, Enclosure::Quotation('\'' | '’' | '›')));
+        self.open.retain(|open| open.what != Enclosure::Quotation('\''));
     }
 
-    /// Everything so far was the model's reasoning. The enclosures opened there quote a later call only if they are closed
-    /// after it.
+    /// Everything so far was the model's reasoning. The enclosures opened there quote a later call only if they are
+    /// closed after it.
     pub(super) fn end_reasoning(&mut self) {
         self.rest = false;
         self.adjacent = false;
@@ -239,6 +258,7 @@ impl Enclosures {
                 && open.holds == new.holds
                 && open.calls == new.calls
                 && open.what == new.what
+                && open.escaped == new.escaped
         });
         if let Some(open) = equal {
             open.times = open.times.saturating_add(1);
@@ -265,7 +285,7 @@ fn wrappers() -> HashSet<(char, String)> {
     let forms = Family::ALL.iter().map(|family| family.form()).filter(|form| form.marked);
     let tokens = forms.flat_map(|form| form.steps).flat_map(|step| step.next);
     let names = tokens.filter_map(|(token, _)| {
-        let Token::Mark(mark) = token else { return None };
+        let Token::Literal(mark) = token else { return None };
         let mut chars = mark.chars();
         let first = chars.next().filter(|first| matches!(first, '<' | '['))?;
         let name: String = chars.take_while(|ch| is_name(*ch)).collect();
@@ -286,15 +306,15 @@ mod tests {
     fn an_enclosure_closed_after_a_call_quotes_it() {
         let mut enclosures = Enclosures::new();
         enclosures.call_made();
-        enclosures.open(element("a"), false);
+        enclosures.open(element("a"), false, false);
         enclosures.text('x');
         assert!(!enclosures.holds_call());
         enclosures.call_made();
-        enclosures.open(element("b"), false);
+        enclosures.open(element("b"), false, false);
         enclosures.text('x');
         enclosures.call_made();
         for (name, from) in [("b", Some(2)), ("a", Some(1)), ("a", None)] {
-            enclosures.close(&element(name));
+            enclosures.close(&element(name), false);
             assert_eq!(enclosures.take_enclosed(), from, "{name}");
         }
     }
@@ -302,17 +322,49 @@ mod tests {
     #[test]
     fn an_unclosed_enclosure_quotes_by_its_position() {
         let mut enclosures = Enclosures::new();
-        enclosures.open(element("a"), false);
+        enclosures.open(element("a"), false, false);
         assert!(enclosures.holds_call(), "directly before the call");
         enclosures.begin_line();
         assert!(!enclosures.holds_call());
-        enclosures.open(element("a"), true);
+        enclosures.open(element("a"), true, false);
         enclosures.begin_line();
         assert!(enclosures.holds_call(), "alone on its line");
-        enclosures.open(element("p"), true);
+        enclosures.open(element("b"), true, false);
         enclosures.begin_line();
-        enclosures.close(&element("a"));
+        enclosures.close(&element("a"), false);
         assert!(!enclosures.holds_call(), "closed with the surrounding element");
+    }
+
+    #[test]
+    fn an_escaped_mark_closes_only_an_escaped_one() {
+        for (opened, closed, is_quoted) in
+            [(false, false, true), (false, true, false), (true, false, true), (true, true, true)]
+        {
+            let mut enclosures = Enclosures::new();
+            enclosures.open(element("a"), false, opened);
+            enclosures.text('x');
+            enclosures.call_made();
+            enclosures.close(&element("a"), closed);
+            assert_eq!(enclosures.take_enclosed().is_some(), is_quoted, "{opened} {closed}");
+        }
+    }
+
+    #[test]
+    fn the_names_of_code_quote_unless_they_are_mentioned() {
+        for (begins_line, rest, holds) in
+            [(true, "x", true), (false, "x", false), (false, "\n", true), (false, "", true)]
+        {
+            let mut enclosures = Enclosures::new();
+            enclosures.open(element("pre"), begins_line, false);
+            match rest {
+                "\n" => enclosures.begin_line(),
+                _ => rest.chars().for_each(|ch| enclosures.text(ch)),
+            }
+            assert_eq!(enclosures.holds_call(), holds, "{begins_line} {rest:?}");
+        }
+        let mut enclosures = Enclosures::new();
+        enclosures.open(element("li"), true, false);
+        assert!(!enclosures.holds_call());
     }
 
     #[test]
@@ -330,13 +382,13 @@ mod tests {
     fn equal_enclosures_share_one_entry() {
         let mut enclosures = Enclosures::new();
         for _ in 0..100_000 {
-            enclosures.open(element("string"), false);
+            enclosures.open(element("string"), false, false);
             enclosures.text('x');
         }
         assert!(!enclosures.holds_call());
         assert_eq!(enclosures.open.len(), 1);
         for n in 0..1_000 {
-            enclosures.open(element(&format!("t{n}")), false);
+            enclosures.open(element(&format!("t{n}")), false, false);
             enclosures.text('x');
         }
         assert!(enclosures.holds_call());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 const MAX_NAME: usize = 9;
 
 /// Returns the character for the reference `name`, given without `&` and `;`. `None` if the name is unknown.
-pub(crate) fn entity(name: &str) -> Option<char> {
+fn entity(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let hexadecimal = number.strip_prefix(['x', 'X']);
         let code = hexadecimal.map_or_else(|| number.parse(), |digits| u32::from_str_radix(digits, 16));
@@ -59,8 +59,8 @@ pub(super) enum Decoded {
     Plain(char),
     /// The character of a decoded reference.
     Referred(char),
-    /// Not a reference: `&`, then this text, then this character.
-    Unread(String, char),
+    /// Text that turned out not to be a reference.
+    Text(String),
 }
 
 impl EntityReader {
@@ -90,13 +90,31 @@ impl EntityReader {
                 self.name = None;
                 Decoded::Referred(referred)
             }
-            None if ch == '&' => Decoded::Nothing,
+            None if ch == '&' => Decoded::Text(format!("&{read}")),
             None => {
                 self.name = None;
-                Decoded::Unread(read, ch)
+                Decoded::Text(format!("&{read}{ch}"))
             }
         }
     }
+}
+
+/// Decodes all references in a text.
+pub(crate) fn decode_references(chars: impl Iterator<Item = char>) -> String {
+    let mut reader = EntityReader::default();
+    let mut out = String::new();
+    for ch in chars {
+        match reader.push(ch) {
+            Decoded::Nothing => {}
+            Decoded::Plain(ch) | Decoded::Referred(ch) => out.push(ch),
+            Decoded::Text(text) => out.push_str(&text),
+        }
+    }
+    if let Some(name) = reader.name {
+        out.push('&');
+        out.push_str(&name);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -110,21 +128,11 @@ mod tests {
             ("&#60;&#x3C;&amp;lt;&amp;amp;gt;", "<<<>"),
             ("a & b &c; &; &lt &toolonganame; d", "a & b &c; &; &lt &toolonganame; d"),
             ("&quot;&ldquo;", "\"“"),
+            ("a&b&c&lt;", "a&b&c<"),
+            ("&&amp;&amp;&", "&&&&"),
+            ("a &amp;l", "a &l"),
         ] {
-            let mut reader = EntityReader::default();
-            let mut out = String::new();
-            for ch in text.chars() {
-                match reader.push(ch) {
-                    Decoded::Nothing => {}
-                    Decoded::Plain(ch) | Decoded::Referred(ch) => out.push(ch),
-                    Decoded::Unread(read, ch) => {
-                        out.push('&');
-                        out.push_str(&read);
-                        out.push(ch);
-                    }
-                }
-            }
-            assert_eq!(out, plain, "{text}");
+            assert_eq!(decode_references(text.chars()), plain, "{text}");
         }
     }
 }

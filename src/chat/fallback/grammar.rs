@@ -1,121 +1,123 @@
-//! What a family's calls look like, as data.
+//! The data that describes a family's forms.
 //!
-//! A [`Form`] is a table of [`Step`]s: what may stand next, where that leads, and what it means when something else
-//! stands there or the reply ends. `machine` follows it.
+//! A [`Form`] is a table of [`Step`]s: which tokens may come next, the step that each leads to, and what a mismatch or
+//! the end of the reply means. `machine` runs it.
 
 use serde::{Deserialize, Serialize};
 
-/// The step that is none: the form is whole.
+/// The number of the step that completes a form.
 pub(super) const DONE: u8 = u8::MAX;
 
 /// One way to write calls.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// The model marks it as a call: it is always read. Other forms are read where the model was told to write so.
+    /// The model marks the form as a call, so it is always read. Unmarked forms are read only if the model was told to
+    /// use them.
     pub(super) marked: bool,
-    /// Where it may begin.
-    pub(super) at: Place,
-    /// What ends one that cannot be read; none: the place where that shows.
+    /// Where the form may begin.
+    pub(super) start: StartPosition,
+    /// The closing marks that end a malformed form. If empty, it ends where the error is.
     pub(super) closes: &'static [&'static str],
     pub(super) steps: &'static [Step],
 }
 
 /// Where a form may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum StartPosition {
     Anywhere,
-    /// At the start of its line.
+    /// At the start of a line.
     Line,
-    /// At the start of what the model says: of the reply, after its thinking, after a mark of harmony's.
+    /// At the start of a message: of the reply, after the reasoning, or after a message mark of the harmony format.
     Message,
-    /// There, or stuck to the text of a reply whose marks were taken away (`channels`).
+    /// At the start of a message, or inside the text of a reply without its special tokens (`channels`).
     Channel,
 }
 
-/// A place in a form.
+/// A state of a form.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// Which blanks may stand before what comes next.
+    /// The blanks that may precede the next token.
     pub(super) gap: Gap,
-    /// What it means when none of `next` comes.
-    pub(super) rest: Rest,
-    /// What may come, and the step that it leads to.
+    /// The meaning if none of `next` matches.
+    pub(super) on_mismatch: OnMismatch,
+    /// The possible tokens, each with the number of the step that it leads to.
     pub(super) next: &'static [(Token, u8)],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gap {
     None,
-    /// Blanks of this line.
+    /// Blanks inside the line.
     Line,
-    /// Blanks and line ends.
+    /// Blanks and line breaks.
     Any,
 }
 
+/// The meaning of text that matches no token of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// It was prose about the form.
+pub(super) enum OnMismatch {
+    /// The text is prose about the form, not a call.
     Prose,
-    /// A call that cannot be read.
-    Inside,
-    /// The form was whole before this.
-    Whole,
-    /// Its closing mark is missing. The end of the reply stands for it, other text does not.
-    Closing,
-    /// The line must end here. The end of the reply stands for it; with other text it was prose.
-    Line,
+    /// The form is a malformed call.
+    Malformed,
+    /// The form was complete before this step.
+    Complete,
+    /// The closing mark is missing. The end of the reply stands in for it; other text makes the call malformed.
+    Unclosed,
+    /// The line must end here. The end of the reply stands in for the line break; other text makes the form prose.
+    LineEnd,
 }
 
 #[derive(Debug)]
 pub(super) enum Token {
     /// These characters.
-    Mark(&'static str),
+    Literal(&'static str),
     /// A name.
     Word(Capture),
     /// A JSON object.
     Object(Capture),
     /// `name(…)`.
     Call,
-    /// Text up to this mark; with a character, only up to one that is followed by it, blanks aside.
+    /// Text up to this literal. If a character is given, it must follow the literal, after optional blanks.
     Raw(Capture, &'static str, Option<char>),
     /// The line that opens a code block, with one of these info strings.
     Fence(&'static [&'static str]),
-    /// What closes that code block.
+    /// The fence that closes the code block.
     FenceEnd,
 }
 
-/// What a captured text is.
+/// The meaning of a captured text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Capture {
-    /// Nothing that matters.
+    /// Ignored.
     Nothing,
-    /// The name of a call that begins here.
+    /// The name of a call. Begins the call.
     Name,
-    /// The name of a call that begins here, perhaps with harmony's channel stuck to it.
+    /// The name of a call, possibly followed by a channel of the harmony format. Begins the call.
     Recipient,
-    /// The name of the call that began last, in place of the one it has.
+    /// A new name for the current call.
     Rename,
-    /// That call's arguments, a JSON object.
+    /// The current call's arguments as a JSON object.
     Arguments,
-    /// That call's arguments as Gemma writes them.
+    /// The current call's arguments in Gemma's notation.
     Braces,
-    /// That call's arguments, each a tag with its name.
+    /// The current call's arguments, each in a tag with its name.
     Tags,
     /// The name of an argument.
     Key,
-    /// Whether its value is a string: `true` or `false`.
+    /// Whether the argument's value is a string: `true` or `false`.
     IsString,
-    /// Its value.
+    /// The value of an argument.
     Value,
-    /// A whole call, as a JSON object.
+    /// A complete call as a JSON object.
     Object,
-    /// A whole call, as a JSON object whose only key is its name.
+    /// A complete call as a JSON object whose only key is the tool's name.
     Keyed,
-    /// A whole call, as Python.
+    /// A complete call in Python syntax.
     Python,
 }
 
-/// A captured text, as bytes from the start of the form.
+/// A captured text. Positions are bytes from the start of the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Captured {
     pub(super) what: Capture,
@@ -124,12 +126,12 @@ pub(super) struct Captured {
 }
 
 impl Form {
-    /// Whether a form may begin with these two characters; cheap.
+    /// Whether the form may begin with these two characters. A cheap check.
     pub(super) fn may_begin(&self, first: char, second: char) -> bool {
         self.steps.first().is_some_and(|step| {
             step.next.iter().any(|(token, _)| match token {
-                Token::Mark(mark) => {
-                    let mut chars = mark.chars();
+                Token::Literal(literal) => {
+                    let mut chars = literal.chars();
                     chars.next().is_some_and(|ch| looks_like(ch, first))
                         && chars.next().is_none_or(|ch| looks_like(ch, second))
                 }
@@ -141,13 +143,13 @@ impl Form {
     }
 }
 
-/// Whether a mark's character may be written so: templates print DeepSeek's own characters in ASCII as well.
-pub(super) fn looks_like(mark: char, ch: char) -> bool {
-    mark == ch || (mark == '｜' && ch == '|') || (mark == '▁' && matches!(ch, '_' | ' '))
+/// Whether `ch` may stand for `expected` in a literal: some templates write DeepSeek's special characters in ASCII.
+pub(super) fn looks_like(expected: char, ch: char) -> bool {
+    expected == ch || (expected == '｜' && ch == '|') || (expected == '▁' && matches!(ch, '_' | ' '))
 }
 
 impl Step {
-    pub(super) const fn new(gap: Gap, rest: Rest, next: &'static [(Token, u8)]) -> Self {
-        Self { gap, rest, next }
+    pub(super) const fn new(gap: Gap, on_mismatch: OnMismatch, next: &'static [(Token, u8)]) -> Self {
+        Self { gap, on_mismatch, next }
     }
 }

@@ -1,51 +1,51 @@
-//! Tells, character by character, where a JSON object ends or stops being one, and which keys it has.
+//! Finds the end or the first syntax error of a JSON object, character by character, and reports which keys it has.
 //!
-//! It only has to find the end: numbers and literals are taken loosely, `serde_json` judges the whole.
+//! Numbers and literals are not validated: `serde_json` parses the complete object.
 
 use serde::{Deserialize, Serialize};
 
-/// Deeper than this is no call; `serde_json` refuses it as well.
+/// Maximum nesting depth of a call. `serde_json` has a similar limit.
 const MAX_DEPTH: usize = 120;
 
-/// The longest key that is kept.
+/// Maximum length of a stored key, in bytes.
 const MAX_KEY: usize = 16;
 
-/// The keys that an object may have that is a call.
+/// The keys of an object that is a call.
 const CALL_KEYS: [&str; 9] =
     ["tool", "name", "tool_name", "function", "arguments", "parameters", "id", "tool_call_id", "type"];
 
-/// What one more character made of the object.
+/// The result of one more character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonStep {
-    /// Not over.
+    /// The object goes on.
     More,
-    /// This character closed the object.
+    /// The character closes the object.
     End,
-    /// This character cannot stand here.
+    /// The character is a syntax error.
     Bad,
-    /// A key that no call has: ordinary JSON.
+    /// A key that no call has, so the object is ordinary JSON.
     Other,
 }
 
-/// An object being read. Starts after its `{`.
+/// A streaming scan of an object, after its `{`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JsonScan {
-    /// Open containers; `true` is an object.
+    /// Open containers: `true` for an object, `false` for an array.
     stack: Vec<bool>,
     state: State,
-    /// The object's own key that is read or was read last, up to [`MAX_KEY`] bytes.
+    /// The current or last top-level key, up to [`MAX_KEY`] bytes.
     key: String,
     keys: Keys,
 }
 
-/// Which of the object's own keys were read, each with its colon.
+/// Which top-level keys were read, each with its colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[allow(clippy::struct_excessive_bools)] // which were read, independent of each other
+#[allow(clippy::struct_excessive_bools)] // independent of each other
 struct Keys {
     any: bool,
     name: bool,
     arguments: bool,
-    /// The first key alone says that it is a call.
+    /// The first key identifies a call by itself.
     call: bool,
 }
 
@@ -64,25 +64,30 @@ enum State {
 }
 
 impl JsonScan {
-    /// An object whose `{` was just read.
+    /// A scan after the object's `{`.
     pub(super) fn new() -> Self {
         Self { stack: vec![true], state: State::KeyOrEnd, key: String::new(), keys: Keys::default() }
     }
 
-    /// Whether the keys so far are a call's beyond doubt.
+    /// Whether the keys so far identify a call.
     pub(super) fn is_call(&self) -> bool {
         self.keys.call || (self.keys.name && self.keys.arguments)
     }
 
-    /// Reads one more character. With `picky`, an object that has a key no call has is [`JsonStep::Other`].
-    pub(super) fn push(&mut self, ch: char, picky: bool) -> JsonStep {
+    /// The number of open containers.
+    pub(super) fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// Reads one more character. With `only_calls`, a key that no call has gives [`JsonStep::Other`].
+    pub(super) fn push(&mut self, ch: char, only_calls: bool) -> JsonStep {
         match self.step(ch) {
-            JsonStep::More if picky && !self.may_be_call() => JsonStep::Other,
+            JsonStep::More if only_calls && !self.may_be_call() => JsonStep::Other,
             step => step,
         }
     }
 
-    /// Whether the key that is read, or was read last, may be a call's.
+    /// Whether a call may have the current or last key.
     fn may_be_call(&self) -> bool {
         if self.stack.len() != 1 {
             return true;
@@ -172,7 +177,8 @@ impl JsonScan {
         match ch {
             '"' => self.state = if key { State::Colon } else { State::CommaOrEnd },
             '\\' => self.state = State::Escape { key },
-            // A raw line break in a string is not JSON; without this a lost quote would swallow the reply.
+            // A raw line break in a string is not JSON. Without this check, a missing quotation mark would hide the
+            // rest of the reply.
             '\0'..='\x1f' => return JsonStep::Bad,
             _ => {
                 if key && self.stack.len() == 1 && self.key.len() < MAX_KEY {
@@ -230,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_found_and_so_is_the_first_wrong_character() {
+    fn the_end_and_the_first_syntax_error_are_found() {
         assert_eq!(end_of("{}"), Ok(Some(1)));
         assert_eq!(end_of(r#"{"a": [1, {"b": "}\"]"}], "c": -1.5e3} x"#), Ok(Some(37)));
         assert_eq!(end_of(r#"{"a": "\u00e9"}"#), Ok(Some(14)));
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_objects_own_keys_say_whether_it_may_be_a_call() {
+    fn top_level_keys_identify_a_call() {
         let other_at = |text: &str| {
             let mut scan = JsonScan::new();
             text.char_indices()

@@ -1,5 +1,5 @@
-//! Reads the marks that open or close a part of a text: HTML and XML tags, CDATA, comments, LaTeX environments, `[name]`,
-//! and the markers that begin a role's message in chat templates.
+//! Reads the marks that open or close a part of a text: HTML and XML tags, CDATA, comments, LaTeX environments,
+//! `[name]`, and the markers that begin a role's message in chat templates.
 //!
 //! The reader handles syntax only and never looks back. `enclosures` decides what a mark encloses.
 
@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum length of a name, in bytes. Longer names are truncated.
 const MAX_NAME: usize = 64;
+
+/// The model's role in chat templates, which may be missing.
+const OWN_ROLES: [&str; 6] = ["", "assistant", "model", "ai", "bot", "agent"];
 
 /// A part of a text between an opening and a closing mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +24,7 @@ pub(super) enum Enclosure {
     Comment,
     /// `<![CDATA[` to `]]>`.
     CData,
-    /// A quotation, given by its closing character.
+    /// A quotation, given by its opening mark.
     Quotation(char),
     /// Three of these characters to the next three: `'''`.
     Triple(char),
@@ -42,8 +45,36 @@ pub(super) enum Mark {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MarkReader {
     reading: Reading,
+    /// The mark that is read, or that was read last, begins or ends with a character reference.
+    is_escaped: bool,
     /// The last two characters.
     tail: (Option<char>, Option<char>),
+}
+
+/// The start of a tag.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct TagName {
+    /// Begins with `[`, not `<`.
+    bracket: bool,
+    /// A closing tag.
+    close: bool,
+    /// In lowercase.
+    name: String,
+}
+
+/// The position inside a tag, after its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Part {
+    /// Outside an attribute's value.
+    Name,
+    /// After `=`.
+    Equals,
+    /// In a value in quotation marks. `escaped`: they are character references.
+    Quoted { mark: char, escaped: bool },
+    /// In a value without quotation marks.
+    Unquoted,
+    /// After a `/`, which makes an empty tag if `>` follows.
+    Slash,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,25 +82,19 @@ enum Reading {
     Nothing,
     /// After `<` or `[`.
     Begun(char),
-    /// In the name of a tag. `bracket`: it began with `[`. `close`: it is a closing tag.
-    Name {
-        bracket: bool,
-        close: bool,
-        name: String,
-    },
-    /// After the name of a tag. `slash`: the last character was `/`. `line_end`: only blanks since the line break.
+    /// In the name of a tag.
+    Name(TagName),
+    /// After the name of a tag. `line_end`: only blanks since the line break.
     Attributes {
-        bracket: bool,
-        close: bool,
-        name: String,
-        slash: bool,
+        tag: TagName,
+        part: Part,
         line_end: bool,
     },
     /// In a special token: `<|name`, `[|name`.
     Special {
         name: String,
     },
-    /// In the role name after a marker.
+    /// In the role name after a marker, which may still be the model's own role.
     Role {
         word: String,
     },
@@ -90,12 +115,22 @@ enum Reading {
 
 impl MarkReader {
     pub(super) fn new() -> Self {
-        Self { reading: Reading::Nothing, tail: (None, None) }
+        Self { reading: Reading::Nothing, is_escaped: false, tail: (None, None) }
     }
 
     /// Whether the reader is outside a mark.
     pub(super) fn is_idle(&self) -> bool {
         self.reading == Reading::Nothing
+    }
+
+    /// Whether the reader is in the value of an attribute, in quotation marks.
+    pub(super) fn is_in_value(&self) -> bool {
+        matches!(self.reading, Reading::Attributes { part: Part::Quoted { .. }, .. })
+    }
+
+    /// Whether the mark that was completed last begins or ends with a character reference.
+    pub(super) fn is_escaped(&self) -> bool {
+        self.is_escaped
     }
 
     /// Discards an incomplete mark.
@@ -111,8 +146,8 @@ impl MarkReader {
         }
     }
 
-    /// Reads one character. Returns the mark that it completes.
-    pub(super) fn push(&mut self, ch: char) -> Option<Mark> {
+    /// Reads one character. Returns the mark that it completes. `escaped`: the character was written as a reference.
+    pub(super) fn push(&mut self, ch: char, escaped: bool) -> Option<Mark> {
         let tail = self.tail;
         self.tail = (tail.1, Some(ch));
         if ch == '>' {
@@ -123,16 +158,26 @@ impl MarkReader {
             };
             if let Some(closed) = closed {
                 self.reading = Reading::Nothing;
+                self.is_escaped = escaped;
                 return Some(Mark::Close(closed));
             }
         }
-        match std::mem::replace(&mut self.reading, Reading::Nothing) {
+        let reading = std::mem::replace(&mut self.reading, Reading::Nothing);
+        let mark = self.read(reading, ch, escaped);
+        match &self.reading {
+            Reading::Begun(_) => self.is_escaped = escaped,
+            Reading::Command { name } if name.is_empty() => self.is_escaped = escaped,
+            _ => self.is_escaped |= escaped && mark.is_some(),
+        }
+        mark
+    }
+
+    fn read(&mut self, reading: Reading, ch: char, escaped: bool) -> Option<Mark> {
+        match reading {
             Reading::Nothing => self.begin(ch),
             Reading::Begun(first) => self.begun(first, ch),
-            Reading::Name { bracket, close, name } => self.name(ch, bracket, close, name),
-            Reading::Attributes { bracket, close, name, slash, line_end } => {
-                self.attributes(ch, (bracket, close, name), slash, line_end)
-            }
+            Reading::Name(tag) => self.name(ch, tag),
+            Reading::Attributes { tag, part, line_end } => self.attributes(ch, escaped, tag, part, line_end),
             Reading::Special { mut name } => match ch {
                 '>' | ']' => self.special(&name),
                 _ if (ch.is_alphanumeric() || matches!(ch, '_' | '▁' | ' ' | '-' | '|' | '｜'))
@@ -145,13 +190,16 @@ impl MarkReader {
                 _ => self.begin(ch),
             },
             Reading::Role { mut word } => {
-                if (ch.is_alphanumeric() || matches!(ch, '_' | '.' | '-')) && word.len() < MAX_NAME {
-                    word.push(ch);
-                    self.reading = Reading::Role { word };
-                    return None;
+                if ch.is_alphanumeric() || matches!(ch, '_' | '.' | '-') {
+                    word.push(ch.to_ascii_lowercase());
+                    if OWN_ROLES.iter().any(|own| own.starts_with(&word)) {
+                        self.reading = Reading::Role { word };
+                        return None;
+                    }
+                    return Some(Mark::ForeignRole);
                 }
                 self.begin(ch);
-                Some(if is_own_role(&word) { Mark::Neutral } else { Mark::ForeignRole })
+                Some(if OWN_ROLES.contains(&word.as_str()) { Mark::Neutral } else { Mark::ForeignRole })
             }
             Reading::Declaration { mut read } => {
                 read.push(ch);
@@ -178,7 +226,8 @@ impl MarkReader {
                 _ => self.begin(ch),
             },
             Reading::Environment { close, mut name } => match ch {
-                '}' => Some(tag(close, Enclosure::Environment(name))),
+                '}' if close => Some(Mark::Close(Enclosure::Environment(name))),
+                '}' => Some(Mark::Open(Enclosure::Environment(name))),
                 _ if ch.is_alphanumeric() || matches!(ch, '*' | '_' | '-' | '@') => {
                     add(&mut name, ch);
                     self.reading = Reading::Environment { close, name };
@@ -201,42 +250,41 @@ impl MarkReader {
     fn begun(&mut self, first: char, ch: char) -> Option<Mark> {
         let bracket = first == '[';
         self.reading = match ch {
-            '/' => Reading::Name { bracket, close: true, name: String::new() },
+            '/' => Reading::Name(TagName { bracket, close: true, name: String::new() }),
             '|' | '｜' => Reading::Special { name: String::new() },
             '!' if !bracket => Reading::Declaration { read: String::new() },
-            _ if ch.is_alphabetic() => {
-                let mut name = String::new();
-                add(&mut name, ch);
-                Reading::Name { bracket, close: false, name }
+            _ if is_name_start(ch) => {
+                let mut tag = TagName { bracket, close: false, name: String::new() };
+                add(&mut tag.name, ch);
+                Reading::Name(tag)
             }
             _ => return self.begin(ch),
         };
         None
     }
 
-    fn name(&mut self, ch: char, bracket: bool, close: bool, mut name: String) -> Option<Mark> {
-        let starts = name.is_empty();
+    fn name(&mut self, ch: char, mut tag: TagName) -> Option<Mark> {
+        let starts = tag.name.is_empty();
         match ch {
-            _ if ch.is_alphabetic() || (!starts && is_name(ch)) => {
-                add(&mut name, ch);
-                self.reading = Reading::Name { bracket, close, name };
+            _ if is_name_start(ch) || (!starts && is_name(ch)) => {
+                add(&mut tag.name, ch);
+                self.reading = Reading::Name(tag);
                 None
             }
             _ if starts => self.begin(ch),
-            '>' if !bracket => self.element(close, name),
-            ']' if bracket && name == "inst" && !close => Some(Mark::ForeignRole),
-            ']' if bracket => Some(tag(close, Enclosure::Bracket(name))),
+            '>' if !tag.bracket => self.end_tag(tag),
+            ']' if tag.bracket && tag.name == "inst" && !tag.close => Some(Mark::ForeignRole),
+            ']' if tag.bracket => self.end_tag(tag),
             // The address in `<https://example.org>`.
-            '/' if name.ends_with(':') => self.begin(ch),
+            '/' if tag.name.ends_with(':') => self.begin(ch),
             '=' | '/' => {
-                self.reading =
-                    Reading::Attributes { bracket, close, name, slash: ch == '/', line_end: false };
+                let part = if ch == '=' { Part::Equals } else { Part::Slash };
+                self.reading = Reading::Attributes { tag, part, line_end: false };
                 None
             }
             // Not in brackets: the text of a link may have several words.
-            _ if ch.is_whitespace() && !bracket => {
-                let line_end = ch == '\n';
-                self.reading = Reading::Attributes { bracket, close, name, slash: false, line_end };
+            _ if ch.is_whitespace() && !tag.bracket => {
+                self.reading = Reading::Attributes { tag, part: Part::Name, line_end: ch == '\n' };
                 None
             }
             _ => self.begin(ch),
@@ -246,32 +294,42 @@ impl MarkReader {
     fn attributes(
         &mut self,
         ch: char,
-        (bracket, close, name): (bool, bool, String),
-        slash: bool,
+        escaped: bool,
+        tag: TagName,
+        part: Part,
         line_end: bool,
     ) -> Option<Mark> {
-        match ch {
-            '>' if !bracket && slash => Some(Mark::Neutral),
-            '>' if !bracket => self.element(close, name),
-            ']' if bracket => Some(tag(close, Enclosure::Bracket(name))),
-            _ if ch == if bracket { '[' } else { '<' } => self.begin(ch),
+        let (first, last) = if tag.bracket { ('[', ']') } else { ('<', '>') };
+        let part = match (part, ch) {
             // An empty line ends an incomplete tag.
-            '\n' if line_end || bracket => None,
-            _ => {
-                let line_end = ch == '\n' || (line_end && ch.is_whitespace());
-                self.reading = Reading::Attributes { bracket, close, name, slash: ch == '/', line_end };
-                None
+            (_, '\n') if line_end || tag.bracket => return None,
+            (Part::Quoted { mark, escaped: is_reference }, _) if ch == mark && escaped == is_reference => {
+                Part::Name
             }
-        }
+            (Part::Quoted { .. }, _) => part,
+            (Part::Slash, '>') if !tag.bracket => return Some(Mark::Neutral),
+            _ if ch == last => return self.end_tag(tag),
+            _ if ch == first => return self.begin(ch),
+            (Part::Equals, '"' | '\'') => Part::Quoted { mark: ch, escaped },
+            (Part::Equals, _) if ch.is_whitespace() => Part::Equals,
+            (Part::Equals | Part::Unquoted, _) if !ch.is_whitespace() => Part::Unquoted,
+            (_, '=') => Part::Equals,
+            (_, '/') => Part::Slash,
+            _ => Part::Name,
+        };
+        let line_end = ch == '\n' || (line_end && ch.is_whitespace());
+        self.reading = Reading::Attributes { tag, part, line_end };
+        None
     }
 
-    fn element(&mut self, close: bool, name: String) -> Option<Mark> {
+    fn end_tag(&mut self, TagName { bracket, close, name }: TagName) -> Option<Mark> {
         // Gemma's `<start_of_turn>`. A marker of one word, such as `<start>`, is an ordinary element.
-        if !close && name.contains('_') && role_marker(&name) == RoleMarker::Begins {
+        if !bracket && !close && name.contains('_') && role_marker(&name) == RoleMarker::Begins {
             self.reading = Reading::Role { word: String::new() };
             return None;
         }
-        Some(tag(close, Enclosure::Element(name)))
+        let enclosure = if bracket { Enclosure::Bracket(name) } else { Enclosure::Element(name) };
+        Some(if close { Mark::Close(enclosure) } else { Mark::Open(enclosure) })
     }
 
     fn special(&mut self, name: &str) -> Option<Mark> {
@@ -286,13 +344,13 @@ impl MarkReader {
     }
 }
 
-/// Whether a tag name may contain this character after its first letter.
-pub(super) fn is_name(ch: char) -> bool {
-    ch.is_alphanumeric() || matches!(ch, '_' | '-' | '.' | ':')
+fn is_name_start(ch: char) -> bool {
+    ch.is_alphabetic() || ch == '_'
 }
 
-fn tag(close: bool, enclosure: Enclosure) -> Mark {
-    if close { Mark::Close(enclosure) } else { Mark::Open(enclosure) }
+/// Whether a tag name may contain this character after its first character.
+pub(super) fn is_name(ch: char) -> bool {
+    ch.is_alphanumeric() || matches!(ch, '_' | '-' | '.' | ':')
 }
 
 fn add(name: &mut String, ch: char) {
@@ -305,12 +363,13 @@ fn add(name: &mut String, ch: char) {
 enum RoleMarker {
     /// Begins a message; the role follows.
     Begins,
-    /// Names a role other than the model's.
+    /// Names a role other than the model's, or a tool's result.
     Foreign,
     Other,
 }
 
-/// Classifies a special token by its name: `im_start`, `start_header_id`, `start_of_role`, `user`, `USER_TOKEN`, `im_system`.
+/// Classifies a special token by its name: `im_start`, `start_header_id`, `start_of_role`, `user`, `USER_TOKEN`,
+/// `im_system`.
 fn role_marker(name: &str) -> RoleMarker {
     let name = name.to_ascii_lowercase();
     let mut begins = false;
@@ -327,13 +386,9 @@ fn role_marker(name: &str) -> RoleMarker {
         ["user" | "human" | "system" | "developer" | "tool" | "observation" | "ipython" | "environment"] => {
             RoleMarker::Foreign
         }
+        ["tool", "response" | "result" | "results" | "output" | "outputs"] => RoleMarker::Foreign,
         _ => RoleMarker::Other,
     }
-}
-
-/// Whether the role after a marker is the model's, or missing.
-fn is_own_role(word: &str) -> bool {
-    ["", "assistant", "model", "ai", "bot", "agent"].iter().any(|own| word.eq_ignore_ascii_case(own))
 }
 
 #[cfg(test)]
@@ -342,7 +397,7 @@ mod tests {
 
     fn marks(text: &str) -> Vec<Mark> {
         let mut reader = MarkReader::new();
-        text.chars().filter_map(|ch| reader.push(ch)).filter(|mark| *mark != Mark::Neutral).collect()
+        text.chars().filter_map(|ch| reader.push(ch, false)).filter(|mark| *mark != Mark::Neutral).collect()
     }
 
     #[test]
@@ -356,6 +411,11 @@ mod tests {
             ("x<ns:a-b.c></ns:a-b.c>", element("ns:a-b.c")),
             ("<<a></a>", element("a")),
             ("<b <a></a>", element("a")),
+            ("<a b=\"1 < 2\" c='/>'></a>", element("a")),
+            ("<a b = \"\nc>\" /d></a>", element("a")),
+            ("<a b=http://c/></a>", element("a")),
+            ("<a b=\"\n\n<a></a>", element("a")),
+            ("<_a></_a>", element("_a")),
             ("[code][/code]", bracket("code")),
             ("[quote=\"Ada\"][/quote]", bracket("quote")),
             ("\\begin{verbatim*}\\end{verbatim*}", environment("verbatim*")),
@@ -373,6 +433,8 @@ mod tests {
             "<a@b.c>",
             "<a/>",
             "<a b />",
+            "<a b=\"c\"/>",
+            "<a b=\"c>",
             "[two words]",
             "[1]",
             "\\beginning{a}",
@@ -402,6 +464,12 @@ mod tests {
             "<|im_system|>",
             "[INST]",
             "[|user|]",
+            "<|im_start|>u",
+            "<|im_start|>assistant-",
+            "<|tool_response>",
+            "<｜tool▁output▁begin｜>",
+            "<｜tool▁outputs▁begin｜>",
+            "<|START_TOOL_RESULT|>",
         ] {
             assert_eq!(marks(text), [Mark::ForeignRole], "{text}");
         }
@@ -412,6 +480,10 @@ mod tests {
             "<start_of_turn>model\n",
             "<|assistant|>",
             "[/INST]x",
+            "<|im_start|>Assi",
+            "<｜tool▁output▁end｜>",
+            "<|END_TOOL_RESULT|>",
+            "<|tool_call|>",
         ] {
             assert!(!marks(text).contains(&Mark::ForeignRole), "{text}");
         }

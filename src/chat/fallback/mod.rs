@@ -1,22 +1,23 @@
-//! Calls that a model writes into its text, found while the text streams.
+//! Finds the calls that a model writes into its text, while the text streams.
 //!
-//! In: the text of one reply, in any pieces. Out: [`Piece`]s in the order of the text: plain text as soon as it
-//! is certain, and candidates, whole. Nothing here knows which tools exist or executes anything.
+//! In: the text of one reply, in pieces of any size. Out: [`Piece`]s in the order of the text: plain text as soon as it
+//! is certain, and complete candidates. The module does not know which tools exist and executes nothing.
 //!
-//! Invariants: the pieces' texts put together are the text that went in; where it was cut does not matter; at
+//! Invariants: the texts of the pieces, joined, are the input; the result does not depend on where the input is cut; at
 //! most [`MAX_HELD`] bytes are held back; the time is linear.
 //!
-//! Never a candidate: what stands in code, a quotation or the model's thinking (`context`, `tags`), in an element that is
-//! no family's own, an environment or another role's message (`marks`, `enclosures`), what a sentence goes through, what is
-//! introduced as an example (`sentence`). Text that follows a marked call never makes it text, unless it ends what began
-//! before the call.
+//! Not a candidate: text in code, in a quotation or in the model's reasoning (`context`, `tags`), in an element that is
+//! not part of a family's form, in an environment or in another role's message (`marks`, `enclosures`), in the middle
+//! of a sentence, or introduced as an example (`sentence`). Text after a marked call does not make the call text,
+//! unless it ends what began before the call.
 //!
-//! A family is one file in `families`: its forms as tables (`grammar`), which one machine follows (`machine`) and one
-//! decoder reads (`decode`). Forms that the model marks as calls are always read, the others only where it was told to write so.
+//! A family is one file in `families`: its forms are tables (`grammar`), which one machine matches (`machine`) and one
+//! decoder decodes (`decode`). Marked forms are always read, unmarked ones only if the model was told to use them.
 //!
-//! `search` finds calls in other texts than replies, quoted or not.
+//! `search` finds calls in texts other than replies, quoted or not.
 //!
-//! Absent: XML entities, which no template has in values; forms whose tags are named anew by each call.
+//! Not supported: character references in values, which no template uses; forms in which each call defines its own
+//! tags.
 
 mod broken;
 mod channels;
@@ -24,6 +25,7 @@ mod context;
 mod decode;
 mod enclosures;
 mod entities;
+mod escapes;
 mod families;
 mod grammar;
 mod json;
@@ -41,102 +43,103 @@ use serde_json::{Map, Value};
 
 use super::RawArguments;
 
-pub(crate) use entities::entity;
+pub(crate) use entities::decode_references;
+pub(crate) use escapes::unicode_escape;
 pub use scanner::Scanner;
 pub use search::calls_in;
 
-/// The most that is held back while it may be a call, in bytes. What is longer is no call.
+/// Maximum length of held-back text, in bytes. Longer text is not a call.
 pub const MAX_HELD: usize = 64 * 1024;
 
-/// Which forms are looked for.
+/// The forms to look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forms {
-    /// Forms without a mark of their own: JSON lines and code blocks, lists.
+    /// Include the forms without marks: JSON lines, code blocks and lists.
     pub unmarked: bool,
 }
 
 /// A part of the text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Piece {
-    /// Text and nothing else.
+    /// Plain text.
     Text(String),
-    /// A delimited candidate that parses.
+    /// A candidate that parses.
     Candidate(Candidate),
-    /// The text before this, already given as [`Piece::Text`], ended with a candidate that does not parse.
+    /// The preceding text, already emitted as [`Piece::Text`], ends with a malformed candidate.
     Broken {
-        /// What is wrong with it.
+        /// The error message.
         why: String,
-        /// Its first characters.
+        /// The first characters of the candidate.
         excerpt: String,
-        /// Its calls as far as they can be read: whole ones, then the one that does not parse, with malformed arguments.
-        /// Empty if the name of the latter cannot be read.
+        /// The calls that can be read: complete ones, then the malformed one, with malformed arguments.
+        /// Empty if the name of the malformed one cannot be read.
         calls: Vec<TextCall>,
     },
-    /// What was read before this encloses candidates that were already given, whole or broken: they are text. It is given
-    /// when the end of an element, an environment or a quotation shows that they stand in it.
+    /// Candidates that were already emitted, complete or malformed, are text: the element, environment or quotation
+    /// that ends here encloses them.
     Enclosed {
-        /// The number of the first of them, counted from 0; the last one is the last that was given. Those that follow
-        /// this piece are counted from `from` again.
+        /// The number of the first enclosed candidate, counted from 0. All candidates from it on are enclosed. The next
+        /// candidate gets the number `from`.
         from: u32,
     },
-    /// All text before this was the model's thinking: a `</think>` came without its `<think>`.
+    /// All preceding text was the model's reasoning: a `</think>` came without its `<think>`.
     ReasoningEnded,
 }
 
 /// One or more calls in one delimited form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// The text, delimiters included.
+    /// The text, including its delimiters.
     pub text: String,
     /// The calls, at least one.
     pub calls: Vec<TextCall>,
 }
 
-/// A call as it was written.
+/// A call as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TextCall {
     /// The tool's name.
     pub name: String,
-    /// The arguments; empty where none were written.
+    /// The arguments. Empty if the model wrote none.
     pub arguments: TextArguments,
-    /// Too little was written to say that it is a call: with a name that no tool has, it is somebody's data.
+    /// The form alone does not identify a call: with an unknown name, it is data.
     pub bare: bool,
-    /// Where it stands in the candidate's text: from this byte to that.
+    /// Start and end in the candidate's text, in bytes.
     pub span: (usize, usize),
 }
 
-/// Arguments as they were written.
+/// Arguments as the model wrote them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextArguments {
     /// As JSON.
     Json(RawArguments),
-    /// As text, one by one; the tool's schema says what they are.
+    /// As text, one by one. The tool's schema determines their types.
     Members(Vec<TextMember>),
-    /// As literals. Those without a name go by the order of the schema's properties.
+    /// As literals. Positional ones follow the order of the schema's properties.
     Literals {
-        /// Without a name.
+        /// Positional arguments.
         positional: Vec<Value>,
-        /// With a name.
+        /// Named arguments.
         named: Map<String, Value>,
     },
 }
 
-/// An argument whose value is text.
+/// An argument written as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TextMember {
-    /// Its name.
+    /// The argument's name.
     pub key: String,
-    /// Its value.
+    /// The argument's value.
     pub text: String,
-    /// Whether the value is a string, if the model said so.
+    /// Whether the value is a string, if the form records it.
     pub is_string: Option<bool>,
 }
 
-/// Reads one literal as Python writes it: `True`, `'text'`, `[1, None]`.
+/// Parses one literal in Python syntax: `True`, `'text'`, `[1, None]`.
 ///
 /// # Errors
-/// What is wrong with it, as a clause.
+/// A description of the syntax error.
 pub fn read_literal(text: &str) -> Result<Value, String> {
     python::read_literal(text)
 }

@@ -1,33 +1,33 @@
-//! Calls as Python writes them: `name(a="x", b=[1, True])`, with literals only. Nothing is ever evaluated.
+//! Parses calls in Python syntax: `name(a="x", b=[1, True])`, with literals only. Nothing is evaluated.
 //!
-//! [`CallScan`] finds the end of one, character by character; [`read_call`] reads a whole one, [`read_literal`] a
-//! value alone.
+//! [`CallScan`] finds the end of a call, character by character. [`read_call`] parses a complete call, [`read_literal`]
+//! a single value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-/// Deeper than this is no call.
+/// Maximum nesting depth of a call.
 const MAX_DEPTH: usize = 64;
 
-/// What one more character made of a call.
+/// The result of one more character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallStep {
-    /// Not over.
+    /// The call goes on.
     More,
-    /// This character closed the call.
+    /// The character closes the call.
     End,
-    /// This character cannot stand here.
+    /// The character is a syntax error.
     Bad,
 }
 
-/// A call being read. Starts after the first character of its name.
+/// A streaming scan of a call, after the first character of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CallScan {
-    /// Open brackets, by what closes them.
+    /// Closing brackets of the open ones.
     stack: Vec<char>,
-    /// The string that is open.
+    /// The open string.
     string: Option<Quote>,
-    /// Quote characters just read that may yet be the first of three.
+    /// Quotation marks just read that may be the first of three.
     run: u8,
     keyword: bool,
 }
@@ -37,7 +37,7 @@ struct Quote {
     mark: char,
     triple: bool,
     escaped: bool,
-    /// Closing marks read of three.
+    /// Closing marks read, of up to three.
     closing: u8,
 }
 
@@ -46,12 +46,12 @@ impl CallScan {
         Self { stack: Vec::new(), string: None, run: 0, keyword: false }
     }
 
-    /// Whether the name is over.
+    /// Whether the scan is after the name.
     pub(super) fn is_open(&self) -> bool {
         !self.stack.is_empty()
     }
 
-    /// Whether an argument was named: text that happens to look like a call seldom does that.
+    /// Whether an argument has a name, which is rare in text that only resembles a call.
     pub(super) fn has_keyword(&self) -> bool {
         self.keyword
     }
@@ -64,7 +64,7 @@ impl CallScan {
                 }
                 CallStep::More
             } else if quote.closing == u8::MAX {
-                // An empty string, of which this is the character after.
+                // The character follows an empty string.
                 self.string = None;
                 self.push(ch)
             } else {
@@ -106,10 +106,11 @@ impl CallScan {
 }
 
 impl Quote {
-    /// Takes one character; `closing` is [`u8::MAX`] once the string is over. False: it does not belong to it.
+    /// Reads one character. Returns `false` if it is not part of the string. `closing` is [`u8::MAX`] after the
+    /// string's end.
     fn push(&mut self, ch: char, run: &mut u8) -> bool {
         if *run > 0 {
-            // `"` may open a string, `""` may be one, `"""` opens another kind.
+            // `"` opens a string, `""` may be an empty string, `"""` opens a triple-quoted one.
             if ch == self.mark {
                 *run += 1;
                 if *run == 3 {
@@ -143,7 +144,7 @@ impl Quote {
     }
 }
 
-/// A call that was read.
+/// A parsed call.
 #[derive(Debug, PartialEq)]
 pub(super) struct PythonCall<'t> {
     pub(super) name: &'t str,
@@ -151,9 +152,12 @@ pub(super) struct PythonCall<'t> {
     pub(super) named: Map<String, Value>,
 }
 
-/// Reads `name(…)`; what is wrong with it otherwise.
+/// Parses `name(…)`.
+///
+/// # Errors
+/// A description of the syntax error.
 pub(super) fn read_call(text: &str) -> Result<PythonCall<'_>, String> {
-    let (name, _) = text.split_once('(').ok_or("it is no call")?;
+    let (name, _) = text.split_once('(').ok_or("expected `name(…)`")?;
     let mut reader = Reader { text, at: name.len() + 1 };
     let mut call = PythonCall { name: name.trim(), positional: Vec::new(), named: Map::new() };
     loop {
@@ -164,12 +168,12 @@ pub(super) fn read_call(text: &str) -> Result<PythonCall<'_>, String> {
         if let Some(key) = reader.keyword() {
             let value = reader.value(0)?;
             if call.named.insert(key.to_owned(), value).is_some() {
-                return Err(format!("`{key}` is given twice"));
+                return Err(format!("duplicate argument `{key}`"));
             }
         } else if call.named.is_empty() {
             call.positional.push(reader.value(0)?);
         } else {
-            return Err(String::from("an argument without a name follows one with a name"));
+            return Err(String::from("positional argument after a named one"));
         }
         reader.blanks();
         if !reader.take(',') && reader.peek() != Some(')') {
@@ -177,18 +181,18 @@ pub(super) fn read_call(text: &str) -> Result<PythonCall<'_>, String> {
         }
     }
     reader.blanks();
-    if reader.at == text.len() { Ok(call) } else { Err(reader.unexpected("the end")) }
+    if reader.at == text.len() { Ok(call) } else { Err(reader.unexpected("the end of the text")) }
 }
 
-/// Reads one literal.
+/// Parses one literal.
 pub(super) fn read_literal(text: &str) -> Result<Value, String> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
     reader.blanks();
-    if reader.at == text.len() { Ok(value) } else { Err(reader.unexpected("the end")) }
+    if reader.at == text.len() { Ok(value) } else { Err(reader.unexpected("the end of the text")) }
 }
 
-/// A character of a dotted name.
+/// Whether `ch` may be in a dotted name.
 pub(super) fn is_name(ch: char) -> bool {
     ch.is_alphanumeric() || matches!(ch, '_' | '.' | '-')
 }
@@ -226,12 +230,12 @@ impl<'t> Reader<'t> {
 
     fn unexpected(&self, expected: &str) -> String {
         match self.peek() {
-            Some(ch) => format!("expected {expected} before `{}`", ch.escape_debug()),
-            None => format!("expected {expected} before its end"),
+            Some(ch) => format!("expected {expected}, found `{}`", ch.escape_debug()),
+            None => format!("expected {expected}, found the end"),
         }
     }
 
-    /// The name and the `=` of a named argument.
+    /// Reads the name and the `=` of a named argument.
     fn keyword(&mut self) -> Option<&'t str> {
         let rest = self.rest();
         let end = rest.find(|ch: char| !is_name(ch)).filter(|end| *end > 0)?;
@@ -243,7 +247,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, depth: usize) -> Result<Value, String> {
         if depth >= MAX_DEPTH {
-            return Err(String::from("it is too deep"));
+            return Err(String::from("nested too deeply"));
         }
         self.blanks();
         match self.peek() {
@@ -282,7 +286,7 @@ impl<'t> Reader<'t> {
                 return Ok(members);
             }
             let Value::String(key) = self.value(depth + 1)? else {
-                return Err(String::from("a key is no string"));
+                return Err(String::from("expected a string as key"));
             };
             self.blanks();
             if !self.take(':') {
@@ -297,7 +301,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A string, and those that follow it with nothing between, which Python joins.
+    /// Reads a string and the adjacent strings that Python joins to it.
     fn string(&mut self) -> Result<String, String> {
         let mut whole = String::new();
         while let Some(mark @ ('"' | '\'')) = self.peek() {
@@ -317,9 +321,9 @@ impl<'t> Reader<'t> {
                 return Ok(());
             }
             match self.next() {
-                None => return Err(String::from("a string is not closed")),
+                None => return Err(String::from("unclosed string")),
                 Some('\n') if close.len() == 1 => {
-                    return Err(String::from("a string is not closed on its line"));
+                    return Err(String::from("line break in a string"));
                 }
                 Some('\\') if raw => {
                     into.push('\\');
@@ -332,7 +336,7 @@ impl<'t> Reader<'t> {
     }
 
     fn escape(&mut self, into: &mut String) -> Result<(), String> {
-        let ch = self.next().ok_or("a string is not closed")?;
+        let ch = self.next().ok_or("unclosed string")?;
         let digits = match ch {
             '\n' => return Ok(()),
             'n' => '\n',
@@ -348,16 +352,16 @@ impl<'t> Reader<'t> {
             'U' => return self.code(8).and_then(|code| push_code(code, into)),
             'u' => {
                 let mut code = self.code(4)?;
-                // JSON's way to write what is beyond four digits.
+                // A surrogate pair, as in JSON.
                 if (0xd800..0xdc00).contains(&code) && self.rest().starts_with("\\u") {
                     self.at += 2;
                     let low = self.code(4)?;
                     let low = low.checked_sub(0xdc00).filter(|low| *low < 0x400);
-                    code = 0x1_0000 + ((code - 0xd800) << 10) + low.ok_or("an escape is no character")?;
+                    code = 0x1_0000 + ((code - 0xd800) << 10) + low.ok_or("invalid character escape")?;
                 }
                 return push_code(code, into);
             }
-            // Python keeps the backslash of an escape that it does not know.
+            // Python keeps the backslash of an unknown escape.
             _ => {
                 into.push('\\');
                 ch
@@ -370,7 +374,7 @@ impl<'t> Reader<'t> {
     fn code(&mut self, digits: usize) -> Result<u32, String> {
         let code = self.rest().get(..digits).and_then(|text| u32::from_str_radix(text, 16).ok());
         self.at += digits;
-        code.ok_or_else(|| String::from("an escape lacks its digits"))
+        code.ok_or_else(|| String::from("missing digits in a character escape"))
     }
 
     fn number(&mut self) -> Result<Value, String> {
@@ -380,7 +384,7 @@ impl<'t> Reader<'t> {
             .unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
         self.at += end;
-        read_number(word).ok_or_else(|| format!("`{word}` is no number"))
+        read_number(word).ok_or_else(|| format!("invalid number `{word}`"))
     }
 
     fn word(&mut self) -> Result<Value, String> {
@@ -401,14 +405,14 @@ impl<'t> Reader<'t> {
                 return Ok(Value::String(text));
             }
             _ if word.is_empty() => return Err(self.unexpected("a value")),
-            _ => return Err(format!("`{word}` is no literal")),
+            _ => return Err(format!("expected a literal, found `{word}`")),
         };
         self.at += end;
         Ok(value)
     }
 }
 
-/// A number as Python writes it.
+/// Parses a number in Python syntax.
 fn read_number(word: &str) -> Option<Value> {
     let plain = word.replace('_', "");
     let plain = plain.strip_prefix('+').unwrap_or(&plain);
@@ -424,7 +428,7 @@ fn read_number(word: &str) -> Option<Value> {
 }
 
 fn push_code(code: u32, into: &mut String) -> Result<(), String> {
-    into.push(char::from_u32(code).ok_or("an escape is no character")?);
+    into.push(char::from_u32(code).ok_or("invalid character escape")?);
     Ok(())
 }
 
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_found() {
+    fn the_end_of_a_call_is_found() {
         assert_eq!(end_of("f() x"), Ok(Some(2)));
         assert_eq!(end_of(r#"f(a="x)", b=')\'', c="") x"#), Ok(Some(23)));
         assert_eq!(end_of("f('''a'\n)''', (1, [2]))"), Ok(Some(22)));
@@ -459,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_read_and_nothing_else() {
+    fn only_literals_are_parsed() {
         for (text, value) in [
             ("'a\\'b\\n\\u00e9\\x41'", json!("a'b\né\u{41}")),
             ("\"\"\"x\ny\"\"\"", json!("x\ny")),
@@ -484,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_read() {
+    fn calls_are_parsed() {
         let call = read_call("a.b( 1, x = 'y', z=[1],)").unwrap();
         assert_eq!((call.name, call.positional), ("a.b", vec![json!(1)]));
         assert_eq!(Value::Object(call.named), json!({"x": "y", "z": [1]}));

@@ -1,44 +1,42 @@
-//! The text of one reply, cut into plain text and candidates while it streams.
+//! Splits the text of one reply into plain text and candidates while it streams.
 //!
-//! Every family whose form may begin at a character is followed until it cannot be that form. While one may be,
-//! the text is held; what is let go is replayed through the Markdown context, so that the context has seen exactly
-//! the text that went out.
+//! Each form that may begin at a character is matched until it fails. Meanwhile the text is held back. Text that is
+//! released passes through the Markdown context, so the context has read exactly the text that was emitted.
 
 use serde::{Deserialize, Serialize};
 
 use super::broken::broken_calls;
 use super::context::{Context, is_plain};
-use super::decode::{Decoded, decode};
+use super::decode::{DecodedForm, decode};
 use super::families::Family;
-use super::grammar::Place;
+use super::grammar::StartPosition;
 use super::machine::{Machine, Verdict};
 use super::{Candidate, Forms, MAX_HELD, Piece};
 
-/// How much of a broken candidate is quoted, in characters.
+/// Maximum length of the excerpt of a malformed candidate, in characters.
 const MAX_QUOTED: usize = 200;
 
-/// How many blanks after a candidate are looked past.
+/// Maximum length of the blanks after a candidate that are skipped, in bytes.
 const MAX_GAP: usize = 64;
 
 /// Finds candidates in a stream of text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scanner {
     forms: Forms,
-    /// Quoted calls are candidates, too.
+    /// Report quoted calls as candidates, too.
     everywhere: bool,
     context: Context,
-    /// The forms that the held text may be.
+    /// The forms that match the held text.
     open: Vec<Machine>,
-    /// Text of the open forms.
+    /// The text of the open forms.
     held: String,
-    /// The open form's text goes out as it comes: it will be no call.
+    /// The open form is not a call, so its text is emitted at once.
     flowing: bool,
-    /// Something encloses the open form for certain.
+    /// The open form is enclosed.
     enclosed: bool,
-    /// The start of an open form whose text went out, up to [`MAX_HELD`] bytes.
+    /// The start of an open form whose text was emitted, up to [`MAX_HELD`] bytes.
     quoted: String,
-    /// Candidates that wait for the next word, neighbours that stand in one sentence: when it goes on after them,
-    /// they are only shown.
+    /// Adjacent candidates in one sentence, until the next word is read: if the sentence goes on, they are only shown.
     pending: Vec<Pending>,
     pending_bytes: usize,
 }
@@ -46,12 +44,12 @@ pub struct Scanner {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Pending {
     candidate: Candidate,
-    /// The blanks after it.
+    /// The blanks after the candidate.
     gap: String,
 }
 
 impl Scanner {
-    /// A scanner at the start of a reply.
+    /// Returns a scanner at the start of a reply.
     pub fn new(forms: Forms) -> Self {
         Self {
             forms,
@@ -67,17 +65,17 @@ impl Scanner {
         }
     }
 
-    /// A scanner that finds calls wherever they stand: quoted, shown or thought.
+    /// Returns a scanner that also finds quoted calls, shown calls and calls in reasoning.
     pub(super) fn everywhere() -> Self {
         Self { everywhere: true, ..Self::new(Forms { unmarked: true }) }
     }
 
-    /// Bytes held back.
+    /// Returns the length of the held-back text, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.held.len() + self.pending_bytes
     }
 
-    /// Takes the start of `text` that is certain to be plain; how many bytes that are. The rest is for
+    /// Reads the start of `text` that is certainly plain. Returns its length in bytes. Pass the rest to
     /// [`Scanner::push`].
     pub fn skip(&mut self, text: &str) -> usize {
         if !self.held.is_empty()
@@ -94,7 +92,7 @@ impl Scanner {
         length
     }
 
-    /// Takes one character and appends what it decided to `out`.
+    /// Reads one character. Appends the pieces that become certain to `out`.
     pub fn push(&mut self, ch: char, out: &mut Vec<Piece>) {
         if self.open.is_empty() {
             if let Some(first) = self.held.chars().next() {
@@ -105,8 +103,8 @@ impl Scanner {
                 } else {
                     self.held.push(ch);
                 }
-            } else if !self.wait(ch, out) && !self.hold_first(ch) {
-                self.let_out(ch, out);
+            } else if !self.extend_pending(ch, out) && !self.hold(ch) {
+                self.emit(ch, out);
             }
             return;
         }
@@ -123,80 +121,81 @@ impl Scanner {
                     flows = false;
                     return true;
                 }
-                Verdict::Flow => return true,
+                Verdict::Flow if !self.everywhere => return true,
                 Verdict::Complete(end) => whole = Some((machine.clone(), end)),
                 Verdict::Broken => broken = Some(machine.clone()),
-                Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
+                // A scanner for all calls looks for other forms in the rest of a malformed one.
+                Verdict::Flow | Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
             }
             false
         });
         if let Some((machine, end)) = whole {
-            self.whole(&machine, end, Some(ch), out);
+            self.complete(&machine, end, Some(ch), out);
         } else if let Some(machine) = broken.filter(|_| self.open.is_empty()) {
-            self.let_go(out);
-            self.quote(ch);
-            self.let_out(ch, out);
-            self.break_off("cannot be read", &machine, false, out);
+            self.emit_held(out);
+            self.keep(ch);
+            self.emit(ch, out);
+            self.emit_broken("is malformed", &machine, false, out);
         } else if self.open.is_empty() {
             self.reject(retry_from, out);
             self.push(ch, out);
         } else if flows && !self.flowing {
-            self.let_go(out);
-            self.quote(ch);
-            self.let_out(ch, out);
+            self.emit_held(out);
+            self.keep(ch);
+            self.emit(ch, out);
             self.flowing = true;
         } else if self.flowing {
-            self.quote(ch);
-            self.let_out(ch, out);
+            self.keep(ch);
+            self.emit(ch, out);
         } else {
             self.held.push(ch);
             if self.held.len() > MAX_HELD {
-                self.let_go(out);
+                self.emit_held(out);
                 self.flowing = true;
             } else if self.held_bytes() > MAX_HELD {
-                self.settle_pending(None, out);
+                self.resolve_pending(None, out);
             }
         }
     }
 
-    /// Ends the reply: nothing is held afterwards.
+    /// Ends the reply. No text is held afterwards.
     pub fn finish(&mut self, out: &mut Vec<Piece>) {
         let mut machines = std::mem::take(&mut self.open);
         let mut broken = None;
         for machine in &mut machines {
             match machine.end() {
                 Verdict::Complete(end) => {
-                    self.whole(machine, end, None, out);
-                    // What stood after it began another form, at most.
+                    self.complete(machine, end, None, out);
+                    // The text after it may have begun another form.
                     return self.finish(out);
                 }
                 Verdict::Broken => broken = broken.or(Some(&*machine)),
                 Verdict::More | Verdict::Flow | Verdict::Reject => {}
             }
         }
-        self.settle_pending(None, out);
-        self.let_go(out);
+        self.resolve_pending(None, out);
+        self.emit_held(out);
         if let Some(machine) = broken {
-            self.break_off("is not whole: the reply ended inside it", machine, true, out);
+            self.emit_broken("is incomplete: the reply ended inside it", machine, true, out);
         }
-        self.close();
+        self.close_forms();
         self.context.finish();
         self.take_enclosed(out);
     }
 
-    /// Gives up what is open: what is held goes out as text.
+    /// Emits all held text as plain text.
     pub fn flush(&mut self, out: &mut Vec<Piece>) {
         for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
-            candidate.text.chars().chain(gap.chars()).for_each(|ch| self.let_out(ch, out));
+            candidate.text.chars().chain(gap.chars()).for_each(|ch| self.emit(ch, out));
         }
         self.pending_bytes = 0;
-        self.let_go(out);
-        self.close();
+        self.emit_held(out);
+        self.close_forms();
     }
 
-    /// Takes a character that comes after a candidate: whether it is a blank, or what begins another candidate in the
-    /// same sentence. Otherwise the candidate is decided.
-    fn wait(&mut self, ch: char, out: &mut Vec<Piece>) -> bool {
+    /// Reads a character after a pending candidate. Returns `true` if it is a blank or may begin another candidate in
+    /// the same sentence. Otherwise resolves the candidate.
+    fn extend_pending(&mut self, ch: char, out: &mut Vec<Piece>) -> bool {
         let in_sentence = self.context.sentence().is_open();
         let Some(Pending { gap, .. }) = self.pending.last_mut() else { return false };
         if gap.len() < MAX_GAP && (matches!(ch, ' ' | '\t' | '\r') || (in_sentence && ch == '\n')) {
@@ -204,49 +203,50 @@ impl Scanner {
             self.pending_bytes += ch.len_utf8();
             return true;
         }
-        if in_sentence && self.held_bytes() < MAX_HELD && self.hold_first(ch) {
+        if in_sentence && self.held_bytes() < MAX_HELD && self.hold(ch) {
             return true;
         }
-        self.settle_pending(Some(ch), out);
+        self.resolve_pending(Some(ch), out);
         false
     }
 
-    /// Holds a character that may begin a form. Which ones, the next character says: most often, none.
-    fn hold_first(&mut self, ch: char) -> bool {
-        // What begins a form, and what does so at the start of a line only.
+    /// Holds a character that may begin a form. The next character selects the forms. Returns `false` for other
+    /// characters.
+    fn hold(&mut self, ch: char) -> bool {
+        // Some characters begin a form only at the start of a line.
         let may_open = match ch {
             '<' | '[' | '>' => true,
             '{' => self.forms.unmarked && self.context.at_line_start(),
             '`' | '~' | 'A' | 'f' if self.context.at_line_start() => true,
             'a' if self.context.may_begin_channel(ch) => true,
             'a' | 'c' | 't' if self.context.at_message_start() => true,
-            // A name without a mark.
+            // A name without marks.
             'a'..='z' | 'A'..='Z' | '_' => self.forms.unmarked && self.context.at_message_start(),
             _ => false,
         };
-        let holds = may_open && (self.everywhere || self.context.is_free(ch));
+        let holds = may_open && (self.everywhere || self.context.allows_call(ch));
         if holds {
             self.held.push(ch);
         }
         holds
     }
 
-    /// Opens every form that may begin with these two characters here, of which the first is held.
+    /// Opens the forms that may begin here with these two characters. The first is held.
     fn open_forms(&mut self, first: char, second: char) {
         let line_start = self.everywhere || self.context.at_line_start();
         let message_start = self.context.at_message_start();
-        let thinking = self.context.is_thinking() && !self.everywhere;
+        let thinking = self.context.is_reasoning() && !self.everywhere;
         self.enclosed = self.context.is_enclosed();
         self.context.begin_form();
         let unmarked = self.forms.unmarked && !self.context.sentence().is_inside_json();
         for family in Family::ALL {
             let form = family.form();
-            let here = match form.at {
-                Place::Channel => message_start || self.context.may_begin_channel(first),
-                Place::Anywhere | Place::Line | Place::Message if thinking => false,
-                Place::Anywhere => true,
-                Place::Line => line_start,
-                Place::Message => message_start,
+            let here = match form.start {
+                StartPosition::Channel => message_start || self.context.may_begin_channel(first),
+                StartPosition::Anywhere | StartPosition::Line | StartPosition::Message if thinking => false,
+                StartPosition::Anywhere => true,
+                StartPosition::Line => line_start,
+                StartPosition::Message => message_start,
             };
             if here && (form.marked || unmarked) && form.may_begin(first, second) {
                 let mut machine = Machine::new(*family);
@@ -257,7 +257,7 @@ impl Scanner {
         }
     }
 
-    fn let_out(&mut self, ch: char, out: &mut Vec<Piece>) {
+    fn emit(&mut self, ch: char, out: &mut Vec<Piece>) {
         self.context.track(ch);
         push_text(ch, out);
         if self.context.take_reasoning_ended() {
@@ -272,33 +272,33 @@ impl Scanner {
         }
     }
 
-    fn let_go(&mut self, out: &mut Vec<Piece>) {
+    fn emit_held(&mut self, out: &mut Vec<Piece>) {
         let Some(first) = self.held.chars().next() else { return };
-        self.settle_pending(Some(first), out);
+        self.resolve_pending(Some(first), out);
         self.quoted = std::mem::take(&mut self.held);
         for ch in self.quoted.clone().chars() {
-            self.let_out(ch, out);
+            self.emit(ch, out);
         }
     }
 
-    /// No form: what is held is text, but for what may begin another one.
+    /// Emits the held text that is not part of a form. The rest, from `retry_from`, may begin another form.
     fn reject(&mut self, retry_from: usize, out: &mut Vec<Piece>) {
         let from = if self.held.is_char_boundary(retry_from) { retry_from } else { self.held.len() };
         let rest = self.held.split_off(from.min(self.held.len()));
-        self.let_go(out);
-        self.close();
+        self.emit_held(out);
+        self.close_forms();
         rest.chars().for_each(|ch| self.push(ch, out));
     }
 
-    /// What follows the break belongs to the form, too: its start alone may stand in any earlier message.
-    fn quote(&mut self, ch: char) {
+    /// Stores a character of a form whose text is emitted. The start of a form alone is not enough to find a copy.
+    fn keep(&mut self, ch: char) {
         if self.quoted.len() < MAX_HELD {
             self.quoted.push(ch);
         }
     }
 
-    /// Reports the form that `machine` followed as one that does not parse. `truncated`: the reply ended inside it.
-    fn break_off(&mut self, what: &str, machine: &Machine, truncated: bool, out: &mut Vec<Piece>) {
+    /// Reports the form that `machine` matched as malformed. `truncated`: the reply ended inside it.
+    fn emit_broken(&mut self, what: &str, machine: &Machine, truncated: bool, out: &mut Vec<Piece>) {
         let text = std::mem::take(&mut self.quoted);
         if !self.enclosed {
             self.context.call_broken();
@@ -307,23 +307,22 @@ impl Scanner {
             let error = format!("the call {what}");
             out.push(Piece::Broken { why, excerpt, calls: broken_calls(&text, machine, &error, truncated) });
         }
-        self.close();
+        self.close_forms();
     }
 
-    /// A form is whole that ends after `end` bytes, with `ch` or before it.
-    fn whole(&mut self, machine: &Machine, end: usize, ch: Option<char>, out: &mut Vec<Piece>) {
+    /// Handles a complete form of `end` bytes, which ends with or before `ch`.
+    fn complete(&mut self, machine: &Machine, end: usize, ch: Option<char>, out: &mut Vec<Piece>) {
         self.open.clear();
         let marked = machine.family.form().marked;
         if self.flowing {
-            // Longer than may be held. One that the model marked is a call that cannot be read; one without a mark
-            // may as well be data.
+            // The form is too long to be held. A marked one is a malformed call; an unmarked one may be data.
             if marked {
                 if let Some(ch) = ch {
-                    self.let_out(ch, out);
+                    self.emit(ch, out);
                 }
-                self.break_off("is longer than 64 KiB", machine, false, out);
+                self.emit_broken("is longer than 64 KiB", machine, false, out);
             } else {
-                self.close();
+                self.close_forms();
                 if let Some(ch) = ch {
                     self.push(ch, out);
                 }
@@ -334,61 +333,61 @@ impl Scanner {
         text.extend(ch);
         let after = text.split_off(if text.is_char_boundary(end) { end } else { text.len() });
         match decode(&text, &machine.captures, marked) {
-            Decoded::Calls(calls) => {
-                // A form that takes its whole line is part of no sentence.
+            DecodedForm::Calls(calls) => {
+                // A form that includes its line break is not part of a sentence.
                 let takes_line = text.ends_with('\n');
                 self.pending_bytes += text.len();
                 self.pending.push(Pending { candidate: Candidate { text, calls }, gap: String::new() });
                 if takes_line {
-                    self.settle_pending(None, out);
+                    self.resolve_pending(None, out);
                 }
-                self.close();
+                self.close_forms();
             }
-            Decoded::Ordinary => {
-                self.settle_pending(text.chars().next(), out);
-                text.chars().for_each(|ch| self.let_out(ch, out));
-                self.close();
+            DecodedForm::Ordinary => {
+                self.resolve_pending(text.chars().next(), out);
+                text.chars().for_each(|ch| self.emit(ch, out));
+                self.close_forms();
             }
-            Decoded::Unreadable { why, .. } => {
+            DecodedForm::Unreadable { why, .. } => {
                 self.held = text;
-                self.let_go(out);
-                self.break_off(&format!("cannot be read ({why})"), machine, false, out);
+                self.emit_held(out);
+                self.emit_broken(&format!("is malformed ({why})"), machine, false, out);
             }
         }
         after.chars().for_each(|ch| self.push(ch, out));
     }
 
-    /// Decides on the candidates that wait, now that `next` comes after them.
-    fn settle_pending(&mut self, next: Option<char>, out: &mut Vec<Piece>) {
+    /// Decides whether the pending candidates are calls, given the next character.
+    fn resolve_pending(&mut self, next: Option<char>, out: &mut Vec<Piece>) {
         let Some(Pending { gap, .. }) = self.pending.last() else { return };
-        // On another line it is another sentence.
+        // A different line is a different sentence.
         let next = next.filter(|_| !gap.contains('\n'));
         let is_mention = !self.everywhere && self.context.sentence().is_mention(!gap.is_empty(), next);
         let is_enclosed = !self.everywhere && self.context.is_enclosed();
         self.pending_bytes = 0;
         for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
             if is_mention {
-                candidate.text.chars().for_each(|ch| self.let_out(ch, out));
+                candidate.text.chars().for_each(|ch| self.emit(ch, out));
                 self.context.mention();
             } else {
                 if candidate.text.ends_with('\n') {
-                    self.context.line_taken();
+                    self.context.line_removed();
                 } else {
-                    self.context.inline_taken();
+                    self.context.inline_removed();
                 }
                 if is_enclosed {
-                    // What stands in its arguments closes nothing.
+                    // Marks in its arguments close nothing.
                     candidate.text.chars().for_each(|ch| push_text(ch, out));
                 } else {
                     self.context.call_made();
                     out.push(Piece::Candidate(candidate));
                 }
             }
-            gap.chars().for_each(|ch| self.let_out(ch, out));
+            gap.chars().for_each(|ch| self.emit(ch, out));
         }
     }
 
-    fn close(&mut self) {
+    fn close_forms(&mut self) {
         self.open.clear();
         self.flowing = false;
         self.quoted.clear();

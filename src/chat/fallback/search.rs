@@ -1,13 +1,16 @@
 //! Finds every call in a text, quoted or not: JSON objects anywhere, strings inside that JSON, every family's form, and
 //! text that is escaped for JSON or HTML.
 //!
-//! Runs in linear time: `serde_json` limits the nesting, so only a limited number of failed attempts to parse an object
-//! can read the same byte.
+//! Runs in linear time: where an object cannot be read, neither can the objects around it, so they are not tried again.
+
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::decode::call_of;
-use super::entities::{Decoded, EntityReader};
+use super::entities::decode_references;
+use super::escapes::unicode_escape;
+use super::json::{JsonScan, JsonStep};
 use super::{Piece, Scanner, TextCall};
 
 /// Maximum depth of texts inside texts: strings in JSON, repeated escapes.
@@ -20,27 +23,16 @@ pub fn calls_in(text: &str, found: &mut impl FnMut(&TextCall)) {
 
 fn search(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     let Some(levels) = levels.checked_sub(1) else { return };
-    in_forms(text, found);
-    let mut at = 0;
-    let last_end = text.rfind('}').unwrap_or_default();
-    while let Some(brace) = text.get(at..last_end).and_then(|rest| rest.find('{')) {
-        let start = at + brace;
-        let rest = text.get(start..).unwrap_or_default();
-        let mut objects = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
-        if let Some(Ok(object)) = objects.next() {
-            at = start + objects.byte_offset();
-            in_object(&object, levels, found);
-        } else {
-            at = start + 1;
-        }
-    }
+    in_forms(text, levels, found);
+    in_objects(text, levels, found);
     let plain = unescaped(text);
     if plain != text {
         search(&plain, levels, found);
     }
 }
 
-fn in_forms(text: &str, found: &mut impl FnMut(&TextCall)) {
+/// Finds the calls in every family's form.
+fn in_forms(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
     let mut scanner = Scanner::everywhere();
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -49,20 +41,80 @@ fn in_forms(text: &str, found: &mut impl FnMut(&TextCall)) {
         if taken == 0 {
             taken = ch.len_utf8();
             scanner.push(ch, &mut pieces);
-            report(&mut pieces, found);
+            report(&mut pieces, levels, found);
         }
         rest = rest.get(taken..).unwrap_or_default();
     }
     scanner.finish(&mut pieces);
-    report(&mut pieces, found);
+    report(&mut pieces, levels, found);
 }
 
-fn report(pieces: &mut Vec<Piece>, found: &mut impl FnMut(&TextCall)) {
+fn report(pieces: &mut Vec<Piece>, levels: u32, found: &mut impl FnMut(&TextCall)) {
     for piece in pieces.drain(..) {
-        if let Piece::Candidate(candidate) = piece {
-            candidate.calls.iter().for_each(&mut *found);
+        let Piece::Candidate(candidate) = piece else { continue };
+        candidate.calls.iter().for_each(&mut *found);
+        // An argument may contain another call.
+        let mut inner = candidate.text.chars();
+        inner.next();
+        if let Some(levels) = levels.checked_sub(1) {
+            in_forms(inner.as_str(), levels, &mut *found);
         }
     }
+}
+
+/// Finds the calls in JSON objects.
+fn in_objects(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
+    // Starts of objects that cannot be read.
+    let mut unreadable = HashSet::new();
+    let mut at = 0;
+    while let Some(brace) = text.get(at..).and_then(|rest| rest.find('{')) {
+        let start = at + brace;
+        at = start + 1;
+        if unreadable.remove(&start) {
+            continue;
+        }
+        match end_of_object(text, start) {
+            Ok(end) => {
+                let object = text.get(start..end).unwrap_or_default();
+                match serde_json::from_str(object) {
+                    Ok(object) => {
+                        at = end;
+                        in_object(&object, levels, found);
+                    }
+                    Err(error) => {
+                        let before = text.get(..start + offset_of(&error, object)).unwrap_or_default();
+                        unreadable.extend(end_of_object(before, start).err().into_iter().flatten());
+                    }
+                }
+            }
+            Err(open) => unreadable.extend(open),
+        }
+    }
+}
+
+/// Returns the end of the object that begins at `start`. If it cannot be read, returns the starts of the containers
+/// that are open where that shows.
+fn end_of_object(text: &str, start: usize) -> Result<usize, Vec<usize>> {
+    let mut scan = JsonScan::new();
+    let mut open = vec![start];
+    for (at, ch) in text.get(start..).unwrap_or_default().char_indices().skip(1) {
+        match scan.push(ch, false) {
+            JsonStep::More => {}
+            JsonStep::End => return Ok(start + at + 1),
+            JsonStep::Bad | JsonStep::Other => break,
+        }
+        if scan.depth() > open.len() {
+            open.push(start + at);
+        }
+        open.truncate(scan.depth());
+    }
+    Err(open)
+}
+
+/// Returns the position of an error in `text`, in bytes.
+fn offset_of(error: &serde_json::Error, text: &str) -> usize {
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    lines.map(str::len).sum::<usize>() + error.column()
 }
 
 fn in_object(object: &Map<String, Value>, levels: u32, found: &mut impl FnMut(&TextCall)) {
@@ -93,43 +145,34 @@ fn in_string(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
 
 /// Decodes one level of JSON escapes and all levels of HTML escapes.
 fn unescaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut entities = EntityReader::default();
-    let mut chars = text.chars();
-    while let Some(ch) = chars.next() {
-        let ch = if ch == '\\' { escaped(&mut chars) } else { Some(ch) };
-        match ch.map(|ch| entities.push(ch)) {
-            None | Some(Decoded::Nothing) => {}
-            Some(Decoded::Plain(ch) | Decoded::Referred(ch)) => out.push(ch),
-            Some(Decoded::Unread(read, ch)) => {
-                out.push('&');
-                out.push_str(&read);
-                out.push(ch);
-            }
-        }
-    }
-    out
+    let mut rest = text;
+    let chars = std::iter::from_fn(|| {
+        let first = rest.chars().next()?;
+        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        let (ch, length) = if first == '\\' { escaped(rest) } else { (Some(first), 0) };
+        rest = rest.get(length..).unwrap_or_default();
+        Some(ch)
+    });
+    decode_references(chars.flatten())
 }
 
-/// Decodes an escape after its backslash. Returns `None` for an invalid one.
-fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
-    match chars.next()? {
-        'n' => Some('\n'),
-        'r' => Some('\r'),
-        't' => Some('\t'),
-        'u' => {
-            let rest = chars.as_str();
-            let digits = rest.get(..4).filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-            *chars = rest.get(4..).unwrap_or_default().chars();
-            char::from_u32(u32::from_str_radix(digits, 16).ok()?)
-        }
-        other => Some(other),
+/// Decodes an escape. `text` begins after its backslash. Returns the character, if the escape is valid, and its length.
+fn escaped(text: &str) -> (Option<char>, usize) {
+    match text.chars().next() {
+        Some('n') => (Some('\n'), 1),
+        Some('r') => (Some('\r'), 1),
+        Some('t') => (Some('\t'), 1),
+        Some('u') => unicode_escape(text).unwrap_or((None, 1)),
+        Some(other) => (Some(other), other.len_utf8()),
+        None => (None, 0),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::RawArguments;
+    use crate::chat::fallback::TextArguments;
 
     fn names(text: &str) -> Vec<String> {
         let mut names = Vec::new();
@@ -154,6 +197,13 @@ mod tests {
             String::from("> `<function=look>{}</function>`"),
             String::from("<think>[TOOL_CALLS]look{}"),
             String::from("<doc>\n[look(q=1)]\n</doc>"),
+            format!("{{\"a\": [{{\"b\": tru, \"c\": {call}}}]}}"),
+            format!("{{\"a\":\n [1e, {{\"b\": {call}}}]}}"),
+            format!("{}{call}", "{\"a\":".repeat(500)),
+            format!("{{ \"He said: {call}"),
+            String::from(r#"{"type": "tool_use", "name": "look", "input": {"q": "x"}}"#),
+            String::from("<tool_call>{x\n<function=look>\n</function>"),
+            String::from("<tool_call>{x\n<function=look><parameter=q>\nx\n</parameter></function>"),
         ] {
             assert_eq!(names(&text), ["look"], "{text}");
         }
@@ -168,14 +218,45 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_found_inside_an_argument() {
+        let text = "<function=f><parameter=p><function=look><parameter=q>x</parameter></function>";
+        assert_eq!(names(text), ["f", "look"]);
+    }
+
+    #[test]
+    fn escaped_arguments_are_decoded() {
+        for (text, q) in [
+            (
+                "{&quot;name&quot;: &quot;look&quot;, &quot;arguments&quot;: {&quot;q&quot;: &quot;R&D&QA&quot;}}",
+                "R&D&QA",
+            ),
+            (r#"{\"name\": \"look\", \"arguments\": {\"q\": \"\ud83d\ude00\"}}"#, "😀"),
+        ] {
+            let mut found = Vec::new();
+            calls_in(text, &mut |call| found.push(call.arguments.clone()));
+            let expected = serde_json::json!({"q": q}).as_object().cloned().unwrap();
+            found.dedup();
+            assert_eq!(found, [TextArguments::Json(RawArguments::Object { value: expected })], "{text}");
+        }
+    }
+
+    #[test]
     fn search_takes_linear_time() {
         for unit in
             ["{\"a\":", "{", "{\"a\":[1,", "{\"", "\\\"{", "&amp;{", "<tool_call>{", "{\"a\":{}}", "\"{\\\""]
         {
-            let text = unit.repeat(200_000 / unit.len());
-            let began = std::time::Instant::now();
-            assert_eq!(names(&text), Vec::<String>::new());
-            assert!(began.elapsed().as_secs() < 30, "{unit:?} took {:?}", began.elapsed());
+            search_in_time(&unit.repeat(200_000 / unit.len()));
         }
+        let deep = "{\"a\":".repeat(100);
+        for (unit, end) in [("1,", ""), ("1,", "tru]"), ("\"{\",", "")] {
+            search_in_time(&format!("{deep}[{}{end}{}", unit.repeat(200_000), "}".repeat(100)));
+        }
+    }
+
+    fn search_in_time(text: &str) {
+        let began = std::time::Instant::now();
+        assert_eq!(names(text), Vec::<String>::new());
+        let excerpt: String = text.chars().take(20).collect();
+        assert!(began.elapsed().as_secs() < 30, "{excerpt:?} took {:?}", began.elapsed());
     }
 }

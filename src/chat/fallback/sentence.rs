@@ -1,11 +1,11 @@
-//! The sentence that the next character stands in: whether it speaks of a call or makes one.
+//! Tracks the sentence around the current position: whether it mentions a call or makes one.
 
 use serde::{Deserialize, Serialize};
 
-/// How much of the text before a call is looked at, in bytes.
+/// Length of the text before a call that is examined, in bytes.
 const RECENT: usize = 48;
 
-/// What stands before a call that is shown, not made. Only what a model that is about to call would not say.
+/// Introductions of a call that is only shown. No introduction that a model may write before a real call.
 const INTRODUCTIONS: [&str; 12] = [
     "example",
     "examples",
@@ -21,14 +21,14 @@ const INTRODUCTIONS: [&str; 12] = [
     "is written as",
 ];
 
-/// What the text so far says of the sentence that goes on.
+/// The sentence at the current position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sentence {
-    /// The last character on this line that is no blank.
+    /// The last non-blank character on this line.
     last: Option<char>,
     /// The end of the text so far.
     recent: String,
-    /// What came last was a call that is only shown; its neighbours are, too.
+    /// The last item was a call that is only shown. Adjacent calls are only shown, too.
     mentioned: bool,
 }
 
@@ -37,32 +37,30 @@ impl Sentence {
         Self { last: None, recent: String::new(), mentioned: false }
     }
 
-    /// Whether a call here stands in a sentence that may go on after it.
+    /// Whether a call here is in a sentence that may go on after it.
     pub(super) fn is_open(&self) -> bool {
         self.last.is_some_and(|last| last.is_alphanumeric() || matches!(last, ',' | '('))
     }
 
-    /// Whether a call here, after which `next` comes (with blanks between, where `gap`), is shown and not made: it is
-    /// part of a sentence or a table, introduced as an example, or stands beside a call that is.
+    /// Whether a call here is only shown: it is part of a sentence or a table, introduced as an example, or adjacent to
+    /// such a call. `next`: the character after the call. `gap`: blanks precede that character.
     pub(super) fn is_mention(&self, gap: bool, next: Option<char>) -> bool {
-        let goes_on = next.is_some_and(|next| {
-            if gap { next.is_lowercase() } else { matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')') }
-        });
+        let goes_on = next.is_some_and(|next| goes_on(gap, next));
         let in_sentence = match self.last {
             Some('|') => true,
             Some(_) => goes_on && self.is_open(),
-            // What comes after a call alone never makes it a mention.
+            // The text after a call is not enough to make it a mention.
             None => false,
         };
         in_sentence || self.mentioned || self.is_introduced()
     }
 
-    /// A call was shown.
+    /// Records that the last item is a call that is only shown.
     pub(super) fn mention(&mut self) {
         self.mentioned = true;
     }
 
-    /// Whether what begins here is part of JSON that began before.
+    /// Whether the current position is inside JSON.
     pub(super) fn is_inside_json(&self) -> bool {
         let before = end_of(&self.recent).trim_end();
         before.ends_with(['[', '{', '('])
@@ -79,7 +77,7 @@ impl Sentence {
         })
     }
 
-    /// Takes a run of text on one line, or a line end.
+    /// Reads text without a line break, or a single line break.
     pub(super) fn take(&mut self, text: &str) {
         if let Some(last) = text.trim_end().chars().next_back() {
             self.last = Some(last);
@@ -87,7 +85,7 @@ impl Sentence {
         } else if text == "\n" {
             self.last = None;
         }
-        // More than is looked at may be kept, which depends on how the text was cut.
+        // May keep more than is examined, depending on how the text is cut.
         if self.recent.len() + text.len() > 4 * RECENT {
             let dropped = self.recent.len() - end_of(&self.recent).len();
             self.recent.drain(..dropped);
@@ -99,14 +97,19 @@ impl Sentence {
         self.recent.push_str(end);
     }
 
-    /// What came before belongs to another sentence. With `cut` its line goes on.
+    /// Begins a sentence. `cut`: on the same line, after a call that was removed from the text.
     pub(super) fn begin(&mut self, cut: bool) {
         self.last = cut.then_some('.');
         self.recent.clear();
     }
 }
 
-/// The last [`RECENT`] bytes, or as many as are whole characters.
+/// Whether a sentence goes on with `next`. `gap`: blanks precede it.
+pub(super) fn goes_on(gap: bool, next: char) -> bool {
+    if gap { next.is_lowercase() } else { matches!(next, ',' | '.' | ';' | ':' | '!' | '?' | ')') }
+}
+
+/// Returns the last [`RECENT`] bytes of the text, rounded down to whole characters.
 fn end_of(text: &str) -> &str {
     let from = (text.len().saturating_sub(RECENT)..text.len()).find(|at| text.is_char_boundary(*at));
     from.and_then(|from| text.get(from..)).unwrap_or_default()
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_goes_through_a_mention() {
+    fn a_call_in_a_sentence_is_a_mention() {
         let is_mention = |before: &str, gap, next| {
             let mut sentence = Sentence::new();
             before.chars().for_each(|ch| sentence.take(ch.encode_utf8(&mut [0; 4])));

@@ -1,21 +1,21 @@
-//! Marks in a text that say that the text between them is the model's thinking.
+//! Reads the marks around the model's reasoning.
 
 use serde::{Deserialize, Serialize};
 
-/// What a mark says of the text after it.
+/// The meaning of a mark for the text that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// Thinking begins, in marks of this kind.
+    /// Reasoning begins, in marks of this kind.
     Think(u8),
-    /// Thinking in marks of this kind ends, even if nothing said that it began.
+    /// Reasoning in marks of this kind ends, even if there was no opening mark.
     EndThink(u8),
-    /// A message of harmony's analysis channel begins: thinking.
+    /// A message in the analysis channel of the harmony format begins: reasoning.
     Analysis,
-    /// The next message begins, or the reply is over.
+    /// The next message begins, or the reply ends.
     EndMessage,
 }
 
-/// Marks by the models that write them. A mark is no beginning of another one.
+/// Marks, grouped by the models that write them. No mark is a prefix of another one.
 const TAGS: [(&str, Tag); 31] = [
     ("<think>", Tag::Think(0)),
     ("</think>", Tag::EndThink(0)),
@@ -55,10 +55,10 @@ const TAGS: [(&str, Tag); 31] = [
     ("<|call|>", Tag::EndMessage),
 ];
 
-/// Reads marks, character by character.
+/// A streaming reader of marks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TagReader {
-    /// What was read of a mark.
+    /// The part of a mark read so far.
     read: String,
 }
 
@@ -67,17 +67,17 @@ impl TagReader {
         Self { read: String::new() }
     }
 
-    /// Whether nothing of a mark was read.
+    /// Whether the reader is outside a mark.
     pub(super) fn is_idle(&self) -> bool {
         self.read.is_empty()
     }
 
-    /// Forgets what was read of a mark.
+    /// Discards an incomplete mark.
     pub(super) fn clear(&mut self) {
         self.read.clear();
     }
 
-    /// Takes one character; the mark that it ends.
+    /// Reads one character. Returns the mark that it completes.
     pub(super) fn push(&mut self, ch: char) -> Option<Tag> {
         if matches!(ch, '<' | '[' | '◁') {
             self.read.clear();
@@ -85,11 +85,11 @@ impl TagReader {
             return None;
         }
         self.read.push(ch);
-        let mut fits = TAGS.iter().filter(|(tag, _)| tag.starts_with(self.read.as_str()));
-        match fits.next() {
-            Some((tag, says)) if *tag == self.read => {
+        let mut matching = TAGS.iter().filter(|(text, _)| text.starts_with(self.read.as_str()));
+        match matching.next() {
+            Some((text, tag)) if *text == self.read => {
                 self.read.clear();
-                Some(*says)
+                Some(*tag)
             }
             Some(_) => None,
             None => {

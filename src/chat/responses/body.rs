@@ -1,17 +1,18 @@
 //! A chat request as the body of `POST /v1/responses`.
 //!
-//! In: a [`ChatRequest`], whose tools and parameters are in the words of chat completions, and the [`BodyForm`] that its
-//! server takes, which holds here as it does there. Out: JSON, its keys in a fixed order. What has another name here gets it; a parameter without any (`stop`, `seed`, `logit_bias`, `n`) goes along as
-//! it is: servers that know it use it, the others say that they do not.
+//! In: a [`ChatRequest`], whose tools and parameters have the form of chat completions, and the [`BodyForm`] for the
+//! server. Out: JSON with its keys in a fixed order. A parameter with a different name in this API is renamed. A
+//! parameter without an equivalent (`stop`, `seed`, `logit_bias`, `n`) is sent unchanged: servers that support it use
+//! it, the others report an error.
 
 use serde_json::{Map, Value, json};
 
 use super::super::message::Message;
 use super::super::request_body::{BodyForm, ChatRequest};
 use super::super::shape::shape_messages;
-use super::super::tool_offer::{Offer, offer};
+use super::super::tool_offer::{ToolOffer, offer};
 
-/// Members that are never taken from the parameters. A response that is continued would hold the conversation twice.
+/// Members that are never taken from the parameters. Continuing a stored response would send the conversation twice.
 const OWN_MEMBERS: &[&str] = &[
     "model",
     "messages",
@@ -23,12 +24,12 @@ const OWN_MEMBERS: &[&str] = &[
     "conversation",
 ];
 
-/// The body as JSON.
+/// Returns the body as JSON.
 pub(in super::super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
-    let Offer { tools, choice } = offer(request, form);
+    let ToolOffer { tools, choice } = offer(request, form);
     let mut body = Map::new();
     body.insert(String::from("model"), json!(request.model));
-    let messages = shape_messages(&request.messages, form.swaps);
+    let messages = shape_messages(&request.messages, form.fallbacks);
     body.insert(String::from("input"), encode_input(&messages));
     if !tools.is_empty() {
         body.insert(String::from("tools"), tools.iter().copied().map(flatten_tool).collect());
@@ -36,7 +37,7 @@ pub(in super::super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Va
     if let Some(choice) = choice {
         body.insert(String::from("tool_choice"), flatten_choice(&choice));
     }
-    for (name, value) in request.taken_params(!tools.is_empty(), form.swaps) {
+    for (name, value) in request.accepted_params(!tools.is_empty(), form.fallbacks) {
         if OWN_MEMBERS.contains(&name) {
             continue;
         }
@@ -55,7 +56,7 @@ pub(in super::super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Va
     Value::Object(body)
 }
 
-/// Sets a member; of two objects each member: `:reasoning-effort` stands beside `:reasoning (:summary "auto")`.
+/// Sets a member. Two objects are merged: `:reasoning-effort` can be combined with `:reasoning (:summary "auto")`.
 fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
     match (body.get_mut(name), value) {
         (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
@@ -82,7 +83,7 @@ fn encode_input(messages: &[Message]) -> Value {
                         "content": [text],
                     }));
                 }
-                // Without an id of their own: OpenAI would look for the reasoning that goes with it.
+                // Items have no id of their own: OpenAI would look up the reasoning that belongs to it.
                 items.extend(tool_calls.iter().map(|call| {
                     json!({
                         "type": "function_call",
@@ -106,7 +107,7 @@ fn input_text(role: &str, text: &str) -> Value {
     json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })
 }
 
-/// `{"type": "function", "function": {…}}` → `{"type": "function", …}`, with `strict` said in any case.
+/// `{"type": "function", "function": {…}}` → `{"type": "function", …}`, always with an explicit `strict`.
 fn flatten_tool(tool: &Value) -> Value {
     let Some(Value::Object(function)) = tool.get("function") else { return tool.clone() };
     let strict = function.get("strict").cloned().unwrap_or(Value::Bool(false));
@@ -119,7 +120,7 @@ fn flatten_tool(tool: &Value) -> Value {
     Value::Object(flat)
 }
 
-/// A word, or an object that names tools.
+/// Converts a `tool_choice`: a string, or an object that names tools.
 fn flatten_choice(choice: &Value) -> Value {
     if let Some(allowed) = choice.get("allowed_tools").and_then(Value::as_object) {
         let tools = allowed.get("tools").and_then(Value::as_array);
@@ -145,8 +146,8 @@ fn flatten_format(format: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::super::super::Api;
+    use super::super::super::body_fallback::{BodyFallback, BodyFallbacks};
     use super::super::super::message::MessageToolCall;
-    use super::super::super::swap::{Swap, Swaps};
     use super::*;
 
     fn system(text: &str) -> Message {
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_with_two_calls_item_by_item() {
+    fn a_conversation_with_two_calls_becomes_items() {
         let calls = vec![
             MessageToolCall::new("call00001", "look", r#"{"at":"sea"}"#),
             MessageToolCall::new("call00002", "look", "{}"),
@@ -194,7 +195,7 @@ mod tests {
                 r#"{{"type":"message","role":"{role}","content":[{{"type":"input_text","text":"{text}"}}]}}"#
             )
         };
-        let said = |number: usize, text: &str| {
+        let assistant = |number: usize, text: &str| {
             format!(
                 r#"{{"type":"message","id":"msg_{number}","status":"completed","role":"assistant","content":[{{"type":"output_text","text":"{text}","annotations":[]}}]}}"#
             )
@@ -203,16 +204,16 @@ mod tests {
             text("system", "bios"),
             text("system", "Be brief."),
             text("user", "u"),
-            said(3, "Looking."),
+            assistant(3, "Looking."),
             String::from(
                 r#"{"type":"function_call","call_id":"call00001","name":"look","arguments":"{\"at\":\"sea\"}"}"#,
             ),
             String::from(r#"{"type":"function_call","call_id":"call00002","name":"look","arguments":"{}"}"#),
             String::from(r#"{"type":"function_call_output","call_id":"call00001","output":"[1]"}"#),
             String::from(r#"{"type":"function_call_output","call_id":"call00002","output":"null"}"#),
-            said(6, "Calm."),
+            assistant(6, "Calm."),
             text("user", "again"),
-            said(8, ""),
+            assistant(8, ""),
             text("system", "left: 3"),
         ];
         let expected =
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_flat_and_say_whether_they_are_strict() {
+    fn tools_are_flat_with_an_explicit_strict() {
         let mut request = ChatRequest::default();
         let parameters = json!({ "type": "object", "properties": {} });
         let function = json!({ "name": "f", "description": "d", "parameters": parameters });
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_under_their_names_of_this_api() {
+    fn parameters_are_renamed_for_this_api() {
         let schema = json!({ "name": "n", "schema": { "type": "object" }, "strict": true });
         for (params, expected) in [
             (json!({ "max_tokens": 9 }), json!({ "max_output_tokens": 9 })),
@@ -273,12 +274,12 @@ mod tests {
                     "type": "allowed_tools", "mode": "required", "tools": [{ "type": "function", "name": "f" }]
                 } }),
             ),
-            // Of no name here: as they are, so that nothing is dropped without a word.
+            // Parameters without an equivalent are sent unchanged, so that none is dropped silently.
             (
                 json!({ "seed": 1, "stop": ["x"], "parallel_tool_calls": false }),
                 json!({ "seed": 1, "stop": ["x"], "parallel_tool_calls": false }),
             ),
-            // The engine's own.
+            // Members that this module sets itself.
             (
                 json!({ "model": "x", "input": [], "messages": [], "tools": [], "stream": false, "stream_options": {},
                         "previous_response_id": "r", "conversation": "c" }),
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_sent_otherwise_here_too() {
+    fn body_fallbacks_apply_to_this_api() {
         let choice = json!({ "type": "function", "function": { "name": "f" } });
         let params = json!({ "tool_choice": choice, "parallel_tool_calls": true, "return_progress": true });
         let mut request = with_params(&params);
@@ -309,33 +310,36 @@ mod tests {
             },
             Message::Tool { tool_call_id: String::from("1"), content: String::from("12") },
         ];
-        let body = |swap: Option<Swap>| {
-            let swaps = Swaps::from(Vec::from_iter(swap));
-            request.encode_body(BodyForm { api: Api::Responses, swaps, ..BodyForm::default() })
+        let body = |fallback: Option<BodyFallback>| {
+            let fallbacks = BodyFallbacks::from(Vec::from_iter(fallback));
+            request.encode_body(BodyForm { api: Api::Responses, fallbacks, ..BodyForm::default() })
         };
         let plain = body(None);
-        let of = |swap, names: &[&str]| {
-            let body = body(Some(swap));
+        let of = |fallback, names: &[&str]| {
+            let body = body(Some(fallback));
             names.iter().map(|name| body[*name].clone()).collect::<Vec<_>>()
         };
-        assert_eq!(of(Swap::NoToolChoice, &["tool_choice", "tools"]), [json!(null), plain["tools"].clone()]);
         assert_eq!(
-            of(Swap::ToolAlone, &["tool_choice", "tools"]),
+            of(BodyFallback::NoToolChoice, &["tool_choice", "tools"]),
+            [json!(null), plain["tools"].clone()]
+        );
+        assert_eq!(
+            of(BodyFallback::ToolAlone, &["tool_choice", "tools"]),
             [json!("required"), json!([plain["tools"][0]])]
         );
-        assert_eq!(of(Swap::NoParallelToolCalls, &["parallel_tool_calls"]), [json!(null)]);
-        assert_eq!(of(Swap::NoProgress, &["return_progress"]), [json!(null)]);
-        let told = of(Swap::NoTools, &["tools", "tool_choice", "parallel_tool_calls", "input"]);
-        assert_eq!(told[..3], [json!(null), json!(null), json!(null)]);
-        assert!(!told[3].to_string().contains("function_call"), "{}", told[3]);
-        // Forced until it was called.
+        assert_eq!(of(BodyFallback::NoParallelToolCalls, &["parallel_tool_calls"]), [json!(null)]);
+        assert_eq!(of(BodyFallback::NoProgress, &["return_progress"]), [json!(null)]);
+        let sent = of(BodyFallback::NoTools, &["tools", "tool_choice", "parallel_tool_calls", "input"]);
+        assert_eq!(sent[..3], [json!(null), json!(null), json!(null)]);
+        assert!(!sent[3].to_string().contains("function_call"), "{}", sent[3]);
+        // The tool is forced until it was called.
         let Some(Message::Assistant { tool_calls, .. }) = request.messages.get_mut(1) else { panic!() };
         tool_calls[0] = MessageToolCall::new("1", "f", "{}");
         assert_eq!(body_of(&request)["tool_choice"], json!(null));
     }
 
     #[test]
-    fn without_tools_none_is_chosen_and_a_probe_does_not_stream() {
+    fn without_tools_there_is_no_tool_choice_and_a_probe_does_not_stream() {
         let mut request = with_params(&json!({ "tool_choice": "required", "store": true }));
         request.tools.clear();
         let form = BodyForm { api: Api::Responses, stream: false, ..BodyForm::default() };

@@ -1,149 +1,157 @@
-//! Calls of functions, as they are put together.
+//! Assembly of function calls.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::de::IgnoredAny;
 
-use super::super::account::Account;
-use super::super::assemble::{Assembled, TooMuch, arguments_text, push_name, read_calls};
+use super::super::assemble::{Assembled, LimitExceeded, arguments_text, push_name, read_calls};
 use super::super::loose::Loose;
+use super::super::reply_state::ReplyState;
 use super::event::id_of;
-use super::slots::{Place, Slots};
+use super::slots::{ItemRef, ItemSlots};
 
-/// A call so far.
+/// A call that is being assembled.
 #[derive(Debug, Default)]
 struct Call {
-    /// Its `call_id`, to which its result refers.
+    /// The `call_id`, which the result refers to.
     id: Option<String>,
     name: String,
-    /// What the deltas brought.
+    /// The concatenated deltas.
     streamed: String,
-    /// The arguments as they were told whole.
+    /// The complete arguments, if an event contained them.
     whole: Option<String>,
-    /// Bytes that were counted for `whole`.
+    /// Bytes counted against the size limit for `whole`.
     counted: usize,
-    /// The last event listed it.
-    is_claimed: bool,
+    /// Whether the final event listed the call.
+    is_matched: bool,
 }
 
 /// The calls of one response.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    slots: Slots<Call>,
-    /// The slots of each `call_id`: one, unless the server gives it twice.
+    slots: ItemSlots<Call>,
+    /// The slots with each `call_id`: one, unless the server repeats an id.
     by_call_id: HashMap<String, Vec<usize>>,
 }
 
-/// A call that an event tells about: its position and its name as far as it is known.
-pub(super) struct Touched<'c> {
+/// The call that an event updated: its position and the name received so far.
+pub(super) struct UpdatedCall<'c> {
     pub(super) at: usize,
     pub(super) name: &'c str,
 }
 
 impl Calls {
-    /// `response.output_item.added`, or where `is_done` `response.output_item.done`.
-    pub(super) fn about(
+    /// Takes `response.output_item.added`, or with `is_done`, `response.output_item.done`.
+    pub(super) fn begin_or_end(
         &mut self,
-        place: &Place<'_>,
+        item_ref: &ItemRef<'_>,
         item: &Loose<'_>,
         is_done: bool,
-        account: &mut Account,
-    ) -> Result<Touched<'_>, TooMuch> {
-        // A call that is over is not announced again: another has its id.
-        let at = match self.known(place, item).filter(|at| is_done || !self.slots.is_done(*at)) {
+        state: &mut ReplyState,
+    ) -> Result<UpdatedCall<'_>, LimitExceeded> {
+        // A completed call is not announced again: another call has the same id.
+        let at = match self.known(item_ref, item).filter(|at| is_done || !self.slots.is_done(*at)) {
             Some(at) => at,
-            None => self.slots.about(place, is_done, |call| call.may_be(item)).map_err(too_many)?,
+            None => {
+                self.slots.begin_or_end(item_ref, is_done, |call| call.may_be(item)).map_err(as_call_limit)?
+            }
         };
         if is_done {
             self.slots.set_done(at);
         }
-        self.fill(at, item, account)
+        self.fill(at, item, state)
     }
 
-    /// A delta of arguments.
+    /// Takes a delta of arguments.
     pub(super) fn grow(
         &mut self,
-        place: &Place<'_>,
+        item_ref: &ItemRef<'_>,
         piece: &str,
-        account: &mut Account,
-    ) -> Result<Touched<'_>, TooMuch> {
-        if !account.has_room_for(piece.len()) {
-            return Err(TooMuch::Bytes);
+        state: &mut ReplyState,
+    ) -> Result<UpdatedCall<'_>, LimitExceeded> {
+        if !state.reserve(piece.len()) {
+            return Err(LimitExceeded::Bytes);
         }
-        let at = self.slots.grow(place).map_err(too_many)?;
+        let at = self.slots.grow(item_ref).map_err(as_call_limit)?;
         if let Some(call) = self.slots.get(at) {
             call.streamed.push_str(piece);
         }
-        Ok(self.touched(at))
+        Ok(self.updated(at))
     }
 
-    /// The whole arguments, with the name or without.
+    /// Takes the complete arguments, with or without the name.
     pub(super) fn complete(
         &mut self,
-        place: &Place<'_>,
+        item_ref: &ItemRef<'_>,
         arguments: &Loose<'_>,
         name: &Loose<'_>,
-        account: &mut Account,
-    ) -> Result<Touched<'_>, TooMuch> {
-        let at = self.slots.grow(place).map_err(too_many)?;
+        state: &mut ReplyState,
+    ) -> Result<UpdatedCall<'_>, LimitExceeded> {
+        let at = self.slots.grow(item_ref).map_err(as_call_limit)?;
         if let Some(call) = self.slots.get(at) {
-            call.name_it(name.as_text());
-            call.set_whole(&text(arguments), account)?;
+            call.set_name(name.as_text());
+            call.set_whole(&text(arguments), state)?;
         }
-        Ok(self.touched(at))
+        Ok(self.updated(at))
     }
 
-    /// The calls of the last event. Servers give them other ids there, so that those of an equal name are taken for the
-    /// same, in their order; what remains was not streamed.
-    pub(super) fn settle(&mut self, items: &[&Loose<'_>], account: &mut Account) -> Result<(), TooMuch> {
+    /// Takes the calls of the final event. Servers may use different ids there, so calls with equal names are matched
+    /// in order. Calls without a match were not streamed and are added.
+    pub(super) fn add_final_items(
+        &mut self,
+        items: &[&Loose<'_>],
+        state: &mut ReplyState,
+    ) -> Result<(), LimitExceeded> {
         let mut unknown = Vec::new();
         for item in items {
-            match self.known_unclaimed(item) {
-                Some(at) => self.claim(at, item, account)?,
+            match self.known_unmatched(item) {
+                Some(at) => self.match_item(at, item, state)?,
                 None => unknown.push(*item),
             }
         }
         for item in unknown {
             let name = item.get("name").and_then(Loose::as_text).unwrap_or_default();
-            let found = self.unclaimed(|call| call.name == name || call.name.is_empty());
-            let at = found.map_or_else(|| self.slots.add().map_err(too_many), Ok)?;
-            self.claim(at, item, account)?;
+            let found = self.unmatched(|call| call.name == name || call.name.is_empty());
+            let at = found.map_or_else(|| self.slots.add().map_err(as_call_limit), Ok)?;
+            self.match_item(at, item, state)?;
         }
         Ok(())
     }
 
-    /// The reply is over.
-    pub(super) fn finish(self, empty_is_whole: bool) -> Assembled {
+    /// Returns the calls at the end of the reply.
+    pub(super) fn finish(self, empty_is_complete: bool) -> Assembled {
         let calls = self.slots.into_items().map(|mut call| {
             let (id, name) = (call.id.take(), std::mem::take(&mut call.name));
             (id, name, call.into_arguments())
         });
-        read_calls(calls, empty_is_whole)
+        read_calls(calls, empty_is_complete)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The call whose `call_id` the item has: that in its place, or the last. One of another name or place is another call.
-    fn known(&self, place: &Place<'_>, item: &Loose<'_>) -> Option<usize> {
+    /// Finds the call with the item's `call_id`: the one that the reference names, otherwise the last. A different name
+    /// or output index means a different call.
+    fn known(&self, item_ref: &ItemRef<'_>, item: &Loose<'_>) -> Option<usize> {
         let id = call_id(item)?;
         let last = self.by_call_id.get(&*id)?.last().copied();
-        let last = last.filter(|at| self.slots.may_stand_at(*at, place));
-        let here = self.slots.find(place).filter(|at| self.call(*at).is_some_and(|call| call.has_id(&id)));
+        let last = last.filter(|at| self.slots.may_match(*at, item_ref));
+        let here = self.slots.find(item_ref).filter(|at| self.call(*at).is_some_and(|call| call.has_id(&id)));
         here.into_iter().chain(last).find(|at| self.call(*at).is_some_and(|call| call.may_be_named(item)))
     }
 
-    /// The call of an item of the last event: one of its `call_id` that was not listed there so far, or that is told twice.
-    fn known_unclaimed(&self, item: &Loose<'_>) -> Option<usize> {
+    /// Finds the call for an item of the final event: a call with its `call_id` that is not matched yet, or an exact
+    /// repetition.
+    fn known_unmatched(&self, item: &Loose<'_>) -> Option<usize> {
         let of_id = self.by_call_id.get(&*call_id(item)?)?;
         let is = |is_it: &dyn Fn(&Call) -> bool| {
             of_id.iter().copied().find(|at| self.call(*at).is_some_and(is_it))
         };
         let arguments = arguments_text(item);
-        is(&|call| !call.is_claimed && call.may_be_named(item))
-            .or_else(|| is(&|call| !call.is_claimed))
+        is(&|call| !call.is_matched && call.may_be_named(item))
+            .or_else(|| is(&|call| !call.is_matched))
             .or_else(|| is(&|call| call.may_be_named(item) && call.arguments() == arguments))
     }
 
@@ -151,40 +159,50 @@ impl Calls {
         self.slots.peek(at)
     }
 
-    fn unclaimed(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
-        self.slots.iter().position(|call| !call.is_claimed && is_it(call))
+    fn unmatched(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
+        self.slots.iter().position(|call| !call.is_matched && is_it(call))
     }
 
-    fn claim(&mut self, at: usize, item: &Loose<'_>, account: &mut Account) -> Result<(), TooMuch> {
+    fn match_item(
+        &mut self,
+        at: usize,
+        item: &Loose<'_>,
+        state: &mut ReplyState,
+    ) -> Result<(), LimitExceeded> {
         if let Some(call) = self.slots.get(at) {
-            call.is_claimed = true;
+            call.is_matched = true;
         }
-        self.fill(at, item, account).map(|_| ())
+        self.fill(at, item, state).map(|_| ())
     }
 
-    /// Takes what an item says of its call.
-    fn fill(&mut self, at: usize, item: &Loose<'_>, account: &mut Account) -> Result<Touched<'_>, TooMuch> {
+    /// Takes the name, id and arguments of an item.
+    fn fill(
+        &mut self,
+        at: usize,
+        item: &Loose<'_>,
+        state: &mut ReplyState,
+    ) -> Result<UpdatedCall<'_>, LimitExceeded> {
         if let Some(call) = self.slots.get(at) {
-            call.name_it(item.get("name").and_then(Loose::as_text));
+            call.set_name(item.get("name").and_then(Loose::as_text));
             if call.id.is_none()
                 && let Some(id) = call_id(item)
             {
                 call.id = Some(id.to_string());
                 self.by_call_id.entry(id.into_owned()).or_default().push(at);
             }
-            call.set_whole(&arguments_text(item), account)?;
+            call.set_whole(&arguments_text(item), state)?;
         }
-        Ok(self.touched(at))
+        Ok(self.updated(at))
     }
 
-    fn touched(&mut self, at: usize) -> Touched<'_> {
+    fn updated(&mut self, at: usize) -> UpdatedCall<'_> {
         let name = self.slots.get(at).map_or("", |call| call.name.as_str());
-        Touched { at, name }
+        UpdatedCall { at, name }
     }
 }
 
 impl Call {
-    /// Whether an item that has no known `call_id` may be about it.
+    /// Whether an item without a known `call_id` may belong to this call.
     fn may_be(&self, item: &Loose<'_>) -> bool {
         self.id.is_none() || call_id(item).is_none()
     }
@@ -193,18 +211,18 @@ impl Call {
         self.id.as_deref() == Some(id)
     }
 
-    /// Whether the item has its name, or one of the two has none.
+    /// Whether the names are equal or one of them is missing.
     fn may_be_named(&self, item: &Loose<'_>) -> bool {
         let name = item.get("name").and_then(Loose::as_text).unwrap_or_default();
         self.name.is_empty() || name.is_empty() || self.name == name
     }
 
-    /// As far as they are known.
+    /// Returns the arguments received so far.
     fn arguments(&self) -> &str {
         self.whole.as_deref().unwrap_or(&self.streamed)
     }
 
-    fn name_it(&mut self, name: Option<&str>) {
+    fn set_name(&mut self, name: Option<&str>) {
         if self.name.is_empty()
             && let Some(name) = name
         {
@@ -212,21 +230,22 @@ impl Call {
         }
     }
 
-    /// An empty whole says nothing: items begin with one.
-    fn set_whole(&mut self, whole: &str, account: &mut Account) -> Result<(), TooMuch> {
+    /// Ignores empty arguments: items begin with them.
+    fn set_whole(&mut self, whole: &str, state: &mut ReplyState) -> Result<(), LimitExceeded> {
         if whole.is_empty() || whole == self.streamed {
             return Ok(());
         }
         let more = whole.len().saturating_sub(self.counted.max(self.streamed.len()));
-        if !account.has_room_for(more) {
-            return Err(TooMuch::Bytes);
+        if !state.reserve(more) {
+            return Err(LimitExceeded::Bytes);
         }
         self.counted = self.counted.max(whole.len());
         self.whole = Some(whole.to_owned());
         Ok(())
     }
 
-    /// The whole ones, unless only the streamed ones are JSON, or more than a placeholder; of two that are cut the longer.
+    /// Returns the complete arguments. Returns the streamed ones if only they are JSON, or if the complete ones are a
+    /// `{}` placeholder. If neither is JSON, returns the longer text.
     fn into_arguments(self) -> String {
         let Self { whole, streamed, .. } = self;
         let Some(whole) = whole else { return streamed };
@@ -248,14 +267,14 @@ fn call_id<'a>(item: &'a Loose<'_>) -> Option<Cow<'a, str>> {
     item.get("call_id").and_then(id_of)
 }
 
-fn too_many(limit: TooMuch) -> TooMuch {
+fn as_call_limit(limit: LimitExceeded) -> LimitExceeded {
     match limit {
-        TooMuch::Items | TooMuch::Calls => TooMuch::Calls,
-        TooMuch::Bytes => TooMuch::Bytes,
+        LimitExceeded::Items | LimitExceeded::Calls => LimitExceeded::Calls,
+        LimitExceeded::Bytes => LimitExceeded::Bytes,
     }
 }
 
-/// Arguments as JSON text, whatever their type.
+/// Returns arguments of any type as JSON text.
 fn text(arguments: &Loose<'_>) -> String {
     match arguments {
         Loose::Null => String::new(),

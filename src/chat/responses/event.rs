@@ -1,62 +1,62 @@
-//! One event of a response's stream, or a whole response, read as tolerantly as servers write.
+//! One event of a response stream, or a complete response, parsed leniently.
 //!
-//! In: the bytes of one JSON object. Out: an [`Event`] that borrows from them. What is not read is skipped, such as
-//! the tools and instructions that some servers repeat in every response.
+//! In: the bytes of one JSON object. Out: an [`Event`] that borrows from them. Other members are skipped, such as the
+//! tools and instructions that some servers repeat in every response.
 
 use std::borrow::Cow;
 
 use serde::de::MapAccess;
 
 use super::super::loose::Loose;
-use super::super::record::{Fill, Record};
+use super::super::loose_object::{Fill, LooseObject};
 
-/// An event. A response that stands in the place of an event is in `response`.
+/// An event. `response` holds the response if the event contains one.
 #[derive(Debug, Default)]
 pub(super) struct Event<'a> {
-    /// `type`.
+    /// The `type` member.
     pub(super) kind: Loose<'a>,
-    /// `error`, whatever its type.
+    /// The `error` member, of any type.
     pub(super) error: Loose<'a>,
     pub(super) item_id: Loose<'a>,
     pub(super) output_index: Loose<'a>,
-    /// Which part of a message, or of reasoning.
+    /// Index of the part of a message or of reasoning.
     pub(super) content_index: Loose<'a>,
-    /// Which part of a reasoning's summary.
+    /// Index of the part of a reasoning summary.
     pub(super) summary_index: Loose<'a>,
     pub(super) delta: Loose<'a>,
-    /// Whole text.
+    /// Complete text.
     pub(super) text: Loose<'a>,
-    /// Whole refusal.
+    /// Complete refusal.
     pub(super) refusal: Loose<'a>,
-    /// Whole arguments.
+    /// Complete arguments.
     pub(super) arguments: Loose<'a>,
     pub(super) name: Loose<'a>,
     pub(super) part: Loose<'a>,
     pub(super) item: Loose<'a>,
     pub(super) response: Option<Box<ResponseObject<'a>>>,
-    /// The members of a response that stand in the event itself.
+    /// Members of a response that are placed directly in the event.
     pub(super) own: ResponseObject<'a>,
 }
 
 /// A response.
 #[derive(Debug, Default)]
 pub(super) struct ResponseObject<'a> {
-    /// `object`, which is `response`.
+    /// The `object` member: `response`.
     pub(super) object: Loose<'a>,
     pub(super) status: Loose<'a>,
     pub(super) error: Loose<'a>,
-    /// What sort of error, in `OpenRouter`'s own words.
+    /// The error type; specific to `OpenRouter`.
     pub(super) error_type: Loose<'a>,
     pub(super) incomplete_details: Loose<'a>,
     pub(super) usage: Loose<'a>,
     pub(super) model: Loose<'a>,
     pub(super) output: Loose<'a>,
-    /// All text in one, as client libraries have it and some gateways send it.
+    /// The concatenated text. Client libraries define it and some gateways send it.
     pub(super) output_text: Loose<'a>,
 }
 
-impl<'de> Record<'de> for Event<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+impl<'de> LooseObject<'de> for Event<'de> {
+    fn read_member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
             "type" => self.kind = map.next_value()?,
             "error" => self.error = map.next_value()?,
@@ -75,14 +75,14 @@ impl<'de> Record<'de> for Event<'de> {
                 let mut response = Box::default();
                 self.response = map.next_value_seed(Fill(&mut *response))?.then_some(response);
             }
-            _ => return self.own.take(key, map),
+            _ => return self.own.read_member(key, map),
         }
         Ok(true)
     }
 }
 
-impl<'de> Record<'de> for ResponseObject<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+impl<'de> LooseObject<'de> for ResponseObject<'de> {
+    fn read_member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
             "object" => self.object = map.next_value()?,
             "status" => self.status = map.next_value()?,
@@ -100,7 +100,7 @@ impl<'de> Record<'de> for ResponseObject<'de> {
 }
 
 impl Event<'_> {
-    /// The piece that a delta brings.
+    /// Returns the text of the delta.
     pub(super) fn piece(&self) -> &str {
         match &self.delta {
             Loose::String(text) => text,
@@ -109,7 +109,7 @@ impl Event<'_> {
     }
 }
 
-/// The texts of an item, which are strings or stand in parts.
+/// Returns the texts of an item: strings, or parts.
 pub(super) fn texts_of<'a>(field: Option<&'a Loose<'_>>) -> Vec<&'a str> {
     match field {
         Some(Loose::String(text)) => vec![text.as_ref()],
@@ -119,7 +119,7 @@ pub(super) fn texts_of<'a>(field: Option<&'a Loose<'_>>) -> Vec<&'a str> {
     }
 }
 
-/// The text of one part: a string, `{"text": …}` or `{"refusal": …}`.
+/// Returns the text of one part: a string, `{"text": …}` or `{"refusal": …}`.
 pub(super) fn text_of<'a>(part: &'a Loose<'_>) -> Option<&'a str> {
     if let Loose::String(text) = part {
         return Some(text);
@@ -127,10 +127,10 @@ pub(super) fn text_of<'a>(part: &'a Loose<'_>) -> Option<&'a str> {
     ["text", "refusal"].iter().find_map(|name| part.get(name).and_then(Loose::as_text))
 }
 
-/// Most bytes of an id that is remembered; Copilot's have 400 and more.
+/// Maximum length of an id that is stored. GitHub Copilot sends ids of 400 bytes and more.
 const MAX_ID_BYTES: usize = 2 * 1024;
 
-/// An id, unless it is absurdly long.
+/// Returns an id, or `None` if it is too long.
 pub(super) fn id_of<'a>(field: &'a Loose<'_>) -> Option<Cow<'a, str>> {
     field.as_id().filter(|id| id.len() <= MAX_ID_BYTES)
 }

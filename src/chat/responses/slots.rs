@@ -1,58 +1,58 @@
-//! Which item an event is about.
+//! Matching of events to output items.
 //!
-//! Events name their item by an id, by its place in the output, by both or by nothing, and not every server keeps to
-//! one id or counts the places. What agrees in both is the item; else the id decides where only one of them is told;
-//! else the place; else it is the item of this kind that is being written.
+//! Events identify their item by id, by index in the output, by both or not at all. Some servers change the id between
+//! events or send no index. An item that matches both is preferred. If only one of the two is known, the id decides
+//! first, then the index. An event without either belongs to the current item of its kind.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::super::arguments::MAX_CALLS;
-use super::super::assemble::TooMuch;
+use super::super::assemble::LimitExceeded;
 use super::super::loose::Loose;
 use super::event::id_of;
 
-/// Where an event says that it belongs.
+/// The item that an event refers to.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct ItemRef<'a> {
     pub(super) id: Option<Cow<'a, str>>,
     pub(super) index: Option<u64>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ItemRef<'a> {
     pub(super) fn new(id: &'a Loose<'_>, index: &Loose<'_>) -> Self {
         Self { id: id_of(id), index: index.as_count() }
     }
 }
 
-/// One item.
+/// One item and its state.
 #[derive(Debug)]
-pub(super) struct Slot<T> {
+pub(super) struct ItemSlot<T> {
     pub(super) item: T,
     id: Option<String>,
     index: Option<u64>,
-    /// Its beginning was told.
+    /// Whether an event announced the item.
     is_announced: bool,
     is_done: bool,
 }
 
 /// The items of one kind, in the order they began.
 #[derive(Debug)]
-pub(super) struct Slots<T> {
-    all: Vec<Slot<T>>,
-    /// The last slot of each id.
+pub(super) struct ItemSlots<T> {
+    all: Vec<ItemSlot<T>>,
+    /// The last slot with each id.
     by_id: HashMap<String, usize>,
-    /// The last slot of each index.
+    /// The last slot with each index.
     by_index: HashMap<u64, usize>,
 }
 
-impl<T> Default for Slots<T> {
+impl<T> Default for ItemSlots<T> {
     fn default() -> Self {
         Self { all: Vec::new(), by_id: HashMap::new(), by_index: HashMap::new() }
     }
 }
 
-impl<T: Default> Slots<T> {
+impl<T: Default> ItemSlots<T> {
     pub(super) fn get(&mut self, at: usize) -> Option<&mut T> {
         self.all.get_mut(at).map(|slot| &mut slot.item)
     }
@@ -73,43 +73,52 @@ impl<T: Default> Slots<T> {
         self.all.into_iter().map(|slot| slot.item)
     }
 
-    /// An item begins or, where `is_done`, is over. `is_same`: whether it may be the one found.
-    pub(super) fn about(
+    /// Takes the beginning or, with `is_done`, the end of an item. `is_same` returns whether a found item may be the
+    /// one meant.
+    pub(super) fn begin_or_end(
         &mut self,
-        place: &Place<'_>,
+        item_ref: &ItemRef<'_>,
         is_done: bool,
         is_same: impl Fn(&T) -> bool,
-    ) -> Result<usize, TooMuch> {
-        if is_done { self.close(place, is_same) } else { self.announce(place, is_same) }
+    ) -> Result<usize, LimitExceeded> {
+        if is_done { self.close(item_ref, is_same) } else { self.announce(item_ref, is_same) }
     }
 
-    /// An item begins; a server may tell that twice.
-    fn announce(&mut self, place: &Place<'_>, is_same: impl Fn(&T) -> bool) -> Result<usize, TooMuch> {
-        let found = self.find(place).filter(|&at| {
+    /// Takes the beginning of an item. A server may send it twice.
+    fn announce(
+        &mut self,
+        item_ref: &ItemRef<'_>,
+        is_same: impl Fn(&T) -> bool,
+    ) -> Result<usize, LimitExceeded> {
+        let found = self.find(item_ref).filter(|&at| {
             self.all.get(at).is_some_and(|slot| {
-                let has_id = slot.id.is_some() && slot.id.as_deref() == place.id.as_deref();
+                let has_id = slot.id.is_some() && slot.id.as_deref() == item_ref.id.as_deref();
                 is_same(&slot.item) && !slot.is_done && (has_id || !slot.is_announced)
             })
         });
-        let at = self.found_or_new(found, place)?;
+        let at = self.found_or_new(found, item_ref)?;
         if let Some(slot) = self.all.get_mut(at) {
             slot.is_announced = true;
         }
         Ok(at)
     }
 
-    /// An item grows.
-    pub(super) fn grow(&mut self, place: &Place<'_>) -> Result<usize, TooMuch> {
-        let found = self.find(place).or_else(|| self.open(place));
-        self.found_or_new(found, place)
+    /// Takes a delta of an item.
+    pub(super) fn grow(&mut self, item_ref: &ItemRef<'_>) -> Result<usize, LimitExceeded> {
+        let found = self.find(item_ref).or_else(|| self.open(item_ref));
+        self.found_or_new(found, item_ref)
     }
 
-    /// An item is over.
-    fn close(&mut self, place: &Place<'_>, is_same: impl Fn(&T) -> bool) -> Result<usize, TooMuch> {
+    /// Takes the end of an item.
+    fn close(
+        &mut self,
+        item_ref: &ItemRef<'_>,
+        is_same: impl Fn(&T) -> bool,
+    ) -> Result<usize, LimitExceeded> {
         let may_be = |slots: &Self, at: usize| slots.all.get(at).is_some_and(|slot| is_same(&slot.item));
-        let found = self.find(place).filter(|&at| may_be(self, at));
-        let found = found.or_else(|| self.open(place).filter(|&at| may_be(self, at)));
-        let at = self.found_or_new(found, place)?;
+        let found = self.find(item_ref).filter(|&at| may_be(self, at));
+        let found = found.or_else(|| self.open(item_ref).filter(|&at| may_be(self, at)));
+        let at = self.found_or_new(found, item_ref)?;
         self.set_done(at);
         Ok(at)
     }
@@ -120,60 +129,60 @@ impl<T: Default> Slots<T> {
         }
     }
 
-    /// An item of which nothing else was heard.
-    pub(super) fn add(&mut self) -> Result<usize, TooMuch> {
-        self.found_or_new(None, &Place { id: None, index: None })
+    /// Adds an item that no event announced.
+    pub(super) fn add(&mut self) -> Result<usize, LimitExceeded> {
+        self.found_or_new(None, &ItemRef { id: None, index: None })
     }
 
     pub(super) fn is_done(&self, at: usize) -> bool {
         self.all.get(at).is_some_and(|slot| slot.is_done)
     }
 
-    /// Whether an item of that place may be this one: not where both are counted, and otherwise.
-    pub(super) fn may_stand_at(&self, at: usize, place: &Place<'_>) -> bool {
+    /// Whether a reference may mean this item: false only if both have an index and the indexes differ.
+    pub(super) fn may_match(&self, at: usize, item_ref: &ItemRef<'_>) -> bool {
         let index = self.all.get(at).and_then(|slot| slot.index);
-        index.is_none() || place.index.is_none() || index == place.index
+        index.is_none() || item_ref.index.is_none() || index == item_ref.index
     }
 
-    /// The item of a place.
-    pub(super) fn find(&self, place: &Place<'_>) -> Option<usize> {
-        let by_id = place.id.as_deref().and_then(|id| self.by_id.get(id).copied());
-        let by_index = place.index.and_then(|index| self.by_index.get(&index).copied());
+    /// Finds the item of a reference.
+    pub(super) fn find(&self, item_ref: &ItemRef<'_>) -> Option<usize> {
+        let by_id = item_ref.id.as_deref().and_then(|id| self.by_id.get(id).copied());
+        let by_index = item_ref.index.and_then(|index| self.by_index.get(&index).copied());
         let index_of = |at: usize| self.all.get(at).and_then(|slot| slot.index);
         let id_of = |at: usize| self.all.get(at).and_then(|slot| slot.id.as_deref());
         match (by_id, by_index) {
             (Some(at), None) => Some(at),
-            (Some(at), Some(_)) if index_of(at) == place.index => Some(at),
-            (Some(_), Some(at)) if id_of(at) == place.id.as_deref() => Some(at),
+            (Some(at), Some(_)) if index_of(at) == item_ref.index => Some(at),
+            (Some(_), Some(at)) if id_of(at) == item_ref.id.as_deref() => Some(at),
             (Some(at), Some(_)) if index_of(at).is_none() => Some(at),
             (_, by_index) => by_index,
         }
     }
 
-    /// The item that is being written: for an event that names none, or one that was never heard of by an id alone.
-    fn open(&self, place: &Place<'_>) -> Option<usize> {
+    /// Returns the current item, for an event without a reference or with an unknown id and no index.
+    fn open(&self, item_ref: &ItemRef<'_>) -> Option<usize> {
         let last = self.all.len().checked_sub(1)?;
-        (place.index.is_none() && self.all.get(last).is_some_and(|slot| !slot.is_done)).then_some(last)
+        (item_ref.index.is_none() && self.all.get(last).is_some_and(|slot| !slot.is_done)).then_some(last)
     }
 
-    fn found_or_new(&mut self, found: Option<usize>, place: &Place<'_>) -> Result<usize, TooMuch> {
+    fn found_or_new(&mut self, found: Option<usize>, item_ref: &ItemRef<'_>) -> Result<usize, LimitExceeded> {
         let at = found.unwrap_or(self.all.len());
         if at == self.all.len() {
             if at == MAX_CALLS {
-                return Err(TooMuch::Items);
+                return Err(LimitExceeded::Items);
             }
             let item = T::default();
-            self.all.push(Slot { item, id: None, index: None, is_announced: false, is_done: false });
+            self.all.push(ItemSlot { item, id: None, index: None, is_announced: false, is_done: false });
         }
         let Some(slot) = self.all.get_mut(at) else { return Ok(at) };
         if slot.id.is_none()
-            && let Some(id) = place.id.as_deref()
+            && let Some(id) = item_ref.id.as_deref()
         {
             slot.id = Some(id.to_owned());
             self.by_id.insert(id.to_owned(), at);
         }
         if slot.index.is_none()
-            && let Some(index) = place.index
+            && let Some(index) = item_ref.index
         {
             slot.index = Some(index);
             self.by_index.insert(index, at);

@@ -1,45 +1,45 @@
-//! A text that comes in deltas and is then repeated whole.
+//! Text that is received in deltas and then repeated as a whole.
 
-/// What was said of one message or of one piece of reasoning.
+/// The received text of one message or one piece of reasoning.
 #[derive(Debug, Default)]
-pub(super) struct Text {
-    said: String,
-    /// The part that is being written, and where in `said` it begins.
+pub(super) struct ItemText {
+    received: String,
+    /// The current part and its start in `received`.
     part: Option<u64>,
     part_start: usize,
 }
 
-impl Text {
-    pub(super) fn said(&self) -> &str {
-        &self.said
+impl ItemText {
+    pub(super) fn received(&self) -> &str {
+        &self.received
     }
 
-    /// Goes to another part, if the event names one; whether something stands before it.
-    pub(super) fn turn_to(&mut self, part: Option<u64>) -> bool {
+    /// Starts a new part if `part` differs from the current one. Returns whether text precedes it.
+    pub(super) fn start_part(&mut self, part: Option<u64>) -> bool {
         let Some(part) = part else { return false };
-        let is_another = self.part.replace(part).is_some_and(|before| before != part);
-        if is_another {
-            self.part_start = self.said.len();
+        let is_new = self.part.replace(part).is_some_and(|before| before != part);
+        if is_new {
+            self.part_start = self.received.len();
         }
-        is_another && !self.said.is_empty()
+        is_new && !self.received.is_empty()
     }
 
     pub(super) fn push(&mut self, piece: &str) {
-        self.said.push_str(piece);
+        self.received.push_str(piece);
     }
 
-    /// Goes to a part and gives what its whole adds to what was said of it. Nothing, if a later part is being written
-    /// by now, or if another text was said: what was said stays.
+    /// Starts a part and returns the rest of `whole` that was not received. Returns nothing if a later part has started
+    /// or the received text differs: received text is never changed.
     pub(super) fn rest_of_part<'t>(&mut self, part: Option<u64>, whole: &'t str) -> &'t str {
         if part.is_some() && part < self.part {
             return "";
         }
-        self.turn_to(part);
-        rest_after(self.said.get(self.part_start..).unwrap_or_default(), whole)
+        self.start_part(part);
+        rest_after(self.received.get(self.part_start..).unwrap_or_default(), whole)
     }
 }
 
-/// What `whole` adds to what was `said`, if it begins with that.
-pub(super) fn rest_after<'t>(said: &str, whole: &'t str) -> &'t str {
-    whole.strip_prefix(said).unwrap_or_default()
+/// Returns the rest of `whole` if it begins with `received`.
+pub(super) fn rest_after<'t>(received: &str, whole: &'t str) -> &'t str {
+    whole.strip_prefix(received).unwrap_or_default()
 }

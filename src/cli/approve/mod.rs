@@ -1,34 +1,34 @@
-//! Asking a person whether a call may be made.
+//! Confirmation prompts for tool calls.
 //!
-//! Asked is who sits at the terminal, on the terminal itself: stdin may be a pipe. Where nobody does, such calls are refused,
-//! which the model is told as a result, unless `--yes` allows them. `always` holds for a tool until the project is loaded
-//! anew: what a reload made of the tool is asked about again.
+//! Prompts use the terminal itself, because stdin may be a pipe. Without a terminal, such calls are refused, and the
+//! model receives the refusal as a result, unless `--yes` allows them. `always` applies to a tool until the project is
+//! reloaded, because a reload may change the tool.
 //!
-//! Deliberately absent: which calls are asked about (`:confirm` of the spec) and what becomes of a refusal (the request
+//! Not in this module: which calls require approval (`:confirm` in the spec), and the effect of a refusal (the request
 //! machine).
 
-mod question;
+mod prompt;
 mod terminal;
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::output::say;
+use super::output::eprint_line;
 use crate::request::Approval;
 use crate::worker::Approvals;
-use question::{Answer, Question, parse_answer};
-use terminal::{Reading, Terminal};
+use prompt::{Answer, Prompt, parse_answer};
+use terminal::{LineRead, Terminal};
 
-/// What is done where a call needs approval, for as long as a command runs.
+/// Answers approval requests while a command runs.
 pub(in crate::cli) struct Approver {
     mode: Mode,
     always: Always,
-    told: bool,
+    has_noted_refusal: bool,
 }
 
-/// Tools whose calls are allowed without another question, as they are in one generation of the project. What is loaded
-/// while a request begins is told by no event, so that every question looks at the generation itself.
+/// Tools whose calls are always allowed, for one generation of the project. A load at the start of a request sends no
+/// event, so every prompt compares the generation number.
 #[derive(Default)]
 struct Always {
     generation: u64,
@@ -36,7 +36,7 @@ struct Always {
 }
 
 impl Always {
-    fn holds(&mut self, tool: &str, generation: u64) -> bool {
+    fn allows(&mut self, tool: &str, generation: u64) -> bool {
         if std::mem::replace(&mut self.generation, generation) != generation {
             self.tools.clear();
         }
@@ -50,21 +50,21 @@ enum Mode {
     Refuse,
 }
 
-/// A question that waits for its answer. Dropped, it is taken back.
-pub(in crate::cli) struct Asked {
+/// A prompt that waits for its answer. Dropping it cancels the prompt.
+pub(in crate::cli) struct PendingPrompt {
     pub(in crate::cli) call_id: String,
-    question: Question,
-    reading: Reading,
+    prompt: Prompt,
+    reader: LineRead,
 }
 
 impl Approver {
-    /// `--yes` allows everything; else somebody is asked, if somebody is there.
-    pub(in crate::cli) fn settle(yes: bool) -> Self {
+    /// Creates an approver. `yes` allows all calls. Otherwise the user is asked, if there is a terminal.
+    pub(in crate::cli) fn new(yes: bool) -> Self {
         let mode = if yes { Mode::Allow } else { Terminal::open().map_or(Mode::Refuse, Mode::Ask) };
-        Self { mode, always: Always::default(), told: false }
+        Self { mode, always: Always::default(), has_noted_refusal: false }
     }
 
-    /// What the worker does by itself.
+    /// Returns how the worker handles approval requests.
     pub(in crate::cli) fn approvals(&self) -> Approvals {
         match self.mode {
             Mode::Allow => Approvals::Allow,
@@ -73,84 +73,88 @@ impl Approver {
         }
     }
 
-    /// What `always` allowed is asked about again.
+    /// Clears the `always` answers.
     pub(in crate::cli) fn forget(&mut self) {
         self.always.tools.clear();
     }
 
-    /// A call was refused. The first time that this is for want of somebody to ask, it is said.
+    /// Handles a refused call. Without a terminal, the first one prints a note.
     pub(in crate::cli) fn note_refusal(&mut self) {
-        if matches!(self.mode, Mode::Refuse) && !std::mem::replace(&mut self.told, true) {
-            say(
-                "note: nobody is here to be asked, so calls of tools with :confirm are refused; --yes allows them",
+        if matches!(self.mode, Mode::Refuse) && !std::mem::replace(&mut self.has_noted_refusal, true) {
+            eprint_line(
+                "note: no terminal for confirmation prompts, so calls of tools with :confirm are refused; --yes allows them",
             );
         }
     }
 
-    /// Puts the question; or the answer, where it is known. `generation`: that of the project now.
+    /// Shows the prompt, or returns the answer if it is known. `generation`: the current generation of the project.
     pub(in crate::cli) fn ask(
         &mut self,
         call_id: &str,
         tool: &str,
         arguments: Option<&Value>,
         generation: u64,
-    ) -> Result<Asked, Approval> {
-        let Mode::Ask(terminal) = &self.mode else { return Err(nobody()) };
-        if self.always.holds(tool, generation) {
+    ) -> Result<PendingPrompt, Approval> {
+        let Mode::Ask(terminal) = &self.mode else { return Err(no_terminal()) };
+        if self.always.allows(tool, generation) {
             return Err(Approval::Allowed);
         }
-        let question = Question { tool: tool.to_owned(), arguments: arguments.cloned() };
+        let prompt = Prompt { tool: tool.to_owned(), arguments: arguments.cloned() };
         terminal.flush_input();
-        terminal.write(&question.render(terminal.columns()));
-        let reading = terminal.read_line().map_err(|_| nobody())?;
-        Ok(Asked { call_id: call_id.to_owned(), question, reading })
+        terminal.write(&prompt.render(terminal.columns()));
+        let reader = terminal.read_line().map_err(|_| no_terminal())?;
+        Ok(PendingPrompt { call_id: call_id.to_owned(), prompt, reader })
     }
 
-    /// What was answered; `None`: it is asked again.
-    pub(in crate::cli) fn take(&mut self, asked: &mut Asked, line: Option<&str>) -> Option<Approval> {
-        let Mode::Ask(terminal) = &self.mode else { return Some(nobody()) };
+    /// Handles a line of input. Returns `None` if the prompt is shown again.
+    pub(in crate::cli) fn handle_line(
+        &mut self,
+        pending: &mut PendingPrompt,
+        line: Option<&str>,
+    ) -> Option<Approval> {
+        let Mode::Ask(terminal) = &self.mode else { return Some(no_terminal()) };
         let Some(line) = line else {
-            // What is said next begins a line.
+            // End the line of the prompt.
             terminal.write("\n");
             return Some(Approval::Refused { reason: String::from("the user gave no answer") });
         };
         match parse_answer(line) {
             Answer::Yes => return Some(Approval::Allowed),
             Answer::Always => {
-                self.always.tools.insert(asked.question.tool.clone());
+                self.always.tools.insert(pending.prompt.tool.clone());
                 return Some(Approval::Allowed);
             }
             Answer::No { reason } => return Some(Approval::Refused { reason }),
-            Answer::Show => terminal.write(&asked.question.render_whole(terminal.columns())),
-            Answer::Unclear => terminal.write(question::HELP),
+            Answer::Show => terminal.write(&pending.prompt.render_whole(terminal.columns())),
+            Answer::Unclear => terminal.write(prompt::HELP),
         }
         match terminal.read_line() {
-            Ok(reading) => {
-                asked.reading = reading;
+            Ok(reader) => {
+                pending.reader = reader;
                 None
             }
-            Err(_) => Some(nobody()),
+            Err(_) => Some(no_terminal()),
         }
     }
 
-    /// The question is taken back: the request is over.
-    pub(in crate::cli) fn take_back(&self, asked: Asked) {
+    /// Cancels the prompt because the request is over.
+    pub(in crate::cli) fn cancel(&self, pending: PendingPrompt) {
         if let Mode::Ask(terminal) = &self.mode {
             terminal.write("\n");
         }
-        drop(asked);
+        drop(pending);
     }
 }
 
-impl Asked {
-    /// The next line that is typed; `None`: its end came before.
+impl PendingPrompt {
+    /// Returns the next line of input, or `None` at the end of the input.
     pub(in crate::cli) async fn line(&mut self) -> Option<String> {
-        self.reading.line().await
+        self.reader.line().await
     }
 }
 
-fn nobody() -> Approval {
-    Approval::Refused { reason: String::from("nobody can be asked") }
+fn no_terminal() -> Approval {
+    Approval::Refused { reason: String::from("no user is available to confirm the call") }
 }
 
 #[cfg(test)]
@@ -158,12 +162,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn always_ends_with_the_generation() {
+    fn always_is_cleared_by_a_new_generation() {
         let mut always = Always::default();
-        assert!(!always.holds("drop", 1));
+        assert!(!always.allows("drop", 1));
         always.tools.insert(String::from("drop"));
-        assert!(always.holds("drop", 1) && !always.holds("other", 1));
-        assert!(!always.holds("drop", 2));
-        assert!(!always.holds("drop", 1), "one that comes back is asked about, too");
+        assert!(always.allows("drop", 1) && !always.allows("other", 1));
+        assert!(!always.allows("drop", 2));
+        assert!(!always.allows("drop", 1), "an earlier generation is asked about again");
     }
 }

@@ -1,5 +1,5 @@
-//! The terminal that somebody sits at: lines are read from it whatever stdin is, and a reading can be taken back, so that
-//! it does not swallow what is typed after it.
+//! The user's terminal. Lines are read from it even if stdin is redirected. A read can be cancelled, so that it does
+//! not consume later input.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Result, Write};
@@ -7,32 +7,32 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-/// Longer lines are no answers.
+/// Maximum length of a line in bytes.
 const MAX_LINE: usize = 1 << 16;
 
-/// What columns are taken for where nobody knows.
+/// Number of columns if the width is unknown.
 const COLUMNS: usize = 80;
 
 pub(super) struct Terminal {
     input: Arc<File>,
 }
 
-/// A line on its way. Dropped, it is not read.
-pub(super) struct Reading {
+/// A pending read of one line. Dropping it cancels the read.
+pub(super) struct LineRead {
     line: oneshot::Receiver<Option<String>>,
     #[cfg(unix)]
     _open: std::os::fd::OwnedFd,
 }
 
-impl Reading {
-    /// `None`: the terminal gave its end, or is gone.
+impl LineRead {
+    /// Returns the line, or `None` at the end of the input.
     pub(super) async fn line(&mut self) -> Option<String> {
         (&mut self.line).await.ok().flatten()
     }
 }
 
 impl Terminal {
-    /// `None`: nobody is there who could read a question.
+    /// Opens the terminal. Returns `None` if there is none or stderr is redirected.
     pub(super) fn open() -> Option<Self> {
         if !std::io::stderr().is_terminal() {
             return None;
@@ -42,7 +42,7 @@ impl Terminal {
         Some(Self { input: Arc::new(input) })
     }
 
-    /// Writes where everything is said.
+    /// Writes to stderr.
     #[allow(clippy::unused_self)] // it is this terminal's
     pub(super) fn write(&self, text: &str) {
         let mut err = anstream::stderr().lock();
@@ -61,43 +61,43 @@ impl Terminal {
         COLUMNS
     }
 
-    /// What was typed before the question is no answer to it.
+    /// Discards input that was typed before the prompt.
     pub(super) fn flush_input(&self) {
         #[cfg(unix)]
         let _ = rustix::termios::tcflush(&self.input, rustix::termios::QueueSelector::IFlush);
     }
 
-    /// Reads the next line, on a thread of its own.
+    /// Reads the next line on a new thread.
     ///
     /// # Errors
-    /// When there is no thread, or no pipe to take it back by.
+    /// If the thread or the pipe for cancellation cannot be created.
     #[cfg(unix)]
-    pub(super) fn read_line(&self) -> Result<Reading> {
+    pub(super) fn read_line(&self) -> Result<LineRead> {
         let (closed, open) = rustix::pipe::pipe()?;
-        let (tell, line) = oneshot::channel();
+        let (sender, line) = oneshot::channel();
         let input = Arc::clone(&self.input);
         std::thread::Builder::new().name(String::from("deftool-ask")).spawn(move || {
-            let _ = tell.send(read(&input, |input| wait(input, &closed)));
+            let _ = sender.send(read(&input, |input| wait(input, &closed)));
         })?;
-        Ok(Reading { line, _open: open })
+        Ok(LineRead { line, _open: open })
     }
 
-    /// Reads the next line, on a thread of its own. It cannot be taken back.
+    /// Reads the next line on a new thread. The read cannot be cancelled.
     ///
     /// # Errors
-    /// When there is no thread.
+    /// If the thread cannot be created.
     #[cfg(not(unix))]
-    pub(super) fn read_line(&self) -> Result<Reading> {
-        let (tell, line) = oneshot::channel();
+    pub(super) fn read_line(&self) -> Result<LineRead> {
+        let (sender, line) = oneshot::channel();
         let input = Arc::clone(&self.input);
         std::thread::Builder::new().spawn(move || {
-            let _ = tell.send(read(&input, |_| true));
+            let _ = sender.send(read(&input, |_| true));
         })?;
-        Ok(Reading { line })
+        Ok(LineRead { line })
     }
 }
 
-/// Waits until there is something to read; false: the reading was taken back.
+/// Waits for input. Returns false if the read was cancelled.
 #[cfg(unix)]
 fn wait(input: &File, closed: &std::os::fd::OwnedFd) -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -106,7 +106,7 @@ fn wait(input: &File, closed: &std::os::fd::OwnedFd) -> bool {
         let mut ends = [PollFd::new(input, PollFlags::IN), PollFd::new(closed, PollFlags::IN)];
         match poll(&mut ends, None) {
             Err(rustix::io::Errno::INTR) => {}
-            // What cannot be waited for is read at once.
+            // If polling is not supported, read directly.
             Err(_) => return true,
             Ok(_) => {
                 let [input, closed] = &ends;
@@ -121,7 +121,7 @@ fn wait(input: &File, closed: &std::os::fd::OwnedFd) -> bool {
     }
 }
 
-/// A line, once there is one. The terminal gives lines, and an end where Ctrl-D is typed.
+/// Reads a line. The terminal returns complete lines, and an empty read after Ctrl-D.
 fn read(mut input: &File, wait: impl Fn(&File) -> bool) -> Option<String> {
     let mut line = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! The command line: the commands, and their options by sort.
+//! Command-line arguments: the subcommands and their options.
 
 mod project;
 mod specs;
@@ -23,7 +23,7 @@ pub(super) use worker::{ChatOptions, DoctorOptions, ReplayOptions, RunOptions, W
 #[derive(Debug, Parser)]
 #[command(name = "deftool", version, about, propagate_version = true)]
 pub(super) struct Arguments {
-    /// When to write in colours; `auto`: on a terminal, as `NO_COLOR` and `CLICOLOR_FORCE` say
+    /// When to use colours; `auto` uses them on terminals and respects `NO_COLOR` and `CLICOLOR_FORCE`
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
     pub(super) color: Color,
     #[command(subcommand)]
@@ -41,55 +41,55 @@ pub(super) enum Color {
 pub(super) enum Command {
     /// Check specs, scripts and workers
     Check(CheckOptions),
-    /// Lay out specs, in place
+    /// Format spec files in place
     Fmt(FmtOptions),
-    /// Print the JSON that an API gets for the tools
+    /// Print the tool definitions for an API as JSON
     Compile(CompileOptions),
-    /// List the APIs that tools are compiled for, and what each makes of a schema
+    /// List the target APIs and their support for schema keywords
     Targets(TargetsOptions),
-    /// Make specs of the tool definitions of others
+    /// Convert tool definitions from other formats to specs
     Import(ImportOptions),
-    /// Write the Luau types of what scripts are given, for editors
+    /// Generate Luau type definitions for editors
     Types(TypesOptions),
-    /// Run the examples of the specs and the tests of the scripts, without a model
+    /// Run spec examples and script tests without a model
     Test(TestOptions),
-    /// Call one tool, validated, without a model
+    /// Validate and run one tool call without a model
     Call(CallOptions),
-    /// Call one tool again and again, and say how long that takes
+    /// Measure the duration of calls of one tool
     Bench(BenchOptions),
-    /// Run one request through a worker, streamed
+    /// Send one request through a worker and stream the reply
     Run(RunOptions),
-    /// Talk with a model, several turns, in a session that is kept
+    /// Start or resume a chat session with a model
     Chat(ChatOptions),
-    /// Play a model's server by a scenario, for tests without a model; it misbehaves in every known way
+    /// Run a stub model server for tests, with scenarios and fault injection
     Stub(StubOptions),
-    /// Play recordings again, without a model; or hold their arguments against the specs
+    /// Replay recordings without a model, or validate recorded calls against the specs
     Replay(ReplayOptions),
-    /// Hold the project loaded and say what each save changes
+    /// Watch the project and report what each change does
     Watch(WatchOptions),
-    /// Make a project: a spec, its script and a worker
+    /// Create a project with a tool and a worker
     Init(InitOptions),
-    /// Add a tool to the project: a spec and its script, ready to run
+    /// Add a tool to the project: a spec and a script
     New(NewOptions),
-    /// List the rules of check, or explain one
+    /// List the rules of `check`, or explain one
     Rule(RuleOptions),
-    /// List what projects are trusted with, grant it or take it back
+    /// List, grant and revoke the permissions of projects
     Trust(TrustOptions),
-    /// Look for what is wrong with this set-up
+    /// Diagnose the set-up: project, scripts, permissions, servers and models
     Doctor(DoctorOptions),
-    /// Run scripts for the deftool that started this one
+    /// Run scripts for the parent deftool process
     #[command(hide = true)]
     ScriptHost {
-        /// What the process is, if it is not a host of scripts: `serve_isolated` reads it
+        /// Role of the process, if it is not a script host; read by `serve_isolated`
         role: Option<String>,
     },
-    /// Guard the model server of the deftool that started this one
+    /// Guard the model server of the parent deftool process
     #[command(hide = true)]
     ServerGuard,
 }
 
 impl Command {
-    /// How the scripts of a command that runs them are run.
+    /// Returns the script options of a command that runs scripts.
     pub(super) fn scripts(&self) -> Option<&ScriptOptions> {
         match self {
             Self::Test(options) => Some(&options.scripts),

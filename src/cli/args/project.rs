@@ -1,37 +1,61 @@
-//! Options of the commands that are about a project as a whole.
+//! Options of the commands that manage a project: `init`, `new`, `watch` and `trust`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool init my-agent
+  deftool init --toolbox")]
 pub(in crate::cli) struct InitOptions {
-    /// Folder to make it in
+    /// Folder of the new project
     #[arg(default_value = ".")]
     pub(in crate::cli) folder: PathBuf,
-    /// Copy the tools that ship with deftool: files, search, programs, git, the web, time, arithmetic
+    /// Copy the included tools: files, search, programs, git, web, time and arithmetic
     #[arg(long)]
     pub(in crate::cli) toolbox: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Creates specs/NAME.eld and scripts/NAME.lua.
+
+Examples:
+  deftool new get_weather")]
 pub(in crate::cli) struct NewOptions {
-    /// The tool's name
+    /// Name of the tool
     pub(in crate::cli) name: String,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Prints the changed tools and the findings after each change, until Ctrl-C.
+
+Examples:
+  deftool watch
+  deftool watch --project my-agent")]
 pub(in crate::cli) struct WatchOptions {
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Without a subcommand, lists the trusted projects and their permissions.
+
+Examples:
+  deftool trust
+  deftool trust grant
+  deftool trust revoke my-agent"
+)]
 pub(in crate::cli) struct TrustOptions {
     #[command(subcommand)]
     pub(in crate::cli) action: Option<TrustAction>,
@@ -42,18 +66,20 @@ pub(in crate::cli) struct TrustOptions {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum TrustAction {
-    /// Trust a project with all that its specs want now
+    /// Grant a project all permissions that its specs require now
+    #[command(after_help = "Examples:\n  deftool trust grant\n  deftool trust grant my-agent")]
     Grant {
-        /// Folder of the project, or a folder inside it; none: the current folder
+        /// Project folder, or a folder inside it [default: the current folder]
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
-    /// Trust a project no longer
+    /// Revoke all permissions of a project
+    #[command(after_help = "Examples:\n  deftool trust revoke\n  deftool trust revoke --all")]
     Revoke {
-        /// Folder of the project, or a folder inside it; none: the current folder
+        /// Project folder, or a folder inside it [default: the current folder]
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
-        /// Every project
+        /// Revoke the permissions of all projects
         #[arg(long, conflicts_with = "folder")]
         all: bool,
     },

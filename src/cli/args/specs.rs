@@ -1,4 +1,4 @@
-//! Options of the commands that read specs and run nothing.
+//! Options of the commands that read specs and run no scripts.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -8,30 +8,36 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::schema::{ImportFormat, Target};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool check
+  deftool check --fix
+  deftool check specs/weather.eld --target openai,gemini
+  deftool check --format github --strict")]
 pub(in crate::cli) struct CheckOptions {
-    /// Files, scripts, folders or projects; none: the project around the current folder; `-`: stdin
+    /// Spec files, scripts, folders or projects; `-` reads stdin [default: the project around the current folder]
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// What stdin is called: the file that an editor holds, saved or not
+    /// File name of stdin, for an editor buffer that is not saved
     #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
     pub(in crate::cli) stdin_filename: PathBuf,
-    /// How findings are written
+    /// Output format of findings
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(in crate::cli) format: Format,
-    /// Say, too, what these APIs drop, weaken or refuse
+    /// Also report schema keywords that these APIs drop, weaken or reject
     #[arg(long = "target", value_enum, value_name = "TARGET", value_delimiter = ',')]
     pub(in crate::cli) targets: Vec<Target>,
-    /// Check the types of the scripts, too, with the program `deftool-types`
+    /// Also check the types of scripts; requires the program `deftool-types`
     #[arg(long)]
     pub(in crate::cli) types: bool,
-    /// Exit with 1 on warnings, too
+    /// Exit with 1 if there are warnings
     #[arg(long)]
     pub(in crate::cli) strict: bool,
     #[command(flatten)]
     pub(in crate::cli) fixing: FixOptions,
-    /// Check again on every save
+    /// Check again after each change
     #[arg(long, conflicts_with = "fixing")]
     pub(in crate::cli) watch: bool,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
@@ -39,64 +45,76 @@ pub(in crate::cli) struct CheckOptions {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("fixing").args(["fix", "diff"]).multiple(true)))]
 pub(in crate::cli) struct FixOptions {
-    /// Repair what can be repaired beyond doubt, then report what is left
+    /// Apply safe fixes, then report the remaining findings
     #[arg(long)]
     pub(in crate::cli) fix: bool,
-    /// Repair what is only likely meant, too
+    /// Also apply fixes that may change the meaning
     #[arg(long, requires = "fixing")]
     pub(in crate::cli) unsafe_fixes: bool,
-    /// Show what --fix would change and write nothing; exit with 1 if there is something
+    /// Print the changes of --fix without writing them; exit with 1 if there are any
     #[arg(long, conflicts_with = "format")]
     pub(in crate::cli) diff: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Format {
-    /// With the source lines, for people
+    /// Text with source lines
     Human,
-    /// One line a finding, for editors
+    /// One line per finding, for editors
     Concise,
-    /// One JSON object, for programs
+    /// One JSON object
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
-    /// Workflow commands, for annotations on GitHub
+    /// Workflow commands for GitHub annotations
     Github,
-    /// A test report in XML, for GitLab and Jenkins
+    /// JUnit XML, for GitLab and Jenkins
     Junit,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool fmt
+  deftool fmt --check
+  deftool fmt - --stdin-filename init.el < init.el")]
 pub(in crate::cli) struct FmtOptions {
-    /// Files, folders or projects; none: the project around the current folder; `-`: stdin to stdout
+    /// Spec files, folders or projects; `-` formats stdin to stdout [default: the project around the current folder]
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// Write nothing; name the files that would change, and exit with 1 if there are any
+    /// Print the files that would change without writing them; exit with 1 if there are any
     #[arg(long)]
     pub(in crate::cli) check: bool,
-    /// Write nothing; print what would change, and exit with 1 if anything would
+    /// Print the changes without writing them; exit with 1 if there are any
     #[arg(long)]
     pub(in crate::cli) diff: bool,
-    /// What stdin is called; `.el` lays out the tool forms alone
+    /// File name of stdin; in `.el` files, only tool forms are formatted
     #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
     pub(in crate::cli) stdin_filename: PathBuf,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Tools with errors are omitted, and so are tools that the target rejects. `deftool targets` lists the targets.
+
+Examples:
+  deftool compile
+  deftool compile --target anthropic specs/weather.eld
+  deftool compile --target gptel > tools.el")]
 pub(in crate::cli) struct CompileOptions {
-    /// Files, folders or projects; none: the project around the current folder
+    /// Spec files, folders or projects [default: the project around the current folder]
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// Which API, or `gptel` for Emacs Lisp
+    /// Target API, or `gptel` for Emacs Lisp
     #[arg(long, value_enum, default_value = "openai")]
     pub(in crate::cli) target: CompileTarget,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
-/// What `compile` prints: JSON for an API, or Emacs Lisp.
+/// The output of `compile`: JSON for an API, or Emacs Lisp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum CompileTarget {
     Api(Target),
@@ -104,8 +122,12 @@ pub(in crate::cli) enum CompileTarget {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool targets
+  deftool targets openai-strict")]
 pub(in crate::cli) struct TargetsOptions {
-    /// Which API; none: all of them, in a line each
+    /// Target API to describe [default: list all]
     #[arg(value_enum)]
     pub(in crate::cli) target: Option<Target>,
     /// Print JSON
@@ -114,36 +136,49 @@ pub(in crate::cli) struct TargetsOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool import tools.json --output specs
+  curl -s http://localhost:3000/tools | deftool import --from mcp")]
 pub(in crate::cli) struct ImportOptions {
-    /// JSON files; `-`, or none, reads stdin
+    /// JSON files; `-` reads stdin [default: stdin]
     pub(in crate::cli) files: Vec<PathBuf>,
-    /// Whose definitions they are, where their shape does not tell
+    /// Format of the definitions [default: detect]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(in crate::cli) from: Option<ImportFormat>,
-    /// Write one spec a file into this folder
+    /// Write one spec file per tool to this folder [default: print all to stdout]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
-    /// Overwrite the files that are there
+    /// Overwrite existing files
     #[arg(long, requires = "output")]
     pub(in crate::cli) force: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool types --output types
+  deftool types --output types --check")]
 pub(in crate::cli) struct TypesOptions {
-    /// Write deftool.d.luau into this folder; none: print it
+    /// Write deftool.d.luau to this folder [default: print it to stdout]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
-    /// Write nothing; exit with 1 if the file is not what would be written
+    /// Compare without writing; exit with 1 if the file is out of date
     #[arg(long, requires = "output")]
     pub(in crate::cli) check: bool,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool rule
+  deftool rule DT204
+  deftool rule unknown-type")]
 pub(in crate::cli) struct RuleOptions {
-    /// Its code or name; none: all of them
+    /// Code or name of the rule to explain [default: list all]
     pub(in crate::cli) rule: Option<String>,
     /// Print JSON
     #[arg(long)]

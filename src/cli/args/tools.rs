@@ -1,4 +1,4 @@
-//! Options of the commands that run tools without a model, and of how scripts are run.
+//! Options of the commands that run tools without a model, and the script options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,26 +6,31 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Tests of scripts (scripts/NAME_test.lua) run in this process, each in a sandbox of its own; \
-                        `--isolate process` goes with `--fuzz`. docs/testing.md says how they are written."
-)]
+#[command(after_help = "\
+Script tests (scripts/NAME_test.lua) run in this process, each in its own sandbox; `--isolate process` requires
+`--fuzz`. See docs/testing.md.
+
+Examples:
+  deftool test
+  deftool test --filter weather --watch
+  deftool test scripts/weather_test.lua
+  deftool test --fuzz --seed 1")]
 pub(in crate::cli) struct TestOptions {
-    /// Files, scripts, folders or projects; none: the project around the current folder
+    /// Spec files, scripts, folders or projects [default: the project around the current folder]
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// Only the tools with this in their names, and the tests with it in theirs or in that of their file
+    /// Run only tools, tests and test files with TEXT in their name
     #[arg(long, value_name = "TEXT")]
     pub(in crate::cli) filter: Option<String>,
-    /// How results are written
+    /// Output format of results
     #[arg(long, value_enum, default_value_t = TestFormat::Human)]
     pub(in crate::cli) format: TestFormat,
-    /// Run them again on every save
+    /// Run again after each change
     #[arg(long)]
     pub(in crate::cli) watch: bool,
-    /// Time limit of one test of a script
+    /// Time limit of one script test
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(in crate::cli) timeout: Duration,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
@@ -37,51 +42,56 @@ pub(in crate::cli) struct TestOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Fuzzing")]
 pub(in crate::cli) struct FuzzOptions {
-    /// In place of examples and tests, call the tools with arguments made from their schemas; tools that may write, run
-    /// programs or reach the network are left out
+    /// Call tools with arguments generated from their schemas, instead of running examples and tests; skips tools that
+    /// may write, run programs or use the network
     #[arg(long, conflicts_with = "watch")]
     pub(in crate::cli) fuzz: bool,
-    /// Fuzz those tools, too: they will do what they do
+    /// Also fuzz tools that may write, run programs or use the network
     #[arg(long, requires = "fuzz")]
     pub(in crate::cli) fuzz_all: bool,
-    /// How many arguments are made for each tool
+    /// Number of generated calls per tool
     #[arg(long, value_name = "N", requires = "fuzz", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(in crate::cli) cases: u32,
-    /// What the arguments are made from; the same seed makes the same
+    /// Seed of the generated arguments; the same seed generates the same arguments [default: random]
     #[arg(long, value_name = "N", requires = "fuzz")]
     pub(in crate::cli) seed: Option<u64>,
-    /// Most time for each tool
+    /// Time limit per tool
     #[arg(long, value_name = "DURATION", requires = "fuzz", default_value = "30s", value_parser = parse_duration)]
     pub(in crate::cli) fuzz_time: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum TestFormat {
-    /// One line a test, for people
+    /// One line per test
     Human,
-    /// One JSON object, for programs
+    /// One JSON object
     Json,
-    /// A test report in XML, for GitLab and Jenkins
+    /// JUnit XML, for GitLab and Jenkins
     Junit,
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  deftool call word_count '{\"text\": \"one two three\"}'
+  deftool call word_count '{\"text\": \"one\"}' --watch
+  echo '{\"text\": \"one\"}' | deftool call word_count - --json")]
 pub(in crate::cli) struct CallOptions {
-    /// The tool's name
+    /// Name of the tool
     pub(in crate::cli) tool: String,
-    /// Its arguments, a JSON object; `-` reads them from stdin
+    /// Arguments as a JSON object; `-` reads them from stdin
     #[arg(default_value = "{}")]
     pub(in crate::cli) arguments: String,
-    /// Print one JSON object, also on failure
+    /// Print the result or error as one JSON object
     #[arg(long)]
     pub(in crate::cli) json: bool,
-    /// Say how long it took and how much memory it used
+    /// Print the duration and the memory use
     #[arg(long)]
     pub(in crate::cli) time: bool,
-    /// Call it again on every save
+    /// Call again after each change
     #[arg(long)]
     pub(in crate::cli) watch: bool,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
@@ -89,42 +99,46 @@ pub(in crate::cli) struct CallOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool bench word_count '{\"text\": \"one two three\"}'
+  deftool bench word_count '{\"text\": \"one\"}' --calls 1000 --json")]
 pub(in crate::cli) struct BenchOptions {
-    /// The tool's name
+    /// Name of the tool
     pub(in crate::cli) tool: String,
-    /// Its arguments, a JSON object; `-` reads them from stdin
+    /// Arguments as a JSON object; `-` reads them from stdin
     #[arg(default_value = "{}")]
     pub(in crate::cli) arguments: String,
-    /// How many calls are measured; none: as many as the time allows
+    /// Maximum number of measured calls [default: limited by --time]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(in crate::cli) calls: Option<u64>,
-    /// How long calls are made
+    /// Duration of each measurement
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub(in crate::cli) time: Duration,
-    /// How many calls are in flight through the engine's threads
+    /// Number of concurrent calls in the pool measurement
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(in crate::cli) concurrency: usize,
-    /// Do it although the tool may write, run programs or reach the network
+    /// Run the benchmark even if the tool may write, run programs or use the network
     #[arg(long)]
     pub(in crate::cli) yes: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(in crate::cli) json: bool,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }
 
-/// How scripts are run.
+/// Script options.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Scripts")]
 pub(in crate::cli) struct ScriptOptions {
-    /// Where scripts run; `process`: in processes of their own, which can be killed, for scripts that one does not trust
+    /// Where scripts run; `process` uses child processes that can be killed, for untrusted scripts
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Isolate::Threads)]
     pub(in crate::cli) isolate: Isolate,
-    /// Let scripts use all that their specs allow them, in this run
+    /// Grant all permissions that the specs require, for this run only
     #[arg(long)]
     pub(in crate::cli) trust: bool,
 }
@@ -132,12 +146,13 @@ pub(in crate::cli) struct ScriptOptions {
 /// Where scripts run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Isolate {
-    /// On threads of this process
+    /// Threads of this process
     Threads,
-    /// In child processes
+    /// Child processes
     Process,
 }
 
+/// Parses a duration such as `250ms` or `1.5m`.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     crate::spec::parse_duration(text)
         .ok_or_else(|| String::from("expected a number and a unit, as in 250ms, 5s or 1.5m"))

@@ -1,4 +1,4 @@
-//! Options of the commands that drive a worker, and of the doctor, who looks at its server.
+//! Options of the commands that use a worker, and of `doctor`.
 
 use std::path::PathBuf;
 
@@ -7,36 +7,42 @@ use clap::Args;
 use super::ScriptOptions;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool run \"What changed since yesterday?\"
+  git diff | deftool run - --system \"Review this change.\"
+  deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
+  deftool run --replay hello.jsonl")]
 pub(in crate::cli) struct RunOptions {
-    /// What to ask; `-` reads it from stdin; a replay takes the recorded one
+    /// Prompt; `-` reads it from stdin [default with --replay: the recorded prompt]
     #[arg(required_unless_present = "replay")]
     pub(in crate::cli) prompt: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) worker: WorkerOptions,
     #[command(flatten)]
     pub(in crate::cli) request: RequestOptions,
-    /// A name for the job, in the events and for the tools
+    /// Job name, available in events and to tools
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub(in crate::cli) job: String,
-    /// Record the model's side into this file
+    /// Record requests and replies to FILE
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
-    /// Take the model's side from this recording; needs no server and no key
+    /// Replay the replies of a recording; requires no server and no key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["endpoint", "model"])]
     pub(in crate::cli) replay: Option<PathBuf>,
-    /// Go on where a request differs from the recorded one
+    /// Continue if a request differs from the recorded one
     #[arg(long, requires = "replay")]
     pub(in crate::cli) replay_lenient: bool,
-    /// Run no tool: each gives what it gave
+    /// Use recorded tool results instead of running tools
     #[arg(long, requires = "replay")]
     pub(in crate::cli) replay_tools: bool,
-    /// Take the time that the recording took, or so many times less
+    /// Replay with the recorded delays, divided by FACTOR if given
     #[arg(long, requires = "replay", value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = parse_pace)]
     pub(in crate::cli) paced: Option<f64>,
-    /// Keep what this regular expression finds, or its group, out of the recording; may be given several times
+    /// Redact matches of REGEX, or of its group, in the recording; can be repeated
     #[arg(long, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
-    /// Print the events, one JSON object a line
+    /// Print events, one JSON object per line
     #[arg(long)]
     pub(in crate::cli) json: bool,
     #[command(flatten)]
@@ -44,20 +50,28 @@ pub(in crate::cli) struct RunOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Sessions are stored in the state folder of the user ($XDG_STATE_HOME/deftool/sessions). /help lists the commands of a
+chat.
+
+Examples:
+  deftool chat
+  deftool chat --resume
+  deftool chat --no-save \"What does this project do?\"")]
 pub(in crate::cli) struct ChatOptions {
-    /// The first message; none: it is asked for
+    /// First message [default: prompt for it]
     pub(in crate::cli) message: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) worker: WorkerOptions,
     #[command(flatten)]
     pub(in crate::cli) request: RequestOptions,
-    /// Go on with a session: its file, or `last`, the newest of this project
+    /// Resume a session: its file, or `last` for the newest of this project
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "last", conflicts_with = "no_save")]
     pub(in crate::cli) resume: Option<PathBuf>,
-    /// Keep the session in no file
+    /// Do not store the session
     #[arg(long)]
     pub(in crate::cli) no_save: bool,
-    /// Print the events, one JSON object a line
+    /// Print events, one JSON object per line
     #[arg(long)]
     pub(in crate::cli) json: bool,
     #[command(flatten)]
@@ -66,95 +80,108 @@ pub(in crate::cli) struct ChatOptions {
 
 #[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool replay recordings/
+  deftool replay recordings/ --replay-tools --json
+  deftool replay recordings/ --update
+  deftool replay --specs calls.jsonl")]
 pub(in crate::cli) struct ReplayOptions {
-    /// Recordings, and folders of them
+    /// Recordings, or folders that contain recordings
     #[arg(required = true)]
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// Play nothing; hold the arguments of every recorded call against the specs. Takes dumps of calls, too: a line
-    /// `{"tool": …, "arguments": …}` each
+    /// Do not replay; validate the arguments of recorded calls against the specs. Also accepts lists of calls, one
+    /// `{"tool": …, "arguments": …}` per line
     #[arg(long)]
     pub(in crate::cli) specs: bool,
-    /// Go on where a request differs from the recorded one, and exit with 0
+    /// Continue if a request differs from the recorded one, and exit with 0
     #[arg(long, conflicts_with = "specs")]
     pub(in crate::cli) replay_lenient: bool,
-    /// Run no tool: each gives what it gave
+    /// Use recorded tool results instead of running tools
     #[arg(long, conflicts_with = "specs")]
     pub(in crate::cli) replay_tools: bool,
-    /// Take the time that the recording took, or so many times less
+    /// Replay with the recorded delays, divided by FACTOR if given
     #[arg(long, conflicts_with = "specs", value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = parse_pace)]
     pub(in crate::cli) paced: Option<f64>,
-    /// Tell where only the order of keys differs, too: servers that cache prompts see it
+    /// Also report differences in key order, which affect prompt caches
     #[arg(long, conflicts_with = "specs")]
     pub(in crate::cli) key_order: bool,
-    /// Where nothing but the requests differs, write today's into the recording
+    /// Update the recording if only request bodies differ
     #[arg(long, conflicts_with_all = ["specs", "replay_lenient"])]
     pub(in crate::cli) update: bool,
-    /// Keep what this regular expression finds, or its group, out of what is shown
+    /// Redact matches of REGEX, or of its group, in the output; can be repeated
     #[arg(long, value_name = "REGEX")]
     pub(in crate::cli) redact: Vec<String>,
-    /// Which worker; none: the one that recorded
+    /// Worker to use [default: the recorded worker]
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) worker: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub(in crate::cli) json: bool,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }
 
-/// Which worker, and where its model is.
+/// Worker and server options.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct WorkerOptions {
-    /// Which worker, where the project has several
+    /// Worker to use [default: the only worker of the project]
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) worker: Option<String>,
-    /// Base URL of the server, /v1 included; wins over the worker's and over OPENAI_BASE_URL
+    /// Base URL of the server, including /v1; overrides the worker's [env: OPENAI_BASE_URL]
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) endpoint: Option<String>,
-    /// The model's name; wins over the worker's
+    /// Model name; overrides the worker's
     #[arg(long)]
     pub(in crate::cli) model: Option<String>,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
-/// What requests have of their own, beside their worker's configuration.
+/// Options of a request.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RequestOptions {
-    /// A system message beside the worker's
+    /// System message, in addition to the worker's
     #[arg(long, value_name = "TEXT")]
     pub(in crate::cli) system: Option<String>,
-    /// Make every call without asking, those of tools with :confirm, too
+    /// Run all calls without confirmation prompts, including tools with :confirm
     #[arg(long)]
     pub(in crate::cli) yes: bool,
 }
 
+/// Parses the factor of `--paced`: finite and greater than 0.
 fn parse_pace(text: &str) -> Result<f64, String> {
     let pace = text.parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace > 0.0);
     pace.ok_or_else(|| {
-        String::from("expected how many times faster, as in 10; before a file write --paced=1")
+        String::from("expected a factor such as 10; before a file argument, write `--paced=1`")
     })
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Runs no script and sends no request to a model.
+
+Examples:
+  deftool doctor
+  deftool doctor --worker local --json")]
 pub(in crate::cli) struct DoctorOptions {
-    /// Which worker's server, where the project has several; none: each of them
+    /// Worker whose server is checked [default: all workers]
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) worker: Option<String>,
-    /// Base URL of the server, /v1 included; wins over the worker's and over OPENAI_BASE_URL
+    /// Base URL of the server, including /v1; overrides the worker's [env: OPENAI_BASE_URL]
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) endpoint: Option<String>,
-    /// The model's name; wins over the worker's
+    /// Model name; overrides the worker's
     #[arg(long)]
     pub(in crate::cli) model: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,
-    /// Folder of the project, or a folder inside it
+    /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }

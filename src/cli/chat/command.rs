@@ -1,10 +1,10 @@
-//! What begins with a slash.
+//! The input lines of a chat: messages and slash commands.
 
 use std::path::PathBuf;
 
 use crate::spec::nearest;
 
-/// A command of a chat.
+/// A slash command.
 #[derive(Debug, PartialEq)]
 pub(super) enum Command {
     Help,
@@ -13,7 +13,7 @@ pub(super) enum Command {
     Save(Option<PathBuf>),
     Load(PathBuf),
     Clear,
-    /// `None`: it is asked what it is; empty: there is to be none.
+    /// `None` prints the system message; an empty text removes it.
     System(Option<String>),
     Model(Option<String>),
     Retry,
@@ -21,14 +21,14 @@ pub(super) enum Command {
     Quit,
 }
 
-/// What a line is.
+/// A parsed input line.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
-    Nothing,
+pub(super) enum InputLine {
+    Empty,
     Message(String),
     Command(Command),
-    /// Why it is no command.
-    Unclear(String),
+    /// An invalid command, with the error message.
+    Invalid(String),
 }
 
 const NAMES: [&str; 12] = [
@@ -37,30 +37,30 @@ const NAMES: [&str; 12] = [
 ];
 
 pub(super) const HELP: &str = "\
-/tools            the tools that the model may call
-/reload           look for changes of the project now, and say what changed
-/save [FILE]      where the session is kept; with a name a copy of it, Markdown if it ends in .md
-/load FILE        go on with another session; `last`: the newest other one of this project
-/clear            forget the conversation
-/system [TEXT]    the system message beside the worker's; `-`: none
-/model [NAME]     the model
-/retry            send the last message again
-/undo             take the last message and its reply back
-/quit             leave; so does Ctrl-D
-A line that ends in a backslash goes on in the next, and so does one with an open ``` block.
-A message that begins with a slash is written with two. Ctrl-C during a reply ends it and keeps what came.";
+/tools            List the tools that the model may call
+/reload           Reload the project and print the changes
+/save [FILE]      Print the path of the session, or save a copy to FILE (as Markdown if it ends in .md)
+/load FILE        Resume another session; `last` is the newest other session of this project
+/clear            Clear the conversation
+/system [TEXT]    Print or set the system message in addition to the worker's; `-` removes it
+/model [NAME]     Print or set the model; `-` resets it
+/retry            Send the last message again
+/undo             Remove the last message and its reply
+/quit             Quit, like Ctrl-D
+A backslash at the end of a line, or an open ``` block, continues the message on the next line.
+Start a message with // to send a leading slash. Ctrl-C during a reply cancels it and keeps the text so far.";
 
-/// What was typed, or came on a line.
-pub(super) fn parse(text: &str) -> Said {
+/// Parses an input line.
+pub(super) fn parse(text: &str) -> InputLine {
     let trimmed = text.trim();
     if trimmed.is_empty() {
-        return Said::Nothing;
+        return InputLine::Empty;
     }
     if let Some(message) = trimmed.strip_prefix("//") {
-        return Said::Message(format!("/{message}"));
+        return InputLine::Message(format!("/{message}"));
     }
     if !trimmed.starts_with('/') {
-        return Said::Message(trimmed.to_owned());
+        return InputLine::Message(trimmed.to_owned());
     }
     let (name, rest) = trimmed.split_once(char::is_whitespace).unwrap_or((trimmed, ""));
     let rest = rest.trim();
@@ -70,7 +70,9 @@ pub(super) fn parse(text: &str) -> Said {
         "/reload" => Command::Reload,
         "/save" => Command::Save((!rest.is_empty()).then(|| PathBuf::from(rest))),
         "/load" if rest.is_empty() => {
-            return Said::Unclear(String::from("/load takes the file of a session, or `last`"));
+            return InputLine::Invalid(String::from(
+                "missing argument: /load requires the file of a session, or `last`",
+            ));
         }
         "/load" => Command::Load(PathBuf::from(rest)),
         "/clear" => Command::Clear,
@@ -82,14 +84,14 @@ pub(super) fn parse(text: &str) -> Said {
         _ => {
             let advice = match nearest(name, NAMES) {
                 Some(near) => format!("did you mean {near}?"),
-                None => String::from(
-                    "/help lists the commands; a message that begins with a slash is written with two",
-                ),
+                None => {
+                    String::from("/help lists the commands; start a message with // to send a leading slash")
+                }
             };
-            return Said::Unclear(format!("no command {name}; {advice}"));
+            return InputLine::Invalid(format!("unknown command {name}; {advice}"));
         }
     };
-    let takes_nothing = matches!(
+    let takes_no_argument = matches!(
         command,
         Command::Help
             | Command::Tools
@@ -99,12 +101,13 @@ pub(super) fn parse(text: &str) -> Said {
             | Command::Undo
             | Command::Quit
     );
-    if takes_nothing && !rest.is_empty() {
-        return Said::Unclear(format!("{name} takes nothing after it"));
+    if takes_no_argument && !rest.is_empty() {
+        return InputLine::Invalid(format!("unexpected argument: {name} takes none"));
     }
-    Said::Command(command)
+    InputLine::Command(command)
 }
 
+/// Parses the argument of a setting; `-` is an empty text.
 fn setting(rest: &str) -> Option<String> {
     match rest {
         "" => None,
@@ -113,35 +116,35 @@ fn setting(rest: &str) -> Option<String> {
     }
 }
 
-/// Whether a text goes on in the next line: it ends in a backslash, or a block is open.
-pub(super) fn goes_on(text: &str) -> bool {
-    let mut opening = Opening::default();
-    text.lines().fold(false, |_, line| opening.goes_on_after(line))
+/// Returns whether a text continues on the next line: it ends with a backslash, or a code block is open.
+pub(super) fn is_incomplete(text: &str) -> bool {
+    let mut joiner = LineJoiner::default();
+    text.lines().fold(false, |_, line| joiner.continues_after(line))
 }
 
-/// The same, line by line.
+/// Detects continued lines, one line at a time.
 #[derive(Default)]
-pub(super) struct Opening {
-    /// How many backticks the open block began with.
+pub(super) struct LineJoiner {
+    /// The number of backticks that opened the current block.
     block: Option<usize>,
 }
 
-impl Opening {
-    /// `line`: the next, without its end.
-    pub(super) fn goes_on_after(&mut self, line: &str) -> bool {
+impl LineJoiner {
+    /// Returns whether the text continues after `line`, which has no line end.
+    pub(super) fn continues_after(&mut self, line: &str) -> bool {
         let is_code = self.is_code(line);
-        self.block.is_some() || (!is_code && ends_open(line))
+        self.block.is_some() || (!is_code && ends_with_backslash(line))
     }
 
-    /// Whether the line is one of a block, of which the fences are. As Markdown has it, no backtick follows those of a fence:
-    /// a line that begins with a span of code opens nothing.
+    /// Returns whether the line belongs to a code block; its fences do. As in Markdown, a fence line contains no
+    /// further backticks, so a line that starts with a code span opens no block.
     fn is_code(&mut self, line: &str) -> bool {
         let line = line.trim_start();
         let rest = line.trim_start_matches('`');
         let ticks = line.len() - rest.len();
         let is_fence = ticks >= 3 && !rest.contains('`');
         match self.block {
-            Some(begun) if is_fence && ticks >= begun => self.block = None,
+            Some(opening) if is_fence && ticks >= opening => self.block = None,
             None if is_fence => self.block = Some(ticks),
             None => return false,
             Some(_) => {}
@@ -150,20 +153,20 @@ impl Opening {
     }
 }
 
-/// Two backslashes are a backslash.
-fn ends_open(line: &str) -> bool {
+/// Returns whether a line ends with a single backslash.
+fn ends_with_backslash(line: &str) -> bool {
     line.ends_with('\\') && !line.ends_with("\\\\")
 }
 
-/// A text of several lines without the backslashes that joined them.
-pub(super) fn joined(text: &str) -> String {
+/// Removes the backslashes that continue lines.
+pub(super) fn join_lines(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
-    let mut opening = Opening::default();
+    let mut joiner = LineJoiner::default();
     for line in text.split_inclusive('\n') {
-        let is_code = opening.is_code(line);
+        let is_code = joiner.is_code(line);
         match line.strip_suffix('\n') {
-            Some(begun) if !is_code && ends_open(begun) => {
-                joined.extend(begun.strip_suffix('\\'));
+            Some(start) if !is_code && ends_with_backslash(start) => {
+                joined.extend(start.strip_suffix('\\'));
                 joined.push('\n');
             }
             _ => joined.push_str(line),
@@ -177,30 +180,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart() {
-        let message = |text: &str| Said::Message(text.to_owned());
+    fn input_lines_are_parsed() {
+        let message = |text: &str| InputLine::Message(text.to_owned());
         for (text, expected) in [
-            ("", Said::Nothing),
-            (" \n", Said::Nothing),
+            ("", InputLine::Empty),
+            (" \n", InputLine::Empty),
             ("hello", message("hello")),
             ("//etc is a folder", message("/etc is a folder")),
-            ("/help", Said::Command(Command::Help)),
-            ("/exit ", Said::Command(Command::Quit)),
-            ("/save", Said::Command(Command::Save(None))),
-            ("/save a b.md", Said::Command(Command::Save(Some(PathBuf::from("a b.md"))))),
-            ("/system", Said::Command(Command::System(None))),
-            ("/system -", Said::Command(Command::System(Some(String::new())))),
-            ("/system Be\nbrief.", Said::Command(Command::System(Some(String::from("Be\nbrief."))))),
-            ("/toools", Said::Unclear(String::from("no command /toools; did you mean /tools?"))),
-            ("/undo twice", Said::Unclear(String::from("/undo takes nothing after it"))),
+            ("/help", InputLine::Command(Command::Help)),
+            ("/exit ", InputLine::Command(Command::Quit)),
+            ("/save", InputLine::Command(Command::Save(None))),
+            ("/save a b.md", InputLine::Command(Command::Save(Some(PathBuf::from("a b.md"))))),
+            ("/system", InputLine::Command(Command::System(None))),
+            ("/system -", InputLine::Command(Command::System(Some(String::new())))),
+            ("/system Be\nbrief.", InputLine::Command(Command::System(Some(String::from("Be\nbrief."))))),
+            ("/toools", InputLine::Invalid(String::from("unknown command /toools; did you mean /tools?"))),
+            ("/undo twice", InputLine::Invalid(String::from("unexpected argument: /undo takes none"))),
         ] {
             assert_eq!(parse(text), expected, "{text:?}");
         }
-        assert!(matches!(parse("/xyzzy"), Said::Unclear(why) if why.contains("/help lists")));
+        assert!(matches!(parse("/xyzzy"), InputLine::Invalid(why) if why.contains("/help lists")));
     }
 
     #[test]
-    fn lines_that_go_on() {
+    fn continued_lines_are_detected() {
         for (text, expected) in [
             ("one", false),
             ("one\\", true),
@@ -215,10 +218,10 @@ mod tests {
             ("````\n```\nls\n```\n````", false),
             ("a\\\nb", false),
         ] {
-            assert_eq!(goes_on(text), expected, "{text:?}");
+            assert_eq!(is_incomplete(text), expected, "{text:?}");
         }
-        assert_eq!(joined("a\\\nb\\\nc"), "a\nb\nc");
-        assert_eq!(joined("```\na\\\nb\n```"), "```\na\\\nb\n```");
-        assert_eq!(joined("```a``` b\\\nc"), "```a``` b\nc");
+        assert_eq!(join_lines("a\\\nb\\\nc"), "a\nb\nc");
+        assert_eq!(join_lines("```\na\\\nb\n```"), "```\na\\\nb\n```");
+        assert_eq!(join_lines("```a``` b\\\nc"), "```a``` b\nc");
     }
 }

@@ -1,14 +1,14 @@
-//! A conversation as people read it.
+//! Exports a conversation as Markdown.
 
 use std::fmt::Write;
 
 use super::session::Session;
 use crate::chat::{Message, MessageToolCall};
 
-/// Longer results are cut: the session's file has them whole.
+/// Maximum length of a printed result, in characters. The session file has the full results.
 const MAX_RESULT: usize = 4_000;
 
-/// The session as Markdown.
+/// Returns the session as Markdown.
 pub(super) fn markdown(session: &Session, title: &str) -> String {
     let mut text = format!("# {}\n", title.replace('\n', " "));
     if let Some(system) = &session.system {
@@ -41,7 +41,7 @@ pub(super) fn markdown(session: &Session, title: &str) -> String {
     text
 }
 
-/// JSON in a block that nothing in it ends.
+/// Writes JSON in a code block. The fence is longer than all backtick runs in the JSON.
 fn fenced(text: &mut String, json: &str) {
     let pretty = serde_json::from_str::<serde_json::Value>(json).ok();
     let pretty =
@@ -57,7 +57,7 @@ fn fenced(text: &mut String, json: &str) {
     let shown: String = pretty.chars().take(MAX_RESULT).collect();
     let _ = write!(text, "\n{fence}json\n{shown}\n{fence}\n");
     if length > MAX_RESULT {
-        let _ = write!(text, "\n({} characters more)\n", length - MAX_RESULT);
+        let _ = write!(text, "\n({} more characters)\n", length - MAX_RESULT);
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversation_reads_well_and_no_block_ends_early() {
+    fn results_are_truncated_and_fences_are_long_enough() {
         let call = MessageToolCall::new("aaaaaaaaa", "look", r#"{"at":"```"}"#);
         let session = Session {
             messages: vec![
@@ -77,10 +77,10 @@ mod tests {
             system: Some(String::from("Be brief.")),
             model: None,
         };
-        let text = markdown(&session, "A talk");
-        let begins = "# A talk\n\n## System\n\nBe brief.\n\n## User\n\nLook.\n\n## Assistant\n\nI do.\n\nCalls `look`:\n\n\
+        let text = markdown(&session, "Chat");
+        let begins = "# Chat\n\n## System\n\nBe brief.\n\n## User\n\nLook.\n\n## Assistant\n\nI do.\n\nCalls `look`:\n\n\
                       ````json\n{\n  \"at\": \"```\"\n}\n````\n\nResult:\n\n```json\nxxx";
         assert!(text.starts_with(begins), "{text}");
-        assert!(text.ends_with("\n```\n\n(1000 characters more)\n"));
+        assert!(text.ends_with("\n```\n\n(1000 more characters)\n"));
     }
 }

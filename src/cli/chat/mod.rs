@@ -1,17 +1,17 @@
-//! `deftool chat`: a conversation of several turns with the project's tools, in a session that is kept.
+//! `deftool chat`: a conversation of several turns with the project's tools, stored as a session.
 //!
-//! A message is submitted with the conversation so far, and what the worker says of the conversation afterwards is what the next one
-//! goes on from: it is valid whatever the end was. stdout has the model's words, or with `--json` the events; everything
-//! else is said on stderr.
+//! Each message is submitted with the conversation so far. The worker returns the new conversation, which is valid even
+//! if the request failed. stdout receives the model's text or, with `--json`, the events; all other messages go to
+//! stderr.
 
 mod command;
-mod hidden;
+mod conversation;
 mod input;
-mod keeper;
 mod markdown;
-mod place;
+mod paths;
+mod redactor;
 mod session;
-mod talk;
+mod session_writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,34 +19,35 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::approve::Approver;
 use super::args::ChatOptions;
-use super::output::{clean, say};
+use super::output::{clean, eprint_line};
 use super::secrets::secrets;
-use super::worker::{self, Chosen, Interrupts, api_key, close, connect};
-use super::{CliError, Exit, locate};
+use super::worker::{self, Interrupts, OpenWorker, api_key, close, connect};
+use super::{CliError, Exit, command_dirs};
 use crate::project::find_root;
 use crate::text::count;
 use crate::worker::{ANY_MODEL, ToolSource, WorkerConfig};
-use command::{Said, parse};
-use hidden::Hidden;
-use input::{Input, Typed};
-use keeper::Keeper;
+use command::{InputLine, parse};
+use conversation::{Conversation, Next};
+use input::{Input, InputEvent};
+use redactor::SessionRedactor;
 use session::{Line, Session, SessionError, SessionFile};
-use talk::{Next, Talk};
+use session_writer::SessionWriter;
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
-    let Chosen { spec, tools, config } = worker::choose(&options.worker, &options.scripts, None)?;
-    let place = locate(options.worker.project.as_deref())?;
-    let root = find_root(&place.folder)?;
+    let OpenWorker { spec, tools, config } = worker::open(&options.worker, &options.scripts, None)?;
+    let dirs = command_dirs(options.worker.project.as_deref())?;
+    let root = find_root(&dirs.project)?;
     let key = api_key(&spec);
-    let hidden = Arc::new(Hidden::new(key.as_deref(), secrets(&[], tools.project().current().tools())?));
-    // Before a server is asked anything: a session that cannot be read ends it here.
-    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &hidden)).transpose()?;
+    let redactor =
+        Arc::new(SessionRedactor::new(key.as_deref(), secrets(&[], tools.project().current().tools())?));
+    // Read the session before connecting to a server, so that its errors are reported first.
+    let resumed = options.resume.as_deref().map(|name| resume(name, &root, &redactor)).transpose()?;
     let resumed_from = resumed.as_ref().map(|(file, _)| file.path().to_owned());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
-        let approver = Approver::settle(options.request.yes);
+        let approver = Approver::new(options.request.yes);
         let config = WorkerConfig { approvals: approver.approvals(), ..config };
         let source = tools.clone();
         let worker = tokio::select! {
@@ -64,24 +65,24 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             model: model.clone(),
         };
         let mut session = Session { system: options.request.system.clone(), ..Session::default() };
-        let keeper = match resumed {
+        let writer = match resumed {
             Some((file, found)) => {
                 let system = session.system.take();
                 session = found;
-                let mut keeper = Keeper::open(file, hidden);
+                let mut writer = SessionWriter::open(file, redactor);
                 if system.is_some() {
                     session.system.clone_from(&system);
-                    keeper.setting(Line::System { text: system });
+                    writer.setting(Line::System { text: system });
                 }
-                keeper
+                writer
             }
-            None if options.no_save => Keeper::off(hidden),
-            None => begin(&root, first.clone(), &session, hidden),
+            None if options.no_save => SessionWriter::disabled(redactor),
+            None => begin(&root, first.clone(), &session, redactor),
         };
         let history = if options.no_save { None } else { history() };
         let input = Input::open(history).map_err(CliError::Runtime)?;
-        let told = tools.current().generation;
-        let mut talk = Talk {
+        let reported_generation = tools.current().generation;
+        let mut chat = Conversation {
             worker,
             tools,
             json: options.json,
@@ -89,144 +90,157 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             approver,
             interrupts,
             session,
-            keeper,
+            writer,
             root,
             first,
-            told,
-            told_error: None,
+            reported_generation,
+            reported_error: None,
             worker_model: match model.as_str() {
                 "" => String::from("the server's first model"),
                 ANY_MODEL if options.worker.model.is_none() && spec.model.is_none() => {
-                    format!("no known model (`{ANY_MODEL}` is asked for)")
+                    format!("unknown model (requests use `{ANY_MODEL}`)")
                 }
                 name => name.to_owned(),
             },
             any_failed: false,
         };
         if input.is_terminal {
-            let tools = count(talk.tools.current().tools.iter().count(), "tool");
-            say(&format!("{} and {tools}; /help lists the commands", clean(talk.model())));
+            let tools = count(chat.tools.current().tools.iter().count(), "tool");
+            eprint_line(&format!("{} and {tools}; /help lists the commands", clean(chat.model())));
         }
         if let Some(path) = resumed_from {
-            talk.tell_resumed(&path);
+            chat.report_resumed(&path);
         }
-        let exit = converse(&mut talk, input, options.message.clone()).await;
-        close(&talk.worker, &mut talk.interrupts).await;
+        let exit = converse(&mut chat, input, options.message.clone()).await;
+        close(&chat.worker, &mut chat.interrupts).await;
         exit
     });
-    // What a stopped script left behind, and a thread that waits for a line, are not waited for.
+    // Do not wait for the remaining work of a stopped script, nor for the input thread.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
-/// Message by message, to the end.
-async fn converse(talk: &mut Talk, mut input: Input, mut message: Option<String>) -> Result<Exit, CliError> {
-    let mut wants_to_leave = false;
+/// Runs the chat until its end.
+async fn converse(
+    chat: &mut Conversation,
+    mut input: Input,
+    mut message: Option<String>,
+) -> Result<Exit, CliError> {
+    let mut quit_requested = false;
     let exit = loop {
-        talk.tell_changes();
+        chat.report_changes();
         let typed = match message.take() {
-            Some(message) => Typed::Text(message),
+            Some(message) => InputEvent::Text(message),
             None => {
-                // One that came when the reply had just ended was meant for it.
-                talk.interrupts.drain();
+                // An interrupt just after the end of a reply was meant for the reply.
+                chat.interrupts.drain();
                 tokio::select! {
                     typed = input.next() => typed,
-                    () = talk.interrupts.next() => break Exit::Interrupted,
+                    () = chat.interrupts.next() => break Exit::Interrupted,
                 }
             }
         };
         let text = match typed {
-            Typed::Text(text) => text,
-            Typed::Interrupted { was_empty } => {
-                if wants_to_leave && was_empty {
+            InputEvent::Text(text) => text,
+            InputEvent::Interrupted { was_empty } => {
+                if quit_requested && was_empty {
                     break Exit::Clean;
                 }
-                wants_to_leave = was_empty;
+                quit_requested = was_empty;
                 if was_empty {
-                    say("Ctrl-C again, or Ctrl-D, leaves");
+                    eprint_line("press Ctrl-C again, or Ctrl-D, to quit");
                 }
                 continue;
             }
-            Typed::End => break Exit::Clean,
-            Typed::Refused(why) => {
-                talk.refuse_message(&why);
+            InputEvent::End => break Exit::Clean,
+            InputEvent::Invalid(reason) => {
+                chat.reject_message(&reason);
                 continue;
             }
-            Typed::Failed(error) => return Err(CliError::Usage(error)),
+            InputEvent::Failed(error) => return Err(CliError::Usage(error)),
         };
-        wants_to_leave = false;
+        quit_requested = false;
         let next = match parse(&text) {
-            Said::Nothing => Next::Go,
-            Said::Message(text) => talk.send(text).await,
-            Said::Command(command) => talk.command(command).await,
-            Said::Unclear(why) => {
-                say(&clean(&why));
-                talk.any_failed = true;
-                Next::Go
+            InputLine::Empty => Next::Continue,
+            InputLine::Message(text) => chat.send(text).await,
+            InputLine::Command(command) => chat.command(command).await,
+            InputLine::Invalid(reason) => {
+                eprint_line(&clean(&reason));
+                chat.any_failed = true;
+                Next::Continue
             }
         };
         match next {
-            Next::Go => {}
-            Next::Leave => break Exit::Clean,
+            Next::Continue => {}
+            Next::Quit => break Exit::Clean,
             Next::Interrupted => break Exit::Interrupted,
         }
     };
     if input.is_terminal {
-        if let Some(path) = talk.keeper.path() {
-            say(&format!("kept in {}; `deftool chat --resume` goes on", clean(&path.display().to_string())));
+        if let Some(path) = chat.writer.path() {
+            eprint_line(&format!(
+                "session stored in {}; resume it with `deftool chat --resume`",
+                clean(&path.display().to_string())
+            ));
         }
         return Ok(exit);
     }
-    // A script wants to know.
-    Ok(if exit == Exit::Clean && talk.any_failed { Exit::Failed } else { exit })
+    // Without a terminal, report failures in the exit code.
+    Ok(if exit == Exit::Clean && chat.any_failed { Exit::Failed } else { exit })
 }
 
-/// A session that is kept from its first message on, in the project's folder.
-fn begin(root: &Path, first: Line, session: &Session, hidden: Arc<Hidden>) -> Keeper {
-    let Some(folder) = place::sessions_folder(root) else {
-        say("note: neither XDG_STATE_HOME nor HOME is set, so this session is not kept");
-        return Keeper::off(hidden);
+/// Returns the writer of a new session in the project's session folder. The file is created with the first message.
+fn begin(root: &Path, first: Line, session: &Session, redactor: Arc<SessionRedactor>) -> SessionWriter {
+    let Some(folder) = paths::sessions_folder(root) else {
+        eprint_line("note: this session is not stored, because neither XDG_STATE_HOME nor HOME is set");
+        return SessionWriter::disabled(redactor);
     };
     let mut lines = vec![first];
     if session.system.is_some() {
         lines.push(Line::System { text: session.system.clone() });
     }
     lines.extend(session.model.clone().map(|name| Line::Model { name }));
-    Keeper::later(folder.join(place::new_name()), lines, hidden)
+    SessionWriter::pending(folder.join(paths::new_name()), lines, redactor)
 }
 
-fn resume(name: &Path, root: &Path, hidden: &Arc<Hidden>) -> Result<(SessionFile, Session), CliError> {
+/// Opens the session to resume.
+fn resume(
+    name: &Path,
+    root: &Path,
+    redactor: &Arc<SessionRedactor>,
+) -> Result<(SessionFile, Session), CliError> {
     let path = session_path(name, root, None)?;
-    SessionFile::resume(&path, Arc::clone(hidden)).map_err(|error| unloadable(&path, error))
+    SessionFile::resume(&path, Arc::clone(redactor)).map_err(|error| unloadable(&path, error))
 }
 
-/// The file that is meant: of that name or, for `last`, that of the project's newest session beside the `current`.
+/// Returns the path of a session. `last` is the newest session of the project, except `current`.
 fn session_path(name: &Path, root: &Path, current: Option<&Path>) -> Result<PathBuf, CliError> {
     if name != Path::new("last") {
         return Ok(name.to_owned());
     }
-    let newest = place::sessions_folder(root).and_then(|folder| place::newest(&folder, current));
+    let newest = paths::sessions_folder(root).and_then(|folder| paths::newest(&folder, current));
     newest.ok_or_else(|| {
         CliError::Usage(String::from(match current {
-            Some(_) => "no other session of this project is kept",
-            None => "no session of this project is kept; `deftool chat` begins one",
+            Some(_) => "no other session of this project",
+            None => "no session of this project; start one with `deftool chat`",
         }))
     })
 }
 
-/// Why the session at `path` cannot be gone on with.
+/// Returns the error of a session that cannot be resumed.
 fn unloadable(path: &Path, error: SessionError) -> CliError {
     CliError::Usage(match error {
-        SessionError::Malformed { .. } if place::is_markdown(path) => format!(
-            "{} is a copy for reading; /save NAME.jsonl writes one that can be loaded, and `last` is the newest session of this project",
+        SessionError::Malformed { .. } if paths::is_markdown(path) => format!(
+            "{} is a Markdown copy; use `last` for the newest session of this project, or /save NAME.jsonl for a copy that can be loaded",
             path.display()
         ),
         error => error.to_string(),
     })
 }
 
+/// Returns the history file and creates its folder.
 fn history() -> Option<PathBuf> {
-    let file = place::history_file()?;
-    place::make_folder(file.parent()?).ok()?;
+    let file = paths::history_file()?;
+    paths::make_folder(file.parent()?).ok()?;
     Some(file)
 }

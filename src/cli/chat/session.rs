@@ -1,9 +1,8 @@
-//! A session's file: one JSON object a line, written as it happens, so that a process that is killed loses nothing that was
-//! whole.
+//! Session files: one JSON object per line, appended immediately, so that a killed process loses only incomplete data.
 //!
-//! A message is written when it is whole; until then what comes of a reply is written as events, its text word by word, of
-//! which a reader makes what there was of it. `rewind` takes messages back: nothing in the file is ever changed. No secret is
-//! in any of it ([`Hidden`]).
+//! A message is written when it is complete. Until then, an incomplete reply is written as events, from which a reader
+//! restores the partial reply. The file is append-only; `rewind` removes messages. Secrets are redacted
+//! ([`SessionRedactor`]).
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -13,25 +12,25 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::hidden::Hidden;
+use super::redactor::SessionRedactor;
 use crate::chat::{Message, MessageToolCall};
 use crate::cli::output::clean;
-use crate::request::{Event, INTERRUPTED, valid_conversation};
+use crate::request::{Event, INTERRUPTED, normalize_conversation};
 
-/// Version of the format.
+/// Version of the file format.
 pub(super) const VERSION: u32 = 1;
 
-/// A line that is longer is nobody's.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: u64 = 64 << 20;
 
-/// A session that is larger is not read.
+/// Maximum size of a session file, in bytes.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// One line.
+/// A line of a session file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub(super) enum Line {
-    /// The first.
+    /// The first line.
     Chat {
         version: u32,
         /// Unix time in milliseconds.
@@ -40,22 +39,22 @@ pub(super) enum Line {
         worker: String,
         model: String,
     },
-    /// The conversation is longer by this.
+    /// Appends a message.
     Message { message: Message },
-    /// It is as long as this again.
+    /// Truncates the conversation to `to` messages.
     Rewind { to: usize },
-    /// Something of a reply that is not whole yet.
+    /// A part of an incomplete reply.
     Event { event: Event },
-    /// The system message beside the worker's.
+    /// Sets the system message in addition to the worker's.
     System {
         #[serde(default)]
         text: Option<String>,
     },
-    /// The model, where another was chosen.
+    /// Sets the model.
     Model { name: String },
 }
 
-/// What a session holds.
+/// The content of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Session {
     pub(super) messages: Vec<Message>,
@@ -68,33 +67,37 @@ pub(super) struct Session {
 pub(super) enum SessionError {
     #[error("session {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("session {}: it is no regular file", path.display())]
-    NoFile { path: PathBuf },
-    #[error("session {}: it is larger than {} MiB", path.display(), MAX_BYTES >> 20)]
+    #[error("session {}: not a regular file", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("session {}: exceeds {} MiB", path.display(), MAX_BYTES >> 20)]
     TooLarge { path: PathBuf },
-    #[error("session {}: another deftool writes it", path.display())]
+    #[error("session {}: locked by another deftool process", path.display())]
     InUse { path: PathBuf },
-    #[error("{}:{line}: this is no line of a session: {message}", path.display())]
+    #[error("{}:{line}: invalid session: {message}", path.display())]
     Malformed { path: PathBuf, line: usize, message: String },
-    #[error("{}:1: a session of format {found}; this deftool reads format {VERSION}", path.display())]
+    #[error("{}:1: unsupported session format {found}, expected {VERSION}", path.display())]
     Version { path: PathBuf, found: u32 },
 }
 
-/// A session being written.
+/// A session file open for writing.
 pub(super) struct SessionFile {
     path: PathBuf,
     file: File,
-    hidden: Arc<Hidden>,
-    /// The conversation as the file has it.
+    redactor: Arc<SessionRedactor>,
+    /// The conversation in the file.
     written: Vec<Message>,
 }
 
 impl SessionFile {
-    /// A new session's file; it must not be there yet.
+    /// Creates a session file.
     ///
     /// # Errors
-    /// When it cannot be made.
-    pub(super) fn create(path: &Path, first: &Line, hidden: Arc<Hidden>) -> Result<Self, SessionError> {
+    /// If the file exists or cannot be created.
+    pub(super) fn create(
+        path: &Path,
+        first: &Line,
+        redactor: Arc<SessionRedactor>,
+    ) -> Result<Self, SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
         let mut options = OpenOptions::new();
         options.append(true).create_new(true);
@@ -102,47 +105,50 @@ impl SessionFile {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path).map_err(io)?;
         lock(&file, path)?;
-        let mut session = Self { path: path.to_owned(), file, hidden, written: Vec::new() };
+        let mut session = Self { path: path.to_owned(), file, redactor, written: Vec::new() };
         session.write(std::slice::from_ref(first))?;
         Ok(session)
     }
 
-    /// A session that goes on, and what it holds. A last line that was cut is taken away.
+    /// Opens a session file to continue it, and returns its content. Removes an incomplete last line.
     ///
     /// # Errors
-    /// When it cannot be read, or is no session, or is written by somebody else.
-    pub(super) fn resume(path: &Path, hidden: Arc<Hidden>) -> Result<(Self, Session), SessionError> {
+    /// If the file cannot be read, is not a session, or is locked by another process.
+    pub(super) fn resume(
+        path: &Path,
+        redactor: Arc<SessionRedactor>,
+    ) -> Result<(Self, Session), SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
         let mut file = open(path, OpenOptions::new().read(true).append(true))?;
         lock(&file, path)?;
-        let Found { whole: session, written, length, ends_open } = read(&mut file, path)?;
+        let ReadSession { restored: session, written, length, lacks_line_end } = read(&mut file, path)?;
         file.set_len(length).map_err(io)?;
-        if ends_open {
+        if lacks_line_end {
             file.write_all(b"\n").map_err(io)?;
         }
-        let mut resumed = Self { path: path.to_owned(), file, hidden, written };
-        // What was not whole is, from now on.
+        let mut resumed = Self { path: path.to_owned(), file, redactor, written };
+        // Store the restored partial reply.
         resumed.write_messages(&session.messages)?;
         Ok((resumed, session))
     }
 
-    /// What a session holds; its file stays as it is.
+    /// Reads a session without changing its file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no session.
+    /// If the file cannot be read or is not a session.
     pub(super) fn read(path: &Path) -> Result<Session, SessionError> {
         let mut file = open(path, OpenOptions::new().read(true))?;
-        Ok(read(&mut file, path)?.whole)
+        Ok(read(&mut file, path)?.restored)
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes what is other in `messages` than in the file.
+    /// Appends lines that change the conversation in the file to `messages`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub(super) fn write_messages(&mut self, messages: &[Message]) -> Result<(), SessionError> {
         let same = self.written.iter().zip(messages).take_while(|(one, other)| one == other).count();
         let mut lines = Vec::new();
@@ -156,14 +162,14 @@ impl SessionFile {
         self.write(&lines)
     }
 
-    /// Writes lines, in one piece.
+    /// Appends lines in a single write.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If the file cannot be written.
     pub(super) fn write(&mut self, lines: &[Line]) -> Result<(), SessionError> {
         let mut text = String::new();
         for line in lines {
-            text.push_str(&self.hidden.line(line).to_string());
+            text.push_str(&self.redactor.line(line).to_string());
             text.push('\n');
         }
         let written = self.file.write_all(text.as_bytes());
@@ -171,21 +177,21 @@ impl SessionFile {
     }
 }
 
-/// Whether an event is written while its reply is not whole.
-pub(super) fn is_kept(event: &Event) -> bool {
+/// Returns whether an event of an incomplete reply is stored.
+pub(super) fn is_stored(event: &Event) -> bool {
     matches!(event, Event::Text { .. } | Event::ToolCall { .. } | Event::ToolFinished { .. })
 }
 
-/// What is no file is not waited for.
+/// Opens a session file. Other file types are rejected, because opening a pipe may block.
 fn open(path: &Path, options: &OpenOptions) -> Result<File, SessionError> {
     let io = |source| SessionError::Io { path: path.to_owned(), source };
     if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(SessionError::NoFile { path: path.to_owned() });
+        return Err(SessionError::NotAFile { path: path.to_owned() });
     }
     options.open(path).map_err(io)
 }
 
-/// One writer a file; a process that ends gives it back, however it ends.
+/// Locks the file, so that it has one writer. The lock is released when the process ends.
 fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
     #[cfg(unix)]
     if let Err(error) = rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
@@ -197,19 +203,20 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// A session as it was read.
-struct Found {
-    /// With what there was of the last reply, and valid.
-    whole: Session,
-    /// The messages as they stand in the file.
+/// A session that was read from a file.
+struct ReadSession {
+    /// The session with a restored partial reply; a valid conversation.
+    restored: Session,
+    /// The messages in the file.
     written: Vec<Message>,
-    /// How many of its bytes are whole lines.
+    /// The total length of the complete lines, in bytes.
     length: u64,
-    /// Whether the last of them lacks its end.
-    ends_open: bool,
+    /// Whether the last of these lines has no line end.
+    lacks_line_end: bool,
 }
 
-fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
+/// Reads all lines of a session.
+fn read(file: &mut File, path: &Path) -> Result<ReadSession, SessionError> {
     let io = |source| SessionError::Io { path: path.to_owned(), source };
     if file.metadata().map_err(io)?.len() > MAX_BYTES {
         return Err(SessionError::TooLarge { path: path.to_owned() });
@@ -218,7 +225,7 @@ fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
     let mut reader = BufReader::new(file);
     let mut session: Option<Session> = None;
     let mut open: Vec<Event> = Vec::new();
-    let (mut length, mut number, mut ends_open) = (0, 0, false);
+    let (mut length, mut number, mut lacks_line_end) = (0, 0, false);
     loop {
         let mut text = Vec::new();
         let count = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut text).map_err(io)? as u64;
@@ -230,13 +237,13 @@ fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
         }
         if !text.ends_with(b"\n") {
             if count == MAX_LINE {
-                return Err(malformed(format!("it is longer than {} MiB", MAX_LINE >> 20)));
+                return Err(malformed(format!("line longer than {} MiB", MAX_LINE >> 20)));
             }
-            // Its writer was stopped in the middle of it; before the first line there is nothing to save.
+            // Ignore an incomplete last line. An incomplete first line is parsed, because nothing precedes it.
             if session.is_some() {
                 break;
             }
-            ends_open = true;
+            lacks_line_end = true;
         }
         length += count;
         if text.trim_ascii().is_empty() {
@@ -254,13 +261,13 @@ fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
                 | Line::Event { .. }
                 | Line::System { .. }
                 | Line::Model { .. } => {
-                    return Err(malformed(String::from("the first line must say whose session it is")));
+                    return Err(malformed(String::from("missing session header in the first line")));
                 }
             }
             continue;
         };
         match line {
-            Line::Chat { .. } => return Err(malformed(String::from("a second session begins here"))),
+            Line::Chat { .. } => return Err(malformed(String::from("duplicate session header"))),
             Line::Message { message } => {
                 open.clear();
                 session.messages.push(message);
@@ -268,7 +275,7 @@ fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
             Line::Rewind { to } => {
                 if to > session.messages.len() {
                     let length = session.messages.len();
-                    return Err(malformed(format!("it goes back to message {to}, and there are {length}")));
+                    return Err(malformed(format!("cannot rewind to message {to} of {length}")));
                 }
                 open.clear();
                 session.messages.truncate(to);
@@ -285,24 +292,24 @@ fn read(file: &mut File, path: &Path) -> Result<Found, SessionError> {
     let written = session.messages.clone();
     let mut messages = session.messages;
     messages.extend(messages_of(open));
-    let session = Session { messages: valid_conversation(messages), ..session };
-    Ok(Found { whole: session, written, length, ends_open })
+    let session = Session { messages: normalize_conversation(messages), ..session };
+    Ok(ReadSession { restored: session, written, length, lacks_line_end })
 }
 
-/// A line; what is wrong with it is told without its place within the line.
+/// Parses a line. Error messages do not contain the position within the line.
 fn read_line(text: &[u8], number: usize, path: &Path) -> Result<Line, SessionError> {
     serde_json::from_slice(text).map_err(|error| {
         let message = error.to_string();
         let message = message.rfind(" at line ").and_then(|at| message.get(..at)).unwrap_or(&message);
         let is_recording = number == 1
             && serde_json::from_slice::<Value>(text).is_ok_and(|line| line["record"] == "session");
-        let message = if is_recording { "it is a recording of `deftool run --record`" } else { message };
+        let message = if is_recording { "this is a recording of `deftool run --record`" } else { message };
         let message = crate::cli::output::cut(&clean(message), 200);
         SessionError::Malformed { path: path.to_owned(), line: number, message }
     })
 }
 
-/// What there was of a reply that was never whole.
+/// Restores the messages of an incomplete reply.
 fn messages_of(events: Vec<Event>) -> Vec<Message> {
     let (mut text, mut tool_calls, mut results) = (String::new(), Vec::new(), Vec::new());
     for event in events {

@@ -1,14 +1,15 @@
-//! Emacs and its packages for models, where Emacs is. It is not started: packages are looked for where package managers put them.
+//! Emacs and its packages that use deftool's tools. Emacs is not started; packages are searched in the usual folders of
+//! package managers.
 
 use std::path::{Path, PathBuf};
 
 use super::Line;
 use super::files::find_program;
 
-/// What reads tools as deftool writes them.
+/// Packages that read tools compiled by deftool.
 const PACKAGES: [&str; 2] = ["gptel", "llm"];
 
-/// Below the home folder: package.el, straight, elpaca and Doom, under both places of an init folder.
+/// Package folders below the home folder: package.el, straight, elpaca and Doom, for both init folders.
 const FOLDERS: [&str; 12] = [
     ".emacs.d/elpa",
     ".config/emacs/elpa",
@@ -24,24 +25,24 @@ const FOLDERS: [&str; 12] = [
     ".emacs.d/lisp",
 ];
 
-/// Packages of the system.
+/// Package folders of the system.
 const SYSTEM: [&str; 3] =
     ["/usr/share/emacs/site-lisp", "/usr/share/emacs/site-lisp/elpa", "/usr/local/share/emacs/site-lisp"];
 
 pub(super) fn check() -> Option<Line> {
     find_program("emacs", Path::new(""))?;
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let of_user = home.iter().flat_map(|home| FOLDERS.iter().map(|folder| home.join(folder)));
-    let folders: Vec<PathBuf> = of_user.chain(SYSTEM.iter().map(PathBuf::from)).collect();
+    let user_folders = home.iter().flat_map(|home| FOLDERS.iter().map(|folder| home.join(folder)));
+    let folders: Vec<PathBuf> = user_folders.chain(SYSTEM.iter().map(PathBuf::from)).collect();
     let installed: Vec<&str> = PACKAGES.into_iter().filter(|package| is_in(&folders, package)).collect();
     Some(if installed.is_empty() {
-        Line::ok("editor", "Emacs, with neither gptel nor llm in the usual folders")
+        Line::ok("editor", "Emacs, without gptel and llm in the usual folders")
     } else {
         Line::ok("editor", format!("Emacs with {}", installed.join(" and ")))
     })
 }
 
-/// `gptel`, `gptel.el`, or `gptel-20250101.123` of package.el; `gptel-magit` is another.
+/// Returns whether a folder contains `gptel`, `gptel.el` or `gptel-20250101.123` (package.el), but not `gptel-magit`.
 fn is_in(folders: &[PathBuf], package: &str) -> bool {
     let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

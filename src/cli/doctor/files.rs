@@ -1,4 +1,4 @@
-//! Whether what `:allow` names is there: programs, environment variables, files and folders.
+//! Whether the programs, environment variables, files and folders in `:allow` exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,22 @@ use crate::spec::Permissions;
 
 pub(super) fn check(generation: &Generation) -> Vec<Line> {
     let root = generation.load.root.clone().unwrap_or_default();
-    let wanted = |list: fn(&Permissions) -> &Vec<String>| -> BTreeSet<String> {
+    let required = |list: fn(&Permissions) -> &Vec<String>| -> BTreeSet<String> {
         let tools = generation.tool_names().filter_map(|name| generation.tool(name));
         tools.flat_map(|LoadedTool { tool, .. }| list(&tool.permissions).iter().cloned()).collect()
     };
-    let programs = wanted(|permissions| &permissions.run);
-    let variables = wanted(|permissions| &permissions.env);
-    let (read, write) = (wanted(|permissions| &permissions.read), wanted(|permissions| &permissions.write));
-    let at = |name: &String| PathGrant::new(name, root.join(name)).path;
-    let unreadable = read.iter().filter_map(|name| Some(format!("{name} {}", why_unreadable(&at(name))?)));
-    let unwritable = write.iter().filter_map(|name| Some(format!("{name} {}", why_unwritable(&at(name))?)));
+    let programs = required(|permissions| &permissions.run);
+    let variables = required(|permissions| &permissions.env);
+    let (read, write) =
+        (required(|permissions| &permissions.read), required(|permissions| &permissions.write));
+    let resolve = |name: &String| PathGrant::new(name, root.join(name)).path;
+    let unreadable =
+        read.iter().filter_map(|name| Some(format!("{name} {}", why_unreadable(&resolve(name))?)));
+    let unwritable =
+        write.iter().filter_map(|name| Some(format!("{name} {}", why_unwritable(&resolve(name))?)));
     let wrong: Vec<String> = unreadable.chain(unwritable).collect();
     [
-        missing(
+        check_existence(
             "programs",
             &programs,
             |name| find_program(name, &root).is_some(),
@@ -31,14 +34,14 @@ pub(super) fn check(generation: &Generation) -> Vec<Line> {
                 (format!("not found in PATH: {missing}"), "install them, or correct the names in `:run`")
             },
         ),
-        missing(
+        check_existence(
             "variables",
             &variables,
             |name| std::env::var_os(name).is_some(),
-            |missing| (format!("not set: {missing}"), "set them where deftool is started"),
+            |missing| (format!("not set: {missing}"), "set them in the environment of deftool"),
         ),
-        told("paths", &read.union(&write).cloned().collect(), &wrong, |wrong| {
-            (wrong, "make them, or correct the paths in `:read` and `:write`")
+        line("paths", &read.union(&write).cloned().collect(), &wrong, |wrong| {
+            (wrong, "create them, or correct the paths in `:read` and `:write`")
         }),
     ]
     .into_iter()
@@ -46,32 +49,33 @@ pub(super) fn check(generation: &Generation) -> Vec<Line> {
     .collect()
 }
 
-fn missing(
+/// Reports the names that do not exist.
+fn check_existence(
     check: &'static str,
-    wanted: &BTreeSet<String>,
-    is_there: impl Fn(&str) -> bool,
-    say: impl Fn(String) -> (String, &'static str),
+    required: &BTreeSet<String>,
+    exists: impl Fn(&str) -> bool,
+    describe: impl Fn(String) -> (String, &'static str),
 ) -> Option<Line> {
-    let missing: Vec<String> = wanted.iter().filter(|name| !is_there(name)).cloned().collect();
-    told(check, wanted, &missing, say)
+    let missing: Vec<String> = required.iter().filter(|name| !exists(name)).cloned().collect();
+    line(check, required, &missing, describe)
 }
 
-/// Nothing where nothing is wanted.
-fn told(
+/// Reports the problems in `wrong`. Returns `None` if no names are required.
+fn line(
     check: &'static str,
-    wanted: &BTreeSet<String>,
+    required: &BTreeSet<String>,
     wrong: &[String],
-    say: impl Fn(String) -> (String, &'static str),
+    describe: impl Fn(String) -> (String, &'static str),
 ) -> Option<Line> {
     if wrong.is_empty() {
-        let wanted: Vec<String> = wanted.iter().cloned().collect();
-        return (!wanted.is_empty()).then(|| Line::ok(check, format!("there: {}", list(&wanted))));
+        let required: Vec<String> = required.iter().cloned().collect();
+        return (!required.is_empty()).then(|| Line::ok(check, format!("found: {}", list(&required))));
     }
-    let (message, advice) = say(list(wrong));
+    let (message, advice) = describe(list(wrong));
     Some(Line::warning(check, message, advice))
 }
 
-/// A program, by its path or in PATH.
+/// Finds a program by its path or in PATH.
 pub(super) fn find_program(name: &str, root: &Path) -> Option<PathBuf> {
     if Path::new(name).components().count() > 1 {
         return Some(root.join(name)).filter(|path| is_program(path));
@@ -82,8 +86,8 @@ pub(super) fn find_program(name: &str, root: &Path) -> Option<PathBuf> {
     } else {
         vec![name.to_owned()]
     };
-    let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    places
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders
         .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
         .find(|path| is_program(path))
 }
@@ -96,6 +100,7 @@ fn is_program(path: &Path) -> bool {
     may_run && path.is_file()
 }
 
+/// Returns the reason why a path is not readable.
 fn why_unreadable(path: &Path) -> Option<String> {
     let opened = std::fs::metadata(path).and_then(|metadata| {
         if metadata.is_dir() {
@@ -103,22 +108,22 @@ fn why_unreadable(path: &Path) -> Option<String> {
         } else if metadata.is_file() {
             std::fs::File::open(path).map(drop)
         } else {
-            // Opening a pipe would wait for a writer.
-            Err(std::io::Error::other("it is neither a file nor a folder"))
+            // Opening a pipe would block until it has a writer.
+            Err(std::io::Error::other("not a regular file or a folder"))
         }
     });
     match opened {
         Ok(()) => None,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(String::from("is not there")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(String::from("does not exist")),
         Err(error) => Some(format!("cannot be read: {error}")),
     }
 }
 
-/// What is not there yet may be made by the script, where the folder above takes it.
+/// Returns the reason why a path is not writable. A missing path is fine if the script can create it.
 fn why_unwritable(path: &Path) -> Option<String> {
     if path.exists() {
         return (!is_writable(path)).then(|| String::from("is not writable"));
     }
-    let above = path.ancestors().skip(1).find(|above| above.exists());
-    (!above.is_some_and(is_writable)).then(|| String::from("is not there and cannot be made"))
+    let parent = path.ancestors().skip(1).find(|parent| parent.exists());
+    (!parent.is_some_and(is_writable)).then(|| String::from("does not exist and cannot be created"))
 }

@@ -1,4 +1,4 @@
-//! This deftool and this machine.
+//! The version of deftool, and the machine.
 
 use super::Line;
 use crate::text::count;

@@ -1,9 +1,9 @@
-//! The server that a worker starts: whether it could be. It is not started.
+//! Whether the managed server of a worker can be started. It is not started.
 
 use std::path::{Path, PathBuf};
 
 use super::Line;
-use crate::cli::trust::{not_remembered, server_wish};
+use crate::cli::trust::{not_trusted, server_permission_request};
 use crate::project::Generation;
 use crate::spec::{ServerSpec, WorkerSpec};
 use crate::worker::{is_port_free, port_holder};
@@ -13,17 +13,19 @@ pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Gener
     let root = generation.load.root.as_deref().unwrap_or(Path::new("."));
     let folder = server.cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd));
     if !folder.is_dir() {
-        let message =
-            format!("there is no folder {} to start the server of worker `{name}` in", folder.display());
+        let message = format!(
+            "working directory `{}` of the server of worker `{name}` does not exist",
+            folder.display()
+        );
         return Line::error("server", message, "correct the server's :cwd");
     }
     let program = server.command.first().map(String::as_str).unwrap_or_default();
     let Some(found) = find(program, &folder) else {
-        let place =
+        let location =
             if is_path(program) { format!(" in {}", folder.display()) } else { String::from(" in PATH") };
-        let message = format!("there is no program {program}{place} that worker `{name}` could start");
+        let message = format!("program `{program}` of worker `{name}` not found{location}");
         let advice = if program.trim().contains(char::is_whitespace) {
-            "give the program and each argument of the server's :command as strings of their own"
+            "split the server's :command into one string per argument"
         } else {
             "install it, or correct the server's :command"
         };
@@ -32,18 +34,18 @@ pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Gener
     if let Some(port) = server.port.filter(|port| !is_port_free(*port)) {
         let holder = port_holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();
         let message =
-            format!("port {port} is taken{holder}, so worker `{name}` cannot start its server there");
-        return Line::error("server", message, "stop that, or use `{port}` in place of :port");
+            format!("port {port} is already in use{holder}, so worker `{name}` cannot start its server");
+        return Line::error("server", message, "stop that process, or use `{port}` instead of :port");
     }
     let shown = found.display();
-    let is_trusted = server_wish(&generation.load, worker, None)
-        .is_none_or(|wish| not_remembered(generation, vec![wish]).is_empty());
-    // What it wants stands in the line about trust.
-    let once = if is_trusted { "" } else { ", once that is granted" };
-    Line::ok("server", format!("{shown} is started by each run of worker `{name}`{once}"))
+    let is_trusted = server_permission_request(&generation.load, worker, None)
+        .is_none_or(|request| not_trusted(generation, vec![request]).is_empty());
+    // The trust line reports the missing permissions.
+    let condition = if is_trusted { "" } else { ", after permission is granted" };
+    Line::ok("server", format!("{shown} is started by each run of worker `{name}`{condition}"))
 }
 
-/// Whether a name leads to a file and not through PATH.
+/// Returns whether `program` is a path and not searched in PATH.
 fn is_path(program: &str) -> bool {
     program.contains(std::path::is_separator)
 }
@@ -53,7 +55,7 @@ fn find(program: &str, folder: &Path) -> Option<PathBuf> {
         return Some(folder.join(program)).filter(|path| is_program(path));
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|place| folder.join(place).join(program)).find(|path| is_program(path))
+    std::env::split_paths(&path).map(|entry| folder.join(entry).join(program)).find(|path| is_program(path))
 }
 
 #[cfg(unix)]

@@ -1,7 +1,7 @@
-//! `deftool doctor`: what is wrong with this set-up, in one screen. No script is run and no model asked.
+//! `deftool doctor`: diagnoses the set-up. Runs no script and sends no request to a model.
 //!
-//! One check a file; each returns lines, in the order of what follows from what: this machine, the project, what its tools may
-//! use, how changes are heard of, the server, the editor. stdout is the lines, exit 1 if one of them is an error.
+//! Each submodule is one check and returns lines. They run in order of dependency: machine, project, permissions, file
+//! watching, servers, editor. The lines go to stdout; the exit code is 1 if one of them is an error.
 
 mod editor;
 mod files;
@@ -16,11 +16,11 @@ mod watching;
 use serde::Serialize;
 
 use super::args::DoctorOptions;
-use super::output::{paint, print_json, print_painted};
-use super::{CliError, Exit, locate};
+use super::output::{paint, print_json, print_styled};
+use super::{CliError, Exit, command_dirs};
 use crate::text::{count, one_line};
 
-/// How bad it is.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
@@ -29,13 +29,13 @@ enum Level {
     Error,
 }
 
-/// What one check found.
+/// A result of a check.
 #[derive(Debug, Serialize)]
 struct Line {
     check: &'static str,
     level: Level,
     message: String,
-    /// What to do next.
+    /// The suggested action.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
@@ -55,27 +55,27 @@ impl Line {
     }
 }
 
-/// The contract of `--json`.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
     version: u32,
-    /// Whether nothing is an error.
+    /// Whether there are no errors.
     ok: bool,
     checks: &'a [Line],
 }
 
 pub(super) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
+    let dirs = command_dirs(options.project.as_deref())?;
     let mut lines = vec![machine::check()];
-    let (found, told) = project::check(&place);
-    lines.extend(told);
-    if let Some(generation) = &found {
+    let (generation, project_lines) = project::check(&dirs);
+    lines.extend(project_lines);
+    if let Some(generation) = &generation {
         lines.push(permissions::check(generation));
         lines.extend(files::check(generation));
     }
     lines.push(permissions::check_state());
-    lines.extend(watching::check(found.as_ref()));
-    lines.extend(server::check(options, found.as_ref())?);
+    lines.extend(watching::check(generation.as_ref()));
+    lines.extend(server::check(options, generation.as_ref())?);
     lines.extend(editor::check());
     let errors = lines.iter().filter(|line| line.level == Level::Error).count();
     if options.json {
@@ -87,29 +87,30 @@ pub(super) fn run(options: &DoctorOptions) -> Result<Exit, CliError> {
     Ok(if errors == 0 { Exit::Clean } else { Exit::Failed })
 }
 
+/// Prints a line as text.
 fn show(line: &Line) {
     let (word, color) = match line.level {
         Level::Ok => ("ok", anstyle::AnsiColor::Green),
         Level::Warning => ("warning", anstyle::AnsiColor::Yellow),
         Level::Error => ("error", anstyle::AnsiColor::Red),
     };
-    // Padded before it is painted: what paints has no width.
+    // Pad before styling: escape codes would count as width.
     let word = paint(&format!("{word:<7}"), color);
-    print_painted(&format!("{word}  {:<11} {}\n", line.check, line.message));
+    print_styled(&format!("{word}  {:<11} {}\n", line.check, line.message));
     if let Some(advice) = &line.advice {
-        print_painted(&format!("{:21} next: {advice}\n", ""));
+        print_styled(&format!("{:21} help: {advice}\n", ""));
     }
 }
 
-/// The value of a variable that holds more than blanks.
+/// Returns the value of an environment variable, unless it is blank.
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// The names that are listed before the rest is only counted.
+/// Maximum number of names in a list.
 const MAX_NAMES: usize = 8;
 
-/// `a, b and 3 more`.
+/// Formats names, as in `a, b and 3 more`.
 fn list(names: &[String]) -> String {
     let shown = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MAX_NAMES) {
@@ -118,7 +119,7 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// `3 tools`, `no tool`.
+/// Formats a number, as in `3 tools` or `no tool`.
 fn counted(number: usize, word: &str) -> String {
     if number == 0 { format!("no {word}") } else { count(number, word) }
 }

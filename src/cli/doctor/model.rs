@@ -1,4 +1,5 @@
-//! The model of a worker: whether the server has it, whether its template takes tools, and whether the worker's fit its context.
+//! The model of a worker: whether the server has it, whether its chat template supports tools, and whether the worker's
+//! tools fit its context.
 
 use super::{Line, list};
 use crate::project::Generation;
@@ -6,7 +7,7 @@ use crate::spec::{Dialect, WorkerSpec};
 use crate::text::count;
 use crate::worker::{Examination, Model};
 
-/// A rule of thumb for English and JSON; no tokenizer is asked.
+/// Estimate for English and JSON; no tokenizer is used.
 const BYTES_PER_TOKEN: usize = 4;
 
 pub(super) fn check(
@@ -24,14 +25,14 @@ pub(super) fn check(
     let mut lines = vec![model_line(named, models, found.found.server.dialect == Dialect::LlamaCpp, &of)];
     let server = found.found.server;
     if server.tools == Some(false) {
-        let message = "the model's chat template has no place for tools, so it may never call one";
+        let message = "the model's chat template does not support tools, so the model may never call one";
         lines.push(Line::warning(
             "template",
             message,
-            "take a model made for tool calls, or give the server another template",
+            "use a model that supports tool calls, or set another chat template in the server",
         ));
     } else if server.tools == Some(true) {
-        lines.push(Line::ok("template", "takes tools"));
+        lines.push(Line::ok("template", "supports tools"));
     }
     let context =
         server.context.or_else(|| chosen.and_then(|model| model.context)).filter(|context| *context > 0);
@@ -40,37 +41,42 @@ pub(super) fn check(
 }
 
 fn model_line(named: Option<&String>, models: &[Model], takes_any: bool, of: &str) -> Line {
-    let there: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
+    let available: Vec<String> = models.iter().map(|model| model.id.clone()).collect();
     match (named, models) {
-        (None, []) => Line::warning("model", "the server has none", "load or pull one, or give --model NAME"),
-        (None, [only]) => Line::ok("model", format!("`{}`, the server's only one ({of})", only.id)),
+        (None, []) => {
+            Line::warning("model", "the server has no model", "load or pull one, or use --model NAME")
+        }
+        (None, [only]) => Line::ok("model", format!("`{}`, the server's only model ({of})", only.id)),
         (None, [first, ..]) => {
             let message =
-                format!("none named, so the first of {} is taken: `{}` ({of})", models.len(), first.id);
-            Line::warning("model", message, "name one with the worker's :model or --model NAME")
+                format!("no model configured; using the first of {}: `{}` ({of})", models.len(), first.id);
+            Line::warning("model", message, "set :model in the worker, or use --model NAME")
         }
-        (Some(name), _) if there.contains(name) => Line::ok("model", format!("`{name}` is there ({of})")),
-        (Some(name), _) if takes_any => {
-            Line::ok("model", format!("`{name}` ({of}); llama.cpp serves what it has: {}", list(&there)))
+        (Some(name), _) if available.contains(name) => {
+            Line::ok("model", format!("`{name}` is available ({of})"))
         }
+        (Some(name), _) if takes_any => Line::ok(
+            "model",
+            format!("`{name}` ({of}); llama.cpp ignores the name and serves {}", list(&available)),
+        ),
         (Some(name), []) => Line::warning(
             "model",
-            format!("the server has none, not even `{name}` ({of})"),
+            format!("the server has no models; missing `{name}` ({of})"),
             "load or pull it",
         ),
         (Some(name), _) => {
             let message =
-                format!("`{name}` ({of}) is not among the server's {}", count(models.len(), "model"));
+                format!("`{name}` ({of}) is not one of the server's {}", count(models.len(), "model"));
             Line::warning(
                 "model",
                 message,
-                format!("load or pull it, or take one that is there: {}", list(&there)),
+                format!("load or pull it, or use an available model: {}", list(&available)),
             )
         }
     }
 }
 
-/// How much of the context is spent before the first word.
+/// Compares the size of tools and system prompt with the context.
 fn context_line(worker: &WorkerSpec, context: u64, generation: Option<&Generation>, of: &str) -> Line {
     let definitions = generation.map(|generation| generation.tool_set(worker).definitions(|_| true));
     let definitions = definitions.unwrap_or_default();
@@ -78,19 +84,19 @@ fn context_line(worker: &WorkerSpec, context: u64, generation: Option<&Generatio
     let bytes = bytes + worker.system.as_ref().map_or(0, String::len);
     let tokens = (bytes / BYTES_PER_TOKEN) as u64;
     let tools = count(definitions.len(), "tool");
-    let message = format!("{context} tokens; {tools} and the system prompt {of} take about {tokens}");
+    let message = format!("{context} tokens; {tools} and the system prompt {of} use about {tokens}");
     if tokens >= context {
         return Line::error(
             "context",
             message,
-            "start the server with a larger context (llama.cpp: -c), or give the worker fewer :tools",
+            "start the server with a larger context (llama.cpp: -c), or reduce :tools of the worker",
         );
     }
     if tokens * 2 > context || context < 4096 {
         return Line::warning(
             "context",
             message,
-            "a larger context (llama.cpp: -c) leaves room for the conversation",
+            "start the server with a larger context (llama.cpp: -c) to leave room for the conversation",
         );
     }
     Line::ok("context", message)

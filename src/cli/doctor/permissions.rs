@@ -1,29 +1,30 @@
-//! What tools may use against what the project is trusted with, and where that is remembered.
+//! Required and granted permissions of the project, and the state folder that stores them.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
 use super::{Line, counted, environment, list};
 use crate::cli::trust::{
-    Store, StoreError, doubt, endpoint_wishes, not_remembered, server_wishes, state_folder,
+    Store, StoreError, endpoint_permission_requests, not_trusted, server_permission_requests, state_folder,
+    untrusted_reason,
 };
-use crate::project::{Generation, Wish, wishes};
+use crate::project::{Generation, PermissionRequest, permission_requests};
 use crate::text::count;
 
 pub(super) fn check(generation: &Generation) -> Line {
-    let mut wanted = wishes(&generation.load, generation.tools());
-    let tools = wanted.len();
-    let asks = endpoint_wishes(&generation.load, |name| environment(name).is_some());
-    let keys = asks.iter().filter(|wish| !wish.grants.env.is_empty()).count();
-    let others = asks.len() - keys;
-    wanted.extend(asks);
-    let starts = server_wishes(&generation.load);
-    let servers = starts.len();
-    wanted.extend(starts);
-    if wanted.is_empty() {
-        return Line::ok("trust", "not needed: nothing wants more than to read the project");
+    let mut requests = permission_requests(&generation.load, generation.tools());
+    let tools = requests.len();
+    let endpoints = endpoint_permission_requests(&generation.load, |name| environment(name).is_some());
+    let keys = endpoints.iter().filter(|request| !request.grants.env.is_empty()).count();
+    let others = endpoints.len() - keys;
+    requests.extend(endpoints);
+    let managed = server_permission_requests(&generation.load);
+    let servers = managed.len();
+    requests.extend(managed);
+    if requests.is_empty() {
+        return Line::ok("trust", "not required: the project needs only read access to its own files");
     }
-    let missing = Wish::lines(&not_remembered(generation, wanted));
+    let missing = PermissionRequest::lines(&not_trusted(generation, requests));
     if missing.is_empty() {
         let many = counted(tools, "tool");
         let also = |workers: usize, what: &str| match workers {
@@ -31,26 +32,26 @@ pub(super) fn check(generation: &Generation) -> Line {
             workers => format!(", and {} may {what}", count(workers, "worker")),
         };
         let (keys, servers) = (also(keys, "send a key"), also(servers, "start a server"));
-        let others = also(others, "talk to a server elsewhere");
+        let others = also(others, "contact a remote server");
         return Line::ok(
             "trust",
             format!("granted: {many} may use more than the project's own files{keys}{others}{servers}"),
         );
     }
     let message = format!("not granted: {}", list(&missing));
-    Line::warning("trust", message, "read the specs, then `deftool trust grant`")
+    Line::warning("trust", message, "review the specs, then run `deftool trust grant`")
 }
 
-/// The state folder, as it is; nothing is made.
+/// Checks the state folder without creating it.
 pub(super) fn check_state() -> Line {
     let Some(folder) = state_folder() else {
-        let message = "none: neither XDG_STATE_HOME nor HOME names a folder, so nothing is remembered";
+        let message = "no state folder: neither XDG_STATE_HOME nor HOME is set, so nothing is stored";
         return Line::warning("state", message, "set HOME");
     };
     let shown = folder.display();
     let metadata = match std::fs::metadata(&folder) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return not_there_yet(&folder),
+        Err(error) if error.kind() == ErrorKind::NotFound => return missing_state(&folder),
         Err(error) => {
             return Line::error("state", format!("{shown}: {error}"), "make it readable for this user");
         }
@@ -58,46 +59,46 @@ pub(super) fn check_state() -> Line {
     if !metadata.is_dir() {
         return Line::error(
             "state",
-            format!("{shown} is no folder"),
-            "move it away; deftool makes the folder",
+            format!("{shown} is not a directory"),
+            "move or remove it; deftool creates the folder",
         );
     }
-    if let Some(why) = doubt(&metadata) {
-        let message = format!("{shown} {why}, so what it holds is not believed");
-        return Line::error("state", message, format!("make it this user's alone: `chmod 700 {shown}`"));
+    if let Some(why) = untrusted_reason(&metadata) {
+        let message = format!("{shown} {why}, so its contents are ignored");
+        return Line::error("state", message, format!("restrict access to this user: `chmod 700 {shown}`"));
     }
     if !is_writable(&folder) {
         return Line::error("state", format!("{shown} is not writable"), format!("`chmod 700 {shown}`"));
     }
     match Store::of_user().read() {
         Ok(projects) => Line::ok("state", format!("{shown}: {} trusted", count(projects.len(), "project"))),
-        Err(error @ StoreError::Damaged { .. }) => {
-            Line::warning("state", error.to_string(), "`deftool trust grant` in each project that you trust")
-        }
-        Err(error) => Line::error("state", error.to_string(), "mend or remove the file"),
-    }
-}
-
-fn not_there_yet(folder: &Path) -> Line {
-    let shown = folder.display();
-    let above = folder.ancestors().skip(1).find(|folder| folder.exists());
-    if above.is_some_and(is_writable) {
-        return Line::ok(
+        Err(error @ StoreError::Damaged { .. }) => Line::warning(
             "state",
-            format!("{shown} is not there yet; it is made when something is remembered"),
-        );
+            error.to_string(),
+            "run `deftool trust grant` in each project that you trust",
+        ),
+        Err(error) => Line::error("state", error.to_string(), "repair or remove the file"),
     }
-    let message = format!("{shown} is not there and cannot be made, so nothing is remembered");
-    Line::warning("state", message, "make the folder above it writable, or set XDG_STATE_HOME")
 }
 
-/// Whether this user may put files there.
+/// Returns the line of a state folder that does not exist.
+fn missing_state(folder: &Path) -> Line {
+    let shown = folder.display();
+    let parent = folder.ancestors().skip(1).find(|folder| folder.exists());
+    if parent.is_some_and(is_writable) {
+        return Line::ok("state", format!("{shown} does not exist yet; it is created when needed"));
+    }
+    let message = format!("{shown} does not exist and cannot be created, so nothing is stored");
+    Line::warning("state", message, "make its parent folder writable, or set XDG_STATE_HOME")
+}
+
+/// Returns whether this user can write to a path.
 #[cfg(unix)]
 pub(super) fn is_writable(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// As far as the file's own mark says.
+/// Returns whether the read-only flag is not set.
 #[cfg(not(unix))]
 pub(super) fn is_writable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.permissions().readonly())

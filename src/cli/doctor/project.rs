@@ -1,27 +1,28 @@
-//! The project: whether there is one, what it holds, what `check` has to say of it.
+//! The project: whether it exists, its contents and its findings.
 
 use super::{Level, Line, counted, list};
-use crate::cli::Place;
+use crate::cli::CommandDirs;
 use crate::cli::output::describe_summary;
 use crate::diagnostic::Summary;
 use crate::project::{Generation, LoadedTool, ProjectError, ScriptState, display_name, find_root};
 use crate::spec::ToolKind;
 use crate::text::count;
 
-pub(super) fn check(place: &Place) -> (Option<Generation>, Vec<Line>) {
-    let root = match find_root(&place.folder) {
+pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
+    let root = match find_root(&dirs.project) {
         Ok(root) => root,
         Err(ProjectError::NoProject { from }) => {
-            let message = format!("none: neither {} nor a folder above it holds specs/", from.display());
-            return (None, vec![Line::warning("project", message, "make one with `deftool init`")]);
+            let message =
+                format!("not found: neither {} nor a parent folder contains specs/", from.display());
+            return (None, vec![Line::warning("project", message, "create one with `deftool init`")]);
         }
         Err(error) => return (None, vec![unreadable(&error)]),
     };
-    match Generation::load(&root, &place.current, None) {
+    match Generation::load(&root, &dirs.current, None) {
         Ok(generation) => {
-            let shown = display_name(&root, &place.current);
+            let shown = display_name(&root, &dirs.current);
             let shown = if shown.is_empty() { String::from("here") } else { shown };
-            let lines = [held(&generation, &shown), findings(&generation)];
+            let lines = [contents(&generation, &shown), findings(&generation)];
             let lines = lines.into_iter().chain(scripts(&generation)).collect();
             (Some(generation), lines)
         }
@@ -33,10 +34,10 @@ fn unreadable(error: &ProjectError) -> Line {
     Line::error("project", error.to_string(), "make it readable for this user")
 }
 
-fn held(generation: &Generation, shown: &str) -> Line {
+fn contents(generation: &Generation, shown: &str) -> Line {
     let load = &generation.load;
     let of_kind = |kind| load.tools.iter().filter(|loaded| loaded.tool.kind == kind).count();
-    let held = format!(
+    let contents = format!(
         "{shown}: {}, {}, {}, {}",
         counted(load.checked.len(), "spec file"),
         counted(of_kind(ToolKind::Normal), "tool"),
@@ -44,9 +45,9 @@ fn held(generation: &Generation, shown: &str) -> Line {
         counted(load.workers.len(), "worker"),
     );
     if load.tools.is_empty() {
-        return Line::warning("project", held, "add a tool with `deftool new NAME`");
+        return Line::warning("project", contents, "add a tool with `deftool new NAME`");
     }
-    Line::ok("project", held)
+    Line::ok("project", contents)
 }
 
 fn findings(generation: &Generation) -> Line {
@@ -57,19 +58,21 @@ fn findings(generation: &Generation) -> Line {
         (0, _) => Level::Warning,
         (_, _) => Level::Error,
     };
-    Line { level, ..Line::warning("findings", counts, "see them with `deftool check`") }
+    Line { level, ..Line::warning("findings", counts, "run `deftool check`") }
 }
 
 fn scripts(generation: &Generation) -> Option<Line> {
-    let state = |loaded: &&LoadedTool| matches!(loaded.script, ScriptState::Ready(_));
+    let is_ready = |loaded: &&LoadedTool| matches!(loaded.script, ScriptState::Ready(_));
     let tools = generation.tool_names().filter_map(|name| generation.tool(name));
     let tools: Vec<&LoadedTool> = tools.filter(|loaded| loaded.tool.kind == ToolKind::Normal).collect();
-    let broken: Vec<String> =
-        tools.iter().filter(|loaded| !state(loaded)).map(|loaded| loaded.tool.name.value.clone()).collect();
+    let broken: Vec<String> = tools
+        .iter()
+        .filter(|loaded| !is_ready(loaded))
+        .map(|loaded| loaded.tool.name.value.clone())
+        .collect();
     if !broken.is_empty() {
         let message = format!("missing or broken: {}", list(&broken));
-        return Some(Line::error("scripts", message, "`deftool check` says what is wrong with each"));
+        return Some(Line::error("scripts", message, "run `deftool check`"));
     }
-    (!tools.is_empty())
-        .then(|| Line::ok("scripts", format!("{}, each ready to run", count(tools.len(), "script"))))
+    (!tools.is_empty()).then(|| Line::ok("scripts", format!("{}, all valid", count(tools.len(), "script"))))
 }

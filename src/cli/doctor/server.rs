@@ -1,4 +1,4 @@
-//! The server of each worker: which one, from where, whether it answers, and what it says of its models.
+//! The server of each worker: its URL and source, whether it answers, and its models.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,32 +8,32 @@ use futures_util::future::join_all;
 use super::{Line, environment, model};
 use crate::cli::CliError;
 use crate::cli::args::DoctorOptions;
-use crate::cli::trust::{endpoint_wish, not_remembered};
+use crate::cli::trust::{endpoint_permission_request, not_trusted};
 use crate::cli::worker::choose_worker;
-use crate::project::{Generation, Wish};
+use crate::project::{Generation, PermissionRequest};
 use crate::spec::WorkerSpec;
 use crate::worker::{
     Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
     is_remote, names_key,
 };
 
-/// Each question to a server may take so long.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// More servers than this are not asked.
+/// Time limit of each request to a server.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum number of servers that are checked.
 const MAX_SERVERS: usize = 16;
 
-/// A server, as one or several workers use it.
+/// A server that one or more workers use.
 struct Server {
     base: String,
-    /// Who names it.
+    /// Where the URL comes from.
     source: String,
     key_env: String,
-    /// Whether it was only found, and is sent no key.
+    /// Whether the server was detected on this machine. Detected servers receive no key.
     is_found: bool,
-    /// Whether a spec names it and it is not on this machine.
+    /// Whether a spec names it and it is on another machine.
     is_remote: bool,
-    /// What the project is not trusted with: to ask this server, or to send it the key that is set.
-    untrusted: Option<Wish>,
+    /// The missing permission to contact this server, or to send it the key.
+    untrusted: Option<PermissionRequest>,
     workers: Vec<WorkerSpec>,
 }
 
@@ -53,38 +53,41 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let lines = runtime.block_on(async {
         let mut lines = managed;
-        let (servers, without) = servers(options, generation, workers).await;
-        if without {
+        let (servers, any_missing) = servers(options, generation, workers).await;
+        if any_missing {
             lines.push(Line::warning(
                 "endpoint",
-                "none: nothing is configured, and nobody listens on 127.0.0.1:8080 (llama.cpp) or :11434 (Ollama)",
-                "give --endpoint URL, set OPENAI_BASE_URL or the worker's :endpoint, or start a server",
+                "none configured, and no server found on 127.0.0.1:8080 (llama.cpp) and :11434 (Ollama)",
+                "use --endpoint URL, set OPENAI_BASE_URL or :endpoint of the worker, or start a server",
             ));
         }
         if servers.len() > MAX_SERVERS {
             let more = servers.len() - MAX_SERVERS;
-            lines.push(Line::ok("endpoint", format!("{more} more are not asked; `--worker NAME` asks one")));
+            lines.push(Line::ok(
+                "endpoint",
+                format!("{more} more not checked; use `--worker NAME` to check one"),
+            ));
         }
-        let (asked, strangers): (Vec<&Server>, Vec<&Server>) =
-            servers.iter().take(MAX_SERVERS).partition(|server| !server.is_stranger());
-        lines.extend(strangers.into_iter().filter_map(not_asked));
-        let found = join_all(asked.iter().map(|server| examine(server, options))).await;
-        for (server, found) in asked.into_iter().zip(found) {
-            lines.extend(tell(server, &found, options, generation));
+        let (trusted, untrusted): (Vec<&Server>, Vec<&Server>) =
+            servers.iter().take(MAX_SERVERS).partition(|server| !server.is_untrusted_remote());
+        lines.extend(untrusted.into_iter().filter_map(skipped_line));
+        let found = join_all(trusted.iter().map(|server| examine(server, options))).await;
+        for (server, found) in trusted.into_iter().zip(found) {
+            lines.extend(server_lines(server, &found, options, generation));
         }
         lines
     });
-    // A name that is still looked up is not waited for.
+    // Do not wait for pending DNS lookups.
     runtime.shutdown_background();
     Ok(lines)
 }
 
-/// The worker that was named, all that are valid, or the one that every project has.
+/// Returns the named worker, or all valid workers, or the default worker.
 fn workers(options: &DoctorOptions, generation: Option<&Generation>) -> Result<Vec<WorkerSpec>, CliError> {
     let all = generation.map(|generation| generation.load.workers.as_slice()).unwrap_or_default();
     if let Some(name) = &options.worker {
         let Some(generation) = generation else {
-            return Err(CliError::Usage(format!("no worker called `{name}`; there is no project here")));
+            return Err(CliError::Usage(format!("unknown worker `{name}`; no project found")));
         };
         return Ok(vec![choose_worker(Some(name), None, generation)?]);
     }
@@ -95,7 +98,7 @@ fn workers(options: &DoctorOptions, generation: Option<&Generation>) -> Result<V
     Ok(chosen)
 }
 
-/// The servers of `workers`, and whether one of them has none.
+/// Returns the servers of `workers`, and whether a worker has no server.
 async fn servers(
     options: &DoctorOptions,
     generation: Option<&Generation>,
@@ -103,10 +106,10 @@ async fn servers(
 ) -> (Vec<Server>, bool) {
     let mut servers: BTreeMap<(String, String, bool), Server> = BTreeMap::new();
     let mut local: Option<Option<String>> = None;
-    let mut without = false;
+    let mut any_missing = false;
     for worker in workers {
         let mut is_found = false;
-        let told = if let Some(base) = &options.endpoint {
+        let endpoint = if let Some(base) = &options.endpoint {
             Some((base.clone(), String::from("--endpoint")))
         } else if let Some(base) = &worker.endpoint {
             Some((base.clone(), format!("worker `{}`", worker.name.value)))
@@ -117,15 +120,15 @@ async fn servers(
                 local = Some(find_endpoint(EndpointOptions::default()).await.ok().map(|found| found.base));
             }
             is_found = !names_key(&worker);
-            local.clone().flatten().map(|base| (base, String::from("found on this machine")))
+            local.clone().flatten().map(|base| (base, String::from("detected on this machine")))
         };
-        let Some((base, source)) = told else {
-            without = true;
+        let Some((base, source)) = endpoint else {
+            any_missing = true;
             continue;
         };
         let key_env = worker.api_key_env.clone();
-        let same = servers.entry((base.clone(), key_env.clone(), is_found));
-        let server = same.or_insert_with(|| Server {
+        let entry = servers.entry((base.clone(), key_env.clone(), is_found));
+        let server = entry.or_insert_with(|| Server {
             base,
             source,
             key_env,
@@ -139,44 +142,53 @@ async fn servers(
         }
         server.workers.push(worker);
     }
-    (servers.into_values().collect(), without)
+    (servers.into_values().collect(), any_missing)
 }
 
-/// What the project is not trusted with of what `worker` wants to send where.
-fn untrusted(options: &DoctorOptions, generation: Option<&Generation>, worker: &WorkerSpec) -> Option<Wish> {
+/// Returns the missing permission to contact the server of `worker`, or to send it the key.
+fn untrusted(
+    options: &DoctorOptions,
+    generation: Option<&Generation>,
+    worker: &WorkerSpec,
+) -> Option<PermissionRequest> {
     let has_key = environment(&worker.api_key_env).is_some();
-    let wish = endpoint_wish(&generation?.load, worker, options.endpoint.as_deref(), has_key)?;
-    not_remembered(generation?, vec![wish]).pop()
+    let request =
+        endpoint_permission_request(&generation?.load, worker, options.endpoint.as_deref(), has_key)?;
+    not_trusted(generation?, vec![request]).pop()
 }
 
 impl Server {
-    /// Whether it is not on this machine and the project is not trusted to talk to it.
-    fn is_stranger(&self) -> bool {
-        self.untrusted.as_ref().is_some_and(|wish| !wish.grants.net.is_empty()) && self.is_remote
+    /// Returns whether the server is on another machine and the project may not contact it.
+    fn is_untrusted_remote(&self) -> bool {
+        self.untrusted.as_ref().is_some_and(|request| !request.grants.net.is_empty()) && self.is_remote
     }
 }
 
-/// What is said of a server that nothing is sent to.
-fn not_asked(server: &Server) -> Option<Line> {
-    let wish = server.untrusted.as_ref()?;
-    let message =
-        format!("{} ({}) was not asked, which needs trust: {wish}", shown(&server.base), server.source);
-    Some(Line::warning("endpoint", message, "read the spec, then `deftool trust grant`"))
+/// Returns the line of a server that was not contacted.
+fn skipped_line(server: &Server) -> Option<Line> {
+    let request = server.untrusted.as_ref()?;
+    let message = format!(
+        "{} ({}) was not contacted, which requires trust: {request}",
+        shown(&server.base),
+        server.source
+    );
+    Some(Line::warning("endpoint", message, "review the spec, then run `deftool trust grant`"))
 }
 
 async fn examine(server: &Server, options: &DoctorOptions) -> Examination {
     let key = environment(&server.key_env).filter(|_| server.untrusted.is_none() && !server.is_found);
-    let spoken = server.workers.iter().find_map(|worker| worker.dialect);
+    let dialect = server.workers.iter().find_map(|worker| worker.dialect);
     let named = server.workers.iter().find_map(|worker| worker.model.as_deref());
-    let asked = ExamineOptions {
+    let options = ExamineOptions {
         key: key.as_deref().map(str::trim),
         model: options.model.as_deref().or(named),
-        dialect: spoken,
+        dialect,
     };
-    examine_endpoint(&server.base, asked, PATIENCE).await
+    examine_endpoint(&server.base, options, TIMEOUT).await
 }
 
-fn tell(
+/// Returns the lines of an examined server and its workers.
+fn server_lines(
     server: &Server,
     found: &Examination,
     options: &DoctorOptions,
@@ -194,9 +206,9 @@ fn tell(
     let base = shown(&server.base);
     let mut lines = vec![Line::ok("endpoint", format!("{base} ({source}) answers"))];
     lines.push(match &found.contradicts {
-        Some(says) => {
-            let message = format!("{}, and the server says otherwise: {says}", found.found);
-            Line::warning("dialect", message, "leave :dialect out, unless you know better")
+        Some(detected) => {
+            let message = format!("{}, but the server reports {detected}", found.found);
+            Line::warning("dialect", message, "remove :dialect, unless it is set on purpose")
         }
         None => Line::ok("dialect", found.found.to_string()),
     });
@@ -208,6 +220,7 @@ fn tell(
     lines
 }
 
+/// Returns the line of a server that could not be used.
 fn failed(error: &ProbeError, source: &str, key_env: &str) -> Line {
     let next = error.next_step();
     let is_about_key =
@@ -216,44 +229,45 @@ fn failed(error: &ProbeError, source: &str, key_env: &str) -> Line {
     Line::error("endpoint", format!("{error} ({source})"), next)
 }
 
-/// Whether there is a key; never which.
+/// Reports whether the key is set, but never its value.
 fn key_line(server: &Server) -> Line {
     let name = &server.key_env;
-    if let Some(wish) = &server.untrusted {
-        let message = format!("{name} is set and was not sent, which takes trust: {wish}");
-        return Line::warning("key", message, "read the spec, then `deftool trust grant`");
+    if let Some(request) = &server.untrusted {
+        let message = format!("{name} is set but was not sent, which requires trust: {request}");
+        return Line::warning("key", message, "review the spec, then run `deftool trust grant`");
     }
     if has_user(&server.base) {
-        let message = format!("the endpoint's user and password are sent, and {name} is not");
+        let message = format!("the user and password of the endpoint are sent instead of {name}");
         return Line::ok("key", message);
     }
     let is_sendable = |key: &String| key.trim().bytes().all(|byte| byte.is_ascii_graphic());
     match environment(name) {
         Some(key) if !is_sendable(&key) => {
-            let message = format!("{name} holds a blank or a character that no HTTP header takes");
-            Line::error("key", message, "copy the key anew, whole and alone")
+            let message =
+                format!("{name} contains whitespace or a character that is invalid in HTTP headers");
+            Line::error("key", message, "copy the key again, without other text")
         }
         Some(_) if server.is_found => {
             let message =
-                format!("{name} is set, and not sent to a server that was only found; --endpoint names it");
+                format!("{name} is set but not sent to a detected server; use --endpoint to send it");
             Line::ok("key", message)
         }
         Some(_) => Line::ok("key", format!("{name} is set")),
         None if server.base.starts_with("https:") => {
-            let message = format!("{name} is not set, and the server lists its models without a key");
+            let message = format!("{name} is not set, but the server lists its models without a key");
             Line::warning("key", message, format!("set {name} if requests are refused"))
         }
-        None => Line::ok("key", format!("{name} is not set, and the server asks for none")),
+        None => Line::ok("key", format!("{name} is not set; the server does not require a key")),
     }
 }
 
-/// Whether a URL has a user or a password.
+/// Returns whether a URL contains a user or a password.
 fn has_user(base: &str) -> bool {
     let rest = base.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
-/// A URL without user, password and query, which may be secrets.
+/// Returns the URL without user, password and query, which may be secrets.
 fn shown(base: &str) -> String {
     let base = base.trim().split(['?', '#']).next().unwrap_or_default();
     match base.split_once("://") {

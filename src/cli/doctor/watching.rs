@@ -1,4 +1,4 @@
-//! Whether a save is heard of at once. Where it is not, the sweep sees it within a second or two.
+//! Whether file change notifications work. Without them, a rescan detects changes within one or two seconds.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::Line;
 use crate::project::{Generation, WatchError, try_event, try_watching};
 
-/// An event takes 0.1 ms; a busy machine may take its time.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit for a notification. It usually takes 0.1 ms.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn check(generation: Option<&Generation>) -> Vec<Line> {
-    let mut lines = vec![match tried() {
-        Ok(()) => Line::ok("watching", "a save is heard of at once"),
+    let mut lines = vec![match try_notification() {
+        Ok(()) => Line::ok("watching", "file change notifications work"),
         Err(error) => explain(&error),
     }];
     let root = generation.and_then(|generation| generation.load.root.as_deref());
@@ -25,11 +25,11 @@ pub(super) fn check(generation: Option<&Generation>) -> Vec<Line> {
             lines = vec![explain(&error)];
         } else if let Some(kind) = kind_without_events(root) {
             let message =
-                format!("the project lies on {kind}, which tells nothing of changes made elsewhere");
+                format!("the project is on {kind}, which does not report changes by other machines");
             lines.push(Line::warning(
                 "watching",
                 message,
-                "nothing: the sweep sees them within a second or two",
+                "none required: a rescan detects them within one or two seconds",
             ));
         }
     }
@@ -37,41 +37,42 @@ pub(super) fn check(generation: Option<&Generation>) -> Vec<Line> {
 }
 
 fn explain(error: &WatchError) -> Line {
-    let message = format!("{error}; saves are seen by the sweep only, within a second or two");
+    let message = format!("{error}; only a rescan detects changes, within one or two seconds");
     let advice = match error {
         WatchError::Limit => {
-            "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl, or end other watchers"
+            "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl, or stop other watchers"
         }
-        WatchError::Failed(_) | WatchError::Silent(_) => "nothing, if that is soon enough",
+        WatchError::Failed(_) | WatchError::Silent(_) => "none required if that delay is acceptable",
     };
     Line::warning("watching", message, advice)
 }
 
-/// In a folder of our own: a project's watchers are not to be disturbed.
-fn tried() -> Result<(), WatchError> {
-    let failed = |error: std::io::Error| WatchError::Failed(format!("no folder to try it in: {error}"));
+/// Tests notifications in a temporary folder, so that watchers of the project are not triggered.
+fn try_notification() -> Result<(), WatchError> {
+    let failed =
+        |error: std::io::Error| WatchError::Failed(format!("cannot create a temporary folder: {error}"));
     let folder =
         std::env::temp_dir().join(format!("deftool-doctor-{}-{:x}", std::process::id(), fastrand::u64(..)));
     std::fs::create_dir(&folder).map_err(failed)?;
-    let folder = Folder(folder);
-    try_event(&folder.0, PATIENCE)
+    let folder = TempFolder(folder);
+    try_event(&folder.0, TIMEOUT)
 }
 
-/// Gone when it is dropped.
-struct Folder(PathBuf);
+/// A folder that is removed on drop.
+struct TempFolder(PathBuf);
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The kind of a file system whose changes on other machines are not heard of here (numbers: statfs(2), 2025-05).
+/// Returns the kind of a file system that does not report changes by other machines (numbers: statfs(2), 2025-05).
 #[cfg(target_os = "linux")]
 #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast)]
 fn kind_without_events(path: &Path) -> Option<&'static str> {
     let about = rustix::fs::statfs(path).ok()?;
-    // The field's type differs from machine to machine; the numbers have 32 bits.
+    // The type of the field depends on the architecture; the numbers have 32 bits.
     match about.f_type as u32 {
         0x6969 => Some("NFS"),
         0x517B | 0xFF53_4D42 | 0xFE53_4D42 => Some("a Windows share"),

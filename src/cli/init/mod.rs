@@ -1,4 +1,4 @@
-//! `deftool init`: a project that works at once, or the toolbox.
+//! `deftool init`: creates a project, with a sample tool or with the toolbox.
 
 mod toolbox;
 
@@ -6,19 +6,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::args::InitOptions;
-use super::output::{clean, say};
-use super::{CliError, Exit, locate};
+use super::output::{clean, eprint_line};
+use super::{CliError, Exit, command_dirs};
 use crate::project::{Load, load_specs, resolve_inputs};
 use crate::text::Location;
 use toolbox::{LIBRARY, TOOLBOX};
 
-/// A first tool of one's own.
-const OWN: [(&str, &str); 2] = [
+/// The sample tool.
+const SAMPLE: [(&str, &str); 2] = [
     ("specs/tools.eld", include_str!("files/tools.eld")),
     ("scripts/word_count.lua", include_str!("files/word_count.lua")),
 ];
 
-/// What every project has.
+/// Files of every project.
 const COMMON: [(&str, &str); 2] =
     [("specs/worker.eld", include_str!("files/worker.eld")), (".gitignore", "*.recording.jsonl\n")];
 
@@ -28,39 +28,39 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     let is_project = specs.is_dir();
     if is_project && !options.toolbox {
         let message = format!(
-            "{} is a project already; add a tool with `deftool new NAME`, or the toolbox with `deftool init --toolbox`",
+            "`{}` is already a project; add a tool with `deftool new NAME`, or the toolbox with `deftool init --toolbox`",
             folder.display()
         );
         return Err(CliError::Usage(message));
     }
     for path in [folder, &specs] {
         if path.symlink_metadata().is_ok() && !path.is_dir() {
-            return Err(CliError::Usage(format!("{} is in the way: it is no folder", path.display())));
+            return Err(CliError::Usage(format!("`{}` exists and is not a directory", path.display())));
         }
     }
     if options.toolbox {
-        let there = if is_project { tools_in(folder)? } else { BTreeMap::new() };
-        copy_toolbox(folder, &there)?;
+        let existing = if is_project { tools_in(folder)? } else { BTreeMap::new() };
+        copy_toolbox(folder, &existing)?;
     } else {
-        create(folder, &OWN)?;
+        create(folder, &SAMPLE)?;
     }
     if !is_project {
         create(folder, &COMMON)?;
     }
-    let there = if is_here(folder) { String::new() } else { format!("cd {} && ", for_shell(folder)) };
+    let enter = if is_here(folder) { String::new() } else { format!("cd {} && ", for_shell(folder)) };
     let call = if options.toolbox {
         r#"calculate '{"expression": "2 ^ 10"}'"#
     } else {
         r#"word_count '{"text": "one two three"}'"#
     };
-    say(&format!("next:    {there}deftool check && deftool call {call}"));
+    eprint_line(&format!("next:    {enter}deftool check && deftool call {call}"));
     Ok(Exit::Clean)
 }
 
-/// The tools of the project in `folder`, and where each is.
+/// Returns the tools of the project in `folder` with their locations.
 fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
-    let place = locate(Some(folder))?;
-    let load: Load = load_specs(&resolve_inputs(&[], &place.folder)?, &place.current)?;
+    let dirs = command_dirs(Some(folder))?;
+    let load: Load = load_specs(&resolve_inputs(&[], &dirs.project)?, &dirs.current)?;
     let named = load.tools.iter().map(|loaded| {
         let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
         (loaded.tool.name.value.clone(), load.sources.describe(at))
@@ -68,15 +68,15 @@ fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
     Ok(named.collect())
 }
 
-/// Copies each tool that the project does not have under its name.
-fn copy_toolbox(folder: &Path, there: &BTreeMap<String, String>) -> Result<(), CliError> {
+/// Copies each tool whose name is not used in the project.
+fn copy_toolbox(folder: &Path, existing: &BTreeMap<String, String>) -> Result<(), CliError> {
     for tool in TOOLBOX {
         let script = format!("scripts/{}.lua", tool.name);
-        if let Some(place) = there.get(tool.name) {
-            say(&format!("left out {}: it is there already, {place}", tool.name));
+        if let Some(location) = existing.get(tool.name) {
+            eprint_line(&format!("skipped  {}: already defined at {location}", tool.name));
         } else if folder.join(&script).exists() {
-            // A spec of ours with a script of somebody else's is no tool.
-            say(&format!("left out {}: {script} is there already", tool.name));
+            // Do not combine an included spec with another script.
+            eprint_line(&format!("skipped  {}: {script} already exists", tool.name));
         } else {
             create(folder, tool.files)?;
         }
@@ -84,16 +84,16 @@ fn copy_toolbox(folder: &Path, there: &BTreeMap<String, String>) -> Result<(), C
     create(folder, &LIBRARY)
 }
 
-/// Writes those of `files` that are not there.
+/// Writes the files that do not exist.
 fn create(folder: &Path, files: &[(&str, &str)]) -> Result<(), CliError> {
     for (name, content) in files {
         let path = folder.join(name);
         if path.exists() {
-            say(&format!("kept     {}", shown(folder, name)));
+            eprint_line(&format!("kept     {}", shown(folder, name)));
             continue;
         }
         write_file(&path, content)?;
-        say(&format!("created  {}", shown(folder, name)));
+        eprint_line(&format!("created  {}", shown(folder, name)));
     }
     Ok(())
 }
@@ -102,12 +102,12 @@ fn is_here(folder: &Path) -> bool {
     folder == Path::new(".")
 }
 
-/// What a file of the project is called from here.
+/// Returns the file name relative to the current folder.
 fn shown(folder: &Path, name: &str) -> String {
     if is_here(folder) { name.to_owned() } else { clean(&folder.join(name).display().to_string()) }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn for_shell(path: &Path) -> String {
     let path = clean(&path.display().to_string());
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:\\".contains(c);
@@ -117,7 +117,7 @@ fn for_shell(path: &Path) -> String {
     path
 }
 
-/// Writes a new file and the folders it needs.
+/// Writes a file and creates its parent folders.
 pub(super) fn write_file(path: &Path, content: &str) -> Result<(), CliError> {
     let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
     if let Some(folder) = path.parent() {

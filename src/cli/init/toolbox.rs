@@ -1,9 +1,9 @@
-//! The tools that ship: those of this repository's own `specs/` and `scripts/`, which are its project, too.
+//! The toolbox: the tools in `specs/` and `scripts/` of this repository.
 
-/// One tool of the toolbox: its spec, its script and the script's tests.
+/// A tool of the toolbox: its spec, its script and the script's tests.
 pub(super) struct ToolboxTool {
     pub(super) name: &'static str,
-    /// Paths in a project, and what the files hold.
+    /// File paths in the project, with their contents.
     pub(super) files: &'static [(&'static str, &'static str)],
 }
 
@@ -16,7 +16,7 @@ macro_rules! tools {
     };
 }
 
-/// Every tool, by name.
+/// All tools, sorted by name.
 pub(super) const TOOLBOX: &[ToolboxTool] = tools! {
     "calculate": ["specs/calculate.eld", "scripts/calculate.lua", "scripts/calculate_test.lua"],
     "current_time": ["specs/current_time.eld", "scripts/current_time.lua", "scripts/current_time_test.lua"],
@@ -34,7 +34,7 @@ pub(super) const TOOLBOX: &[ToolboxTool] = tools! {
     "write_file": ["specs/write_file.eld", "scripts/write_file.lua", "scripts/write_file_test.lua"],
 };
 
-/// What their scripts share.
+/// Modules that the scripts require.
 pub(super) const LIBRARY: [(&str, &str); 5] = [
     ("scripts/lib/attempt.lua", include_str!("../../../scripts/lib/attempt.lua")),
     ("scripts/lib/files.lua", include_str!("../../../scripts/lib/files.lua")),

@@ -1,17 +1,17 @@
-//! The files that `deftool replay` is about.
+//! The input files of `deftool replay`.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
 use crate::worker::Recording;
 
-/// Folders are gone into so deep.
+/// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 32;
 
-/// The files that are named, and every recording in the folders that are.
+/// Returns the given files, and all recordings in the given folders.
 ///
 /// # Errors
-/// When a folder cannot be read, or there is no recording at all.
+/// If a folder cannot be read, or if there are no recordings.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for path in paths {
@@ -19,24 +19,25 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
             let from = found.len();
             walk(path, MAX_DEPTH, &mut found)?;
             for file in found.iter_mut().skip(from) {
-                // `.` is not worth naming.
+                // Omit a leading `.`.
                 *file = file.strip_prefix(".").unwrap_or(file).to_owned();
             }
         } else {
-            // What is not there is told of when it is read.
+            // A missing file is reported when it is read.
             found.push(path.clone());
         }
     }
     if found.is_empty() {
         let named: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         return Err(CliError::Usage(format!(
-            "no recording in {}; `deftool run PROMPT --record FILE.jsonl` makes one",
+            "no recording in {}; create one with `deftool run PROMPT --record FILE.jsonl`",
             named.join(", ")
         )));
     }
     Ok(found)
 }
 
+/// Adds the recordings in `folder` to `found`, sorted by name. Skips hidden folders.
 fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
     let unreadable =
         |error: std::io::Error| CliError::Usage(format!("cannot read {}: {error}", folder.display()));
@@ -46,7 +47,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Cli
     for entry in entries {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         let path = entry.path();
-        // Links are not followed: what they lead to is found where it is.
+        // Do not follow links.
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() && !is_hidden && depth > 0 {
             walk(&path, depth - 1, found)?;

@@ -1,5 +1,5 @@
-//! `deftool replay`: recordings played again, for CI: no server, no key. With `--specs` nothing is played: the arguments of
-//! every recorded call are held against the specs as they are now.
+//! `deftool replay`: replays recordings without server and key, for example in CI. With `--specs`, validates the
+//! arguments of recorded calls against the current specs instead.
 
 mod files;
 mod play;

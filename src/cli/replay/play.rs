@@ -1,4 +1,4 @@
-//! Recordings played again, one line each.
+//! Replays recordings and reports one line per recording.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::files;
 use crate::cli::args::ReplayOptions as Options;
-use crate::cli::output::{clean, paint, print_json, print_painted, say};
+use crate::cli::output::{clean, eprint_line, paint, print_json, print_styled};
 use crate::cli::secrets::secrets;
 use crate::cli::trust::ProjectTrust;
-use crate::cli::worker::{Interrupts, api_key, choose_worker, tell_errors, tell_left_out};
-use crate::cli::{CliError, Exit, Place, engine, locate};
-use crate::project::{Generation, GenerationRunner, Trust, find_root, replace_text, wishes};
+use crate::cli::worker::{Interrupts, api_key, choose_worker, eprint_errors, eprint_omitted_tools};
+use crate::cli::{CliError, CommandDirs, Exit, command_dirs, engine};
+use crate::project::{Generation, GenerationRunner, Trust, find_root, permission_requests, replace_text};
 use crate::script::ScriptRunner;
 use crate::spec::WorkerSpec;
 use crate::text::{count, one_line};
@@ -23,30 +23,30 @@ use crate::worker::{
     Toolbox, Worker, WorkerConfig,
 };
 
-/// What became of a recording.
+/// The result of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
-    /// It went as it was recorded.
+enum ReplayState {
+    /// No differences.
     Ok,
-    /// It went otherwise.
+    /// The replay differs from the recording.
     Differs,
-    /// It could not be played to its end.
+    /// The replay did not reach the end of the recording.
     Failed,
-    /// It could not be read.
+    /// The recording could not be read.
     #[serde(rename = "failed")]
     Unreadable,
-    /// It differed, and its request bodies are now those that are sent today.
+    /// The replay differed, and the recorded request bodies were updated.
     Updated,
 }
 
-/// One recording, as `--json` has it.
+/// A replayed recording in the output of `--json`.
 #[derive(Debug, Serialize)]
-struct Played {
+struct ReplayedRecording {
     file: String,
-    state: State,
+    state: ReplayState,
     requests: usize,
-    /// Chat requests, repetitions included.
+    /// HTTP requests, including retries.
     exchanges: usize,
     tool_calls: usize,
     differences: Vec<ReplayDifference>,
@@ -59,7 +59,7 @@ struct Summary {
     recordings: usize,
     ok: usize,
     differs: usize,
-    /// The unreadable among them.
+    /// Includes unreadable recordings.
     failed: usize,
     updated: usize,
     #[serde(skip)]
@@ -69,25 +69,25 @@ struct Summary {
 #[derive(Serialize)]
 struct Report<'r> {
     summary: &'r Summary,
-    recordings: &'r [Played],
+    recordings: &'r [ReplayedRecording],
 }
 
-/// The project that the recordings are held against.
-struct Project<'o> {
+/// The project and settings of the replays.
+struct Replayer<'o> {
     options: &'o Options,
     generation: Arc<Generation>,
     trust: Trust,
     scripts: Arc<ScriptRunner>,
-    /// `--worker`; `None`: each recording is played with the one that recorded it.
+    /// The worker of `--worker`; `None` uses the recorded worker of each recording.
     worker: Option<WorkerSpec>,
-    /// What is told of differences holds none of these.
+    /// Secrets that are redacted in reported differences.
     secrets: Secrets,
 }
 
 pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
+    let dirs = command_dirs(options.project.as_deref())?;
     let files = files::find(&options.paths)?;
-    let project = Project::open(options, &place)?;
+    let replayer = Replayer::open(options, &dirs)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let mut played = Vec::new();
@@ -95,57 +95,58 @@ pub(super) fn run(options: &Options) -> Result<Exit, CliError> {
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         for file in files {
             let one = tokio::select! {
-                one = project.play(&file) => one,
+                one = replayer.replay(&file) => one,
                 () = interrupts.next() => return Ok(false),
             };
             if !options.json {
-                print_painted(&one.describe());
+                print_styled(&one.describe());
             }
             played.push(one);
         }
         Ok::<bool, CliError>(true)
     });
-    // What a stopped script left behind is not waited for.
+    // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    let is_over = ended?;
+    let is_complete = ended?;
     let summary = Summary::of(&played);
     if options.json {
         print_json(&Report { summary: &summary, recordings: &played }, true);
     } else if !played.is_empty() {
-        say(&summary.describe());
+        eprint_line(&summary.describe());
     }
-    Ok(match is_over {
+    Ok(match is_complete {
         false => Exit::Interrupted,
-        // Nothing was played.
+        // Nothing was replayed.
         true if summary.unreadable == summary.recordings => Exit::NotAttempted,
         true if summary.failed > 0 || (summary.differs > 0 && !options.replay_lenient) => Exit::Failed,
         true => Exit::Clean,
     })
 }
 
-impl<'o> Project<'o> {
-    fn open(options: &'o Options, place: &Place) -> Result<Self, CliError> {
-        let root = find_root(&place.folder)?;
-        let generation = Arc::new(Generation::load(&root, &place.current, None)?);
-        tell_errors(&generation);
-        tell_left_out(&generation);
+impl<'o> Replayer<'o> {
+    fn open(options: &'o Options, dirs: &CommandDirs) -> Result<Self, CliError> {
+        let root = find_root(&dirs.project)?;
+        let generation = Arc::new(Generation::load(&root, &dirs.current, None)?);
+        eprint_errors(&generation);
+        eprint_omitted_tools(&generation);
         let named = options.worker.as_deref();
         let worker = named.map(|name| choose_worker(Some(name), None, &generation)).transpose()?;
         let secrets = secrets(&options.redact, generation.tools())?;
         let trust = if options.replay_tools {
-            // No script runs.
+            // Recorded results are used, so no script runs.
             Trust::Only(Arc::default())
         } else {
-            let wanted = wishes(&generation.load, generation.tools());
-            ProjectTrust::settle(&root, wanted, options.scripts.trust)?.of(&generation)
+            let requests = permission_requests(&generation.load, generation.tools());
+            ProjectTrust::resolve(&root, requests, options.scripts.trust)?.of(&generation)
         };
         Ok(Self { options, generation, trust, scripts: engine::start(&options.scripts)?, worker, secrets })
     }
 
-    async fn play(&self, file: &Path) -> Played {
-        let mut played = Played {
+    /// Replays one recording.
+    async fn replay(&self, file: &Path) -> ReplayedRecording {
+        let mut played = ReplayedRecording {
             file: file.display().to_string(),
-            state: State::Failed,
+            state: ReplayState::Failed,
             requests: 0,
             exchanges: 0,
             tool_calls: 0,
@@ -156,7 +157,7 @@ impl<'o> Project<'o> {
             Ok(recording) => recording,
             Err(error) => {
                 played.error = Some(error.without_path());
-                played.state = State::Unreadable;
+                played.state = ReplayState::Unreadable;
                 return played;
             }
         };
@@ -165,8 +166,7 @@ impl<'o> Project<'o> {
         played.exchanges = requests.iter().map(RecordedRequest::exchanges).sum();
         played.tool_calls = requests.iter().map(RecordedRequest::tool_calls).sum();
         if self.options.replay_tools && !requests.iter().all(RecordedRequest::holds_results) {
-            let message =
-                "recorded in format 1, which holds no results of tools: record it anew, or let them run";
+            let message = "the recording has format 1, which contains no tool results; record it again, or omit --replay-tools";
             played.error = Some(String::from(message));
             return played;
         }
@@ -182,22 +182,23 @@ impl<'o> Project<'o> {
         let is_cut = self.submit_all(&spec, &replay).await;
         played.differences = replay.differences();
         played.state = match (is_whole && !is_cut, played.differences.is_empty()) {
-            (_, false) => State::Differs,
-            (true, true) => State::Ok,
+            (_, false) => ReplayState::Differs,
+            (true, true) => ReplayState::Ok,
             (false, true) => {
-                played.error = Some(String::from("the recording ends before its request did"));
-                State::Failed
+                played.error = Some(String::from("the recording ends before its last request"));
+                ReplayState::Failed
             }
         };
-        if self.options.update && played.state == State::Differs {
+        if self.options.update && played.state == ReplayState::Differs {
             match update(file, &replay, self.options.key_order) {
-                Ok(()) => played.state = State::Updated,
+                Ok(()) => played.state = ReplayState::Updated,
                 Err(why) => played.error = Some(format!("not updated: {why}")),
             }
         }
         played
     }
 
+    /// Returns the worker of `--worker`, or the recorded worker.
     fn worker_of(&self, requests: &[RecordedRequest]) -> Result<WorkerSpec, CliError> {
         if let Some(worker) = &self.worker {
             return Ok(worker.clone());
@@ -206,7 +207,7 @@ impl<'o> Project<'o> {
         choose_worker(None, recorded, &self.generation)
     }
 
-    /// Plays every request; whether the recording's end was met before that of a reply.
+    /// Replays all requests. Returns whether the recording ended within a reply.
     async fn submit_all(&self, spec: &WorkerSpec, replay: &Arc<ReplayTransport>) -> bool {
         let tools = Toolbox {
             generation: self.generation.number,
@@ -246,11 +247,14 @@ impl<'o> Project<'o> {
     }
 }
 
-/// Writes the bodies that are sent today over the recorded ones, where nothing else is another. Each says so.
+/// Replaces the recorded request bodies by the current ones and marks them as updated.
+///
+/// # Errors
+/// If anything except request bodies differs, or if a recorded body contains redacted text.
 fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), String> {
     let differences = replay.differences();
     if let Some(other) = differences.iter().find(|difference| !difference.is_of_a_body()) {
-        return Err(format!("more differs than what is sent ({other}); record it anew"));
+        return Err(format!("not only request bodies differ ({other}); record it again"));
     }
     let before = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let bodies: std::collections::HashMap<usize, serde_json::Value> = replay.bodies().into_iter().collect();
@@ -273,7 +277,7 @@ fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), 
             continue;
         }
         if recorded.to_string().contains("[redacted") {
-            return Err(format!("line {} holds redacted places; record it anew", index + 1));
+            return Err(format!("line {} contains redacted text; record it again", index + 1));
         }
         if let Some(members) = request.as_object_mut() {
             members.insert(String::from("body"), body.clone());
@@ -284,14 +288,14 @@ fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), 
     replace_text(&PathBuf::from(file), &before, &after).map_err(|error| error.to_string())
 }
 
-impl Played {
+impl ReplayedRecording {
     fn describe(&self) -> String {
         use anstyle::AnsiColor::{Green, Red, Yellow};
         let state = match self.state {
-            State::Ok => paint("ok     ", Green),
-            State::Differs => paint("differs", Red),
-            State::Failed | State::Unreadable => paint("failed ", Red),
-            State::Updated => paint("updated", Yellow),
+            ReplayState::Ok => paint("ok     ", Green),
+            ReplayState::Differs => paint("differs", Red),
+            ReplayState::Failed | ReplayState::Unreadable => paint("failed ", Red),
+            ReplayState::Updated => paint("updated", Yellow),
         };
         let file = clean(&one_line(self.file.clone()));
         let mut text = format!("{state} {file}");
@@ -310,19 +314,19 @@ impl Played {
 }
 
 impl Summary {
-    fn of(played: &[Played]) -> Self {
+    fn of(played: &[ReplayedRecording]) -> Self {
         let count = |state| played.iter().filter(|one| one.state == state).count();
         Self {
             recordings: played.len(),
-            ok: count(State::Ok),
-            differs: count(State::Differs),
-            failed: count(State::Failed) + count(State::Unreadable),
-            updated: count(State::Updated),
-            unreadable: count(State::Unreadable),
+            ok: count(ReplayState::Ok),
+            differs: count(ReplayState::Differs),
+            failed: count(ReplayState::Failed) + count(ReplayState::Unreadable),
+            updated: count(ReplayState::Updated),
+            unreadable: count(ReplayState::Unreadable),
         }
     }
 
-    /// `3 recordings: 2 ok, 1 differs`.
+    /// Describes the results, as in `3 recordings: 2 ok, 1 differs`.
     fn describe(&self) -> String {
         let counts =
             [(self.ok, "ok"), (self.differs, "differs"), (self.failed, "failed"), (self.updated, "updated")];

@@ -1,7 +1,6 @@
-//! Recorded arguments held against the specs as they are now. No model, and no tool is run.
+//! Validates recorded arguments against the current specs. Runs no tool and uses no model.
 //!
-//! A call that was not valid when it was recorded is counted apart: models make such calls, and a change of a spec is not
-//! to blame for them.
+//! Calls that were already invalid when recorded are counted separately, because a spec change did not cause them.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,25 +13,25 @@ use serde_json::Value;
 use super::files;
 use crate::chat::RawArguments;
 use crate::cli::args::ReplayOptions;
-use crate::cli::output::{clean, print_json, print_painted, say_error};
-use crate::cli::worker::tell_errors;
-use crate::cli::{CliError, Exit, locate};
+use crate::cli::output::{clean, eprint_error, print_json, print_styled};
+use crate::cli::worker::eprint_errors;
+use crate::cli::{CliError, Exit, command_dirs};
 use crate::project::{Generation, LoadedTool, find_root, unknown_tool};
-use crate::schema::{Breach, ToolEntry, ToolKind, Violation, breaches};
+use crate::schema::{LocatedViolation, ToolEntry, ToolKind, Violation, locate_violations};
 use crate::text::{Location, Span, count, one_line};
 use crate::worker::{RecordedToolCall, Recording, holds_redacted};
 
-/// Something that a call breaks, as `--json` has it.
+/// A violation of a spec by a call, in the output of `--json`.
 #[derive(Debug, Serialize)]
-struct Broken {
+struct InvalidCall {
     file: String,
-    /// The line of the recording, from 1.
+    /// The line of the recording; lines start at 1.
     line: usize,
     tool: String,
-    /// Into the arguments; empty for the call as a whole.
+    /// The path into the arguments; empty for the whole call.
     path: String,
     message: String,
-    /// `file:line:column` of what in the spec says so; `None`: there is no such tool.
+    /// `file:line:column` of the violated part of the spec; `None` for an unknown tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     spec: Option<String>,
 }
@@ -42,9 +41,9 @@ struct Summary {
     files: usize,
     /// Calls that were valid when they were recorded.
     calls: usize,
-    /// Those of them that still are.
+    /// Calls of these that are still valid.
     valid: usize,
-    /// Calls that were not valid when they were recorded.
+    /// Calls that were already invalid when they were recorded.
     invalid_when_recorded: usize,
     /// Files that could not be read.
     unreadable: usize,
@@ -53,18 +52,18 @@ struct Summary {
 #[derive(Serialize)]
 struct Report<'r> {
     summary: &'r Summary,
-    invalid: &'r [Broken],
+    invalid: &'r [InvalidCall],
 }
 
 pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
+    let dirs = command_dirs(options.project.as_deref())?;
     let files = files::find(&options.paths)?;
-    let generation = Generation::load(&find_root(&place.folder)?, &place.current, None)?;
-    tell_errors(&generation);
-    let mut check = Check {
+    let generation = Generation::load(&find_root(&dirs.project)?, &dirs.current, None)?;
+    eprint_errors(&generation);
+    let mut checker = CallChecker {
         generation: &generation,
-        former: HashMap::new(),
-        broken: Vec::new(),
+        recorded_definitions: HashMap::new(),
+        invalid: Vec::new(),
         summary: Summary::default(),
     };
     for file in &files {
@@ -73,22 +72,22 @@ pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
         } else {
             read_dump(file)
         };
-        check.summary.files += 1;
+        checker.summary.files += 1;
         match calls {
-            Ok(calls) => calls.iter().for_each(|call| check.call(file, call)),
+            Ok(calls) => calls.iter().for_each(|call| checker.check(file, call)),
             Err(error) => {
-                check.summary.unreadable += 1;
-                say_error(&error);
+                checker.summary.unreadable += 1;
+                eprint_error(&error);
             }
         }
     }
-    let Check { broken, summary, .. } = check;
+    let CallChecker { invalid, summary, .. } = checker;
     let all_unreadable = summary.unreadable == summary.files;
     if options.json {
-        print_json(&Report { summary: &summary, invalid: &broken }, true);
+        print_json(&Report { summary: &summary, invalid: &invalid }, true);
     } else if !all_unreadable {
-        print_painted(&broken.iter().map(Broken::describe).collect::<String>());
-        print_painted(&format!("{}\n", summary.describe()));
+        print_styled(&invalid.iter().map(InvalidCall::describe).collect::<String>());
+        print_styled(&format!("{}\n", summary.describe()));
     }
     Ok(match () {
         () if all_unreadable => Exit::NotAttempted,
@@ -97,31 +96,34 @@ pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
     })
 }
 
-struct Check<'g> {
+/// Validates recorded calls.
+struct CallChecker<'g> {
     generation: &'g Generation,
-    /// Definitions as they were offered, compiled; by their text.
-    former: HashMap<String, Arc<ToolEntry>>,
-    broken: Vec<Broken>,
+    /// The compiled definitions in the recordings, by their JSON text.
+    recorded_definitions: HashMap<String, Arc<ToolEntry>>,
+    invalid: Vec<InvalidCall>,
     summary: Summary,
 }
 
-impl Check<'_> {
-    fn call(&mut self, file: &Path, call: &RecordedToolCall) {
-        let broken = self.breaks(file, call);
-        if !broken.is_empty() && !self.was_valid(call) {
+impl CallChecker<'_> {
+    /// Validates a call and updates the counts.
+    fn check(&mut self, file: &Path, call: &RecordedToolCall) {
+        let violations = self.violations(file, call);
+        if !violations.is_empty() && !self.was_valid(call) {
             self.summary.invalid_when_recorded += 1;
             return;
         }
         self.summary.calls += 1;
-        if broken.is_empty() {
+        if violations.is_empty() {
             self.summary.valid += 1;
         } else {
-            self.broken.extend(broken);
+            self.invalid.extend(violations);
         }
     }
 
-    fn breaks(&self, file: &Path, call: &RecordedToolCall) -> Vec<Broken> {
-        let broken = |violation: Violation, at: Option<(&LoadedTool, Span)>| Broken {
+    /// Returns the violations of the current spec by a call.
+    fn violations(&self, file: &Path, call: &RecordedToolCall) -> Vec<InvalidCall> {
+        let invalid = |violation: Violation, at: Option<(&LoadedTool, Span)>| InvalidCall {
             file: file.display().to_string(),
             line: call.line,
             tool: call.name.clone(),
@@ -132,57 +134,61 @@ impl Check<'_> {
             }),
         };
         let whole = |message: String| Violation { path: String::new(), message };
-        // A tool with an error elsewhere is held to its schema all the same; the error was told.
-        let is_it = |loaded: &&LoadedTool| loaded.tool.name.value == call.name;
-        let broken_tool = || self.generation.load.tools.iter().find(is_it);
+        // Also validate calls of tools with other errors, which were already reported.
+        let has_name = |loaded: &&LoadedTool| loaded.tool.name.value == call.name;
+        let broken_tool = || self.generation.load.tools.iter().find(has_name);
         let Some(loaded) = self.generation.tool(&call.name).or_else(broken_tool) else {
             let message = unknown_tool(&call.name, self.generation.tool_names()).message;
-            return vec![broken(whole(message), None)];
+            return vec![invalid(whole(message), None)];
         };
         let name = (loaded, loaded.tool.name.span);
         match (call.was_exit, loaded.tool.kind) {
             (Some(false), ToolKind::Exit) => {
-                let message = "was run, and is an exit tool now, which is only recorded";
-                return vec![broken(whole(String::from(message)), Some(name))];
+                let message = "was called as a tool, but is now an exit tool";
+                return vec![invalid(whole(String::from(message)), Some(name))];
             }
             (Some(true), ToolKind::Normal) => {
-                let message = "was an exit tool, and is run now";
-                return vec![broken(whole(String::from(message)), Some(name))];
+                let message = "was an exit tool, but is now a tool";
+                return vec![invalid(whole(String::from(message)), Some(name))];
             }
             (Some(_) | None, _) => {}
         }
         let arguments = match &call.arguments {
             RawArguments::Object { value } => Value::Object(value.clone()),
             RawArguments::Malformed { error, .. } => {
-                let message = format!("the arguments are no JSON object: {error}");
-                return vec![broken(whole(message), Some(name))];
+                let message = format!("the arguments are not a JSON object: {error}");
+                return vec![invalid(whole(message), Some(name))];
             }
         };
-        let found = breaches(&loaded.tool, loaded.entry(), &arguments).into_iter();
-        // What was redacted cannot be judged.
-        let is_known = |breach: &Breach| !breach.value.as_ref().is_some_and(holds_redacted);
-        found.filter(is_known).map(|breach| broken(breach.violation, Some((loaded, breach.span)))).collect()
+        let found = locate_violations(&loaded.tool, loaded.entry(), &arguments).into_iter();
+        // Redacted values cannot be validated.
+        let is_known = |violation: &LocatedViolation| !violation.value.as_ref().is_some_and(holds_redacted);
+        found
+            .filter(is_known)
+            .map(|violation| invalid(violation.violation, Some((loaded, violation.span))))
+            .collect()
     }
 
-    /// Whether the definition that was offered took the call. Without one there is no telling, and it is believed.
+    /// Returns whether the recorded definition accepts the call. Without a definition, dumped calls count as valid.
     fn was_valid(&mut self, call: &RecordedToolCall) -> bool {
         let Some(definition) = &call.definition else { return !call.is_from_a_reply() };
         let RawArguments::Object { value } = &call.arguments else { return false };
-        let entry = self.former.entry(definition.to_string()).or_insert_with(|| {
+        let entry = self.recorded_definitions.entry(definition.to_string()).or_insert_with(|| {
             Arc::new(ToolEntry::lenient(ToolKind::Normal, Value::clone(definition), None).0)
         });
         entry.accept(Value::Object(value.clone())).is_ok()
     }
 }
 
-/// A dump of calls: `{"tool": NAME, "arguments": {…}}` a line; `name` will do, and arguments as text, too.
+/// Reads a list of calls, one `{"tool": NAME, "arguments": {…}}` per line. Also accepts `name` instead of `tool`, and
+/// arguments as JSON text.
 fn read_dump(file: &Path) -> Result<Vec<RecordedToolCall>, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let read = |(index, line): (usize, &str)| {
         let malformed = || {
             let expected = "{\"tool\": NAME, \"arguments\": {…}}";
-            format!("{}:{}: neither a line of a recording nor {expected}", file.display(), index + 1)
+            format!("{}:{}: expected a line of a recording or {expected}", file.display(), index + 1)
         };
         let value: Value = serde_json::from_str(line).map_err(|_| malformed())?;
         let name = value.get("tool").or_else(|| value.get("name")).and_then(Value::as_str);
@@ -193,7 +199,7 @@ fn read_dump(file: &Path) -> Result<Vec<RecordedToolCall>, String> {
     lines.map(read).collect()
 }
 
-impl Broken {
+impl InvalidCall {
     fn describe(&self) -> String {
         let Self { file, line, tool, path, message, spec } = self;
         let spec = spec.as_ref().map(|spec| format!(" ({spec})")).unwrap_or_default();
@@ -211,10 +217,10 @@ impl Summary {
         };
         if *invalid_when_recorded > 0 {
             let verb = if *invalid_when_recorded == 1 { "was" } else { "were" };
-            let _ = write!(text, "; {invalid_when_recorded} more {verb} not when recorded");
+            let _ = write!(text, "; {invalid_when_recorded} more {verb} already invalid when recorded");
         }
         if *unreadable > 0 {
-            let _ = write!(text, "; {} not read", count(*unreadable, "file"));
+            let _ = write!(text, "; cannot read {}", count(*unreadable, "file"));
         }
         text
     }

@@ -1,23 +1,24 @@
-//! The command that a stub is run for.
+//! The command that runs against the stub.
 
 use std::ffi::OsString;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::cli::interrupt::Signals;
-use crate::cli::output::say_error;
+use crate::cli::output::eprint_error;
 use crate::cli::{CliError, Exit};
 #[cfg(target_os = "linux")]
 use crate::script::processes::Descendants;
 use crate::serve::stub::Stub;
 
-/// After Ctrl-C, which a terminal sends to the command, too, it has this long to end by itself, with all that it started.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The time after Ctrl-C in which the command and its descendants can exit by themselves. A terminal sends Ctrl-C to
+/// the command, too.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// How often is looked whether it has, and how long a signal is waited for after a command that ended badly.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The interval of checks for running processes, and the wait for a signal after the command failed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs a command that finds the stub by its environment; how it ended.
+/// Runs a command with the stub's endpoint in its environment. Returns its result.
 pub(super) async fn run_command(
     words: &[OsString],
     stub: &Stub,
@@ -28,7 +29,7 @@ pub(super) async fn run_command(
     let shown = program.to_string_lossy().into_owned();
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).env("OPENAI_BASE_URL", stub.endpoint()).kill_on_drop(true);
-    // Many a client does not start without a key.
+    // Many clients do not start without a key.
     match key {
         Some(key) => {
             command.env("OPENAI_API_KEY", key);
@@ -38,61 +39,61 @@ pub(super) async fn run_command(
         }
         None => {}
     }
-    let started = Started::from_now_on();
+    let descendants = CommandProcesses::new();
     let mut child =
         command.spawn().map_err(|error| CliError::Usage(format!("cannot run `{shown}`: {error}")))?;
     let ended = async {
         let status = child.wait().await;
-        // A terminal's Ctrl-C is for both of them, and may end the command before it is heard here.
+        // A terminal sends Ctrl-C to both processes. The command may exit before the signal arrives here.
         if !status.as_ref().is_ok_and(ExitStatus::success) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         status
     };
     tokio::select! {
         biased;
         () = signals.next() => {
-            // It is served on, so that it can say what it has; who asks twice does not want to wait.
-            let all_gone = async {
+            // The stub keeps serving, so that the command can finish its output. A second signal ends the wait.
+            let all_exited = async {
                 let _ = child.wait().await;
-                while !started.are_gone() {
-                    tokio::time::sleep(LOOK_EVERY).await;
+                while !descendants.are_gone() {
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             };
             tokio::select! {
-                _ = tokio::time::timeout(LAST_WORDS, all_gone) => {}
+                _ = tokio::time::timeout(GRACE_PERIOD, all_exited) => {}
                 () = signals.next() => {}
             }
-            started.kill();
+            descendants.kill();
             Ok(Exit::Interrupted)
         }
         status = ended => {
             let status = status.map_err(CliError::Runtime)?;
             if !status.success() {
-                say_error(&format!("`{shown}` ended with {status}"));
+                eprint_error(&format!("`{shown}` ended with {status}"));
             }
             Ok(if status.success() { Exit::Clean } else { Exit::Failed })
         }
     }
 }
 
-/// What the command starts, itself included. Elsewhere than on Linux nobody knows what that is; the command is ended in any case.
-struct Started {
+/// The command and its descendants. Descendants are tracked on Linux only; other systems end just the command.
+struct CommandProcesses {
     #[cfg(target_os = "linux")]
     descendants: Descendants,
 }
 
-impl Started {
-    /// Without what descends from this process already: of a shell that became it, say.
-    fn from_now_on() -> Self {
-        let started = Self {
+impl CommandProcesses {
+    /// Excludes existing descendants of this process, such as children of a shell that was replaced by `exec`.
+    fn new() -> Self {
+        let processes = Self {
             #[cfg(target_os = "linux")]
             descendants: Descendants::from_now_on(),
         };
-        // From here on whatever loses its parent falls to the stub, so that it can be found.
+        // Orphaned descendants are reparented to this process, so that they can be found.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        started
+        processes
     }
 
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! `--log`: every request as a line of JSON. They hold conversations: nobody else can read the file.
+//! `--log`: writes every request as a line of JSON. Requests contain conversations, so the file is private to the user.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,45 +9,45 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use crate::cli::CliError;
-use crate::cli::output::say_error;
+use crate::cli::output::eprint_error;
 use crate::project::create_private;
 use crate::serve::stub::Received;
 use crate::worker::is_secret_name;
 
-/// How every log begins.
+/// The first bytes of every log.
 const BEGINNING: &str = r#"{"at_ms":"#;
 
-/// A log being written.
+/// An open log.
 pub(super) struct Log {
-    /// `None`: it could not be written, which was told.
+    /// `None` after a write error, which was reported.
     file: Mutex<Option<File>>,
     started: Instant,
 }
 
 impl Log {
-    /// Makes the file, or empties a log that is there.
+    /// Creates the file, or truncates an existing log.
     ///
     /// # Errors
-    /// When it cannot be written, or holds something else.
+    /// If the file cannot be written, or is not a log.
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
-        let file = create_private(path, "log of the stub", BEGINNING).map_err(unwritable)?;
+        let file = create_private(path, "stub log", BEGINNING).map_err(unwritable)?;
         Ok(Self { file: Mutex::new(Some(file)), started: Instant::now() })
     }
 
-    /// Writes a request, the status of its answer and what was wrong with it.
+    /// Writes a request, the status of its answer and its mismatch with the scenario, if any.
     pub(super) fn write(&self, request: &Received, status: Option<u16>, wrong: Option<&str>) {
         if let Ok(mut log) = self.file.lock()
             && let Some(file) = log.as_mut()
             && let Err(error) = file.write_all(line(request, status, wrong, self.started).as_bytes())
         {
-            say_error(&format!("the log cannot be written: {error}"));
+            eprint_error(&format!("cannot write the log: {error}"));
             *log = None;
         }
     }
 }
 
-/// One request as a line of JSON.
+/// Formats a request as a line of JSON.
 fn line(request: &Received, status: Option<u16>, wrong: Option<&str>, started: Instant) -> String {
     let headers: Map<String, Value> = request
         .headers

@@ -1,4 +1,4 @@
-//! `deftool stub`: a model's server for tests, by a scenario or by the name of a misbehaviour.
+//! `deftool stub`: a stub model server for tests, with scenarios and fault injection.
 
 mod command;
 mod log;
@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 
 use super::args::{StubListing, StubOptions};
 use super::interrupt::Signals;
-use super::output::{clean, cut, print, print_json, print_painted, say, say_error};
+use super::output::{clean, cut, eprint_error, eprint_line, print, print_json, print_styled};
 use super::{CliError, Exit};
-use crate::serve::stub::{GROUPS, Misbehaviour, Received, Scenario, Stub, load};
+use crate::serve::stub::{Fault, GROUPS, Received, Scenario, Stub, load};
 use crate::spec::nearest;
 use crate::text::count;
 use command::run_command;
@@ -23,7 +23,7 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         if json {
             print_json(&GROUPS, true);
         } else {
-            print_painted(&list());
+            print_styled(&list());
         }
         return Ok(Exit::Clean);
     }
@@ -36,70 +36,70 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         }
         if !is_quiet {
             let status = status.map_or_else(|| String::from("-"), |status| status.to_string());
-            // Without the query, in which some send their key.
+            // Without the query, which may contain a key.
             let (method, path) = (request.method(), request.path());
-            say(&clean(&cut(&format!("{method} {path} {status}"), 300)));
+            eprint_line(&clean(&cut(&format!("{method} {path} {status}"), 300)));
         }
         if let Some(wrong) = wrong {
-            say_error(wrong);
+            eprint_error(wrong);
         }
     };
     let key = scenario.key().map(str::to_owned);
     let address = SocketAddr::new(options.address, options.port);
     let stub = Stub::start_at(address, scenario, listener)
-        .map_err(|error| CliError::Usage(unheard(address, &error)))?;
+        .map_err(|error| CliError::Usage(listen_error(address, &error)))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
-        // Whoever reads READY may send a signal at once.
+        // A process that reads READY may send a signal immediately.
         let mut signals = Signals::listen().map_err(CliError::Runtime)?;
         if options.command.is_empty() {
             print(&format!("READY {}\n", stub.endpoint()));
-            until_told(&mut signals, options.until_stdin_closes).await;
+            serve_until_stopped(&mut signals, options.until_stdin_closes).await;
             return Ok(Exit::Clean);
         }
         run_command(&options.command, &stub, key.as_deref(), &mut signals).await
     })?;
-    // A test of an agent that asks elsewhere, or nobody, is none.
+    // Without a request, the scenario tested nothing.
     if exit == Exit::Clean && !options.command.is_empty() && options.file.is_some() && stub.connections() == 0
     {
-        say_error("no request came: does the command take its endpoint from OPENAI_BASE_URL?");
+        eprint_error("received no request; does the command use OPENAI_BASE_URL as its endpoint?");
         return Ok(Exit::Failed);
     }
     let failures = stub.failures();
     if !failures.is_empty() {
-        say_error(&format!("{} not as the scenario expects", were(failures.len())));
+        eprint_error(&format!("{} not match the scenario", failure_count(failures.len())));
     }
     Ok(if exit == Exit::Clean && !failures.is_empty() { Exit::Failed } else { exit })
 }
 
-fn unheard(address: SocketAddr, error: &std::io::Error) -> String {
+fn listen_error(address: SocketAddr, error: &std::io::Error) -> String {
     let hint = match error.kind() {
-        std::io::ErrorKind::AddrInUse => "; take another --port, or none for a free one",
-        std::io::ErrorKind::AddrNotAvailable => "; take an --address of this machine, or none",
+        std::io::ErrorKind::AddrInUse => "; choose a different --port, or omit it for a free one",
+        std::io::ErrorKind::AddrNotAvailable => "; choose an --address of this machine, or omit it",
         _ => "",
     };
-    format!("cannot listen at {address}: {error}{hint}")
+    format!("cannot listen on {address}: {error}{hint}")
 }
 
-fn were(failures: usize) -> String {
-    format!("{} {}", count(failures, "request"), if failures == 1 { "was" } else { "were" })
+fn failure_count(failures: usize) -> String {
+    format!("{} {}", count(failures, "request"), if failures == 1 { "does" } else { "do" })
 }
 
-/// The scenario that was asked for; `None`: its file has mistakes, which were told.
+/// Returns the selected scenario, or `None` if its file is invalid, which was reported.
 fn choose(options: &StubOptions) -> Result<Option<Scenario>, CliError> {
     let Some(path) = &options.file else {
-        if options.misbehave.is_empty() {
-            return Ok(Some(Scenario::polite()));
+        if options.fault.is_empty() {
+            return Ok(Some(Scenario::well_behaved()));
         }
-        let ways = options.misbehave.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
-        return Ok(Some(Scenario::misbehaving(ways, options.every)));
+        let faults = options.fault.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(Some(Scenario::with_faults(faults, options.every)));
     };
     let mut scenarios = match load(path) {
         Ok(scenarios) => scenarios,
         Err(error) => {
             for finding in &error.findings {
-                say(&clean(finding));
+                eprint_line(&clean(finding));
             }
             return Ok(None);
         }
@@ -116,28 +116,28 @@ fn choose(options: &StubOptions) -> Result<Option<Scenario>, CliError> {
             let names = names.join(", ");
             let path = path.display();
             Err(CliError::Usage(match &options.scenario {
-                Some(wanted) => format!("{path} has no scenario `{wanted}`; there are {names}"),
-                None => format!("{path} has several scenarios: {names}; choose one with --scenario"),
+                Some(wanted) => format!("no scenario `{wanted}` in {path}; it contains {names}"),
+                None => format!("{path} contains several scenarios: {names}; choose one with --scenario"),
             }))
         }
     }
 }
 
-fn named(name: &str) -> Result<&'static Misbehaviour, CliError> {
-    Misbehaviour::named(name).ok_or_else(|| {
-        let hint = match nearest(name, Misbehaviour::all().map(|way| way.name)) {
+fn named(name: &str) -> Result<&'static Fault, CliError> {
+    Fault::named(name).ok_or_else(|| {
+        let hint = match nearest(name, Fault::all().map(|fault| fault.name)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("`deftool stub --list` has them all"),
+            None => String::from("`deftool stub --list` lists all"),
         };
-        CliError::Usage(format!("no misbehaviour is called `{name}`; {hint}"))
+        CliError::Usage(format!("unknown fault `{name}`; {hint}"))
     })
 }
 
-/// Serves until a signal comes, or stdin ends.
-async fn until_told(signals: &mut Signals, by_stdin: bool) {
+/// Serves until a signal arrives or, with `by_stdin`, stdin is closed.
+async fn serve_until_stopped(signals: &mut Signals, by_stdin: bool) {
     let (closed, stdin_closed) = tokio::sync::oneshot::channel::<()>();
     if by_stdin {
-        // A read of stdin cannot be given up; the thread ends with the process.
+        // A blocking read of stdin cannot be canceled. The thread ends with the process.
         std::thread::spawn(move || {
             let mut bytes = [0; 1024];
             let mut stdin = std::io::stdin().lock();
@@ -153,13 +153,13 @@ async fn until_told(signals: &mut Signals, by_stdin: bool) {
     }
 }
 
-/// Every misbehaviour in a line: what it is, and where it was seen.
+/// Formats the list of faults, one per line.
 fn list() -> String {
     let mut text = String::new();
     for group in &GROUPS {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{}", group.title);
-        for Misbehaviour { name, about, seen, chat_completions_only, .. } in group.members {
+        for Fault { name, about, seen, chat_completions_only, .. } in group.members {
             let remark = if *chat_completions_only { " [chat completions only]" } else { "" };
             let _ = writeln!(text, "  {name:<27} {about} ({seen}){remark}");
         }

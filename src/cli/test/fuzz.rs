@@ -1,9 +1,9 @@
-//! `deftool test --fuzz`: the tools called with arguments made from their schemas.
+//! `deftool test --fuzz`: calls tools with arguments generated from their schemas.
 //!
-//! Wrong arguments must be refused by the schema; on valid ones a script must end: with a result that is JSON, or with
-//! `tool.failure`. What does not is a failure, shrunk to the smallest arguments that do it still, with the command that
-//! shows it. What the spec does not allow, and an integer beyond 2^53, a script may refuse. The seed and the tool's name
-//! say what is made, so that a filter changes nothing of it.
+//! The schema must reject invalid arguments. For valid arguments, the script must return JSON or end with
+//! `tool.failure`; missing permissions and integers beyond 2^53 are no failures either. A failure is shrunk to the
+//! smallest arguments that cause it and reported with a command that reproduces it. The arguments depend only on the
+//! seed and the tool's name, so they do not change with a filter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,43 +16,44 @@ use tokio::runtime::Runtime;
 
 use super::super::args::{FuzzOptions, TestOptions};
 use super::super::interrupt::Signals;
-use super::super::output::say;
+use super::super::output::eprint_line;
 use super::super::trust::ProjectTrust;
-use super::super::{CliError, Exit, Place as Start, engine};
+use super::super::{CliError, CommandDirs, Exit, engine};
 use super::report::print_results;
-use super::run::{Failure, FuzzSummary, Kind, Place, TestResult, TestRun};
-use crate::project::{Load, LoadedTool, ScriptState, Trust, load, resolve_inputs, wishes};
+use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun};
+use crate::project::{Load, LoadedTool, ScriptState, Trust, load, permission_requests, resolve_inputs};
 use crate::schema::{Fuzzer, shrink};
 use crate::script::{DEFAULT_TIMEOUT, Script, ScriptRunner};
 use crate::spec::Permissions;
 use crate::text::{Location, one_line};
 use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
-/// The longest a call may take; a tool's own limit may be shorter.
+/// Time limit of a call; the tool's own limit may be shorter.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
-/// Most different failures of one tool.
+/// Maximum number of different failures per tool.
 const MAX_FAILURES: usize = 5;
-/// So many calls that do not end are enough of a tool: each takes as long as it may.
+/// Maximum number of timeouts per tool.
 const MAX_TIMEOUTS: usize = 3;
-/// Of how many valid arguments wrong ones are made.
-const WRONG_FROM: usize = 20;
-/// Most calls to shrink one failure, and the most time for it.
-const SHRINKING: usize = 500;
-const SHRINKING_TIME: Duration = Duration::from_secs(10);
+/// Number of valid arguments that invalid arguments are derived from.
+const INVALID_SOURCES: usize = 20;
+/// Maximum number of calls to shrink one failure.
+const MAX_SHRINK_CALLS: usize = 500;
+/// Time limit to shrink one failure.
+const SHRINK_TIME: Duration = Duration::from_secs(10);
 
-pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError> {
-    let loaded = load(&resolve_inputs(&options.paths, &place.folder)?, &place.current)?;
+pub(super) fn run(options: &TestOptions, dirs: &CommandDirs) -> Result<Exit, CliError> {
+    let loaded = load(&resolve_inputs(&options.paths, &dirs.project)?, &dirs.current)?;
     let filter = options.filter.as_deref();
-    // What is wrong in the specs is told as without --fuzz.
+    // Report errors of the specs as without --fuzz.
     let mut run = TestRun::of(&loaded, filter);
     run.results.clear();
-    let is_chosen =
+    let is_selected =
         |tool: &&LoadedTool| filter.is_none_or(|part| tool.tool.name.value.contains(part)) && tool.tool.valid;
-    let chosen: Vec<&LoadedTool> = loaded.tools.iter().filter(is_chosen).collect();
-    if !run.is_about_a_tool {
+    let selected: Vec<&LoadedTool> = loaded.tools.iter().filter(is_selected).collect();
+    if !run.has_tools {
         let message = filter.map_or_else(
-            || String::from("there is no tool to fuzz"),
-            |filter| format!("no tool has `{filter}` in its name"),
+            || String::from("no tools to fuzz"),
+            |filter| format!("no tool name contains `{filter}`"),
         );
         return Err(CliError::Usage(message));
     }
@@ -60,7 +61,7 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let is_run = |tool: &&LoadedTool| options.fuzzing.fuzz_all || effects(&tool.tool.permissions).is_empty();
-    let trusted = settle(&loaded, chosen.iter().copied().filter(is_run), options.scripts.trust)?;
+    let trusted = resolve_trust(&loaded, selected.iter().copied().filter(is_run), options.scripts.trust)?;
     let scripts = engine::start_quiet(&options.scripts)?;
     let signals = {
         let _entered = runtime.enter();
@@ -76,14 +77,14 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
         summary: FuzzSummary { seed, ..FuzzSummary::default() },
         signals,
         is_interrupted: false,
-        unended: 0,
+        stopped_early: 0,
     };
-    for tool in chosen {
+    for tool in selected {
         let effects = effects(&tool.tool.permissions);
         if !effects.is_empty() && !options.fuzzing.fuzz_all {
             fuzzing.summary.left_out += 1;
             let name = &tool.tool.name.value;
-            say(&format!("left out: {name} {effects}; --fuzz-all calls it all the same"));
+            eprint_line(&format!("skipped: {name} {effects}; use --fuzz-all to include it"));
             continue;
         }
         run.results.extend(fuzzing.fuzz(tool));
@@ -95,37 +96,37 @@ pub(super) fn run(options: &TestOptions, place: &Start) -> Result<Exit, CliError
     run.summary.tools = 0;
     run.count();
     print_results(&run, &loaded.sources, options.format);
-    // What a stopped script left behind is not waited for.
+    // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
 }
 
-/// What the projects of `tools` are trusted with, each settled by itself.
-fn settle<'l>(
+/// Resolves the granted permissions of each project of `tools`.
+fn resolve_trust<'l>(
     loaded: &'l Load,
     tools: impl Iterator<Item = &'l LoadedTool>,
     trusts_all: bool,
 ) -> Result<BTreeMap<&'l Path, Trust>, CliError> {
     let mut of_project: BTreeMap<&Path, Vec<&LoadedTool>> = BTreeMap::new();
     for tool in tools {
-        // Outside of a project there are no scripts.
+        // Tools outside of projects have no scripts.
         if let Some(root) = loaded.root_of(tool.tool.source) {
             of_project.entry(root).or_default().push(tool);
         }
     }
-    let settled = of_project.into_iter().map(|(root, tools)| {
-        Ok((root, ProjectTrust::settle(root, wishes(loaded, tools), trusts_all)?.settled()))
+    let resolved = of_project.into_iter().map(|(root, tools)| {
+        Ok((root, ProjectTrust::resolve(root, permission_requests(loaded, tools), trusts_all)?.current()))
     });
-    settled.collect()
+    resolved.collect()
 }
 
-/// What a tool may do to the world, as in `may write and run programs`; empty: nothing.
+/// Describes possible side effects of a tool, as in `may write and run programs`; empty if there are none.
 pub(in crate::cli) fn effects(permissions: &Permissions) -> String {
     let mut may = Vec::new();
     for (list, what) in [
         (&permissions.write, "write"),
         (&permissions.run, "run programs"),
-        (&permissions.net, "reach the network"),
+        (&permissions.net, "use the network"),
     ] {
         if !list.is_empty() {
             may.push(what);
@@ -134,24 +135,25 @@ pub(in crate::cli) fn effects(permissions: &Permissions) -> String {
     if may.is_empty() { String::new() } else { format!("may {}", may.join(" and ")) }
 }
 
+/// The state of a fuzzing run.
 struct Fuzzing<'f> {
     options: &'f FuzzOptions,
     seed: u64,
     scripts: &'f ScriptRunner,
     runtime: &'f Runtime,
     loaded: &'f Load,
-    /// By the folders of the projects.
+    /// The granted permissions by project root.
     trusted: BTreeMap<&'f Path, Trust>,
     summary: FuzzSummary,
-    /// Heard between calls, too.
+    /// Also checked between calls.
     signals: Signals,
     is_interrupted: bool,
-    /// Calls of this tool that did not end in the time that they have here, and have more elsewhere.
-    unended: usize,
+    /// Calls of the current tool that exceeded [`CALL_LIMIT`], which is shorter than the tool's own limit.
+    stopped_early: usize,
 }
 
-/// What was found.
-struct Found {
+/// A failure found by fuzzing.
+struct FuzzFailure {
     kind: &'static str,
     message: String,
     arguments: Value,
@@ -159,12 +161,14 @@ struct Found {
 }
 
 impl Fuzzing<'_> {
-    /// What came of one tool: one result, or one for each failure.
+    /// Fuzzes one tool. Returns one result, or one per failure.
     fn fuzz(&mut self, tool: &LoadedTool) -> Vec<TestResult> {
         let started = Instant::now();
         let name = &tool.tool.name.value;
-        let at =
-            Place::of(Location { source: tool.tool.source, span: tool.tool.name.span }, &self.loaded.sources);
+        let at = SourceRange::of(
+            Location { source: tool.tool.source, span: tool.tool.name.span },
+            &self.loaded.sources,
+        );
         let found = self.find(tool);
         self.summary.tools += 1;
         let result = |index: usize| TestResult {
@@ -180,15 +184,16 @@ impl Fuzzing<'_> {
             return vec![result(0)];
         }
         let results = found.into_iter().enumerate().map(|(index, found)| {
-            let again = format!("deftool call {name} {}", quoted(&found.arguments));
-            let details = [again, format!("seed {}", self.seed)].into_iter().chain(found.details).collect();
+            let command = format!("deftool call {name} {}", shell_quote(&found.arguments));
+            let details = [command, format!("seed {}", self.seed)].into_iter().chain(found.details).collect();
             let failure = Failure { kind: found.kind, at: at.clone(), message: found.message, details };
             TestResult { failure: Some(failure), ..result(index) }
         });
         results.collect()
     }
 
-    fn find(&mut self, tool: &LoadedTool) -> Vec<Found> {
+    /// Calls a tool with generated arguments and returns its failures.
+    fn find(&mut self, tool: &LoadedTool) -> Vec<FuzzFailure> {
         let entry = tool.entry();
         let empty = Value::Object(Map::new());
         let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&empty);
@@ -206,7 +211,7 @@ impl Fuzzing<'_> {
             // An exit tool has no script, only a schema.
             ScriptState::None => None,
             ScriptState::Broken(error) => {
-                return vec![Found {
+                return vec![FuzzFailure {
                     kind: error.kind.as_str(),
                     message: error.message.clone(),
                     arguments: empty,
@@ -216,27 +221,27 @@ impl Fuzzing<'_> {
         };
         let deadline = Instant::now() + self.options.fuzz_time;
         let mut timeouts = 0;
-        self.unended = 0;
+        self.stopped_early = 0;
         for number in 0..self.options.cases as usize {
-            let is_enough = found.len() >= MAX_FAILURES || timeouts + self.unended >= MAX_TIMEOUTS;
-            self.look_for_interrupts();
+            let is_enough = found.len() >= MAX_FAILURES || timeouts + self.stopped_early >= MAX_TIMEOUTS;
+            self.check_interrupt();
             if Instant::now() >= deadline || is_enough || self.is_interrupted {
                 break;
             }
             let Some(arguments) = fuzzer.valid(number) else {
                 if number == 0 {
                     let name = &tool.tool.name.value;
-                    say(&format!("left out: {name}: no valid arguments could be made of its schema"));
+                    eprint_line(&format!("skipped: {name}: cannot generate valid arguments from its schema"));
                 }
                 break;
             };
-            if number < WRONG_FROM {
-                for wrong in fuzzer.wrong(&arguments) {
+            if number < INVALID_SOURCES {
+                for wrong in fuzzer.invalid(&arguments) {
                     self.summary.wrong += 1;
-                    if entry.validator.is_valid(&wrong.value) && known.insert(wrong.why.clone()) {
+                    if entry.validator.is_valid(&wrong.value) && known.insert(wrong.reason.clone()) {
                         let message =
-                            format!("the schema takes what it should refuse: {}", one_line(wrong.why));
-                        found.push(Found {
+                            format!("the schema accepts invalid arguments: {}", one_line(wrong.reason));
+                        found.push(FuzzFailure {
                             kind: "schema",
                             message,
                             arguments: wrong.value,
@@ -247,39 +252,37 @@ impl Fuzzing<'_> {
             }
             let Some((script, trust)) = &script else { continue };
             let Some(error) = self.call(script, trust, &arguments) else { continue };
-            let sign = signature(&error);
+            let key = signature(&error);
             timeouts += usize::from(error.kind == ToolErrorKind::Timeout);
-            if self.is_interrupted || !known.insert(sign.clone()) {
+            if self.is_interrupted || !known.insert(key.clone()) {
                 continue;
             }
-            let enough = Instant::now() + SHRINKING_TIME;
-            let smallest = shrink(arguments, SHRINKING, |smaller| {
+            let enough = Instant::now() + SHRINK_TIME;
+            let smallest = shrink(arguments, MAX_SHRINK_CALLS, |smaller| {
                 Instant::now() < enough
                     && entry.validator.is_valid(&Value::Object(smaller.clone()))
-                    && self.call(script, trust, smaller).is_some_and(|error| signature(&error) == sign)
+                    && self.call(script, trust, smaller).is_some_and(|error| signature(&error) == key)
             });
-            // What is told is of the smallest.
+            // Report the error of the smallest arguments.
             let error = self.call(script, trust, &smallest).unwrap_or(error);
             let lines = error.details.iter().flat_map(|details| details.lines());
-            found.push(Found {
+            found.push(FuzzFailure {
                 kind: error.kind.as_str(),
                 message: format!("{}: {}", error.kind, one_line(error.message.clone())),
                 arguments: Value::Object(smallest),
                 details: lines.skip(1).map(str::to_owned).collect(),
             });
         }
-        if self.unended > 0 {
-            let (name, calls) = (&tool.tool.name.value, crate::text::count(self.unended, "call"));
+        if self.stopped_early > 0 {
+            let (name, calls) = (&tool.tool.name.value, crate::text::count(self.stopped_early, "call"));
             let seconds = CALL_LIMIT.as_secs();
-            say(&format!(
-                "note: {name}: {calls} did not end within {seconds} s, the most that each has here"
-            ));
+            eprint_line(&format!("note: {name}: {calls} exceeded {seconds} s, the time limit of fuzzing"));
         }
         found
     }
 
-    /// An exit tool is held against its schema alone, without a call that would be waited for.
-    fn look_for_interrupts(&mut self) {
+    /// Checks for a signal between calls. Exit tools are only validated, so they have no call to interrupt.
+    fn check_interrupt(&mut self) {
         self.is_interrupted |= self.runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -295,7 +298,7 @@ impl Fuzzing<'_> {
         root.and_then(|root| self.trusted.get(root)).cloned().unwrap_or_else(nothing)
     }
 
-    /// How a call failed that should not.
+    /// Calls the script and returns the error, unless the error is permitted.
     fn call(
         &mut self,
         script: &Arc<Script>,
@@ -305,7 +308,7 @@ impl Fuzzing<'_> {
         if self.is_interrupted {
             return None;
         }
-        // What was settled may lead elsewhere by now.
+        // A granted path may lead to another file by now.
         if let Err(error) = trust.allow(script) {
             return Some(error);
         }
@@ -326,11 +329,11 @@ impl Fuzzing<'_> {
             return None;
         };
         if limit < own && ended.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Timeout) {
-            self.unended += 1;
+            self.stopped_early += 1;
             return None;
         }
         ended.err().filter(|error| match error.kind {
-            // Said on purpose, or by the engine before and beside the script.
+            // Intended by the script, or raised by the runtime before it ran.
             ToolErrorKind::Failure | ToolErrorKind::InvalidArguments | ToolErrorKind::Permission => false,
             ToolErrorKind::UnknownTool
             | ToolErrorKind::Load
@@ -344,9 +347,9 @@ impl Fuzzing<'_> {
     }
 }
 
-/// What failures of one cause share: the kind and the line.
+/// Returns a key that failures with the same cause share: the kind and the line.
 fn signature(error: &ToolError) -> String {
-    let place = error.message.split(": ").next().unwrap_or_default();
+    let location = error.message.split(": ").next().unwrap_or_default();
     match error.kind {
         ToolErrorKind::Timeout | ToolErrorKind::Memory => error.kind.to_string(),
         ToolErrorKind::Unserialisable => {
@@ -359,12 +362,12 @@ fn signature(error: &ToolError) -> String {
         | ToolErrorKind::Internal
         | ToolErrorKind::Failure
         | ToolErrorKind::InvalidArguments
-        | ToolErrorKind::Permission => format!("{} {place}", error.kind),
+        | ToolErrorKind::Permission => format!("{} {location}", error.kind),
     }
 }
 
-/// Arguments as a shell takes them: quoted, and without a character that a terminal obeys.
-fn quoted(arguments: &Value) -> String {
+/// Quotes arguments for a shell. Control characters are escaped.
+fn shell_quote(arguments: &Value) -> String {
     let json = arguments.to_string();
     let mut text = String::from("'");
     for character in json.chars() {

@@ -1,4 +1,4 @@
-//! The results as JUnit XML: a suite a file.
+//! Test results as JUnit XML: one suite per file.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic::render::{JunitCase, JunitFailure, JunitSuite, findings_case};
 use crate::text::{SourceId, Sources};
 
-/// In the order in which the files are met: the errors of a file are one test of its name, every test is another.
+/// Returns one suite per file, in the order of the files. The errors of a file form one test case with its name.
 pub(super) fn suites(run: &TestRun, sources: &Sources) -> Vec<JunitSuite> {
     let mut of_file: BTreeMap<&str, Vec<&TestResult>> = BTreeMap::new();
     for result in &run.results {
@@ -31,7 +31,7 @@ pub(super) fn suites(run: &TestRun, sources: &Sources) -> Vec<JunitSuite> {
             suites.push(JunitSuite { file: file.name.clone(), cases });
         }
     }
-    // Files of tests are no sources.
+    // Test files are not in `sources`.
     suites.extend(of_file.into_iter().map(|(file, results)| JunitSuite {
         file: file.to_owned(),
         cases: results.into_iter().map(case).collect(),
@@ -39,7 +39,7 @@ pub(super) fn suites(run: &TestRun, sources: &Sources) -> Vec<JunitSuite> {
     suites
 }
 
-/// The file is part of its name: several projects may have a tool of a name.
+/// Returns a test case. Its name includes the file, because several projects may have a tool with the same name.
 fn case(result: &TestResult) -> JunitCase {
     let tool = result.tool.as_ref().map_or_else(String::new, |tool| format!("{tool} "));
     let name = format!("{}: {tool}{}", result.at.file, result.name);

@@ -1,5 +1,5 @@
-//! `deftool test`: the examples of the specs against their schemas, then the tests of the scripts; with `--fuzz`
-//! arguments made from the schemas. No model.
+//! `deftool test`: checks spec examples against their schemas and runs script tests. With `--fuzz`, calls tools with
+//! generated arguments. Uses no model.
 
 mod fuzz;
 mod junit;
@@ -10,9 +10,9 @@ mod scripts;
 use std::path::{Path, PathBuf};
 
 use super::args::{Isolate, TestFormat, TestOptions};
-use super::output::say_error;
+use super::output::eprint_error;
 use super::rerun::Rerun;
-use super::{CliError, Exit, Place, locate};
+use super::{CliError, CommandDirs, Exit, command_dirs};
 use crate::project::{
     Input, Load, LoadOptions, find_root, find_tests, is_test_script, load_specs, resolve_inputs,
 };
@@ -21,47 +21,47 @@ use report::{describe, print_json_line, print_results};
 use run::TestRun;
 
 pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
-    let place = locate(options.project.as_deref())?;
+    let dirs = command_dirs(options.project.as_deref())?;
     if options.fuzzing.fuzz {
-        return fuzz::run(options, &place);
+        return fuzz::run(options, &dirs);
     }
     if options.scripts.isolate == Isolate::Process {
         return Err(CliError::Usage(String::from(ISOLATED)));
     }
-    let chosen = Chosen::of(&options.paths, &place)?;
+    let selection = TestSelection::of(&options.paths, &dirs)?;
     if options.watch {
-        return watch(options, &place, chosen);
+        return watch(options, &dirs, selection);
     }
-    let inputs = resolve_inputs(&chosen.paths, &place.folder)?;
-    let load = load_specs(&inputs, &place.current)?;
-    let Some(run) = run_once(&load, &inputs, &chosen, options, &place.current)? else {
-        return Err(CliError::Usage(nothing_chosen(options.filter.as_deref())));
+    let inputs = resolve_inputs(&selection.paths, &dirs.project)?;
+    let load = load_specs(&inputs, &dirs.current)?;
+    let Some(run) = run_once(&load, &inputs, &selection, options, &dirs.current)? else {
+        return Err(CliError::Usage(no_match(options.filter.as_deref())));
     };
     print_results(&run, &load.sources, options.format);
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
 }
 
-/// A test calls tools with fakes of its own, which are functions of its state: no other process has them.
-const ISOLATED: &str = "--isolate process goes with --fuzz; tests of scripts run in this process, and for scripts that one does \
-     not trust there are `deftool test --fuzz --isolate process` and `deftool call --isolate process`";
+/// The fakes of a test are functions in its Lua state, so its tools cannot run in another process.
+const ISOLATED: &str = "--isolate process requires --fuzz, because script tests run in this process; for untrusted scripts, use \
+     `deftool test --fuzz --isolate process` or `deftool call --isolate process`";
 
-fn watch(options: &TestOptions, place: &Place, chosen: Chosen) -> Result<Exit, CliError> {
+fn watch(options: &TestOptions, dirs: &CommandDirs, selection: TestSelection) -> Result<Exit, CliError> {
     let format = options.format;
     if format == TestFormat::Junit {
-        let message = "--watch writes human or json; JUnit is one file a run";
+        let message = "--watch supports only `--format` human and json";
         return Err(CliError::Usage(String::from(message)));
     }
-    let (options, folder, current) = (options.clone(), place.folder.clone(), place.current.clone());
-    let paths = chosen.paths.clone();
+    let (options, folder, current) = (options.clone(), dirs.project.clone(), dirs.current.clone());
+    let paths = selection.paths.clone();
     let report = move |load: Load, _| {
-        let run = resolve_inputs(&chosen.paths, &folder)
+        let run = resolve_inputs(&selection.paths, &folder)
             .map_err(CliError::from)
-            .and_then(|inputs| run_once(&load, &inputs, &chosen, &options, &current));
+            .and_then(|inputs| run_once(&load, &inputs, &selection, &options, &current));
         let run = match run {
             Ok(Some(run)) => run,
-            Ok(None) => return nothing_chosen(options.filter.as_deref()),
+            Ok(None) => return no_match(options.filter.as_deref()),
             Err(error) => {
-                say_error(&error.to_string());
+                eprint_error(&error.to_string());
                 return String::new();
             }
         };
@@ -70,24 +70,24 @@ fn watch(options: &TestOptions, place: &Place, chosen: Chosen) -> Result<Exit, C
             return describe(&run.summary);
         }
         print_results(&run, &load.sources, format);
-        // It was said.
+        // The summary was already printed.
         String::new()
     };
-    Rerun { how: LoadOptions::default(), clears_screen: format == TestFormat::Human, report }
-        .watch(&paths, place)
+    Rerun { options: LoadOptions::default(), clears_screen: format == TestFormat::Human, report }
+        .watch(&paths, dirs)
 }
 
-/// Examples, then tests; `None`: nothing has the filter in its name.
+/// Runs the examples, then the tests. Returns `None` if nothing matches the filter.
 fn run_once(
     load: &Load,
     inputs: &[Input],
-    chosen: &Chosen,
+    selection: &TestSelection,
     options: &TestOptions,
     from: &Path,
 ) -> Result<Option<TestRun>, CliError> {
     let filter = options.filter.as_deref();
-    let mut run = if chosen.with_examples { TestRun::of(load, filter) } else { TestRun::default() };
-    for (root, only) in chosen.roots(inputs) {
+    let mut run = if selection.with_examples { TestRun::of(load, filter) } else { TestRun::default() };
+    for (root, only) in selection.roots(inputs) {
         let files = find_tests(load, &root, from, only.as_deref())?;
         if files.is_empty() {
             continue;
@@ -95,31 +95,31 @@ fn run_once(
         scripts::run(&mut run, &root, from, &files, options)?;
     }
     run.count();
-    let is_empty = !run.is_about_a_tool && run.results.is_empty();
+    let is_empty = !run.has_tools && run.results.is_empty();
     Ok(if is_empty && filter.is_some() { None } else { Some(run) })
 }
 
-fn nothing_chosen(filter: Option<&str>) -> String {
-    format!("no tool and no test has `{}` in its name", filter.unwrap_or_default())
+fn no_match(filter: Option<&str>) -> String {
+    format!("no tool or test name contains `{}`", filter.unwrap_or_default())
 }
 
-/// What the command line names.
+/// The tests selected on the command line.
 #[derive(Debug, Clone)]
-struct Chosen {
-    /// What is loaded.
+struct TestSelection {
+    /// The paths to load.
     paths: Vec<PathBuf>,
-    /// The files of tests that were named, by themselves or by the script that they are called after.
+    /// The selected test files, given directly or by the script that they test.
     tests: Vec<PathBuf>,
     with_examples: bool,
 }
 
-impl Chosen {
-    fn of(paths: &[PathBuf], place: &Place) -> Result<Self, CliError> {
+impl TestSelection {
+    fn of(paths: &[PathBuf], dirs: &CommandDirs) -> Result<Self, CliError> {
         let mut tests = Vec::new();
         let mut others = Vec::new();
         for path in paths {
-            let full = place.folder.join(path);
-            if is_test_script(path) && full.is_file() && !is_script_of_a_tool(&full) {
+            let full = dirs.project.join(path);
+            if is_test_script(path) && full.is_file() && !is_tool_script(&full) {
                 tests.push(full);
                 continue;
             }
@@ -139,7 +139,7 @@ impl Chosen {
         Ok(Self { paths: others, tests, with_examples })
     }
 
-    /// The projects whose tests are run, and which of them; `None`: all.
+    /// Returns the projects with their selected test files; `None` selects all.
     fn roots(&self, inputs: &[Input]) -> Vec<(PathBuf, Option<Vec<PathBuf>>)> {
         let mut roots: Vec<(PathBuf, Option<Vec<PathBuf>>)> = Vec::new();
         if self.with_examples {
@@ -158,8 +158,8 @@ impl Chosen {
     }
 }
 
-/// A tool may be called `run_test`.
-fn is_script_of_a_tool(path: &Path) -> bool {
+/// Returns whether a script belongs to a tool, for example to a tool called `run_test`.
+fn is_tool_script(path: &Path) -> bool {
     resolve_inputs(&[path.to_owned()], Path::new("/"))
         .is_ok_and(|inputs| load_specs(&inputs, Path::new("/")).is_ok_and(|load| !load.tools.is_empty()))
 }

@@ -1,33 +1,33 @@
-//! What `deftool test` writes, in each format.
+//! The output of `deftool test` in each format.
 
 use std::fmt::Write;
 
 use serde::Serialize;
 
 use super::super::args::TestFormat;
-use super::super::output::{clean, cut, paint, print, print_findings, print_json, print_painted, say};
+use super::super::output::{clean, cut, eprint_line, paint, print, print_findings, print_json, print_styled};
 use super::junit::suites;
-use super::run::{Failure, FuzzSummary, Kind, Place, TestResult, TestRun, TestSummary};
+use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun, TestSummary};
 use crate::diagnostic::render::{JsonFinding, json_report, junit_xml};
 use crate::text::{Sources, count, one_line};
 
-/// Most lines of a failure's details, and of what was logged, that people are shown.
+/// Maximum number of printed lines of details and of log output, each.
 const MAX_LINES: usize = 30;
-/// Longest of these lines, in characters.
+/// Maximum length of these lines, in characters.
 const MAX_LINE: usize = 400;
 
-/// Longest command that makes a failure happen again; `--format json` has it whole.
+/// Maximum length of a printed command, in characters. `--format json` has the full command.
 const MAX_COMMAND: usize = 2_000;
 
-/// Writes the results to stdout and, where that is not for a program, a summary to stderr.
+/// Writes the results to stdout and, except for JSON, a summary to stderr.
 pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat) {
     match format {
         TestFormat::Human => {
-            print_painted(&lines(run));
+            print_styled(&lines(run));
             print_findings(&run.errors, sources);
-            say(&describe(&run.summary));
+            eprint_line(&describe(&run.summary));
             if run.results.is_empty() && run.summary.without_examples > 0 {
-                say(HOW_TO);
+                eprint_line(EXAMPLES_HELP);
             }
         }
         TestFormat::Json => {
@@ -35,22 +35,23 @@ pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat
         }
         TestFormat::Junit => {
             print(&junit_xml(&suites(run, sources)));
-            say(&describe(&run.summary));
+            eprint_line(&describe(&run.summary));
         }
     }
 }
 
-/// The JSON of a run in one line.
+/// Prints the results as one line of JSON.
 pub(super) fn print_json_line(run: &TestRun, sources: &Sources) {
     print_json(&JsonRun::of(run, sources), false);
 }
 
-const HOW_TO: &str =
-    "an example is a call that the schema must take or refuse; in the spec of a tool with an argument `city`:
+/// Explains how to write examples.
+const EXAMPLES_HELP: &str =
+    "help: examples are calls that the schema must accept or reject; for a tool with an argument `city`:
   :accepts [(:city \"Paris\")]
   :rejects [(:city 7) ()]";
 
-/// `5 examples of 2 tools: 4 ok, 1 failed; 1 tool without examples`.
+/// Describes the result, as in `5 examples of 2 tools: 4 ok, 1 failed; 1 tool without examples`.
 pub(super) fn describe(summary: &TestSummary) -> String {
     if let Some(fuzz) = &summary.fuzz {
         return describe_fuzz(summary, fuzz);
@@ -90,38 +91,35 @@ fn describe_errors(text: &mut String, summary: &TestSummary) {
         (0, _) => {}
         (errors, 0) => _ = write!(text, "; {}", count(errors, "error")),
         (errors, left_out) => {
-            _ = write!(text, "; {}, so {} left out", count(errors, "error"), count_were(left_out));
+            _ = write!(text, "; {}, {} skipped", count(errors, "error"), count(left_out, "tool"));
         }
     }
 }
 
-/// `2 tools fuzzed with seed 7, 400 calls and 96 wrong arguments: 1 ok, 2 failed; 1 left out`.
+/// Describes the result, as in `2 tools fuzzed with seed 7, 400 calls and 96 invalid arguments: 1 ok, 1 failed; 1
+/// skipped`.
 fn describe_fuzz(summary: &TestSummary, fuzz: &FuzzSummary) -> String {
     let mut text = format!(
-        "{} fuzzed with seed {}, {} and {} wrong arguments:",
+        "{} fuzzed with seed {}, {} and {} invalid arguments:",
         count(fuzz.tools, "tool"),
         fuzz.seed,
         count(fuzz.calls, "call"),
         fuzz.wrong
     );
     match (summary.ok, summary.failed) {
-        (0, 0) => text.push_str(" nothing to say"),
+        (0, 0) => text.push_str(" no results"),
         (ok, 0) => _ = write!(text, " {ok} ok"),
         (0, failed) => _ = write!(text, " {failed} failed"),
         (ok, failed) => _ = write!(text, " {ok} ok, {failed} failed"),
     }
     if fuzz.left_out > 0 {
-        let _ = write!(text, "; {} left out", fuzz.left_out);
+        let _ = write!(text, "; {} skipped", fuzz.left_out);
     }
     describe_errors(&mut text, summary);
     text
 }
 
-fn count_were(tools: usize) -> String {
-    format!("{} {}", count(tools, "tool"), if tools == 1 { "was" } else { "were" })
-}
-
-/// A line a test, `ok   get_weather accepts 1 specs/weather.eld:12:12`, and below a failing one what there is to say.
+/// Returns one line per test, as in `ok   get_weather accepts 1 specs/weather.eld:12:12`, with details below failures.
 pub(super) fn lines(run: &TestRun) -> String {
     let mut text = String::new();
     for result in &run.results {
@@ -144,16 +142,16 @@ pub(super) fn lines(run: &TestRun) -> String {
     text
 }
 
-/// What there is to say of a failing test beside why it failed.
+/// Returns the details and log lines of a failed test.
 pub(super) fn more_lines(result: &TestResult) -> Vec<String> {
     let Some(failure) = &result.failure else { return Vec::new() };
-    // A command is to be copied whole.
+    // Do not truncate commands that users copy.
     let longest = if result.kind == Kind::Fuzz { MAX_COMMAND } else { MAX_LINE };
     let shown = |line: &String| one_line(cut(&clean(line).replace('\t', " "), longest));
     let cut_off = |number: usize| number.checked_sub(MAX_LINES).filter(|more| *more > 0);
     let mut lines: Vec<String> = failure.details.iter().take(MAX_LINES).map(shown).collect();
     lines.extend(cut_off(failure.details.len()).map(|more| format!("and {}", count(more, "more line"))));
-    // What was said last is nearest to the failure.
+    // Print the last log lines: they are nearest to the failure.
     let skipped = cut_off(result.log.len()).unwrap_or(0);
     if skipped > 0 {
         lines.push(format!("logged {} before", count(skipped, "line")));
@@ -162,69 +160,69 @@ pub(super) fn more_lines(result: &TestResult) -> Vec<String> {
     lines
 }
 
-/// The contract of `--format json`: one object.
+/// The output of `--format json`.
 #[derive(Serialize)]
 struct JsonRun<'r> {
-    /// Every test that was run, in source order within a file.
+    /// All tests, in source order within a file.
     results: Vec<JsonResult<'r>>,
-    /// The errors that kept something from being run, as `check --format json` writes them.
+    /// Errors that prevented tests from running, in the format of `check --format json`.
     findings: Vec<JsonFinding>,
-    /// How many there are of each.
+    /// The number of results.
     summary: TestSummary,
 }
 
-/// One test. Lines and columns count from 1, columns in characters, ends are exclusive.
+/// A test result. Lines and columns start at 1, columns count characters, ends are exclusive.
 #[derive(Serialize)]
 struct JsonResult<'r> {
     /// `example`, `script` or `fuzz`.
     kind: &'static str,
-    /// The tool that it is about; absent of a script's test.
+    /// The tested tool; absent for script tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<&'r str>,
-    /// `accepts 1`, `rejects 2`: the key and which of it; the name of a script's test.
+    /// The key and number of an example, as in `accepts 1`, or the name of a script test.
     name: &'r str,
-    /// Whether it is as it should be.
+    /// Whether the test passed.
     ok: bool,
-    /// Where it stands.
+    /// The location of the test.
     #[serde(flatten)]
-    place: JsonPlace<'r>,
-    /// Why it failed, in one clause.
+    range: JsonRange<'r>,
+    /// The failure message, one clause.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'r str>,
-    /// Why the schema refuses it; absent where the schema takes it.
+    /// Why the schema rejects the arguments; absent if it accepts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<JsonViolation<'r>>,
-    /// Of a script's test and of fuzzing.
+    /// Data of script tests and fuzzing.
     #[serde(flatten)]
     more: Option<JsonMore<'r>>,
 }
 
-/// What there is to say of a script that was run.
+/// Data of a script run.
 #[derive(Serialize)]
 struct JsonMore<'r> {
-    /// The tools that the test called, by name.
+    /// The names of the tools that the test called.
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<&'r str>>,
-    /// `expectation`, or what sort of error ended it, as in `timeout`.
+    /// `expectation`, or the kind of the error, as in `timeout`.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<&'static str>,
-    /// Where the failure shows.
+    /// The location of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    failed_at: Option<JsonPlace<'r>>,
-    /// More on the failure: further differences, a traceback, how to make it happen again.
+    failed_at: Option<JsonRange<'r>>,
+    /// Details of the failure: more differences, a traceback, a command that reproduces it.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     details: &'r [String],
-    /// What was logged.
+    /// Log lines.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     log: &'r [String],
-    /// How long it took.
+    /// The duration in milliseconds.
     elapsed_ms: f64,
 }
 
-/// A place in a file.
+/// A range in a file.
 #[derive(Serialize)]
-struct JsonPlace<'r> {
-    /// The file as the user named it.
+struct JsonRange<'r> {
+    /// The file name as given by the user.
     file: &'r str,
     /// Line of the first character.
     line: usize,
@@ -236,16 +234,16 @@ struct JsonPlace<'r> {
     end_column: usize,
 }
 
-/// Why a schema refuses an example.
+/// The reason why a schema rejects an example.
 #[derive(Serialize)]
 struct JsonViolation<'r> {
-    /// Path into the arguments, as in `.items[2].name`; empty for the arguments as a whole.
+    /// Path into the arguments, as in `.items[2].name`; empty for the whole arguments.
     path: &'r str,
-    /// What is wrong there, in one clause.
+    /// The message, one clause.
     message: &'r str,
-    /// Line of the guilty value.
+    /// Line of the invalid value.
     line: usize,
-    /// Column of the guilty value.
+    /// Column of the invalid value.
     column: usize,
 }
 
@@ -271,7 +269,7 @@ impl<'r> JsonResult<'r> {
         let more = (result.kind != Kind::Example).then(|| JsonMore {
             tools: (result.kind == Kind::Script).then(|| result.called.iter().map(String::as_str).collect()),
             failure: failure.map(|failure| failure.kind),
-            failed_at: failure.map(|failure| JsonPlace::of(&failure.at)),
+            failed_at: failure.map(|failure| JsonRange::of(&failure.at)),
             details: failure.map(|failure| failure.details.as_slice()).unwrap_or_default(),
             log: if failure.is_some() { &result.log } else { &[] },
             elapsed_ms: result.elapsed.map_or(0.0, |elapsed| (elapsed.as_secs_f64() * 1e6).round() / 1e3),
@@ -281,7 +279,7 @@ impl<'r> JsonResult<'r> {
             tool: result.tool.as_deref(),
             name: &result.name,
             ok: failure.is_none(),
-            place: JsonPlace::of(&result.at),
+            range: JsonRange::of(&result.at),
             message: failure.map(|failure| failure.message.as_str()),
             violation,
             more,
@@ -289,14 +287,14 @@ impl<'r> JsonResult<'r> {
     }
 }
 
-impl<'r> JsonPlace<'r> {
-    fn of(place: &'r Place) -> Self {
+impl<'r> JsonRange<'r> {
+    fn of(range: &'r SourceRange) -> Self {
         Self {
-            file: &place.file,
-            line: place.start.line,
-            column: place.start.column,
-            end_line: place.end.line,
-            end_column: place.end.column,
+            file: &range.file,
+            line: range.start.line,
+            column: range.start.column,
+            end_line: range.end.line,
+            end_column: range.end.column,
         }
     }
 }

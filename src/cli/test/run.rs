@@ -1,8 +1,8 @@
-//! What `deftool test` runs, and what comes of it.
+//! Test runs of `deftool test`.
 //!
-//! A load goes in; a [`TestResult`] for every example of the chosen tools comes out, whatever held it against what, with
-//! the errors that kept something from being run; `scripts` adds the tests of scripts. A failing example is an error of
-//! its spec, too; it is told once, as a result.
+//! A [`TestRun`] contains a [`TestResult`] for each example of the selected tools, and the errors that prevented
+//! examples from running; `scripts` adds the script tests. A failing example is also an error finding of its spec; it
+//! is reported once, as a result.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::project::{Load, LoadedTool};
 use crate::schema::{Example, Violation, rules, try_examples};
 use crate::text::{LineColumn, Location, SourceId, Sources, Span, one_line};
 
-/// What kind of test it is.
+/// The kind of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A call of `:accepts` or `:rejects`.
+    /// An example of `:accepts` or `:rejects`.
     Example,
-    /// A test of a script.
+    /// A script test.
     Script,
-    /// Calls with made arguments.
+    /// Calls with generated arguments.
     Fuzz,
 }
 
 impl Kind {
-    /// The stable name.
+    /// Returns the stable name.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Example => "example",
@@ -36,17 +36,17 @@ impl Kind {
     }
 }
 
-/// A place in a file, as it is told.
+/// A range in a file, with line and column numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The file as the user named it.
+pub(super) struct SourceRange {
+    /// The file name as given by the user.
     pub(super) file: String,
     pub(super) start: LineColumn,
-    /// After the last character.
+    /// The position after the last character.
     pub(super) end: LineColumn,
 }
 
-impl Place {
+impl SourceRange {
     pub(super) fn of(at: Location, sources: &Sources) -> Self {
         let nowhere = LineColumn { line: 1, column: 1 };
         let (file, start, end) = sources.get(at.source).map_or((String::new(), nowhere, nowhere), |file| {
@@ -55,7 +55,7 @@ impl Place {
         Self { file, start, end }
     }
 
-    /// The text of a line, from 1.
+    /// Returns the range of the text of a line; line numbers start at 1.
     pub(super) fn of_line(file: &str, source: &str, line: usize) -> Self {
         let text = source.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let indent = text.chars().take_while(|c| c.is_whitespace()).count();
@@ -68,47 +68,47 @@ impl Place {
     }
 }
 
-/// `specs/weather.eld:3:12`.
-impl std::fmt::Display for Place {
+/// Formats the start, as in `specs/weather.eld:3:12`.
+impl std::fmt::Display for SourceRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.start.line, self.start.column)
     }
 }
 
-/// One test and how it ended.
+/// The result of one test.
 pub(super) struct TestResult {
     pub(super) kind: Kind,
-    /// The tool that it is about; of a script's test none: it may call several.
+    /// The tested tool; `None` for script tests, which may call several.
     pub(super) tool: Option<String>,
-    /// The tools that a script's test called.
+    /// The tools that a script test called.
     pub(super) called: BTreeSet<String>,
-    /// What it is called among the tests of its tool or file.
+    /// The name, unique within its tool or file.
     pub(super) name: String,
-    /// Where it stands.
-    pub(super) at: Place,
-    /// Why it failed.
+    /// The location of the test.
+    pub(super) at: SourceRange,
+    /// The failure, if the test failed.
     pub(super) failure: Option<Failure>,
-    /// What the schema has against the arguments, and where: also of an example that is rejected as it should be.
-    pub(super) violation: Option<(Place, Violation)>,
-    /// What was logged.
+    /// The schema violation and its location; also set for examples that are rejected as expected.
+    pub(super) violation: Option<(SourceRange, Violation)>,
+    /// Log lines.
     pub(super) log: Vec<String>,
     pub(super) elapsed: Option<Duration>,
 }
 
-/// Why a test failed.
+/// The failure of a test.
 pub(super) struct Failure {
-    /// What sort of failure.
+    /// The kind of the failure.
     pub(super) kind: &'static str,
-    /// Where that shows.
-    pub(super) at: Place,
-    /// In one clause.
+    /// The location of the failure.
+    pub(super) at: SourceRange,
+    /// The message, one clause.
     pub(super) message: String,
-    /// More lines.
+    /// Further lines.
     pub(super) details: Vec<String>,
 }
 
 impl TestResult {
-    pub(super) fn new(kind: Kind, name: impl Into<String>, at: Place) -> Self {
+    pub(super) fn new(kind: Kind, name: impl Into<String>, at: SourceRange) -> Self {
         Self {
             kind,
             tool: None,
@@ -123,45 +123,45 @@ impl TestResult {
     }
 }
 
-/// What came of the tests.
+/// The results of all tests.
 #[derive(Default)]
 pub(super) struct TestRun {
-    /// In the order of files and of forms in them.
+    /// The results, in the order of files and of forms within them.
     pub(super) results: Vec<TestResult>,
-    /// What is wrong in the specs otherwise, so that something was not run.
+    /// Errors in the specs that prevented tests from running.
     pub(super) errors: Vec<Diagnostic>,
-    /// How many there are of each.
+    /// The number of results.
     pub(super) summary: TestSummary,
-    /// Whether some tool was chosen.
-    pub(super) is_about_a_tool: bool,
-    /// The tools that have no examples.
+    /// Whether at least one tool was selected.
+    pub(super) has_tools: bool,
+    /// The tools without examples.
     without_examples: BTreeSet<String>,
 }
 
-/// The counts.
+/// The number of results of a test run.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct TestSummary {
-    /// Examples that were run.
+    /// Examples that ran.
     pub(super) examples: usize,
-    /// Tools that they belong to.
+    /// Tools of these examples.
     pub(super) tools: usize,
-    /// Examples and tests that are as they should be.
+    /// Examples and tests that passed.
     pub(super) ok: usize,
-    /// Examples and tests that are not.
+    /// Examples and tests that failed.
     pub(super) failed: usize,
-    /// Tools that have no examples.
+    /// Tools without examples.
     pub(super) without_examples: usize,
-    /// Tools that were left out: their specs have other errors, or a later definition replaces them.
+    /// Tools that were skipped because of errors in their specs or because a later definition replaces them.
     pub(super) left_out: usize,
-    /// Errors of the specs, failing examples aside.
+    /// Errors in the specs, except failing examples.
     pub(super) errors: usize,
-    /// Tests of scripts that were run.
+    /// Script tests that ran.
     pub(super) tests: usize,
-    /// Files that they stand in.
+    /// Files of these tests.
     pub(super) test_files: usize,
-    /// Tools that have no examples and that no test called.
+    /// Tools without examples that no test called.
     pub(super) untested: usize,
-    /// Of `--fuzz`.
+    /// The counts of `--fuzz`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fuzz: Option<FuzzSummary>,
 }
@@ -169,58 +169,59 @@ pub(super) struct TestSummary {
 /// The counts of `--fuzz`.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct FuzzSummary {
-    /// What the arguments were made from.
+    /// The seed of the generated arguments.
     pub(super) seed: u64,
     /// Tools that were fuzzed.
     pub(super) tools: usize,
-    /// Calls of their scripts, those for shrinking among them.
+    /// Script calls, including those for shrinking.
     pub(super) calls: usize,
-    /// Wrong arguments that were held against schemas.
+    /// Invalid arguments that were validated against schemas.
     pub(super) wrong: usize,
-    /// Tools that were left out: they may do something to the world.
+    /// Tools that were skipped because of possible side effects.
     pub(super) left_out: usize,
 }
 
 impl TestSummary {
-    /// Whether the exit code says so.
+    /// Returns whether the results cause exit code 1.
     pub(super) fn fails(&self) -> bool {
         self.failed > 0 || self.errors > 0
     }
 }
 
 impl TestRun {
-    /// Runs the examples of the tools with `filter` in their names.
+    /// Runs the examples of the tools whose names contain `filter`.
     ///
-    /// What is wrong outside of every tool is told when the file could hold what was asked for.
+    /// Errors outside of tools are included if they are in a file with a selected tool.
     pub(super) fn of(load: &Load, filter: Option<&str>) -> Self {
-        let is_chosen = |loaded: &LoadedTool| filter.is_none_or(|part| loaded.tool.name.value.contains(part));
-        let chosen: Vec<&LoadedTool> = load.tools.iter().filter(|loaded| is_chosen(loaded)).collect();
-        if chosen.is_empty() && filter.is_some() {
+        let is_selected =
+            |loaded: &LoadedTool| filter.is_none_or(|part| loaded.tool.name.value.contains(part));
+        let selected: Vec<&LoadedTool> = load.tools.iter().filter(|loaded| is_selected(loaded)).collect();
+        if selected.is_empty() && filter.is_some() {
             return Self::default();
         }
         let forms = Forms::of(load);
         let errors = || load.findings.iter().filter(|finding| finding.severity == Severity::Error);
-        // A failing example makes its tool invalid, as other errors do; where it is known, the schema was whole.
+        // A failing example makes its tool invalid, but it requires a valid schema. So tools without other errors can
+        // run.
         let (failing, broken): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
             errors().partition(|error| is_failing_example(error));
-        let (failing, broken) = (forms.around_all(&failing), forms.around_all(&broken));
+        let (failing, broken) = (forms.enclosing_all(&failing), forms.enclosing_all(&broken));
         let is_run = |loaded: &LoadedTool| {
             let form = form(loaded);
             (loaded.tool.valid || failing.contains(&form)) && !broken.contains(&form)
         };
-        let files: HashSet<SourceId> = chosen.iter().map(|loaded| loaded.tool.source).collect();
-        let is_about_a_tool = !chosen.is_empty();
-        let (run, left_out): (Vec<&LoadedTool>, Vec<&LoadedTool>) =
-            chosen.iter().partition(|loaded| is_run(loaded));
-        let told: HashSet<Location> = left_out.iter().map(|loaded| form(loaded)).collect();
-        let is_told = |error: &&Diagnostic| match forms.around(error.primary) {
-            Some(form) => told.contains(&form),
+        let files: HashSet<SourceId> = selected.iter().map(|loaded| loaded.tool.source).collect();
+        let has_tools = !selected.is_empty();
+        let (run, skipped): (Vec<&LoadedTool>, Vec<&LoadedTool>) =
+            selected.iter().partition(|loaded| is_run(loaded));
+        let reported: HashSet<Location> = skipped.iter().map(|loaded| form(loaded)).collect();
+        let is_reported = |error: &&Diagnostic| match forms.enclosing(error.primary) {
+            Some(form) => reported.contains(&form),
             None => filter.is_none() || files.contains(&error.primary.source),
         };
-        let errors: Vec<Diagnostic> = errors().filter(is_told).cloned().collect();
-        let summary =
-            TestSummary { left_out: left_out.len(), errors: errors.len(), ..TestSummary::default() };
-        let mut tests = Self { errors, summary, is_about_a_tool, ..Self::default() };
+        let errors: Vec<Diagnostic> = errors().filter(is_reported).cloned().collect();
+        let summary = TestSummary { left_out: skipped.len(), errors: errors.len(), ..TestSummary::default() };
+        let mut tests = Self { errors, summary, has_tools, ..Self::default() };
         for loaded in run {
             tests.run_examples(loaded, &load.sources);
         }
@@ -238,7 +239,7 @@ impl TestRun {
         }
     }
 
-    /// Counts what was run.
+    /// Updates the counts of the summary.
     pub(super) fn count(&mut self) {
         let of_kind = |kind| self.results.iter().filter(move |result| result.kind == kind);
         let failed = self.results.iter().filter(|result| result.failure.is_some()).count();
@@ -259,14 +260,14 @@ impl TestRun {
 
 impl TestResult {
     fn of_example(loaded: &LoadedTool, example: Example, sources: &Sources) -> Self {
-        let place = |span| Place::of(Location { source: loaded.tool.source, span }, sources);
+        let range = |span| SourceRange::of(Location { source: loaded.tool.source, span }, sources);
         let is_ok = example.is_ok();
-        let at = place(example.span);
-        let violation = example.refusal.map(|refusal| (place(refusal.span), refusal.violation));
+        let at = range(example.span);
+        let violation = example.refusal.map(|refusal| (range(refusal.span), refusal.violation));
         let (failed_at, message) = match &violation {
-            // Keys of the arguments may hold anything.
+            // Keys of the arguments may contain any text.
             Some((at, violation)) => (at.clone(), one_line(violation.to_string())),
-            None => (at.clone(), String::from("it passes")),
+            None => (at.clone(), String::from("the schema accepts it")),
         };
         let failure = Failure { kind: "example", at: failed_at, message, details: Vec::new() };
         Self {
@@ -286,7 +287,7 @@ fn form(loaded: &LoadedTool) -> Location {
     Location { source: loaded.tool.source, span: loaded.tool.span }
 }
 
-/// The forms of tools, by where they begin.
+/// The forms of all tools, by start.
 struct Forms(BTreeMap<(SourceId, u32), Span>);
 
 impl Forms {
@@ -295,14 +296,15 @@ impl Forms {
         Self(forms.map(|form| ((form.source, form.span.start), form.span)).collect())
     }
 
-    fn around_all(&self, errors: &[&Diagnostic]) -> HashSet<Location> {
-        errors.iter().filter_map(|error| self.around(error.primary)).collect()
+    /// Returns the forms that contain `errors`.
+    fn enclosing_all(&self, errors: &[&Diagnostic]) -> HashSet<Location> {
+        errors.iter().filter_map(|error| self.enclosing(error.primary)).collect()
     }
 
-    /// The tool's form that a place lies in.
-    fn around(&self, place: Location) -> Option<Location> {
-        let before = self.0.range(..=(place.source, place.span.start)).next_back();
-        let (&(source, _), &span) = before.filter(|((source, _), _)| *source == place.source)?;
-        (place.span.end <= span.end).then_some(Location { source, span })
+    /// Returns the tool form that contains `location`.
+    fn enclosing(&self, location: Location) -> Option<Location> {
+        let before = self.0.range(..=(location.source, location.span.start)).next_back();
+        let (&(source, _), &span) = before.filter(|((source, _), _)| *source == location.source)?;
+        (location.span.end <= span.end).then_some(Location { source, span })
     }
 }

@@ -1,4 +1,4 @@
-//! The tests of scripts: every file listed, every test run, on all cores, told in order.
+//! Script tests: runs the tests of all files in parallel and returns the results in order.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::super::args::TestOptions;
 use super::super::interrupt::{self, Signals};
 use super::super::trust::ProjectTrust;
 use super::super::{CliError, arguments, script_log};
-use super::run::{Failure, Kind, Place, TestResult, TestRun};
+use super::run::{Failure, Kind, SourceRange, TestResult, TestRun};
 use crate::project::{Generation, ScriptState, TestScript, Trust};
 use crate::script::{
     TestFailure, TestFile, TestLimits, TestName, TestSubject, kill_programs, list_tests,
@@ -17,10 +17,10 @@ use crate::script::{
 };
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// Stack of a thread that runs tests: a tool runs on the stack of the test that calls it, and fakes may go round.
+/// Stack size of test threads. Tools run on the stack of the calling test, and fakes may be recursive.
 const STACK: usize = 32 << 20;
 
-/// Runs the tests of `files`, of the project at `root`.
+/// Runs the tests in `files` of the project at `root`.
 pub(super) fn run(
     run: &mut TestRun,
     root: &Path,
@@ -30,8 +30,8 @@ pub(super) fn run(
 ) -> Result<(), CliError> {
     remove_left_test_folders();
     let generation = Arc::new(Generation::load(root, from, None)?);
-    // Most tests replace what reaches beyond the project: the question is put to none before it is one.
-    let trust = ProjectTrust::without_asking(root, options.scripts.trust).of(&generation);
+    // Do not prompt for trust: most tests fake all access outside of the project.
+    let trust = ProjectTrust::without_prompt(root, options.scripts.trust).of(&generation);
     let find = move |name: &str| subject(name, &generation, &trust);
     let find: crate::script::TestTools = Arc::new(find);
     let files: Vec<TestFile> = files
@@ -48,21 +48,21 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The tool that a test loads.
+/// Returns a tool that a test loads.
 fn subject(name: &str, generation: &Arc<Generation>, trust: &Trust) -> Result<TestSubject, ToolError> {
     let loaded = arguments::find_tool(name, generation)?;
     let script = match &loaded.script {
         ScriptState::Ready(script) => Arc::clone(script),
         ScriptState::Broken(error) => return Err(error.clone()),
         ScriptState::None => {
-            let message = format!("`{name}` is an exit tool: a signal, never run");
+            let message = format!("`{name}` is an exit tool and cannot be called");
             return Err(ToolError::new(ToolErrorKind::UnknownTool, message));
         }
     };
     let entry = Arc::clone(loaded.entry());
-    // Every violation in the message: it is what a test looks at.
-    let accept = move |value| {
-        arguments::hold(&entry, value).map_err(|error| match error.details.as_deref() {
+    // Put all violations in the message, because tests compare it.
+    let validate = move |value| {
+        arguments::validate(&entry, value).map_err(|error| match error.details.as_deref() {
             Some(more) => {
                 let message = format!("{}; {}", error.message, more.replace('\n', "; "));
                 ToolError { message, details: None, ..error }
@@ -71,17 +71,21 @@ fn subject(name: &str, generation: &Arc<Generation>, trust: &Trust) -> Result<Te
         })
     };
     let trust = trust.clone();
-    Ok(TestSubject { script, accept: Arc::new(accept), permit: Arc::new(move |script| trust.allow(script)) })
+    Ok(TestSubject {
+        script,
+        validate: Arc::new(validate),
+        authorize: Arc::new(move |script| trust.allow(script)),
+    })
 }
 
-/// What is done for one result.
+/// The work for one result.
 enum Job<'f> {
     Test {
         file: &'f TestFile,
         index: usize,
         test: TestName,
     },
-    /// What is wrong with the file, or with the test.
+    /// A file or test that cannot run.
     Failed {
         file: &'f TestFile,
         test: TestName,
@@ -101,24 +105,25 @@ fn jobs_of<'f>(
     };
     let name_of_file =
         Path::new(&file.script.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let is_chosen = |name: &str| filter.is_none_or(|part| name.contains(part) || name_of_file.contains(part));
+    let is_selected =
+        |name: &str| filter.is_none_or(|part| name.contains(part) || name_of_file.contains(part));
     if tests.is_empty() {
-        let message = "the file has no test: write test(\"what it does\", function() … end)";
+        let message = "no test in this file; write test(\"name\", function() … end)";
         let failure = failed(message, 1);
         let test = whole("has tests");
-        return if is_chosen("") { vec![Job::Failed { file, test, failure }] } else { Vec::new() };
+        return if is_selected("") { vec![Job::Failed { file, test, failure }] } else { Vec::new() };
     }
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut jobs = Vec::new();
     for (index, test) in tests.into_iter().enumerate() {
         let earlier = first.get(&test.name).copied();
         first.entry(test.name.clone()).or_insert(test.line);
-        if !is_chosen(&test.name) {
+        if !is_selected(&test.name) {
             continue;
         }
         jobs.push(match earlier {
             Some(line) => {
-                let message = format!("line {line} has a test of this name already; it was not run");
+                let message = format!("duplicate test name, first used in line {line}; the test was not run");
                 let failure = failed(&message, test.line);
                 Job::Failed { file, test, failure }
             }
@@ -151,17 +156,17 @@ impl Job<'_> {
 
 fn result(file: &TestFile, test: &TestName, failure: Option<&TestFailure>) -> TestResult {
     let source = String::from_utf8_lossy(&file.script.source);
-    let place = |line| Place::of_line(&file.script.file, &source, line);
+    let range = |line| SourceRange::of_line(&file.script.file, &source, line);
     let failure = failure.map(|failure| Failure {
         kind: failure.kind,
-        at: place(failure.line.unwrap_or(test.line)),
+        at: range(failure.line.unwrap_or(test.line)),
         message: failure.message.clone(),
         details: failure.details.clone(),
     });
-    TestResult { failure, ..TestResult::new(Kind::Script, &test.name, place(test.line)) }
+    TestResult { failure, ..TestResult::new(Kind::Script, &test.name, range(test.line)) }
 }
 
-/// `work` for every item, on all cores; results in the order of the items.
+/// Runs `work` for each item on all cores and returns the results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>, CliError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
     let next = AtomicUsize::new(0);
@@ -177,7 +182,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    // Before anything runs that a signal must not leave behind.
+    // Listen before any test runs, so that a signal cannot leave programs behind.
     let mut signals = {
         let _entered = runtime.enter();
         Signals::listen().map_err(CliError::Runtime)?
@@ -199,13 +204,13 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
         drop(ended);
         runtime.block_on(async {
             tokio::select! {
-                // Nobody sends: it ends when the last thread has.
+                // Nothing is sent: the channel closes when the last thread ends.
                 _ = end.recv() => {}
                 () = signals.next() => {
-                    // Tests are not waited for; what they wrote goes.
+                    // Remove the files of running tests without waiting for them.
                     kill_programs();
                     remove_test_folders();
-                    std::process::exit(i32::from(interrupt::CODE));
+                    std::process::exit(i32::from(interrupt::EXIT_CODE));
                 }
             }
         });

@@ -1,10 +1,10 @@
-//! `deftool trust`: which projects are trusted with what.
+//! `deftool trust`: manages trusted projects.
 //!
-//! Scripts run with the permissions that the project's own specs give them, so a project that wants more than to read its
-//! own files is run only if the user said so once ([`ask`]). What is remembered ([`store`]) is the project's path and the set of
-//! permissions: scripts may change, a permission that is not in the set is asked about again.
+//! Scripts have the permissions in the project's own specs. A project that requires more than read access to its own
+//! files must be trusted once ([`prompt`]). The store ([`store`]) maps project paths to permissions. Scripts may change
+//! later, but a new permission requires a new confirmation.
 
-mod ask;
+mod prompt;
 mod state;
 mod store;
 
@@ -12,15 +12,18 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub(super) use crate::worker::{endpoint_wish, endpoint_wishes, server_wish, server_wishes};
-pub(super) use ask::{ProjectTrust, not_remembered};
-pub(super) use state::{doubt, state_folder};
+pub(super) use crate::worker::{
+    endpoint_permission_request, endpoint_permission_requests, server_permission_request,
+    server_permission_requests,
+};
+pub(super) use prompt::{ProjectTrust, not_trusted};
+pub(super) use state::{state_folder, untrusted_reason};
 pub(super) use store::{Projects, Store, StoreError};
 
 use super::args::{TrustAction, TrustOptions};
-use super::output::{print_json, print_lines, say, say_error};
-use super::{CliError, Exit, locate};
-use crate::project::{Generation, Grants, find_root, wishes};
+use super::output::{eprint_error, eprint_line, print_json, print_lines};
+use super::{CliError, Exit, command_dirs};
+use crate::project::{Generation, PermissionSet, find_root, permission_requests};
 use crate::script::PathGrant;
 use crate::text::one_line;
 
@@ -33,20 +36,20 @@ pub(super) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
     }
 }
 
-/// One trusted project, as `--json` has it.
+/// A trusted project in the output of `--json`.
 #[derive(Serialize)]
 struct Listed<'a> {
     project: &'a str,
-    grants: &'a Grants,
-    /// Whether the folder is still there.
+    grants: &'a PermissionSet,
+    /// Whether the folder exists.
     exists: bool,
 }
 
 fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
     let projects = match store.read() {
         Ok(projects) => projects,
-        Err(error @ (StoreError::NoFolder | StoreError::Damaged { .. } | StoreError::NotBelieved { .. })) => {
-            say_error(&error.to_string());
+        Err(error @ (StoreError::NoFolder | StoreError::Damaged { .. } | StoreError::Untrusted { .. })) => {
+            eprint_error(&error.to_string());
             Projects::new()
         }
         Err(error @ (StoreError::Newer { .. } | StoreError::Io { .. })) => return Err(refuse(&error)),
@@ -64,46 +67,48 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
         print_lines(&format!("{}{gone}\n  {grants}\n", one_line((*project).to_owned())));
     }
     if listed.is_empty() {
-        say("no project is trusted with more than its own files");
+        eprint_line("no trusted projects");
     }
     Ok(Exit::Clean)
 }
 
 fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
-    let place = locate(folder)?;
-    let root = find_root(&place.folder)?;
-    let generation = Generation::load(&root, &place.current, None)?;
-    let mut wanted = wishes(&generation.load, generation.tools());
-    // Set or not: the shell that runs it may be another.
-    wanted.extend(endpoint_wishes(&generation.load, |_| true));
-    wanted.extend(server_wishes(&generation.load));
+    let dirs = command_dirs(folder)?;
+    let root = find_root(&dirs.project)?;
+    let generation = Generation::load(&root, &dirs.current, None)?;
+    let mut wanted = permission_requests(&generation.load, generation.tools());
+    // Include keys that are not set: other shells may set them.
+    wanted.extend(endpoint_permission_requests(&generation.load, |_| true));
+    wanted.extend(server_permission_requests(&generation.load));
     let shown = one_line(root.to_string_lossy().into_owned());
     if wanted.is_empty() {
-        say(&format!("nothing to grant: {shown} wants no more than to read its own files"));
+        eprint_line(&format!("nothing to grant: {shown} requires only read access to its own files"));
         return Ok(Exit::Clean);
     }
-    let key = ask::key_of(&root).ok_or_else(|| {
-        CliError::Usage(format!("{shown} is no text, so it cannot be remembered; `--trust` allows one run"))
+    let key = prompt::store_key(&root).ok_or_else(|| {
+        CliError::Usage(format!(
+            "cannot store the trust: {shown} is not valid UTF-8; use `--trust` for a single run"
+        ))
     })?;
-    for wish in &wanted {
-        print_lines(&format!("{wish}\n"));
+    for request in &wanted {
+        print_lines(&format!("{request}\n"));
     }
     store
         .change(|projects| {
-            // What is no longer wanted is trusted no longer.
-            let mut granted = Grants::default();
-            for wish in wanted {
-                granted.add(wish.grants);
+            // Replaces the old set, so permissions that are no longer required are revoked.
+            let mut granted = PermissionSet::default();
+            for request in wanted {
+                granted.add(request.grants);
             }
             projects.insert(key, granted);
         })
         .map_err(|error| refuse(&error))?;
-    say(&format!("trusted: {shown}"));
+    eprint_line(&format!("trusted: {shown}"));
     Ok(Exit::Clean)
 }
 
 fn revoke(store: &Store, folder: Option<&Path>, all: bool) -> Result<Exit, CliError> {
-    let keys = if all { None } else { Some(keys_of(folder)?) };
+    let keys = if all { None } else { Some(store_keys(folder)?) };
     let mut revoked = Vec::new();
     let change = |projects: &mut Projects| match &keys {
         None => revoked = std::mem::take(projects).into_keys().collect(),
@@ -113,23 +118,23 @@ fn revoke(store: &Store, folder: Option<&Path>, all: bool) -> Result<Exit, CliEr
     };
     store.change(change).map_err(|error| refuse(&error))?;
     for project in revoked.iter().cloned() {
-        say(&format!("no longer trusted: {}", one_line(project)));
+        eprint_line(&format!("no longer trusted: {}", one_line(project)));
     }
     if revoked.is_empty() {
-        say("nothing to revoke: it was not trusted");
+        eprint_line("nothing to revoke: the project is not trusted");
     }
     Ok(Exit::Clean)
 }
 
-/// The names that a folder's project may have in the store: the folder itself, which may be gone, and, if it is not, the
-/// project that it lies in.
-fn keys_of(folder: Option<&Path>) -> Result<Vec<String>, CliError> {
-    let current = locate(None)?.current;
+/// Returns the possible store keys for a folder: the folder itself, even if it does not exist, and the project that
+/// contains it.
+fn store_keys(folder: Option<&Path>) -> Result<Vec<String>, CliError> {
+    let current = command_dirs(None)?.current;
     let named = folder.map_or_else(|| current.clone(), |folder| current.join(folder));
     let project = if named.exists() { find_root(&named).ok() } else { None };
-    // Without `..`, which leads nowhere from a folder that is gone.
+    // Normalized, because `..` cannot be resolved in a folder that does not exist.
     let paths = [Some(PathGrant::new("", named).path), project];
-    Ok(paths.into_iter().flatten().filter_map(|path| ask::key_of(&path)).collect())
+    Ok(paths.into_iter().flatten().filter_map(|path| prompt::store_key(&path)).collect())
 }
 
 fn refuse(error: &StoreError) -> CliError {

@@ -1,12 +1,12 @@
-//! The user's state folder: where it is, and whether what stands in it is the user's own word.
+//! The user's state folder: its location and its ownership check.
 //!
-//! `$XDG_STATE_HOME/deftool` where that is set (XDG Base Directory Specification 0.8: a relative value is ignored), else
-//! what the system has for it.
+//! The location is `$XDG_STATE_HOME/deftool` (XDG Base Directory Specification 0.8: a relative value is ignored), or
+//! the system's default.
 
 use std::fs::{DirBuilder, Metadata};
 use std::path::{Path, PathBuf};
 
-/// The folder, there or not; `None` where nothing says who the user is.
+/// Returns the state folder, which may not exist. Returns `None` if no variable names the home folder.
 pub(in crate::cli) fn state_folder() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_STATE_HOME").or_else(|| {
@@ -21,7 +21,7 @@ pub(in crate::cli) fn state_folder() -> Option<PathBuf> {
     base.map(|base| base.join("deftool"))
 }
 
-/// Makes the folder, for its user alone, where it is not there.
+/// Creates the folder if necessary, accessible only to the user.
 pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -29,19 +29,19 @@ pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Why what others may have written is not believed; `None` if only this user can have.
+/// Returns why a file or folder cannot be trusted: other users may have written it.
 #[cfg(unix)]
-pub(in crate::cli) fn doubt(metadata: &Metadata) -> Option<&'static str> {
+pub(in crate::cli) fn untrusted_reason(metadata: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt;
 
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Some("belongs to another user");
     }
-    (metadata.mode() & 0o022 != 0).then_some("may be written by others (`chmod go-w` takes that from them)")
+    (metadata.mode() & 0o022 != 0).then_some("is writable by other users (to fix it, run `chmod go-w`)")
 }
 
-/// Windows gives a user's folders to that user alone.
+/// On Windows, the folders of a user are protected by default.
 #[cfg(not(unix))]
-pub(in crate::cli) fn doubt(_: &Metadata) -> Option<&'static str> {
+pub(in crate::cli) fn untrusted_reason(_: &Metadata) -> Option<&'static str> {
     None
 }

@@ -1,8 +1,8 @@
-//! What the user trusted projects with, in one file of the state folder: `trust.json`.
+//! The store of trusted projects: `trust.json` in the state folder.
 //!
-//! The file is written whole and put in its place in one step, under a lock, so that nobody reads a half and none of several
-//! deftools loses what another wrote. What others may have written is not believed; what cannot be read as what it should be
-//! is told, counts as nothing and is kept aside when something is remembered next.
+//! The file is replaced atomically under a lock, so that concurrent deftool processes neither read partial content nor
+//! lose each other's changes. A file that other users can write is ignored. A damaged file is reported, counts as empty
+//! and is renamed at the next change.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{doubt, make_folder, state_folder};
-use crate::cli::output::say;
-use crate::project::Grants;
+use super::state::{make_folder, state_folder, untrusted_reason};
+use crate::cli::output::eprint_line;
+use crate::project::PermissionSet;
 
-/// Grants by the project's path.
-pub(in crate::cli) type Projects = BTreeMap<String, Grants>;
+/// Trusted permissions by project path.
+pub(in crate::cli) type Projects = BTreeMap<String, PermissionSet>;
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 struct Content {
     version: u32,
@@ -28,59 +28,59 @@ struct Content {
 }
 
 const VERSION: u32 = 1;
-/// A larger file is none of ours.
+/// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 16 << 20;
-/// Who holds the lock for longer is not waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum wait for the lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why nothing is known, or nothing can be remembered.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum StoreError {
-    #[error("nothing can be remembered: neither XDG_STATE_HOME nor HOME names a folder")]
+    #[error("no state folder: neither XDG_STATE_HOME nor HOME is an absolute path")]
     NoFolder,
-    #[error("{} is not believed: it {why}", path.display())]
-    NotBelieved { path: PathBuf, why: &'static str },
+    #[error("{} is ignored: it {why}", path.display())]
+    Untrusted { path: PathBuf, why: &'static str },
     #[error(
-        "{} is damaged ({why}): no project counts as trusted; it is kept aside when something is trusted next",
+        "{} is damaged ({why}): no project is trusted; the file is renamed at the next change",
         path.display()
     )]
     Damaged { path: PathBuf, why: String },
-    #[error("{} was written by a newer deftool; it is left as it is", path.display())]
+    #[error("{} was written by a newer version of deftool and is left unchanged", path.display())]
     Newer { path: PathBuf },
     #[error("cannot {what} {}: {source}", path.display())]
     Io { what: &'static str, path: PathBuf, source: std::io::Error },
 }
 
-/// The file's place.
+/// The store of trusted projects.
 pub(in crate::cli) struct Store {
     folder: Option<PathBuf>,
 }
 
 impl Store {
-    /// The user's.
+    /// Returns the user's store.
     pub(in crate::cli) fn of_user() -> Self {
         Self { folder: state_folder() }
     }
 
-    /// What is remembered; nothing where there is no file yet.
+    /// Returns the stored permissions. Empty if there is no file.
     pub(in crate::cli) fn read(&self) -> Result<Projects, StoreError> {
         let folder = self.folder.as_deref().ok_or(StoreError::NoFolder)?;
         read(folder)
     }
 
-    /// Changes what is remembered.
+    /// Changes the stored permissions.
     pub(in crate::cli) fn change(&self, change: impl FnOnce(&mut Projects)) -> Result<(), StoreError> {
         let folder = self.folder.as_deref().ok_or(StoreError::NoFolder)?;
-        make_folder(folder).map_err(|source| io("make", folder, source))?;
-        believe(folder, &std::fs::metadata(folder).map_err(|source| io("look at", folder, source))?)?;
+        make_folder(folder).map_err(|source| io("create", folder, source))?;
+        check_owner(folder, &std::fs::metadata(folder).map_err(|source| io("access", folder, source))?)?;
         let _lock = lock(folder)?;
         let mut projects = match read(folder) {
             Ok(projects) => projects,
             Err(StoreError::Damaged { path, .. }) => {
                 let aside = free_name(folder);
-                std::fs::rename(&path, &aside).map_err(|source| io("keep aside", &path, source))?;
+                std::fs::rename(&path, &aside).map_err(|source| io("rename", &path, source))?;
                 let (path, aside) = (path.display(), aside.display());
-                say(&format!("note: {path} was damaged; what it held is kept in {aside}"));
+                eprint_line(&format!("note: {path} was damaged; the old content is in {aside}"));
                 Projects::new()
             }
             Err(error) => return Err(error),
@@ -94,9 +94,9 @@ fn io(what: &'static str, path: &Path, source: std::io::Error) -> StoreError {
     StoreError::Io { what, path: path.to_owned(), source }
 }
 
-fn believe(path: &Path, metadata: &std::fs::Metadata) -> Result<(), StoreError> {
-    match doubt(metadata) {
-        Some(why) => Err(StoreError::NotBelieved { path: path.to_owned(), why }),
+fn check_owner(path: &Path, metadata: &std::fs::Metadata) -> Result<(), StoreError> {
+    match untrusted_reason(metadata) {
+        Some(why) => Err(StoreError::Untrusted { path: path.to_owned(), why }),
         None => Ok(()),
     }
 }
@@ -109,20 +109,20 @@ fn read(folder: &Path) -> Result<Projects, StoreError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Projects::new()),
         Err(error) => return Err(io("read", &path, error)),
     };
-    // Who may write the folder may put any file of this user's into it.
-    believe(folder, &std::fs::metadata(folder).map_err(|source| io("look at", folder, source))?)?;
-    // Opening a pipe would wait for a writer.
+    // A user with write access to the folder can move other files into it.
+    check_owner(folder, &std::fs::metadata(folder).map_err(|source| io("access", folder, source))?)?;
+    // Opening a pipe would block.
     if !metadata.is_file() {
-        return Err(damaged(String::from("it is no regular file")));
+        return Err(damaged(String::from("not a regular file")));
     }
     let file = File::open(&path).map_err(|source| io("read", &path, source))?;
-    believe(&path, &file.metadata().map_err(|source| io("look at", &path, source))?)?;
+    check_owner(&path, &file.metadata().map_err(|source| io("access", &path, source))?)?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|source| io("read", &path, source))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(damaged(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
+        return Err(damaged(format!("larger than {} MiB", MAX_BYTES >> 20)));
     }
-    // A newer format need not be readable to be told.
+    // Read only the version first: a newer format may not match the type.
     let version = serde_json::from_slice::<serde_json::Value>(&bytes).ok();
     let version = version.and_then(|content| content.get("version")?.as_u64());
     if version.is_some_and(|version| version > u64::from(VERSION)) {
@@ -132,24 +132,24 @@ fn read(folder: &Path) -> Result<Projects, StoreError> {
     Ok(content.projects)
 }
 
-/// The caller holds the lock.
+/// Writes the file. The caller must hold the lock.
 fn write(folder: &Path, content: &Content) -> Result<(), StoreError> {
-    let (path, beside) = (folder.join("trust.json"), folder.join("trust.json.new"));
+    let (path, temporary) = (folder.join("trust.json"), folder.join("trust.json.new"));
     let mut text = serde_json::to_vec_pretty(content).unwrap_or_default();
     text.push(b'\n');
-    // Of a process that was killed.
-    let _ = std::fs::remove_file(&beside);
+    // Left by a process that was killed.
+    let _ = std::fs::remove_file(&temporary);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&beside).and_then(|mut file| {
+    let written = options.open(&temporary).and_then(|mut file| {
         file.write_all(&text)?;
         file.sync_all()
     });
-    let written = written.and_then(|()| std::fs::rename(&beside, &path));
+    let written = written.and_then(|()| std::fs::rename(&temporary, &path));
     written.map_err(|source| {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
         io("write", &path, source)
     })
 }
@@ -159,14 +159,14 @@ fn free_name(folder: &Path) -> PathBuf {
     names.into_iter().find(|path| !path.exists()).unwrap_or_else(|| folder.join("trust.json.damaged"))
 }
 
-/// The lock, until it is dropped. A process that ends gives it back, however it ends.
+/// Takes the lock, which is released on drop or when the process ends.
 fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join("trust.lock");
     let started = Instant::now();
     loop {
         match try_lock(&path) {
             Ok(file) => return Ok(file),
-            Err(error) if is_held(&error) && started.elapsed() < PATIENCE => {
+            Err(error) if is_held(&error) && started.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(source) => return Err(io("lock", &path, source)),
@@ -188,7 +188,7 @@ fn is_held(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock
 }
 
-/// A file that is shared with nobody cannot be opened twice.
+/// Opens the file without sharing, so that it cannot be opened twice.
 #[cfg(windows)]
 fn try_lock(path: &Path) -> std::io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;

@@ -1,4 +1,4 @@
-//! From a worker's spec to a worker that talks to its server.
+//! Connects a worker to its server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::cli::spinner::Spinner;
 use crate::spec::WorkerSpec;
 use crate::worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_key};
 
-/// A server that says sooner what it is needs no word about it.
-const SOON: Duration = Duration::from_millis(500);
+/// Delay before the spinner is shown.
+const SPINNER_DELAY: Duration = Duration::from_millis(500);
 
-/// Settles the endpoint and starts the worker. `must_listen`: a server that is not there is an error at once, and not
-/// that of the first request.
+/// Resolves the endpoint and starts the worker. If `must_listen` is set, an unreachable server is an error now, not at
+/// the first request.
 ///
 /// # Errors
-/// When there is no endpoint, nobody listens there though somebody must, or the worker's own server cannot be started.
+/// If there is no endpoint, if `must_listen` is set and nothing listens there, or if the managed server does not start.
 pub(in crate::cli) async fn connect(
     options: &WorkerOptions,
     spec: &WorkerSpec,
@@ -48,19 +48,19 @@ pub(in crate::cli) async fn connect(
         key_for_found: names_key(spec),
         must_listen,
     };
-    let what = match &options.endpoint {
-        Some(url) => format!("asking {url} what it is"),
-        None => String::from("looking for a server on this machine"),
+    let message = match &options.endpoint {
+        Some(url) => format!("connecting to {url}"),
+        None => String::from("searching for a server on this machine"),
     };
-    Ok(told(&what, Worker::connect(config, tools, options)).await?)
+    Ok(with_spinner(&message, Worker::connect(config, tools, options)).await?)
 }
 
-/// Says on a terminal what is waited for, if it takes long.
-async fn told<T>(what: &str, work: impl Future<Output = T>) -> T {
+/// Awaits `work` and shows a spinner with `message` if it takes longer than [`SPINNER_DELAY`].
+async fn with_spinner<T>(message: &str, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
-    if let Ok(done) = tokio::time::timeout(SOON, &mut work).await {
+    if let Ok(done) = tokio::time::timeout(SPINNER_DELAY, &mut work).await {
         return done;
     }
-    let _spinner = stderr_is_terminal().then(|| Spinner::start(what));
+    let _spinner = stderr_is_terminal().then(|| Spinner::start(message));
     work.await
 }

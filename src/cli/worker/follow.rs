@@ -1,6 +1,6 @@
-//! One request, shown while it runs, and its questions asked.
+//! Follows a request: prints its events and shows its confirmation prompts.
 //!
-//! While a question stands, nothing else is shown: what happens meanwhile is told after it.
+//! While a prompt is shown, events are queued and printed after it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
 use super::managed::wait_until_ready;
-use crate::cli::approve::{Approver, Asked};
+use crate::cli::approve::{Approver, PendingPrompt};
 use crate::cli::interrupt::{Signals, end_now};
-use crate::cli::output::{is_writing, say, stdout_failed};
+use crate::cli::output::{eprint_line, is_writing, stdout_failed};
 use crate::cli::script_log::ScriptLines;
-use crate::cli::show::{Show, show_json};
+use crate::cli::show::{EventPrinter, print_event_json};
 use crate::cli::{CliError, Exit};
 use crate::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
 use crate::worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
 
-/// How requests are followed.
+/// Follows requests of a worker.
 pub(in crate::cli) struct Follower<'f> {
     pub(in crate::cli) worker: &'f Worker,
     /// Whether events are printed as JSON.
@@ -28,17 +28,17 @@ pub(in crate::cli) struct Follower<'f> {
     pub(in crate::cli) interrupts: &'f mut Interrupts,
 }
 
-/// How following a request ended.
-pub(in crate::cli) enum Followed {
-    /// With the request.
+/// The result of following a request.
+pub(in crate::cli) enum FollowResult {
+    /// The request ended.
     Ended { id: String, outcome: Arc<Outcome> },
-    /// Who asked twice does not want to wait for the first.
-    Left,
-    /// Interrupted before it was submitted.
-    Unsent,
+    /// The user interrupted twice and does not wait for the end.
+    Abandoned,
+    /// Interrupted before the request was submitted.
+    NotSubmitted,
 }
 
-impl Followed {
+impl FollowResult {
     pub(in crate::cli) fn exit(&self) -> Exit {
         match self {
             Self::Ended { outcome, .. } => match outcome.state {
@@ -46,109 +46,110 @@ impl Followed {
                 FinalState::Failed => Exit::Failed,
                 FinalState::Canceled => Exit::Interrupted,
             },
-            Self::Left | Self::Unsent => Exit::Interrupted,
+            Self::Abandoned | Self::NotSubmitted => Exit::Interrupted,
         }
     }
 }
 
-/// Who has not heard an interrupt for this long, and writes, writes to a reader that stands still.
-const DEAF: Duration = Duration::from_secs(1);
+/// If an interrupt is not handled for this time during a write, the write is considered blocked.
+const BLOCKED_WRITE_DELAY: Duration = Duration::from_secs(1);
 
-/// What is waited for.
-enum Heard {
+/// An input of the follow loop.
+enum Incoming {
     Event(Option<Arc<Event>>),
     Answer(Option<String>),
-    /// What a script logged.
+    /// A log line of a script.
     Logged(String),
     Interrupt,
 }
 
-/// A request that is followed.
-struct Following {
+/// The state of a followed request.
+struct FollowedRequest {
     id: String,
     events: EventStream,
-    show: Show,
+    printer: EventPrinter,
     logged: ScriptLines,
-    /// The question that stands.
-    asked: Option<Asked>,
-    /// Calls that are asked about after it, and what happened while it stood.
-    held: VecDeque<Arc<Event>>,
+    /// The visible prompt.
+    prompt: Option<PendingPrompt>,
+    /// Events that arrived while the prompt was visible.
+    queued: VecDeque<Arc<Event>>,
     /// The text so far.
     text: String,
     is_canceled: bool,
-    /// Its end came: nobody waits for answers any more.
-    is_over: bool,
+    /// Whether the request ended. Answers to prompts have no effect any more.
+    is_finished: bool,
 }
 
 impl Follower<'_> {
-    /// Submits and shows what happens, to the end; `seen` is told of each event when it comes. A managed server that is
-    /// restarted is waited for. Ctrl-C cancels; what came is kept. With `--json` the last event is always `finished`.
+    /// Submits a request and prints its events until it ends. `on_event` is called for each event on arrival. Waits for
+    /// a restart of a managed server. Ctrl-C cancels the request and keeps its text. With `--json`, the last event is
+    /// always `finished`.
     ///
     /// # Errors
-    /// When the request is not taken.
+    /// If the worker does not accept the request.
     pub(in crate::cli) async fn follow(
         &mut self,
         submit: SubmitRequest,
-        mut seen: impl FnMut(&str, &Event),
-    ) -> Result<Followed, CliError> {
+        mut on_event: impl FnMut(&str, &Event),
+    ) -> Result<FollowResult, CliError> {
         let usage = |text: String| CliError::Usage(text);
         let id = match self.submit(submit).await {
             Ok(Some(id)) => id,
             Ok(None) => {
                 self.finish(Outcome::without_reply(None));
-                return Ok(Followed::Unsent);
+                return Ok(FollowResult::NotSubmitted);
             }
             Err(error) => {
                 self.finish(Outcome::without_reply(Some(failure_of(&error))));
                 return Err(usage(error.to_string()));
             }
         };
-        let forgotten = || usage(String::from("the request is not remembered"));
-        let events = self.worker.events(&id, 0).ok_or_else(forgotten)?;
-        let mut following = Following {
+        let unknown = || usage(String::from("unknown request"));
+        let events = self.worker.events(&id, 0).ok_or_else(unknown)?;
+        let mut following = FollowedRequest {
             id,
             events,
-            show: Show::new(),
-            logged: ScriptLines::follow(),
-            asked: None,
-            held: VecDeque::new(),
+            printer: EventPrinter::new(),
+            logged: ScriptLines::subscribe(),
+            prompt: None,
+            queued: VecDeque::new(),
             text: String::new(),
             is_canceled: false,
-            is_over: false,
+            is_finished: false,
         };
         loop {
             match following.next(self.interrupts).await {
-                Heard::Event(Some(event)) => {
-                    seen(&following.id, &event);
+                Incoming::Event(Some(event)) => {
+                    on_event(&following.id, &event);
                     self.take_event(&mut following, event);
                 }
-                Heard::Event(None) => break,
-                Heard::Answer(line) => self.take_answer(&mut following, line.as_deref()),
-                Heard::Logged(line) => say(&line),
-                Heard::Interrupt => {
+                Incoming::Event(None) => break,
+                Incoming::Answer(line) => self.take_answer(&mut following, line.as_deref()),
+                Incoming::Logged(line) => eprint_line(&line),
+                Incoming::Interrupt => {
                     if following.is_canceled {
-                        // Nobody waits for its own.
-                        if !following.is_over {
+                        // Print a `finished` event, because the real one is not awaited.
+                        if !following.is_finished {
                             let text = std::mem::take(&mut following.text);
                             self.finish(Outcome { text, ..Outcome::without_reply(None) });
                         }
-                        return Ok(Followed::Left);
+                        return Ok(FollowResult::Abandoned);
                     }
                     self.cancel(&mut following);
                 }
             }
-            // Nobody reads on, or nothing more can be kept: the model need not go on either.
+            // Stop the model if its output cannot be written.
             if stdout_failed() && !following.is_canceled {
                 self.cancel(&mut following);
             }
         }
         match self.worker.result(&following.id) {
-            Ok(outcome) => Ok(Followed::Ended { id: following.id, outcome }),
-            Err(_) => Err(forgotten()),
+            Ok(outcome) => Ok(FollowResult::Ended { id: following.id, outcome }),
+            Err(_) => Err(unknown()),
         }
     }
 
-    /// Submits, once a managed server that is restarted is ready again. `None`: interrupted before that.
+    /// Submits the request after a restarting server is ready. Returns `None` if interrupted before that.
     async fn submit(&mut self, submit: SubmitRequest) -> Result<Option<String>, SubmitError> {
         loop {
             match self.worker.submit(submit.clone()) {
@@ -162,76 +163,77 @@ impl Follower<'_> {
         }
     }
 
-    /// Prints the `finished` event of a request that has none.
+    /// Prints a `finished` event for a request that has none.
     fn finish(&self, outcome: Outcome) {
         if self.json {
-            show_json(&Event::Finished(outcome));
+            print_event_json(&Event::Finished(outcome));
         }
     }
 
-    fn cancel(&mut self, following: &mut Following) {
+    fn cancel(&mut self, following: &mut FollowedRequest) {
         following.is_canceled = true;
         self.worker.cancel(&following.id);
-        self.take_back(following);
-        self.show_held(following);
+        self.cancel_prompt(following);
+        self.show_queued(following);
     }
 
-    /// The question is answered by something else.
-    fn take_back(&mut self, following: &mut Following) {
-        if let Some(asked) = following.asked.take() {
-            self.approver.take_back(asked);
+    /// Cancels the visible prompt: another event answered it.
+    fn cancel_prompt(&mut self, following: &mut FollowedRequest) {
+        if let Some(prompt) = following.prompt.take() {
+            self.approver.cancel(prompt);
         }
     }
 
-    fn take_event(&mut self, following: &mut Following, event: Arc<Event>) {
+    fn take_event(&mut self, following: &mut FollowedRequest, event: Arc<Event>) {
         match &*event {
-            Event::Finished(_) => following.is_over = true,
+            Event::Finished(_) => following.is_finished = true,
             Event::Text { text } => following.text.push_str(text),
             _ => {}
         }
-        following.held.push_back(event);
-        if following.is_over {
-            self.take_back(following);
+        following.queued.push_back(event);
+        if following.is_finished {
+            self.cancel_prompt(following);
         }
-        self.show_held(following);
+        self.show_queued(following);
     }
 
-    fn take_answer(&mut self, following: &mut Following, line: Option<&str>) {
-        let Some(mut asked) = following.asked.take() else { return };
-        match self.approver.take(&mut asked, line) {
-            None => following.asked = Some(asked),
+    fn take_answer(&mut self, following: &mut FollowedRequest, line: Option<&str>) {
+        let Some(mut prompt) = following.prompt.take() else { return };
+        match self.approver.handle_line(&mut prompt, line) {
+            None => following.prompt = Some(prompt),
             Some(approval) => {
-                self.worker.approve(&following.id, &asked.call_id, approval);
-                self.show_held(following);
+                self.worker.approve(&following.id, &prompt.call_id, approval);
+                self.show_queued(following);
             }
         }
     }
 
-    /// What happened while a question stood, up to the next question.
-    fn show_held(&mut self, following: &mut Following) {
-        while following.asked.is_none() {
-            let Some(event) = following.held.pop_front() else { break };
+    /// Prints the queued events, up to the next prompt.
+    fn show_queued(&mut self, following: &mut FollowedRequest) {
+        while following.prompt.is_none() {
+            let Some(event) = following.queued.pop_front() else { break };
             self.show(following, &event);
         }
     }
 
-    fn show(&mut self, following: &mut Following, event: &Event) {
+    /// Prints an event, and shows a prompt if it requests an approval.
+    fn show(&mut self, following: &mut FollowedRequest, event: &Event) {
         if matches!(event, Event::ToolFinished { .. } | Event::Finished(_)) {
-            following.logged.say_waiting();
+            following.logged.print_queued();
         }
         if self.json {
-            show_json(event);
+            print_event_json(event);
         } else {
-            following.show.event(event);
+            following.printer.print(event);
         }
         match event {
             Event::Approval { id, name, arguments, answer: None }
-                if !following.is_canceled && !following.is_over =>
+                if !following.is_canceled && !following.is_finished =>
             {
-                following.show.make_room();
+                following.printer.prepare_prompt();
                 match self.approver.ask(id, name, arguments.as_ref(), self.worker.generation()) {
-                    Ok(asked) => following.asked = Some(asked),
-                    // Where the worker has the answer itself, nobody waits for this one.
+                    Ok(prompt) => following.prompt = Some(prompt),
+                    // Has no effect if the worker already has an answer.
                     Err(approval) => {
                         self.worker.approve(&following.id, id, approval);
                     }
@@ -244,7 +246,7 @@ impl Follower<'_> {
     }
 }
 
-/// Why a request that was not submitted failed.
+/// Returns the failure of a request that was not submitted.
 fn failure_of(error: &SubmitError) -> Failure {
     let reason = match error {
         SubmitError::WorkerNotReady(_) => FailReason::ServerDied,
@@ -253,53 +255,53 @@ fn failure_of(error: &SubmitError) -> Failure {
     Failure::new(reason, "", error.to_string())
 }
 
-impl Following {
-    async fn next(&mut self, interrupts: &mut Interrupts) -> Heard {
-        let Self { asked, events, logged, .. } = self;
-        let is_asked = asked.is_some();
+impl FollowedRequest {
+    async fn next(&mut self, interrupts: &mut Interrupts) -> Incoming {
+        let Self { prompt, events, logged, .. } = self;
+        let has_prompt = prompt.is_some();
         let answer = async {
-            match asked {
-                Some(asked) => asked.line().await,
+            match prompt {
+                Some(prompt) => prompt.line().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            // What came before a line was logged is shown before it.
+            // Print events before log lines, to keep their order.
             biased;
-            () = interrupts.next() => Heard::Interrupt,
-            event = events.next() => Heard::Event(event),
-            line = answer => Heard::Answer(line),
-            line = logged.next(), if !is_asked => Heard::Logged(line),
+            () = interrupts.next() => Incoming::Interrupt,
+            event = events.next() => Incoming::Event(event),
+            line = answer => Incoming::Answer(line),
+            line = logged.next(), if !has_prompt => Incoming::Logged(line),
         }
     }
 }
 
-/// Ctrl-C and its like, from the first moment on: none is lost while something else is waited for.
+/// A queue of interrupts (Ctrl-C and other signals) that loses none.
 pub(in crate::cli) struct Interrupts(tokio::sync::mpsc::Receiver<()>);
 
 impl Interrupts {
     pub(in crate::cli) fn listen() -> std::io::Result<Self> {
-        let (heard, receiver) = tokio::sync::mpsc::channel(2);
+        let (sender, receiver) = tokio::sync::mpsc::channel(2);
         let mut signals = Signals::listen()?;
         tokio::spawn(async move {
-            let mut look = Instant::now();
+            let mut next_check = Instant::now();
             loop {
-                let is_waiting = heard.capacity() < heard.max_capacity();
+                let has_interrupt = sender.capacity() < sender.max_capacity();
                 tokio::select! {
                     () = signals.next() => {
-                        if !is_waiting {
-                            look = Instant::now() + DEAF;
+                        if !has_interrupt {
+                            next_check = Instant::now() + BLOCKED_WRITE_DELAY;
                         }
-                        // Two wait already: a third says nothing more.
-                        if let Err(TrySendError::Closed(())) = heard.try_send(()) {
+                        // A full queue already contains two interrupts; more have no effect.
+                        if let Err(TrySendError::Closed(())) = sender.try_send(()) {
                             break;
                         }
                     }
-                    () = tokio::time::sleep_until(look), if is_waiting => {
+                    () = tokio::time::sleep_until(next_check), if has_interrupt => {
                         if is_writing() {
                             end_now();
                         }
-                        look = Instant::now() + DEAF;
+                        next_check = Instant::now() + BLOCKED_WRITE_DELAY;
                     }
                 }
             }
@@ -307,7 +309,7 @@ impl Interrupts {
         Ok(Self(receiver))
     }
 
-    /// Forgets those that were meant for something that is over.
+    /// Discards interrupts that were meant for a finished request.
     pub(in crate::cli) fn drain(&mut self) {
         while self.0.try_recv().is_ok() {}
     }

@@ -1,5 +1,4 @@
-//! What the commands that drive a worker have in common: the project's worker with its tools, the server it talks to,
-//! and a request followed to its end.
+//! Shared code of the commands that use a worker: opening it, connecting to its server, and following a request.
 
 mod connect;
 mod follow;
@@ -8,68 +7,72 @@ mod managed;
 use std::sync::Arc;
 
 pub(super) use connect::connect;
-pub(super) use follow::{Followed, Follower, Interrupts};
+pub(super) use follow::{FollowResult, Follower, Interrupts};
 pub(super) use managed::close;
 
 use super::args::{ScriptOptions, WorkerOptions};
-use super::output::{clean, say};
-use super::trust::{ProjectTrust, endpoint_wish, server_wish};
-use super::{CliError, engine, locate};
+use super::output::{clean, eprint_line};
+use super::trust::{ProjectTrust, endpoint_permission_request, server_permission_request};
+use super::{CliError, command_dirs, engine};
 use crate::diagnostic::render::render_concise;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::project::{Generation, LiveProject, LoadedTool, ScriptState, find_root, read_bios, wishes};
+use crate::project::{
+    Generation, LiveProject, LoadedTool, ScriptState, find_root, permission_requests, read_bios,
+};
 use crate::request::BiosTemplate;
 use crate::spec::WorkerSpec;
 use crate::text::count;
 use crate::worker::{ChooseError, ProjectTools, WorkerConfig};
 
-/// Findings beyond this many are only counted: `check` is for them.
-const MAX_TOLD: usize = 5;
+/// Maximum number of printed findings; the others are counted.
+const MAX_FINDINGS: usize = 5;
 
-/// A worker of the project, trusted with what it and its tools want.
-pub(super) struct Chosen {
+/// A worker of the project that has all required permissions.
+pub(super) struct OpenWorker {
     pub(super) spec: WorkerSpec,
     pub(super) tools: Arc<ProjectTools>,
     pub(super) config: WorkerConfig,
 }
 
-/// Opens the project and chooses its worker. `recorded`: the worker of the recording that is played; nothing will be sent
-/// then, so that no server and no key is asked about.
+/// Opens the project and selects its worker. `recorded` is the worker of a replayed recording; a replay requires no
+/// permission for servers and keys.
 ///
 /// # Errors
-/// When there is no project or no such worker, or the user does not trust it.
-pub(super) fn choose(
+/// If there is no project or no such worker, or if a required permission is missing.
+pub(super) fn open(
     options: &WorkerOptions,
     scripts: &ScriptOptions,
     recorded: Option<&str>,
-) -> Result<Chosen, CliError> {
-    let place = locate(options.project.as_deref())?;
-    let root = find_root(&place.folder)?;
-    let project = LiveProject::open(&root, &place.current, None)?;
+) -> Result<OpenWorker, CliError> {
+    let dirs = command_dirs(options.project.as_deref())?;
+    let root = find_root(&dirs.project)?;
+    let project = LiveProject::open(&root, &dirs.current, None)?;
     let generation = project.current();
-    tell_errors(&generation);
-    tell_left_out(&generation);
+    eprint_errors(&generation);
+    eprint_omitted_tools(&generation);
     let is_offline = recorded.is_some();
     let spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
     let offered = generation.tool_set(&spec);
-    let mut wanted =
-        wishes(&generation.load, offered.iter().filter_map(|entry| generation.tool(&entry.name)));
+    let mut requests = permission_requests(
+        &generation.load,
+        offered.iter().filter_map(|entry| generation.tool(&entry.name)),
+    );
     if !is_offline {
         let (named, has_key) = (options.endpoint.as_deref(), api_key(&spec).is_some());
-        wanted.extend(endpoint_wish(&generation.load, &spec, named, has_key));
-        wanted.extend(server_wish(&generation.load, &spec, named));
+        requests.extend(endpoint_permission_request(&generation.load, &spec, named, has_key));
+        requests.extend(server_permission_request(&generation.load, &spec, named));
     }
-    let trust = ProjectTrust::settle(&root, wanted, scripts.trust)?;
+    let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;
     let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
     let mut config = WorkerConfig::of_spec(&spec);
     if let Some(text) = read_bios(&root, &spec).map_err(CliError::Usage)? {
         config.bios = Arc::new(BiosTemplate { text });
     }
-    Ok(Chosen { spec, tools, config })
+    Ok(OpenWorker { spec, tools, config })
 }
 
-/// The key that the worker sends, if its variable is set.
+/// Returns the API key of the worker, if its environment variable is set.
 pub(super) fn api_key(spec: &WorkerSpec) -> Option<String> {
     environment(&spec.api_key_env).map(|key| key.trim().to_owned())
 }
@@ -78,49 +81,54 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// Says what is wrong with the specs.
-pub(super) fn tell_errors(generation: &Generation) {
-    tell(generation, |finding| finding.severity == Severity::Error, |_| true);
+/// Prints the errors of the project.
+pub(super) fn eprint_errors(generation: &Generation) {
+    eprint_concise(generation, |finding| finding.severity == Severity::Error, |_| true);
 }
 
-/// What is found whose line is `wanted`.
-pub(super) fn tell_findings(generation: &Generation, wanted: impl Fn(&str) -> bool) {
-    tell(generation, |_| true, wanted);
+/// Prints the findings whose line satisfies `filter`.
+pub(super) fn eprint_matching_findings(generation: &Generation, filter: impl Fn(&str) -> bool) {
+    eprint_concise(generation, |_| true, filter);
 }
 
-fn tell(generation: &Generation, of: impl Fn(&Diagnostic) -> bool, wanted: impl Fn(&str) -> bool) {
+/// Prints the selected findings, one line each, errors first.
+fn eprint_concise(
+    generation: &Generation,
+    finding_filter: impl Fn(&Diagnostic) -> bool,
+    line_filter: impl Fn(&str) -> bool,
+) {
     let load = &generation.load;
     let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
     let others = load.findings.iter().filter(|finding| !is_error(finding));
-    let found = load.findings.iter().filter(is_error).chain(others).filter(|finding| of(finding));
-    let lines = found.map(|finding| render_concise(finding, &load.sources)).filter(|line| wanted(line));
+    let found = load.findings.iter().filter(is_error).chain(others).filter(|finding| finding_filter(finding));
+    let lines = found.map(|finding| render_concise(finding, &load.sources)).filter(|line| line_filter(line));
     let mut more = 0_usize;
-    for (place, line) in lines.enumerate() {
-        if place < MAX_TOLD {
-            say(&line);
+    for (index, line) in lines.enumerate() {
+        if index < MAX_FINDINGS {
+            eprint_line(&line);
         } else {
             more += 1;
         }
     }
     if more > 0 {
-        say(&format!("and {more} more; see `deftool check`"));
+        eprint_line(&format!("and {more} more; run `deftool check`"));
     }
 }
 
-/// Says which tools no model is offered, because of errors that are told, too.
-pub(super) fn tell_left_out(generation: &Generation) {
+/// Prints the tools that are not offered to a model because of errors.
+pub(super) fn eprint_omitted_tools(generation: &Generation) {
     let is_broken = |loaded: &LoadedTool| matches!(loaded.script, ScriptState::Broken(_));
     let names = generation.load.tools.iter().map(|loaded| loaded.tool.name.value.as_str());
     let mut broken = names.filter(|name| generation.tool(name).is_none_or(is_broken));
     let Some(first) = broken.next() else { return };
     let name = clean(first);
     match broken.count() {
-        0 => say(&format!("{name} is left out")),
-        more => say(&format!("{name} and {} are left out", count(more, "other tool"))),
+        0 => eprint_line(&format!("tool `{name}` is omitted")),
+        more => eprint_line(&format!("tool `{name}` and {} are omitted", count(more, "other tool"))),
     }
 }
 
-/// The worker that was named, the one that recorded, the only one, or the implicit one.
+/// Selects the named worker, the recorded worker, the only worker, or the implicit default worker.
 pub(super) fn choose_worker(
     named: Option<&str>,
     recorded: Option<&str>,
@@ -130,12 +138,12 @@ pub(super) fn choose_worker(
     let known = recorded.filter(|name| load.workers.iter().any(|worker| worker.name.value == *name));
     crate::worker::choose_worker(load, named.or(known)).map_err(|error| {
         let advice = if matches!(error, ChooseError::Several { .. }) { " with --worker NAME" } else { "" };
-        let by = match recorded {
+        let origin = match recorded {
             Some(name) if named.is_none() && known.is_none() && !name.is_empty() => {
-                format!("recorded by worker `{name}`, which is gone; ")
+                format!("recorded by worker `{name}`, which no longer exists; ")
             }
             Some(_) | None => String::new(),
         };
-        CliError::Usage(format!("{by}{error}{advice}"))
+        CliError::Usage(format!("{origin}{error}{advice}"))
     })
 }

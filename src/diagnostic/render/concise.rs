@@ -1,9 +1,9 @@
-//! One line a finding: `file:line:column: severity[code]: message`, the form that editors parse.
+//! One line per finding: `file:line:column: severity[code]: message`, a format that editors parse.
 
 use crate::diagnostic::Diagnostic;
 use crate::text::{Sources, one_line};
 
-/// The line of one finding, without a line end.
+/// Renders one finding as a line without a line break.
 pub fn render_concise(finding: &Diagnostic, sources: &Sources) -> String {
     one_line(format!(
         "{}: {}[{}]: {}",

@@ -1,14 +1,14 @@
-//! Workflow commands of GitHub Actions: a finding becomes an annotation on its line.
+//! GitHub Actions workflow commands: each finding becomes an annotation on its line.
 //!
 //! Source: GitHub, "Workflow commands for GitHub Actions" (docs.github.com), and the escaping of `actions/toolkit`'s
-//! `command.ts`, read 2026-11. A runner shows ten errors and ten warnings of a step; the log has all.
+//! `command.ts`, read 2026-11. GitHub shows at most ten errors and ten warnings per step; the log contains all.
 
 use std::fmt::Write;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::text::{Sources, one_line};
 
-/// The command of one finding, one line without a line end.
+/// Renders one finding as a command, one line without a line break.
 pub fn render_github(finding: &Diagnostic, sources: &Sources) -> String {
     let command = match finding.severity {
         Severity::Error => "error",
@@ -20,13 +20,13 @@ pub fn render_github(finding: &Diagnostic, sources: &Sources) -> String {
         let start = file.line_column(finding.primary.span.start);
         let end = file.line_column(finding.primary.span.end);
         let _ = write!(line, "file={},line={},endLine={},", property(&file.name), start.line, end.line);
-        // Columns of a finding on several lines are refused.
+        // GitHub rejects columns if the finding spans several lines.
         if start.line == end.line {
             let _ = write!(line, "col={},endColumn={},", start.column, end.column);
         }
     }
     let title = property(&format!("{} {}", finding.rule.code, finding.rule.name));
-    // The log shows only the message, so the place stands in it, too.
+    // The log shows only the message, so it includes the location.
     let mut message = format!("{}: {}", sources.describe(finding.primary), finding.message);
     for more in finding.label.iter().chain(&finding.notes) {
         message.push('\n');
@@ -36,12 +36,12 @@ pub fn render_github(finding: &Diagnostic, sources: &Sources) -> String {
     one_line(line)
 }
 
-/// What stands after the second `::`.
+/// Escapes the text after the second `::`.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The value of a property.
+/// Escapes the value of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -53,7 +53,7 @@ mod tests {
     use crate::text::{Location, SourceFile, Span};
 
     #[test]
-    fn nothing_in_a_finding_ends_the_command() {
+    fn escapes_everything_that_could_end_the_command() {
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new("a,b:c%\n.eld", "(one\ntwo"));
         let at = |start, end| Location { source, span: Span::new(start, end) };

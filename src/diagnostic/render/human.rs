@@ -1,8 +1,8 @@
-//! Findings with their source lines, as rustc shows them.
+//! Findings with source lines in the style of rustc.
 //!
-//! The renderer scans all it is given, several times. It is given a window of bounded size around each place, so that
-//! a file of one long line costs no more than another, and of lines too long to be read only a part. Lines end in LF in it,
-//! however the file writes them.
+//! The renderer scans its whole input several times. It therefore receives a window of limited size around each location,
+//! so that a file with one long line is not slower than others, and long lines are truncated. Line endings in the window
+//! are always LF.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,23 +12,23 @@ use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::text::{Location, SourceFile, Sources, Span, is_control, one_line};
 
-/// Places farther apart than this, in bytes, are shown apart; of a longer one only the start is shown.
+/// Locations farther apart than this, in bytes, are shown separately. Longer spans are truncated.
 const MAX_WINDOW: usize = 16 * 1024;
 
-/// The most that is shown of a line before and after the places on it, in bytes.
-const MAX_BESIDE: usize = 500;
+/// Maximum context on a line before and after its locations, in bytes.
+const MAX_CONTEXT: usize = 500;
 
-/// Places farther apart than this, in columns, are shown apart, and of a longer one only the start: the renderer cuts no
-/// line between two places.
+/// Locations farther apart than this, in columns, are shown separately, and longer spans are truncated, because the
+/// renderer does not shorten a line between two locations.
 const MAX_COLUMNS: usize = 100;
 
-/// A line of a repair that is longer, in characters, is cut around what changes.
+/// Maximum line length of a fix, in characters. Longer lines are truncated around the change.
 const MAX_PATCH: usize = 160;
 
-/// What is shown of such a line before and after what changes, in bytes.
-const BESIDE_PATCH: usize = 60;
+/// Context on a truncated line before and after the change, in bytes.
+const PATCH_CONTEXT: usize = 60;
 
-/// One finding, several lines, without a line end. `styled`: with terminal colours.
+/// Renders one finding as several lines, without a final line break. `styled` adds terminal colours.
 pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
@@ -40,15 +40,15 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         .id(finding.rule.code)
         .elements(std::iter::empty::<Snippet<'_, annotate_snippets::Annotation<'_>>>());
     let mut groups = Vec::new();
-    let mut moved = Vec::new();
+    let mut corrections = Vec::new();
     if let Some(file) = sources.get(finding.primary.source) {
-        let (near, far) = together(finding, file);
+        let (near, far) = split_labels(finding, file);
         let shown = shown_part(file, finding.primary.span);
         let spans: Vec<Span> = [finding.primary.span]
             .into_iter()
             .chain(near.iter().map(|(location, _)| location.span))
             .collect();
-        let window = Window::around(file, &spans, MAX_BESIDE);
+        let window = Window::around(file, &spans, MAX_CONTEXT);
         let mut primary = AnnotationKind::Primary.span(window.range(shown));
         if let Some(label) = &finding.label {
             primary = primary.label(clean(label));
@@ -62,13 +62,13 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
             snippet =
                 snippet.annotation(AnnotationKind::Context.span(window.range(shown)).label(clean(message)));
         }
-        moved.extend(window.moved(file, finding.primary.span));
+        corrections.extend(window.correction(file, finding.primary.span));
         group = group.element(snippet);
         for (location, message) in far {
             if let Some(file) = sources.get(location.source) {
-                let window = Window::around(file, &[location.span], MAX_BESIDE);
+                let window = Window::around(file, &[location.span], MAX_CONTEXT);
                 let shown = window.range(shown_part(file, location.span));
-                moved.extend(window.moved(file, location.span));
+                corrections.extend(window.correction(file, location.span));
                 group = group.element(
                     Snippet::source(window.text)
                         .line_start(window.line)
@@ -84,7 +84,7 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
     groups.push(group);
     if let (Some(fix), Some(file)) = (&finding.fix, sources.get(finding.primary.source)) {
         let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
-        // A fix that does not fit is applied all the same; a part of it would be shown as another one.
+        // A fix that is too large is not shown, because a part of it would look like a different fix. It is still applied.
         let mut shown = Group::with_title(Level::HELP.secondary_title(clean(&fix.title)));
         if let Some(window) = Window::of_patch(file, &spans) {
             let ranges: Vec<Range<usize>> = spans.iter().map(|span| window.range(*span)).collect();
@@ -98,24 +98,25 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         groups.push(shown);
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    harmless(correct(renderer.render(&groups), &moved))
+    without_controls(correct(renderer.render(&groups), &corrections))
 }
 
-/// `text` without what a terminal obeys.
+/// Replaces terminal control characters in `text`.
 fn clean(text: &str) -> String {
     text.replace(|c: char| is_control(c) && !matches!(c, '\n' | '\t'), "\u{fffd}")
 }
 
-/// What the renderer leaves of source text, which it cleans but for some; escape characters are of its own colours by now.
-fn harmless(text: String) -> String {
+/// Replaces control characters from the source that the renderer does not handle. Keeps escape characters, which now only
+/// belong to its colours.
+fn without_controls(text: String) -> String {
     let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t' | '\u{1b}');
     if text.contains(is_harmful) { text.replace(is_harmful, "\u{fffd}") } else { text }
 }
 
 type Labels<'d> = Vec<(Location, &'d str)>;
 
-/// The labels that are shown in the window of the primary place, and the others.
-fn together<'d>(finding: &'d Diagnostic, file: &SourceFile) -> (Labels<'d>, Labels<'d>) {
+/// Splits the labels into those shown in the window of the primary location and the others.
+fn split_labels<'d>(finding: &'d Diagnostic, file: &SourceFile) -> (Labels<'d>, Labels<'d>) {
     let primary = finding.primary;
     let column = |at: u32| file.line_column(at).column;
     finding.labels.iter().map(|label| (label.location, label.message.as_str())).partition(|(location, _)| {
@@ -127,7 +128,7 @@ fn together<'d>(finding: &'d Diagnostic, file: &SourceFile) -> (Labels<'d>, Labe
     })
 }
 
-/// Of a span that makes a line longer than is read, the start.
+/// Truncates a span that is too wide.
 fn shown_part(file: &SourceFile, span: Span) -> Span {
     let column = |at: u32| file.line_column(at).column;
     if column(span.start).abs_diff(column(span.end)) <= MAX_COLUMNS {
@@ -139,26 +140,27 @@ fn shown_part(file: &SourceFile, span: Span) -> Span {
     Span::new(span.start as usize, span.start as usize + length.max(1))
 }
 
-/// A place that the renderer names by its column in the window.
-struct Moved {
-    shown: String,
-    real: String,
+/// A location that the renderer prints with its column in the window instead of the column in the file.
+struct Correction {
+    printed: String,
+    actual: String,
 }
 
-/// Puts the real places where the renderer put its own: each on the next line that names one so.
-fn correct(text: String, moved: &[Moved]) -> String {
-    let mut moved = moved.iter().peekable();
-    if moved.peek().is_none() {
+/// Replaces the printed locations by the actual ones, each on the next line that contains it.
+fn correct(text: String, corrections: &[Correction]) -> String {
+    let mut corrections = corrections.iter().peekable();
+    if corrections.peek().is_none() {
         return text;
     }
     let mut corrected = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
-        let place = moved.peek().filter(|_| line.contains("-->") || line.contains(":::"));
-        let parts = place.and_then(|Moved { shown, real }| Some((line.split_once(shown.as_str())?, real)));
+        let next = corrections.peek().filter(|_| line.contains("-->") || line.contains(":::"));
+        let parts = next
+            .and_then(|Correction { printed, actual }| Some((line.split_once(printed.as_str())?, actual)));
         match parts.filter(|((_, after), _)| !after.starts_with(|next: char| next.is_ascii_digit())) {
-            Some(((before, after), real)) => {
-                corrected.extend([before, real, after]);
-                moved.next();
+            Some(((before, after), actual)) => {
+                corrected.extend([before, actual, after]);
+                corrections.next();
             }
             None => corrected.push_str(line),
         }
@@ -166,40 +168,40 @@ fn correct(text: String, moved: &[Moved]) -> String {
     corrected
 }
 
-/// The lines of a file that some spans touch, long ones cut.
+/// The lines of a file that contain some spans, with long lines truncated.
 struct Window<'f> {
-    /// What is shown; it has no CR before LF.
+    /// The displayed text, without CR before LF.
     text: Cow<'f, str>,
     line: usize,
-    /// What of the file that is.
+    /// The corresponding part of the file.
     source: &'f str,
     start: usize,
-    /// The first line is cut at its start.
+    /// Whether the first line is truncated at its start.
     is_cut: bool,
-    /// Bytes before it that stand for what was cut off.
+    /// Length of the truncation marker at the start, in bytes.
     mark: usize,
 }
 
 impl<'f> Window<'f> {
-    /// `beside`: the most that is shown of a line before and after the spans, in bytes.
-    fn around(file: &'f SourceFile, spans: &[Span], beside: usize) -> Self {
+    /// Creates a window around `spans`. `context` is the maximum context on a line before and after them, in bytes.
+    fn around(file: &'f SourceFile, spans: &[Span], context: usize) -> Self {
         let text: &str = &file.text;
         let first = spans.iter().map(|span| span.start as usize).min().unwrap_or(0).min(text.len());
         let last = spans.iter().map(|span| span.end as usize).max().unwrap_or(0).clamp(first, text.len());
         let last = last.min(first + MAX_WINDOW);
         let bytes = text.as_bytes();
-        let before = first.saturating_sub(beside);
+        let before = first.saturating_sub(context);
         let line_start = memchr::memrchr(b'\n', bytes.get(before..first).unwrap_or_default());
         let is_cut = line_start.is_none() && before > 0 && bytes.get(before - 1) != Some(&b'\n');
         let start = floor(text, line_start.map_or(before, |at| before + at + 1));
-        let after = (last + beside).min(text.len());
+        let after = (last + context).min(text.len());
         let line_end = memchr::memchr(b'\n', bytes.get(last..after).unwrap_or_default());
         let end = floor(text, line_end.map_or(after, |at| last + at));
         let line = file.line_column(start as u32).line;
         let source = text.get(start..end).unwrap_or("");
         let text = if source.contains('\r') {
             let shown = source.replace("\r\n", "\n");
-            // The line end itself is outside of the window.
+            // The LF is outside the window.
             let ends_line = shown.ends_with('\r') && bytes.get(end) == Some(&b'\n');
             Cow::Owned(if ends_line { shown.trim_end_matches('\r').to_owned() } else { shown })
         } else {
@@ -208,19 +210,19 @@ impl<'f> Window<'f> {
         Self { text, line, source, start, is_cut, mark: 0 }
     }
 
-    /// The lines that a repair changes, if it is to be shown: lines too long to be read are cut around it.
+    /// Creates a window around a fix, with long lines truncated. Returns `None` if the fix is too large to show.
     fn of_patch(file: &'f SourceFile, spans: &[Span]) -> Option<Self> {
         let is_wide =
             |window: &Self, limit: usize| window.text.lines().any(|line| line.chars().nth(limit).is_some());
-        let mut window = Self::around(file, spans, MAX_BESIDE);
+        let mut window = Self::around(file, spans, MAX_CONTEXT);
         if is_wide(&window, MAX_PATCH) {
-            window = Self::around(file, spans, BESIDE_PATCH).marked(file);
+            window = Self::around(file, spans, PATCH_CONTEXT).marked(file);
         }
-        (spans.iter().all(|span| window.holds(*span)) && !is_wide(&window, MAX_PATCH + 2 * BESIDE_PATCH))
+        (spans.iter().all(|span| window.contains(*span)) && !is_wide(&window, MAX_PATCH + 2 * PATCH_CONTEXT))
             .then_some(window)
     }
 
-    /// With `...` where a line was cut.
+    /// Adds `...` where a line is truncated.
     fn marked(mut self, file: &SourceFile) -> Self {
         let after = file.text.get(self.start + self.source.len()..).unwrap_or("");
         let is_whole = after.is_empty() || after.starts_with('\n') || self.source.ends_with('\r');
@@ -230,11 +232,11 @@ impl<'f> Window<'f> {
         self
     }
 
-    fn holds(&self, span: Span) -> bool {
+    fn contains(&self, span: Span) -> bool {
         span.start as usize >= self.start && span.end as usize <= self.start + self.source.len()
     }
 
-    /// A span inside the window, on character boundaries whatever the span is.
+    /// Converts a span to a range in the window, always on character boundaries.
     fn range(&self, span: Span) -> Range<usize> {
         let inside = |at: u32| {
             let at = floor(self.source, (at as usize).saturating_sub(self.start));
@@ -247,22 +249,23 @@ impl<'f> Window<'f> {
         start..inside(span.end).max(start)
     }
 
-    /// What the renderer says of the place of `span`, if that is wrong because its line is cut.
-    fn moved(&self, file: &SourceFile, span: Span) -> Option<Moved> {
+    /// Returns the correction for the location of `span`, if the renderer prints a wrong column because the line is
+    /// truncated.
+    fn correction(&self, file: &SourceFile, span: Span) -> Option<Correction> {
         let before = self.text.get(..self.range(span).start)?;
         if !self.is_cut || before.contains('\n') {
             return None;
         }
-        let real = file.line_column(span.start);
+        let actual = file.line_column(span.start);
         let name = one_line(file.name.clone());
-        Some(Moved {
-            shown: format!("{name}:{}:{}", real.line, before.chars().count() + 1),
-            real: format!("{name}:{}:{}", real.line, real.column),
+        Some(Correction {
+            printed: format!("{name}:{}:{}", actual.line, before.chars().count() + 1),
+            actual: format!("{name}:{}:{}", actual.line, actual.column),
         })
     }
 }
 
-/// The nearest character boundary at or before `at`.
+/// Returns the nearest character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -276,7 +279,7 @@ mod tests {
     use super::*;
     use crate::syntax::rules;
 
-    fn told(text: &str, primary: Range<usize>, label: Option<Range<usize>>) -> String {
+    fn rendered(text: &str, primary: Range<usize>, label: Option<Range<usize>>) -> String {
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new("a.eld", text));
         let at = |range: Range<usize>| Location { source, span: Span::new(range.start, range.end) };
@@ -295,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left() {
+    fn replaces_terminal_control_characters() {
         let odd = "o\u{1b}[2Jd\u{9b}2Jd\u{202e}\u{200f}\u{7f}";
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new(odd, format!("({odd})")));
@@ -308,32 +311,32 @@ mod tests {
             edits: vec![crate::diagnostic::Edit { span: Span::new(1, 2), replacement: String::from(odd) }],
             is_safe: true,
         });
-        let is_obeyed = |c: char| is_control(c) && c != '\n';
+        let is_harmful = |c: char| is_control(c) && c != '\n';
         let plain = render_human(&finding, &sources, false);
-        assert!(!plain.contains(is_obeyed), "{plain:?}");
+        assert!(!plain.contains(is_harmful), "{plain:?}");
         let styled = render_human(&finding, &sources, true);
         assert!(!styled.contains("\u{1b}[2J"), "{styled:?}");
     }
 
     #[test]
-    fn a_long_line_is_cut_and_its_column_is_right() {
+    fn truncates_a_long_line_and_prints_the_actual_column() {
         let text = format!("x\n{}(here){}", "é ".repeat(30_000), " z".repeat(30_000));
         let at = text.find('(').unwrap();
-        let shown = told(&text, at..at + 6, None);
+        let shown = rendered(&text, at..at + 6, None);
         assert!(shown.contains("--> a.eld:2:60001\n"), "{shown}");
         assert!(shown.contains("(here)"), "{shown}");
         assert!(shown.len() < 5_000, "{shown}");
     }
 
     #[test]
-    fn a_place_far_away_is_shown_apart() {
+    fn shows_distant_locations_separately() {
         let text = format!("(one)\n{}(two)\n", "(x)\n".repeat(20_000));
-        let shown = told(&text, text.len() - 6..text.len() - 1, Some(0..5));
+        let shown = rendered(&text, text.len() - 6..text.len() - 1, Some(0..5));
         assert!(shown.contains("--> a.eld:20002:1\n"), "{shown}");
         assert!(shown.contains("::: a.eld:1:1\n"), "{shown}");
         assert!(shown.len() < 1_000, "{shown}");
         let text = format!("(one) {}(two)\n", "(x) ".repeat(20_000));
-        let shown = told(&text, text.len() - 6..text.len() - 1, Some(400..403));
+        let shown = rendered(&text, text.len() - 6..text.len() - 1, Some(400..403));
         assert!(shown.contains("--> a.eld:1:80007\n"), "{shown}");
         assert!(shown.contains("::: a.eld:1:401\n"), "{shown}");
     }
@@ -343,20 +346,20 @@ mod tests {
     }
 
     #[test]
-    fn places_far_apart_on_one_line_make_no_wide_line() {
+    fn distant_locations_on_one_line_do_not_produce_a_wide_line() {
         let text = format!("(one) {}(two) {}", "x ".repeat(220), "y ".repeat(300));
         let two = text.find("(two)").unwrap();
-        let shown = told(&text, two..two + 5, Some(0..5));
+        let shown = rendered(&text, two..two + 5, Some(0..5));
         assert!(shown.contains(&format!("--> a.eld:1:{}\n", two + 1)), "{shown}");
         assert!(shown.contains("::: a.eld:1:1\n"), "{shown}");
         assert!(widest(&shown) < 170, "{shown}");
-        let shown = told(&text, 0..text.len(), None);
+        let shown = rendered(&text, 0..text.len(), None);
         assert!(shown.contains("--> a.eld:1:1\n") && widest(&shown) < 170, "{shown}");
-        let shown = told(&text, 0..5, Some(6..11));
+        let shown = rendered(&text, 0..5, Some(6..11));
         assert!(!shown.contains(":::"), "{shown}");
     }
 
-    fn mended(text: &str, edits: &[(usize, usize)]) -> String {
+    fn rendered_fix(text: &str, edits: &[(usize, usize)]) -> String {
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new("a.eld", text));
         let primary = Location { source, span: Span::new(edits[0].0, edits[0].1) };
@@ -370,14 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_of_a_long_line_is_cut_around_it() {
+    fn truncates_a_long_line_around_a_fix() {
         let text = format!("{}old{}\n", "é ".repeat(300), " z".repeat(300));
         let at = text.find("old").unwrap();
-        let shown = mended(&text, &[(at, at + 3)]);
+        let shown = rendered_fix(&text, &[(at, at + 3)]);
         assert!(shown.contains(" é new z ") && shown.contains(" z..."), "{shown}");
         assert!(widest(&shown) < 200, "{shown}");
-        // One part of a repair would be another one.
-        let shown = mended(&text, &[(0, 2), (at, at + 3)]);
+        // A part of a fix would look like a different fix.
+        let shown = rendered_fix(&text, &[(0, 2), (at, at + 3)]);
         assert!(
             shown.contains("help: write new") && !shown.contains("newé") && widest(&shown) < 200,
             "{shown}"
@@ -385,23 +388,23 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_crlf_are_shown_as_others() {
+    fn renders_crlf_like_lf() {
         let text = "(one\r\n two\r\n three)\r\n";
         for (range, label) in [(1..4, None), (7..10, Some(13..18)), (1..10, None), (4..7, None)] {
-            let shown = told(text, range.clone(), label.clone());
+            let shown = rendered(text, range.clone(), label.clone());
             assert!(!shown.contains('␍') && !shown.contains('\r'), "{shown}");
             let lf = |at: usize| at - text[..at].matches('\r').count();
             let moved = |range: Range<usize>| lf(range.start)..lf(range.end);
             if range != (4..7) {
-                let same = told(&text.replace('\r', ""), moved(range), label.map(moved));
+                let same = rendered(&text.replace('\r', ""), moved(range), label.map(moved));
                 assert_eq!(shown, same);
             }
         }
-        assert!(mended(text, &[(7, 10)]).contains("2 +  new\n"), "{}", mended(text, &[(7, 10)]));
+        assert!(rendered_fix(text, &[(7, 10)]).contains("2 +  new\n"), "{}", rendered_fix(text, &[(7, 10)]));
     }
 
     #[test]
-    fn the_length_of_a_line_costs_no_time() {
+    fn the_line_length_does_not_affect_the_time() {
         let (mut short, mut long) = (time_of(4_000), time_of(40_000));
         for _ in 0..5 {
             if long < short * 4 {
@@ -409,10 +412,10 @@ mod tests {
             }
             (short, long) = (short.min(time_of(4_000)), long.min(time_of(40_000)));
         }
-        assert!(long < short * 4, "{short:?}, and {long:?} on a line of ten times the length");
+        assert!(long < short * 4, "{short:?}, but {long:?} on a line that is ten times as long");
     }
 
-    /// What 500 findings on a line of so many forms take.
+    /// Returns the time to render 500 findings on a line with `forms` forms.
     fn time_of(forms: usize) -> std::time::Duration {
         let text = "(form 1234567890) ".repeat(forms);
         let mut sources = Sources::new();

@@ -1,4 +1,4 @@
-//! The contract of `check --format json`.
+//! The output format of `check --format json`.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::text::{LineColumn, Sources, Span};
 pub struct JsonReport {
     /// Every finding, in source order within a file.
     pub findings: Vec<JsonFinding>,
-    /// How many of each severity.
+    /// The number of findings of each severity.
     pub summary: Summary,
 }
 
@@ -23,7 +23,7 @@ pub struct JsonFinding {
     pub name: &'static str,
     /// `error`, `warning` or `note`.
     pub severity: Severity,
-    /// One clause.
+    /// One clause that describes the problem.
     pub message: String,
     /// The file as the user named it.
     pub file: String,
@@ -35,22 +35,22 @@ pub struct JsonFinding {
     pub end_line: usize,
     /// Column after the last character.
     pub end_column: usize,
-    /// Further sentences.
+    /// Additional notes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The repair.
+    /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<JsonFix>,
 }
 
-/// A repair.
+/// A fix.
 #[derive(Debug, Serialize)]
 pub struct JsonFix {
-    /// What it does.
+    /// An imperative description.
     pub title: String,
-    /// Whether it is meant beyond doubt, so that `--fix` applies it.
+    /// Whether `--fix` applies it, because it certainly keeps the intended meaning.
     pub safe: bool,
-    /// What to replace, in the finding's file.
+    /// Replacements in the finding's file.
     pub edits: Vec<JsonEdit>,
 }
 
@@ -69,7 +69,7 @@ pub struct JsonEdit {
     pub replacement: String,
 }
 
-/// The report of `findings`.
+/// Builds the report of `findings`.
 pub fn json_report(findings: &[Diagnostic], sources: &Sources) -> JsonReport {
     JsonReport {
         findings: findings.iter().map(|finding| json_finding(finding, sources)).collect(),
@@ -79,11 +79,11 @@ pub fn json_report(findings: &[Diagnostic], sources: &Sources) -> JsonReport {
 
 fn json_finding(finding: &Diagnostic, sources: &Sources) -> JsonFinding {
     let file = sources.get(finding.primary.source);
-    let place = |span: Span| {
+    let position = |span: Span| {
         let nowhere = LineColumn { line: 1, column: 1 };
         file.map_or((nowhere, nowhere), |file| (file.line_column(span.start), file.line_column(span.end)))
     };
-    let (start, end) = place(finding.primary.span);
+    let (start, end) = position(finding.primary.span);
     let fix = finding.fix.as_ref().map(|fix| JsonFix {
         title: fix.title.clone(),
         safe: fix.is_safe,
@@ -91,7 +91,7 @@ fn json_finding(finding: &Diagnostic, sources: &Sources) -> JsonFinding {
             .edits
             .iter()
             .map(|edit| {
-                let (start, end) = place(edit.span);
+                let (start, end) = position(edit.span);
                 JsonEdit {
                     line: start.line,
                     column: start.column,

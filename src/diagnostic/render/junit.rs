@@ -1,9 +1,9 @@
-//! Findings as tests of JUnit XML.
+//! Renders findings as JUnit XML tests.
 //!
-//! A file that was checked is a suite of one test, so that names are the same in every run and a clean file is a test
-//! that passes. It fails for errors (`strict`: for warnings, too); what does not fail it is its output. Everything of a
-//! file is in one `failure`, because GitLab takes only one of a test, and only one test of a name (docs.gitlab.com, "Unit
-//! test reports", read 2026-11).
+//! Each checked file is a suite with one test, so that test names are stable and a file without findings is a passing test.
+//! The test fails for errors (with `strict` also for warnings); other findings become its output. All failing findings of
+//! a file are in one `failure`, because GitLab supports only one per test, and only one test per name (docs.gitlab.com,
+//! "Unit test reports", read 2026-11).
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::render_concise;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::text::{Sources, count};
 
-/// The report on the files called `checked`, each of which is a test, and on every other file with a finding.
+/// Builds the report with one test for each file in `checked` and for each other file with a finding.
 pub fn junit_report(findings: &[Diagnostic], sources: &Sources, checked: &[&str], strict: bool) -> String {
     let name = |finding: &Diagnostic| sources.get(finding.primary.source).map(|file| file.name.as_str());
     let mut files: Vec<&str> = checked.to_vec();
@@ -20,7 +20,7 @@ pub fn junit_report(findings: &[Diagnostic], sources: &Sources, checked: &[&str]
     files.sort_unstable();
     files.dedup();
     let mut findings: Vec<&Diagnostic> = findings.iter().collect();
-    // Stable: those of one file stay in their order.
+    // Stable sort: keeps the order within a file.
     findings.sort_by_key(|finding| name(finding));
     let mut rest = findings.as_slice();
     let suites = files.into_iter().map(|file| {
@@ -34,7 +34,7 @@ pub fn junit_report(findings: &[Diagnostic], sources: &Sources, checked: &[&str]
     junit_xml(&suites.collect::<Vec<_>>())
 }
 
-/// The test that is called as the `file` is, which has these findings.
+/// Builds the test for `file` with its findings.
 pub fn findings_case(
     class: &'static str,
     file: &str,
@@ -51,7 +51,7 @@ pub fn findings_case(
     let failure = failing.first().map(|first| JunitFailure {
         message: match failing.len() {
             1 => first.message.clone(),
-            number => format!("{}, the first: {}", count(number, "finding"), first.message),
+            number => format!("{}; first: {}", count(number, "finding"), first.message),
         },
         kind: first.rule.code.to_owned(),
         text: lines(&failing, sources),
@@ -78,7 +78,7 @@ mod tests {
     use crate::text::{Location, SourceFile, Span};
 
     #[test]
-    fn a_file_is_a_test_and_fails_for_errors() {
+    fn each_file_is_a_test_that_fails_for_errors() {
         let mut sources = Sources::new();
         let mut at = |name: &str| Location {
             source: sources.add(SourceFile::new(name, "(a)\n")),

@@ -1,8 +1,7 @@
-//! A test report in JUnit XML, as GitLab, Jenkins and others read it.
+//! Test reports in JUnit XML, for GitLab, Jenkins and other CI systems.
 //!
-//! Goes in: suites of tests; comes out: one document. Sources: GitLab, "Unit test reports" (docs.gitlab.com), and
-//! `junit-10.xsd` of Jenkins' xUnit plugin, which refuses what it does not name (a test's `file`, which GitLab would take,
-//! is such), read 2026-11.
+//! Sources: GitLab, "Unit test reports" (docs.gitlab.com), and `junit-10.xsd` of Jenkins' xUnit plugin, both read 2026-11.
+//! The xUnit plugin rejects unknown attributes, for example `file` of a test, which GitLab supports.
 
 use std::fmt::Write;
 
@@ -11,37 +10,37 @@ use crate::text::is_control;
 /// The tests of one file.
 #[derive(Debug)]
 pub struct JunitSuite {
-    /// The file, by which the suite is called.
+    /// The file name, which is also the name of the suite.
     pub file: String,
-    /// Its tests.
+    /// The tests.
     pub cases: Vec<JunitCase>,
 }
 
 /// One test.
 #[derive(Debug)]
 pub struct JunitCase {
-    /// What kind of test it is.
+    /// The class name, which is the kind of test.
     pub class: &'static str,
-    /// What it is called: one name, one test.
+    /// The unique name.
     pub name: String,
-    /// Why it fails, if it does.
+    /// The failure, if the test fails.
     pub failure: Option<JunitFailure>,
-    /// What else there is to say; mostly nothing.
+    /// Further output; usually empty.
     pub output: String,
 }
 
-/// Why a test fails.
+/// The failure of a test.
 #[derive(Debug)]
 pub struct JunitFailure {
-    /// In one clause.
+    /// One clause that describes the failure.
     pub message: String,
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: String,
-    /// At length.
+    /// The full text.
     pub text: String,
 }
 
-/// The document.
+/// Renders the XML document.
 pub fn junit_xml(suites: &[JunitSuite]) -> String {
     let mut body = String::new();
     let (mut tests, mut failures) = (0, 0);
@@ -50,7 +49,7 @@ pub fn junit_xml(suites: &[JunitSuite]) -> String {
         tests += suite.cases.len();
         failures += failed;
         let name = escape(&suite.file);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             body,
             "  <testsuite name=\"{name}\" file=\"{name}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"0\">",
@@ -84,13 +83,14 @@ fn write_case(out: &mut String, case: &JunitCase) {
     out.push_str("    </testcase>\n");
 }
 
-/// The value of an attribute, whose tabs a parser would make blanks.
+/// Escapes the value of an attribute. Tabs are escaped because a parser would convert them to spaces.
 fn escape(text: &str) -> String {
     escape_text(text).replace('\t', "&#9;").replace('"', "&quot;")
 }
 
-/// Text between tags. What XML 1.0 cannot hold is replaced. Line ends, so that no text begins a line of the report, what a
-/// terminal obeys, and the second `#` of what begins a CI runner's command are written as their numbers.
+/// Escapes text between tags. Replaces characters that XML 1.0 does not allow. Writes as character references: line breaks,
+/// so that no quoted text starts a line of the report; terminal control characters; and the second `#` of a CI runner
+/// command.
 fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_legal_in_xml() {
+    fn output_is_valid_xml() {
         assert_eq!(
             escape("a\"b'<&>\u{1}\n\t\r\u{FFFF}\u{9b}\u{202e}"),
             "a&quot;b'&lt;&amp;&gt;\u{FFFD}&#10;&#9;&#13;\u{FFFD}&#155;&#8238;"
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_begins_a_line_or_a_command_of_a_runner() {
+    fn quoted_text_starts_no_line_and_no_runner_command() {
         let failure = || JunitFailure {
             message: String::from("\n::error::m"),
             kind: String::from("k\n::error::k"),

@@ -1,4 +1,4 @@
-//! Findings as people and programs read them.
+//! Renders findings in text and machine-readable formats.
 
 mod concise;
 mod github;

@@ -1,13 +1,13 @@
 //! SARIF 2.1.0, the format of code scanning.
 //!
-//! In: findings, their sources and the rules to describe. Out: one log with one run; the same findings give the same
-//! bytes. Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", and GitHub, "SARIF support
-//! for code scanning" (docs.github.com, read 2026-11). GitHub needs `ruleId`, `level`, `message.text` and a location with
-//! a region, refuses a run of more than [`MAX_RESULTS`] results, and tells alerts apart by the fingerprint
-//! `primaryLocationLineHash`, which its upload action computes; ours is another one, for everybody else.
+//! Produces one log with one run; the output is deterministic. Sources: OASIS, "Static Analysis Results Interchange Format
+//! (SARIF) Version 2.1.0", and GitHub, "SARIF support for code scanning" (docs.github.com, read 2026-11). GitHub requires
+//! `ruleId`, `level`, `message.text` and a location with a region. It rejects a run with more than [`MAX_RESULTS`]
+//! results. It identifies alerts by the fingerprint `primaryLocationLineHash`, which its upload action computes; the
+//! fingerprint here is a different one, for other tools.
 //!
-//! Deliberately absent: `uriBaseId` (paths are relative to the folder that `check` ran in, which should be the
-//! repository's), logical locations, times.
+//! Not included: `uriBaseId` (paths are relative to the directory in which `check` ran, which should be the repository
+//! root), logical locations, times.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
@@ -17,13 +17,13 @@ use serde::Serialize;
 use crate::diagnostic::{Diagnostic, Fix, Rule, Severity};
 use crate::text::{LineColumn, Location, SourceFile, Sources, Span};
 
-/// More than these in a run, and GitHub refuses the file.
+/// GitHub rejects a file with more results in a run.
 const MAX_RESULTS: usize = 25_000;
 
-/// The longest description that GitHub shows, in characters.
+/// Maximum length of a description that GitHub displays, in characters.
 const MAX_DESCRIPTION: usize = 1024;
 
-/// A whole file.
+/// A SARIF file.
 #[derive(Debug, Serialize)]
 pub struct SarifLog {
     #[serde(rename = "$schema")]
@@ -140,7 +140,7 @@ struct ArtifactLocation {
     uri: String,
 }
 
-/// Lines and columns from 1; the end is exclusive.
+/// Lines and columns start at 1; the end is exclusive.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Region {
@@ -171,7 +171,7 @@ struct Replacement {
     inserted_content: Text,
 }
 
-/// The log of `findings`. Of `rules` those are described that occur.
+/// Builds the log of `findings`. It describes those of `rules` that occur.
 pub fn sarif_log(findings: &[Diagnostic], sources: &Sources, rules: &[&'static Rule]) -> SarifLog {
     let (findings, left_out) = most_severe(findings);
     let occurring: BTreeSet<&str> = findings.iter().map(|finding| finding.rule.code).collect();
@@ -194,7 +194,7 @@ pub fn sarif_log(findings: &[Diagnostic], sources: &Sources, rules: &[&'static R
     });
     let left_out = (left_out > 0).then(|| Notification {
         level: Severity::Warning.as_str(),
-        message: text(format!("{left_out} further results were left out: a run holds {MAX_RESULTS} at most")),
+        message: text(format!("{left_out} further results omitted: a run can contain at most {MAX_RESULTS}")),
     });
     let driver = Driver {
         name: env!("CARGO_PKG_NAME"),
@@ -214,7 +214,8 @@ pub fn sarif_log(findings: &[Diagnostic], sources: &Sources, rules: &[&'static R
     SarifLog { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] }
 }
 
-/// As many findings as a run may hold, the worst of them, in their order, and how many are left out.
+/// Selects the most severe findings, up to the limit of a run, in their original order. Also returns the number of omitted
+/// findings.
 fn most_severe(findings: &[Diagnostic]) -> (Vec<&Diagnostic>, usize) {
     let mut order: Vec<(usize, &Diagnostic)> = findings.iter().enumerate().collect();
     order.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
@@ -238,7 +239,7 @@ fn sarif_rule(rule: &Rule) -> SarifRule {
     }
 }
 
-/// The last word of a block's info string says what the block is; a viewer shows none of it.
+/// Adds captions to code blocks. The last word of a block's info string gives its purpose, but viewers do not display it.
 fn with_captions(explanation: &str) -> String {
     let mut captioned = String::with_capacity(explanation.len());
     for line in explanation.lines() {
@@ -255,7 +256,7 @@ fn with_captions(explanation: &str) -> String {
     captioned
 }
 
-/// The message and what follows it, a line each.
+/// Returns the message, the label and the notes, one per line.
 fn message(finding: &Diagnostic) -> String {
     let mut lines = vec![finding.message.as_str()];
     lines.extend(finding.label.as_deref());
@@ -264,7 +265,7 @@ fn message(finding: &Diagnostic) -> String {
 }
 
 fn text(text: String) -> Text {
-    // `[text](target)` is a link in every message, and what a message quotes is anybody's.
+    // `[text](target)` is a link in a message, and a message may quote arbitrary text.
     Text { text: text.replace("](", "] (") }
 }
 
@@ -294,7 +295,7 @@ fn region(file: &SourceFile, span: Span) -> Region {
     Region { start_line, start_column, end_line, end_column }
 }
 
-/// A path as a URI reference: every byte that has a meaning in one, or none, is written as its number.
+/// Converts a path to a URI reference; reserved and invalid bytes are percent-encoded.
 fn uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.bytes() {
@@ -321,8 +322,8 @@ fn sarif_fix(file: &SourceFile, fix: &Fix) -> SarifFix {
     }
 }
 
-/// What stays the same when the lines around it move: the rule, what it says and the line it says it of, with a number
-/// for the second of two that are the same.
+/// Returns a fingerprint that is independent of the line number: a hash of the rule, the message and the source line, with
+/// a counter for identical findings.
 fn fingerprints<'f>(
     finding: &'f Diagnostic,
     file: &'f SourceFile,
@@ -346,7 +347,7 @@ mod tests {
     use crate::syntax::rules;
 
     #[test]
-    fn paths_become_uris() {
+    fn converts_paths_to_uris() {
         assert_eq!(uri("specs/a b%.eld"), "specs/a%20b%25.eld");
         assert_eq!(uri("../é.eld"), "../%C3%A9.eld");
         assert_eq!(uri("c:d.eld"), "c%3Ad.eld", "a colon would make it a scheme");
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_are_kept() {
+    fn keeps_the_most_severe_findings() {
         let mut sources = Sources::new();
         let source = sources.add(SourceFile::new("a.eld", "(a)\n"));
         let at = Location { source, span: Span::at(0) };
@@ -366,14 +367,14 @@ mod tests {
         let results = &log.runs[0].results;
         assert_eq!(results.len(), MAX_RESULTS);
         assert!(results[MAX_RESULTS - 3..].iter().all(|result| result.level == "error"));
-        let told = &log.runs[0].invocations[0].tool_execution_notifications[0].message.text;
-        assert!(told.starts_with("3 further results"), "{told}");
+        let notification = &log.runs[0].invocations[0].tool_execution_notifications[0].message.text;
+        assert!(notification.starts_with("3 further results"), "{notification}");
         assert_eq!(results[0].partial_fingerprints.deftool.split(':').next_back(), Some("1"));
         assert_eq!(results[1].partial_fingerprints.deftool.split(':').next_back(), Some("2"));
     }
 
     #[test]
-    fn a_fingerprint_stays_when_lines_move() {
+    fn fingerprints_do_not_depend_on_line_numbers() {
         let fingerprint = |text: &str| {
             let mut sources = Sources::new();
             let source = sources.add(SourceFile::new("a.eld", text));
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_holds_no_link() {
+    fn messages_contain_no_links() {
         assert_eq!(text(String::from("`[x](http://y)`")).text, "`[x] (http://y)`");
     }
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a worker whose BIOS cannot be read
+    /// a worker with an unusable BIOS file
     ///
-    /// `:bios` names a file inside of the project, whose text is sent as the first system message. Without it the worker does
-    /// not start.
+    /// `:bios` names a file inside the project. Its text is sent as the first system message. If the file cannot be
+    /// read, the worker does not start.
     ///
     /// ```eld fails
     /// (defworker :name "local" :bios "bios.txt")

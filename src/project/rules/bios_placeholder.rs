@@ -1,14 +1,15 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::project::bios::Unknown;
+use crate::project::bios::UnknownPlaceholder;
 use crate::spec::Placeholder;
 use crate::text::Location;
 
 rule! {
-    /// a word in braces that is no placeholder
+    /// an unknown placeholder in a BIOS
     ///
-    /// A BIOS may hold `{worker}`, `{time}`, `{zone}`, `{budget}`, `{exit_tools}` and `{call_convention}`. Other words in braces
-    /// are sent as they are. Where that is meant, twice the braces say so: `{{city}}` sends `{city}`. JSON is no word, and braces
-    /// after a `$`, a backslash or a word, as in `${HOME}` and `\emph{it}`, are those of some code.
+    /// The placeholders of a BIOS are `{worker}`, `{time}`, `{zone}`, `{budget}`, `{exit_tools}` and
+    /// `{call_convention}`. Other words in braces are sent unchanged. To send braces on purpose, double them:
+    /// `{{city}}` sends `{city}`. JSON is not affected, and neither are braces after `$`, a backslash or a word, as in
+    /// `${HOME}` and `\emph{it}`.
     ///
     /// ```eld fails
     /// (defworker :name "local" :bios "bios.txt")
@@ -28,9 +29,9 @@ rule! {
     pub(crate) BIOS_PLACEHOLDER, "DT321", "bios-placeholder", Warning
 }
 
-pub(in crate::project) fn finding(at: Location, file: &str, unknown: &Unknown<'_>) -> Diagnostic {
-    let Unknown { line, word, meant } = unknown;
-    let message = format!("{file}:{line}: `{{{word}}}` is no placeholder and is sent as it is");
+pub(in crate::project) fn finding(at: Location, file: &str, unknown: &UnknownPlaceholder<'_>) -> Diagnostic {
+    let UnknownPlaceholder { line, word, meant } = unknown;
+    let message = format!("{file}:{line}: unknown placeholder `{{{word}}}` is sent unchanged");
     let finding = Diagnostic::new(&BIOS_PLACEHOLDER, at, message);
     match meant {
         Some(meant) => finding.labelled(format!("did you mean `{{{meant}}}`?")),

@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// modules that require each other
     ///
-    /// A module's value is there once its file has run to its end, so of two that require each other at their top level neither
-    /// can be the first. Move what both need to a third.
+    /// A module has a value only after its file has run. If two modules require each other at the top level, neither
+    /// can run first. Move the shared code to a third module.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Tell the date.")
@@ -46,13 +46,13 @@ rule! {
     pub(crate) CIRCULAR_REQUIRE, "DT413", "circular-require", Warning
 }
 
-/// `files`: those of the circle; each requires the next, and the last, where it is found, the first.
+/// `files`: the files of the cycle. Each requires the next, and the last one, at `at`, requires the first.
 pub(in crate::project) fn finding(at: Location, files: &[String]) -> Diagnostic {
     let message = match files {
         [one] => format!("{one} requires itself"),
-        [first, .., last] => format!("{last} requires {first}, which requires it"),
+        [first, .., last] => format!("circular dependency: {last} requires {first}"),
         [] => String::from("modules require each other"),
     };
     let finding = Diagnostic::new(&CIRCULAR_REQUIRE, at, message);
-    if files.len() > 2 { finding.note(format!("the circle: {}", files.join(" → "))) } else { finding }
+    if files.len() > 2 { finding.note(format!("dependency cycle: {}", files.join(" → "))) } else { finding }
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a module whose path is computed
+    /// a module path that is not a literal
     ///
-    /// What a script requires is read off its text and loaded with it. A path that is known only when the script runs finds a
-    /// module only where another `require` names it.
+    /// Modules are found by reading the script's text and are loaded with it. A path that is computed while the script
+    /// runs works only if another `require` names the same module.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Tell the date.")
@@ -38,5 +38,5 @@ rule! {
 
 pub(in crate::project) fn finding(at: Location) -> Diagnostic {
     Diagnostic::new(&COMPUTED_REQUIRE, at, "expected a literal path, as in `require(\"./lib/dates\")`")
-        .note("modules are loaded with their script, before it runs")
+        .note("modules are loaded before the script runs")
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, Label, rule};
 use crate::text::Location;
 
 rule! {
-    /// two definitions of one name
+    /// a duplicate name
     ///
-    /// A request holds each name once; OpenAI and Anthropic refuse one with two. The first definition counts, the second is left
-    /// out. gptel keeps tools of several categories apart and takes both, until a request sends them together.
+    /// Tool names in a request must be unique; OpenAI and Anthropic reject duplicates. The first definition is used,
+    /// later ones are ignored. gptel allows the same name in different categories, but one request cannot contain both.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -19,7 +19,7 @@ rule! {
     pub(crate) DUPLICATE_NAME, "DT111", "duplicate-name", Error
 }
 
-/// `what`: in the plural; `categories`: those of both, where they differ.
+/// `what`: `tool` or `worker`. `categories`: the categories of both tools, if they differ.
 pub(in crate::project) fn finding(
     at: Location,
     what: &str,
@@ -27,11 +27,11 @@ pub(in crate::project) fn finding(
     first: Location,
     categories: Option<(&str, &str)>,
 ) -> Diagnostic {
-    let mut finding = Diagnostic::new(&DUPLICATE_NAME, at, format!("two {what} called `{name}`"));
+    let mut finding = Diagnostic::new(&DUPLICATE_NAME, at, format!("duplicate {what} `{name}`"));
     finding.labels.push(Label { location: first, message: String::from("first defined here") });
     match categories {
         Some((one, other)) => finding.note(format!(
-            "gptel keeps the categories \"{one}\" and \"{other}\" apart; a request to an API cannot hold both tools"
+            "gptel allows it, because the categories \"{one}\" and \"{other}\" differ; an API request cannot contain both"
         )),
         None => finding,
     }

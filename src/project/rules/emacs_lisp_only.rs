@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a tool whose implementation is Emacs Lisp and that has no script
+    /// a tool that is implemented in Emacs Lisp only
     ///
-    /// It is checked and compiled like any other; deftool cannot run its `:function`. Told once a file, for people check their
-    /// Emacs configuration.
+    /// The tool is checked and compiled, but deftool cannot run its `:function`. Reported once per file, because an
+    /// Emacs configuration may define many tools.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -26,10 +26,10 @@ rule! {
     pub(crate) EMACS_LISP_ONLY, "DT405", "emacs-lisp-only", Note
 }
 
-/// `wanted`: the script that would run it.
+/// `wanted`: the expected path of a script.
 pub(in crate::project) fn finding(at: Location, name: &str, wanted: &str) -> Diagnostic {
     let message =
-        format!("`{name}` is implemented in Emacs Lisp; deftool checks and compiles it, and cannot run it");
+        format!("`{name}` is implemented in Emacs Lisp; deftool can check and compile it, but not run it");
     Diagnostic::new(&EMACS_LISP_ONLY, at, message)
-        .note(format!("to run it here, write {wanted}; further tools of this file are not told"))
+        .note(format!("to run it with deftool, write {wanted}; other tools in this file are not reported"))
 }

@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// a spec file with nothing in it
+    /// an empty spec file
     ///
-    /// Not even a comment: mostly a file that was cut off when it was written, and its tools are gone without a word.
+    /// The file does not even contain a comment. It was probably truncated while it was written, and its tools are
+    /// lost.
     ///
     /// ```eld fails
     /// ```
@@ -15,7 +16,7 @@ rule! {
     pub(crate) EMPTY_FILE, "DT407", "empty-file", Note
 }
 
-/// `at`: any place of the file, whose text is `text`.
+/// `at`: any location in the file. `text`: its text.
 pub(in crate::project) fn check(at: Location, text: &str) -> Option<Diagnostic> {
     let at = Location { span: Span::new(0, 0), ..at };
     text.trim().is_empty().then(|| Diagnostic::new(&EMPTY_FILE, at, "the file is empty"))

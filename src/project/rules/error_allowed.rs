@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, Label, rule};
 use crate::text::Location;
 
 rule! {
-    /// an allow of an error
+    /// an allow for an error
     ///
-    /// Errors are what some API refuses or what cannot mean what was written: a tool with one is not compiled and not offered to
-    /// a model, whatever is said about it. Only warnings and notes can be silenced.
+    /// An error means that an API rejects the tool or that the definition is ambiguous. Such a tool is not compiled or
+    /// offered to a model. Only warnings and notes can be silenced.
     ///
     /// ```eld fails
     /// (deflint :allow [invalid-name])
@@ -17,12 +17,12 @@ rule! {
     pub(crate) ERROR_ALLOWED, "DT127", "error-allowed", Warning
 }
 
-/// `error`: where it is, if it is there.
+/// `error`: the location of an error that the allow would silence, if any.
 pub(in crate::project) fn finding(at: Location, word: &str, error: Option<Location>) -> Diagnostic {
-    let message = format!("`{word}` is an error, and errors cannot be allowed");
+    let message = format!("cannot allow `{word}`, which is an error");
     let mut finding = Diagnostic::new(&ERROR_ALLOWED, at, message);
     if let Some(location) = error {
-        finding.labels.push(Label { location, message: String::from("this stays an error") });
+        finding.labels.push(Label { location, message: String::from("error reported here") });
     }
-    finding.note("the tool would not be sent all the same")
+    finding.note("a tool with an error is never sent")
 }

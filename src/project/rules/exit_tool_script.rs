@@ -4,11 +4,11 @@ use crate::text::Location;
 rule! {
     /// a script for an exit tool
     ///
-    /// A call of an exit tool is a signal: it is recorded and ends the request, and nothing is run. What the script does has to
-    /// be done by whoever reads the signal, or by a tool.
+    /// A call of an exit tool is a signal. It is recorded and ends the request, and nothing is run. Do the work in the
+    /// program that receives the signal, or in a normal tool.
     ///
     /// ```eld fails
-    /// (defexit :name "done" :description "Say that all is done.")
+    /// (defexit :name "done" :description "Report that the task is done.")
     /// ```
     ///
     /// ```lua scripts/done.lua fails
@@ -16,7 +16,7 @@ rule! {
     /// ```
     ///
     /// ```eld repaired
-    /// (deftool :name "done" :description "Say that all is done.")
+    /// (deftool :name "done" :description "Report that the task is done.")
     /// ```
     ///
     /// ```lua scripts/done.lua repaired
@@ -26,6 +26,6 @@ rule! {
 }
 
 pub(in crate::project) fn finding(at: Location, tool: &str, file: &str) -> Diagnostic {
-    Diagnostic::new(&EXIT_TOOL_SCRIPT, at, format!("`{tool}` is an exit tool, and nothing runs {file}"))
-        .note("its calls are recorded and end the request; a `deftool` form is what has a script")
+    Diagnostic::new(&EXIT_TOOL_SCRIPT, at, format!("unused script {file}: `{tool}` is an exit tool"))
+        .note("calls of exit tools are only recorded and end the request; to run a script, use `deftool`")
 }

@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a script that sets a global
+    /// an assignment to a global
     ///
-    /// Each call runs in an environment of its own, which is gone when the call ends: a global keeps nothing from one call to
-    /// the next. Within a call it is slower than a local, and a misspelt one is nil and not an error. Functions that the file
-    /// defines where it is loaded (`function helper() … end`) are not told.
+    /// Every call runs in its own environment, which is discarded when the call ends. A global does not keep its value
+    /// between calls. It is also slower than a local, and a misspelt one is nil instead of an error. Functions that the
+    /// file defines at its top level (`function helper() … end`) are not reported.
     ///
     /// ```eld fails
     /// (deftool :name "roll" :description "Roll a die.")
@@ -33,11 +33,11 @@ rule! {
 }
 
 pub(in crate::project) fn finding(at: Location, name: &str, is_taken: bool) -> Diagnostic {
-    let message = format!("`{name}` is set as a global, which is lost when the call ends");
+    let message = format!("assignment to the global `{name}`, which is lost when the call ends");
     let finding = Diagnostic::new(&LOST_GLOBAL, at, message);
     if is_taken {
-        finding.note(format!("it hides the `{name}` that every script has; give a local another name"))
+        finding.note(format!("it shadows the built-in `{name}`; use a local with another name"))
     } else {
-        finding.note(format!("write `local {name} = …` where it is first set"))
+        finding.note(format!("declare it with `local {name} = …`"))
     }
 }

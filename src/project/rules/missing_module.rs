@@ -3,10 +3,10 @@ use crate::script::MAX_MODULES;
 use crate::text::Location;
 
 rule! {
-    /// a module that is not there
+    /// a module that does not exist
     ///
-    /// `require` takes a path without extension, relative to the file that it stands in, to a file beneath `scripts/lib`. Scripts
-    /// reach no other file this way. The call would fail where the module is required. A script has 200 modules at most.
+    /// `require` takes a path without extension, relative to the requiring file. The module must be below
+    /// `scripts/lib`. Otherwise the call fails at the `require`. A script can have at most 200 modules.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Tell the date.")
@@ -36,14 +36,14 @@ rule! {
     pub(crate) MISSING_MODULE, "DT411", "missing-module", Error
 }
 
-/// `wanted`: what is required, as it is written; `advice`: why not, and what to do.
+/// `wanted`: the path as written. `advice`: the reason and a suggestion.
 pub(in crate::project) fn finding(at: Location, wanted: &str, advice: &str) -> Diagnostic {
     Diagnostic::new(&MISSING_MODULE, at, format!("cannot require `{wanted}`: {advice}"))
 }
 
-/// It may be there, and is one more than a script may have.
+/// The finding for a module above the limit, whether it exists or not.
 pub(in crate::project) fn too_many(at: Location, wanted: &str) -> Diagnostic {
     let advice =
-        format!("a script has {MAX_MODULES} modules at most, those that its modules require among them");
+        format!("a script can have at most {MAX_MODULES} modules, including indirect ones");
     finding(at, wanted, &advice)
 }

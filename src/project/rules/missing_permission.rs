@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a script that uses what its spec does not allow
+    /// a use of a permission that the spec does not list
     ///
-    /// Nothing is allowed that the spec does not list. A host function without its permission ends the call whenever it is
-    /// reached, in the script and in the modules that it requires.
+    /// A script has only the permissions in its spec. A call ends with an error when the script or one of its modules
+    /// calls a host function without its permission.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Read the notes of today.")
@@ -25,7 +25,7 @@ rule! {
     pub(crate) MISSING_PERMISSION, "DT422", "missing-permission", Warning
 }
 
-/// `function`: as in `fs.read`; `key`: as in `read`.
+/// `function`: for example `fs.read`. `key`: for example `read`.
 pub(in crate::project) fn finding(at: Location, tool: &str, function: &str, key: &str) -> Diagnostic {
     let what = match key {
         "net" => "[\"api.example.org\"]",
@@ -37,7 +37,7 @@ pub(in crate::project) fn finding(at: Location, tool: &str, function: &str, key:
     Diagnostic::new(
         &MISSING_PERMISSION,
         at,
-        format!("`{function}` is refused: the spec of `{tool}` has no `:{key}` in `:allow`"),
+        format!("`{function}` requires a permission: missing `:{key}` in the `:allow` of `{tool}`"),
     )
-    .note(format!("add what it may use to the spec, as in `:allow (:{key} {what})`"))
+    .note(format!("add the permission to the spec, for example `:allow (:{key} {what})`"))
 }

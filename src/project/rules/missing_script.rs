@@ -3,10 +3,10 @@ use crate::syntax::quoted;
 use crate::text::Location;
 
 rule! {
-    /// a tool without its script
+    /// a tool without a script
     ///
-    /// A script implements the tool: `scripts/NAME.lua` beside `specs/`, or what `:script` names. Without it the tool compiles,
-    /// and is offered to no model, since every call of it would fail.
+    /// A tool is implemented by the script `scripts/NAME.lua` beside `specs/`, or by the file that `:script` names. A
+    /// tool without a script compiles, but is not offered to a model, because every call would fail.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -27,7 +27,7 @@ rule! {
     pub(crate) MISSING_SCRIPT, "DT401", "missing-script", Error
 }
 
-/// `near`: a file that may have been meant; `is_named`: the spec names the script.
+/// `near`: an unused file with a similar name. `is_named`: whether the spec names the script.
 pub(in crate::project) fn finding(
     at: Location,
     message: &str,
@@ -35,10 +35,10 @@ pub(in crate::project) fn finding(
     is_named: bool,
 ) -> Diagnostic {
     let finding = Diagnostic::new(&MISSING_SCRIPT, at, message)
-        .note("a script returns one function that takes the arguments in :args order");
+        .note("a script returns a function that takes the arguments in `:args` order");
     match near {
-        Some(near) if is_named => finding.meant(at.span, quoted(near)),
-        Some(near) => finding.labelled(format!("there is {near}")),
+        Some(near) if is_named => finding.did_you_mean(at.span, quoted(near)),
+        Some(near) => finding.labelled(format!("found the similar name {near}")),
         None => finding,
     }
 }

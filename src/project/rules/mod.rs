@@ -1,6 +1,6 @@
-//! The rules of projects: names across files, scripts, files as such.
+//! Project rules: names across files, scripts, and the files themselves.
 //!
-//! One file each: what it means, with an example that breaks it and the repair, and what it says.
+//! Each rule has its own file with documentation, a failing and a repaired example, and the message.
 
 use crate::diagnostic::rules;
 
@@ -42,10 +42,10 @@ rules! {
     script_type: SCRIPT_TYPE,
 }
 
-/// Every rule there is, in the order of their codes.
+/// Returns all rules, sorted by code.
 pub fn all() -> Vec<&'static crate::diagnostic::Rule> {
-    let rooms = [crate::syntax::rules::RULES, crate::spec::rules::RULES, crate::schema::rules::RULES, RULES];
-    let mut all = rooms.concat();
+    let lists = [crate::syntax::rules::RULES, crate::spec::rules::RULES, crate::schema::rules::RULES, RULES];
+    let mut all = lists.concat();
     all.sort_unstable_by_key(|rule| rule.code);
     all
 }

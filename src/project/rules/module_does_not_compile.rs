@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a module that Luau does not compile
+    /// a module with a syntax error
     ///
-    /// No script that requires it would run.
+    /// No script that requires the module can run.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Tell the date.")

@@ -4,7 +4,8 @@ use crate::text::Location;
 rule! {
     /// a module that returns nothing
     ///
-    /// What a module returns is what `require` gives: a table of functions as a rule. Globals that it sets are its own.
+    /// `require` returns the module's return value, usually a table of functions. Globals that the module assigns are
+    /// not shared.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Tell the date.")
@@ -36,5 +37,5 @@ rule! {
 }
 
 pub(in crate::project) fn finding(at: Location) -> Diagnostic {
-    Diagnostic::new(&MODULE_WITHOUT_VALUE, at, "the module returns nothing; expected a value, as a table of functions")
+    Diagnostic::new(&MODULE_WITHOUT_VALUE, at, "expected the module to return a value, for example a table of functions")
 }

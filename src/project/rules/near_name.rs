@@ -5,9 +5,9 @@ use crate::project::Load;
 use crate::text::Location;
 
 rule! {
-    /// two tools whose names differ only in case, dashes or underscores
+    /// two tool names that differ only in case, dashes or underscores
     ///
-    /// Models mix such names up, and on some file systems their scripts are the same file.
+    /// Models confuse such names, and on some file systems their scripts are the same file.
     ///
     /// ```eld fails
     /// (deftool :name "read_note" :description "Read a note.")
@@ -28,11 +28,11 @@ pub(in crate::project) fn check(load: &Load) -> Vec<Diagnostic> {
         let at = Location { source: tool.source, span: tool.name.span };
         let key = (load.project_of(tool.source), tool.name.value.replace('-', "_").to_ascii_lowercase());
         match seen.get(&key) {
-            // Two of one name are told as such.
+            // Equal names are reported as duplicates.
             Some((name, first)) if *name != tool.name.value => {
-                let message = format!("`{}` and `{name}` are easily mixed up", tool.name.value);
+                let message = format!("`{}` is easily confused with `{name}`", tool.name.value);
                 let mut finding = Diagnostic::new(&NEAR_NAME, at, message);
-                finding.labels.push(Label { location: *first, message: String::from("the other one") });
+                finding.labels.push(Label { location: *first, message: String::from("the similar name") });
                 findings.push(finding);
             }
             Some(_) => {}

@@ -3,11 +3,11 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// a script's parameter that is nearly called as its argument
+    /// a parameter whose name differs slightly from its argument
     ///
-    /// Parameters take the arguments in order, whatever they are called, so that it works. Two spellings of one name are
-    /// still mixed up sooner or later. Dashes, underscores and capitals make no difference (`userName` for `user-name`), and
-    /// names that have nothing in common are taken to be meant.
+    /// Parameters receive the arguments in order, whatever their names, so the script works. But two spellings of one
+    /// name are a likely source of mistakes. Differences in dashes, underscores and case (`userName` for `user-name`)
+    /// and completely different names are not reported.
     ///
     /// ```eld fails
     /// (deftool :name "weather" :description "Tell the weather."
@@ -29,10 +29,10 @@ rule! {
     pub(crate) PARAMETER_NAME, "DT424", "parameter-name", Note
 }
 
-/// Shorter names are near to too many others.
+/// Minimum length of a name. Shorter names are similar to too many others.
 const MIN_LENGTH: usize = 4;
 
-/// Both in order.
+/// Compares the parameters with the expected ones, both in order.
 pub(in crate::project) fn check(
     at: Location,
     tool: &str,
@@ -45,15 +45,15 @@ pub(in crate::project) fn check(
         let is_long = parameter.len().min(argument.len()) >= MIN_LENGTH;
         !is_same && !is_other && is_long && nearest(parameter, [**argument]).is_some()
     })?;
-    let message = format!("the parameter `{parameter}` of `{tool}` takes the argument `{argument}`");
+    let message = format!("the parameter `{parameter}` of `{tool}` receives the argument `{argument}`");
     Some(
         Diagnostic::new(&PARAMETER_NAME, at, message)
-            .labelled("it is spelt in two ways")
-            .note("call both the same, in the script or in the spec"),
+            .labelled("different spelling")
+            .note("use the same name in the script and the spec"),
     )
 }
 
-/// Without what makes no difference.
+/// Normalizes case, dashes and underscores.
 fn plain(name: &str) -> String {
     name.replace(['-', '_'], "").to_lowercase()
 }

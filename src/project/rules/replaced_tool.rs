@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, Label, rule};
 use crate::text::Location;
 
 rule! {
-    /// a tool that is defined again further down in the same Emacs Lisp file
+    /// a tool that is defined again later in the same Emacs Lisp file
     ///
-    /// Emacs evaluates a file in order, and the later definition of a name and category replaces the earlier. deftool does the
-    /// same: the later compiles, the earlier is left out. In a spec file, which is no code, two definitions are an error.
+    /// Emacs evaluates a file in order, so the later definition of a name and category replaces the earlier one.
+    /// deftool does the same. In a spec file two definitions of a name are an error.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "now" :description "Tell the time." :function #'now)
@@ -19,8 +19,8 @@ rule! {
 }
 
 pub(in crate::project) fn finding(at: Location, name: &str, first: Location) -> Diagnostic {
-    let message = format!("this definition of `{name}` replaces an earlier one of the file");
+    let message = format!("this definition of `{name}` replaces an earlier one in the file");
     let mut finding = Diagnostic::new(&REPLACED_TOOL, at, message);
-    finding.labels.push(Label { location: first, message: String::from("this one is left out") });
+    finding.labels.push(Label { location: first, message: String::from("this definition is ignored") });
     finding
 }

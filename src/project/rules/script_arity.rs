@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, count};
 
 rule! {
-    /// a script whose function does not take the tool's arguments
+    /// a script with the wrong number of parameters
     ///
-    /// Arguments arrive in the order of `:args`, one parameter each, a missing optional one as nil; with `:async t` a callback
-    /// comes first. A function that takes fewer loses some of what the model wrote, one that takes more waits for what
-    /// never comes.
+    /// The function receives one parameter per argument, in the order of `:args`. A missing optional argument is nil.
+    /// With `:async t` a callback comes first. A function with fewer parameters ignores arguments; one with more has
+    /// parameters that are always nil.
     ///
     /// ```eld fails
     /// (deftool :name "greet" :description "Greet someone."
@@ -28,7 +28,7 @@ rule! {
     pub(crate) SCRIPT_ARITY, "DT403", "script-arity", Error
 }
 
-/// `expected`: the parameters that the function should have.
+/// `expected`: the expected parameters.
 pub(in crate::project) fn finding(
     at: Location,
     tool: &str,
@@ -37,11 +37,11 @@ pub(in crate::project) fn finding(
     is_async: bool,
 ) -> Diagnostic {
     let message = format!(
-        "the function of `{tool}` takes {} and the spec gives {}",
+        "the function of `{tool}` takes {}, but the spec has {}",
         count(found, "parameter"),
         count(expected.len(), "argument"),
     );
     let finding =
         Diagnostic::new(&SCRIPT_ARITY, at, message).note(format!("write `function({})`", expected.join(", ")));
-    if is_async { finding.note("the spec says `:async t`, so the callback comes first") } else { finding }
+    if is_async { finding.note("the spec has `:async t`, so the callback comes first") } else { finding }
 }

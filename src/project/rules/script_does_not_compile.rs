@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a script that Luau does not compile
+    /// a script with a syntax error
     ///
-    /// Every call would fail. Scripts are Luau: Lua 5.1 with `+=`, `continue`, types and string interpolation, without `goto`.
+    /// Every call would fail. Scripts are Luau: Lua 5.1 with `+=`, `continue`, types and string interpolation, but
+    /// without `goto`.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")

@@ -1,12 +1,12 @@
 use crate::diagnostic::rule;
 
 rule! {
-    /// a script whose types do not fit (`check --types`)
+    /// a type error in a script (`check --types`)
     ///
-    /// What Luau's type checker says of a script, where the parameters have the types that the spec gives the arguments and the
-    /// host tables those of `deftool types`. Told by `deftool check --types` alone, and only of what is known: arguments, host
-    /// tables, libraries. `--!strict` in a script's first line asks for everything that the checker says, `--!nocheck` for
-    /// nothing.
+    /// Luau's type checker reported an error. Parameters have the types of the arguments in the spec, and host tables
+    /// the types of `deftool types`. Only `deftool check --types` reports type errors, and only where types are known:
+    /// arguments, host tables, libraries. `--!strict` in the first line of a script enables all checks, `--!nocheck`
+    /// disables them.
     pub(crate) SCRIPT_TYPE, "DT427", "script-type", Warning
 }
 

@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a script that returns no function
+    /// a script that does not return a function
     ///
-    /// The function that a script returns is what a call calls. A script that only defines one returns nothing.
+    /// A call runs the function that the script returns. A script that only defines a function returns nothing.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -25,8 +25,8 @@ rule! {
     pub(crate) SCRIPT_WITHOUT_FUNCTION, "DT406", "script-without-function", Error
 }
 
-/// `returned`: as in `a table`.
+/// `returned`: for example `a table`.
 pub(in crate::project) fn finding(at: Location, tool: &str, returned: &str) -> Diagnostic {
-    let message = format!("the script of `{tool}` returns {returned}; it must return a function");
+    let message = format!("expected the script of `{tool}` to return a function, found {returned}");
     Diagnostic::new(&SCRIPT_WITHOUT_FUNCTION, at, message)
 }

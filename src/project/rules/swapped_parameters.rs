@@ -3,10 +3,10 @@ use crate::spec::rules::function_parameters::swapped;
 use crate::text::Location;
 
 rule! {
-    /// a script whose parameters are named as other arguments
+    /// a parameter that is named after another argument
     ///
-    /// Arguments arrive in the order of `:args`, whatever the parameters are called. Where a parameter has the name of another
-    /// argument, the two are swapped, and nothing says so but the results.
+    /// Parameters receive the arguments in the order of `:args`, whatever their names. A parameter with the name of
+    /// another argument means that the two are swapped, which no other check detects.
     ///
     /// ```eld fails
     /// (deftool :name "copy" :description "Copy a note."
@@ -30,7 +30,7 @@ rule! {
     pub(crate) SWAPPED_PARAMETERS, "DT409", "swapped-parameters", Warning
 }
 
-/// Both in order.
+/// Compares the parameters with the expected ones, both in order.
 pub(in crate::project) fn check(
     at: Location,
     tool: &str,
@@ -38,11 +38,11 @@ pub(in crate::project) fn check(
     expected: &[&str],
 ) -> Option<Diagnostic> {
     let (parameter, given) = swapped(parameters, expected)?;
-    let message = format!("the parameter `{parameter}` of `{tool}` is given the argument `{given}`");
+    let message = format!("the parameter `{parameter}` of `{tool}` receives the argument `{given}`");
     let finding = Diagnostic::new(&SWAPPED_PARAMETERS, at, message)
         .note(format!("write `function({})`", expected.join(", ")));
     Some(if expected.first() == Some(&"callback") {
-        finding.note("the spec says `:async t`, so the callback comes first")
+        finding.note("the spec has `:async t`, so the callback comes first")
     } else {
         finding
     })

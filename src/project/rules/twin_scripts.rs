@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// two scripts for one tool
     ///
-    /// Of `NAME.lua` and `NAME.luau` the first is run; who edits the other wonders why nothing changes.
+    /// If both `NAME.lua` and `NAME.luau` exist, the first one is run, and edits of the other one have no effect.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -29,5 +29,5 @@ rule! {
 }
 
 pub(in crate::project) fn finding(at: Location, tool: &str, used: &str, other: &str) -> Diagnostic {
-    Diagnostic::new(&TWIN_SCRIPTS, at, format!("`{tool}` has two scripts: {used} is run, {other} is not"))
+    Diagnostic::new(&TWIN_SCRIPTS, at, format!("`{tool}` has two scripts: {used} is used, {other} is ignored"))
 }

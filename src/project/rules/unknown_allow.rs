@@ -3,9 +3,9 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// an allow or deny that names no rule
+    /// an allow or deny of an unknown rule
     ///
-    /// It silences nothing. Rules are named by their code or their name, as `deftool rule` lists them.
+    /// It has no effect. Use the code or the name of a rule. `deftool rule` lists all rules.
     ///
     /// ```eld fails
     /// (deflint :deny [mising-description])
@@ -19,19 +19,19 @@ rule! {
 
 pub(in crate::project) fn finding(at: Location, word: &str) -> Diagnostic {
     let names = super::all().into_iter().flat_map(|rule| [rule.name, rule.code]);
-    let finding = Diagnostic::new(&UNKNOWN_ALLOW, at, format!("`{word}` is no rule"));
+    let finding = Diagnostic::new(&UNKNOWN_ALLOW, at, format!("unknown rule `{word}`"));
     match nearest(word, names) {
         Some(near) => finding.labelled(format!("did you mean `{near}`?")),
-        None => finding.note("`deftool rule` lists them"),
+        None => finding.note("`deftool rule` lists all rules"),
     }
 }
 
-/// A comment that starts like a directive and is none.
+/// The finding for a comment that starts like a directive but is not valid.
 pub(in crate::project) fn unreadable(at: Location) -> Diagnostic {
     Diagnostic::new(&UNKNOWN_ALLOW, at, "expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own")
 }
 
-/// A comment that would leave out a part of a form.
+/// The finding for a `skip` that would skip only a part of a tool.
 pub(in crate::project) fn part_skipped(at: Location) -> Diagnostic {
-    Diagnostic::new(&UNKNOWN_ALLOW, at, "`skip` stands before a whole form, and not inside of one")
+    Diagnostic::new(&UNKNOWN_ALLOW, at, "expected `skip` before a whole definition, found it inside one")
 }

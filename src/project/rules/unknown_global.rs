@@ -4,11 +4,11 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// a script that uses what scripts do not have
+    /// an unknown global
     ///
-    /// A script has Luau's libraries without those that reach the machine, and the host tables of `docs/scripting.md`. A global
-    /// that nothing sets is nil: calling it or reading its fields ends the call. Often it is a misspelt local, or what other
-    /// Lua programs have.
+    /// A script has Luau's libraries, except for those that access the system, and the host tables in
+    /// `docs/scripting.md`. A global that is never assigned is nil, so a call or a field access on it ends the call.
+    /// The cause is often a misspelt local or a function of other Lua programs.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Read the notes of today." :allow (:read ["notes/"]))
@@ -33,14 +33,14 @@ rule! {
     pub(crate) UNKNOWN_GLOBAL, "DT420", "unknown-global", Warning
 }
 
-/// `path`: the global and the fields that are read of it.
+/// `path`: the global and the accessed fields.
 pub(in crate::project) fn finding(at: Location, path: &[String]) -> Diagnostic {
     let shown: Vec<&str> = path.iter().map(String::as_str).collect();
     let known = shown.iter().take(1).filter(|name| is_known_global(&[**name])).count();
-    // The first name that is not there; what is read of it says nothing more.
+    // The first unknown name. Its fields are not relevant.
     let name = shown.iter().take(known + 1).copied().collect::<Vec<_>>().join(".");
     let whole = shown.join(".");
-    let finding = Diagnostic::new(&UNKNOWN_GLOBAL, at, format!("there is no `{name}` in a script"));
+    let finding = Diagnostic::new(&UNKNOWN_GLOBAL, at, format!("unknown global `{name}`"));
     let instead = [whole.as_str(), name.as_str()].into_iter().find_map(instead_of);
     if let Some(instead) = instead {
         return finding.note(instead);
@@ -48,45 +48,45 @@ pub(in crate::project) fn finding(at: Location, path: &[String]) -> Diagnostic {
     let all = known_globals();
     match nearest(&name, all.iter().map(String::as_str)) {
         Some(near) => finding.labelled(format!("did you mean `{near}`?")),
-        None if known == 0 => finding.note(format!("nothing sets the global `{name}`, so it is nil")),
+        None if known == 0 => finding.note(format!("`{name}` is never assigned, so it is nil")),
         None => finding,
     }
 }
 
-/// What to use in place of what other Lua programs, and programs in other languages, have.
+/// Returns the replacement for a name that exists in other Lua environments or languages.
 fn instead_of(name: &str) -> Option<&'static str> {
     INSTEAD.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
 }
 
-const PROCESS: &str = "programs are run with `process.run` under `:allow (:run …)`";
-const REQUEST: &str = "requests are made with `http.get` and its like under `:allow (:net …)`";
-const NO_CODE: &str = "no code is made while a script runs; what scripts share goes to scripts/lib, see `require`";
-const TO_JSON: &str = "`json.encode` makes a text of any value";
-const REMOVE: &str = "files are removed and renamed with `fs.remove` and `fs.rename` under `:allow (:write …)`";
-const WAIT: &str = "`task.wait` waits a number of seconds";
-const LOG: &str = "lines for people are written with `log.info`, `log.warn` and `log.error`";
-const MODULES: &str = "`require(\"./lib/name\")` loads scripts/lib/name.lua";
-const TRIM: &str = "`string.match(text, \"^%s*(.-)%s*$\")` takes the blanks off both ends";
+const PROCESS: &str = "to run programs, use `process.run`, which requires `:allow (:run …)`";
+const REQUEST: &str = "to send requests, use `http.get` and related functions, which require `:allow (:net …)`";
+const NO_CODE: &str = "scripts cannot load code at run time; put shared code in scripts/lib and use `require`";
+const TO_JSON: &str = "to convert a value to text, use `json.encode`";
+const REMOVE: &str = "to remove or rename files, use `fs.remove` or `fs.rename`, which require `:allow (:write …)`";
+const WAIT: &str = "to wait, use `task.wait` with a number of seconds";
+const LOG: &str = "to write log messages, use `log.info`, `log.warn` or `log.error`";
+const MODULES: &str = "to load scripts/lib/name.lua, use `require(\"./lib/name\")`";
+const TRIM: &str = "to trim a string, use `string.match(text, \"^%s*(.-)%s*$\")`";
 
 #[rustfmt::skip]
 const INSTEAD: &[(&str, &str)] = &[
-    ("io", "files are read with `fs.read` under `:allow (:read …)` and written with `fs.write` under `:allow (:write …)`"),
+    ("io", "to access files, use `fs.read` with `:allow (:read …)` or `fs.write` with `:allow (:write …)`"),
     ("io.popen", PROCESS),
     ("io.write", LOG),
     ("io.stderr", LOG),
     ("io.stdout", LOG),
-    ("io.read", "nobody sits at a script's stdin; what it needs are its arguments"),
+    ("io.read", "scripts have no stdin; pass the data as an argument"),
     ("os.execute", PROCESS),
-    ("os.getenv", "`env.get` reads what `:allow (:env …)` lists"),
+    ("os.getenv", "to read environment variables, use `env.get`, which requires `:allow (:env …)`"),
     ("os.remove", REMOVE),
     ("os.rename", REMOVE),
-    ("os.tmpname", "files are written with `fs.write` under `:allow (:write …)`"),
-    ("os.exit", "a script ends by returning from its function; `error(tool.failure(\"…\"))` says why it cannot go on"),
+    ("os.tmpname", "to write files, use `fs.write`, which requires `:allow (:write …)`"),
+    ("os.exit", "to end a call, return from the function; to fail, use `error(tool.failure(\"…\"))`"),
     ("os.sleep", WAIT),
     ("sleep", WAIT),
     ("wait", WAIT),
-    ("delay", "`task.delay` calls a function after a number of seconds"),
-    ("spawn", "`task.spawn` runs a function beside the current one"),
+    ("delay", "to call a function later, use `task.delay`"),
+    ("spawn", "to run a function concurrently, use `task.spawn`"),
     ("load", NO_CODE),
     ("loadstring", NO_CODE),
     ("loadfile", NO_CODE),
@@ -95,23 +95,23 @@ const INSTEAD: &[(&str, &str)] = &[
     ("setfenv", NO_CODE),
     ("module", MODULES),
     ("package", MODULES),
-    ("collectgarbage", "a call's memory is its own and freed after it"),
-    ("newproxy", "`setmetatable` gives a table a metatable"),
-    ("debug.getinfo", "of `debug` there is `traceback` alone"),
-    ("debug.sethook", "of `debug` there is `traceback` alone"),
-    ("arg", "arguments are the parameters of the function that the script returns"),
-    ("args", "arguments are the parameters of the function that the script returns"),
-    ("arguments", "arguments are the parameters of the function that the script returns"),
-    ("bit", "Luau's bit operations are in `bit32`"),
-    ("lfs", "folders are listed with `fs.list` under `:allow (:read …)`"),
+    ("collectgarbage", "memory is freed after each call"),
+    ("newproxy", "use `setmetatable` on a table"),
+    ("debug.getinfo", "only `debug.traceback` is available"),
+    ("debug.sethook", "only `debug.traceback` is available"),
+    ("arg", "arguments are the parameters of the returned function"),
+    ("args", "arguments are the parameters of the returned function"),
+    ("arguments", "arguments are the parameters of the returned function"),
+    ("bit", "for bit operations, use `bit32`"),
+    ("lfs", "to list folders, use `fs.list`, which requires `:allow (:read …)`"),
     ("socket", REQUEST),
     ("fetch", REQUEST),
     ("requests", REQUEST),
-    ("cjson", "JSON is read with `json.decode` and written with `json.encode`"),
-    ("dkjson", "JSON is read with `json.decode` and written with `json.encode`"),
-    ("JSON", "JSON is read with `json.decode` and written with `json.encode`"),
-    ("json.parse", "JSON is read with `json.decode`"),
-    ("json.loads", "JSON is read with `json.decode`"),
+    ("cjson", "for JSON, use `json.decode` and `json.encode`"),
+    ("dkjson", "for JSON, use `json.decode` and `json.encode`"),
+    ("JSON", "for JSON, use `json.decode` and `json.encode`"),
+    ("json.parse", "to parse JSON, use `json.decode`"),
+    ("json.loads", "to parse JSON, use `json.decode`"),
     ("json.stringify", TO_JSON),
     ("json.dumps", TO_JSON),
     ("inspect", TO_JSON),
@@ -119,36 +119,36 @@ const INSTEAD: &[(&str, &str)] = &[
     ("warn", LOG),
     ("console", LOG),
     ("printf", LOG),
-    ("tick", "`time.now` gives the seconds since 1970"),
-    ("game", "these scripts run outside of Roblox; `docs/scripting.md` lists what they have"),
-    ("workspace", "these scripts run outside of Roblox; `docs/scripting.md` lists what they have"),
-    ("vim", "these scripts run outside of editors; `docs/scripting.md` lists what they have"),
-    ("null", "JSON's null is `json.null`, Lua's is `nil`"),
-    ("None", "Lua's null is `nil`, JSON's is `json.null`"),
-    ("undefined", "Lua's null is `nil`, JSON's is `json.null`"),
-    ("True", "Lua writes `true`"),
-    ("False", "Lua writes `false`"),
-    ("self", "the function that a script returns has its arguments alone"),
-    ("env.API_KEY", "variables are read with `env.get(\"API_KEY\")`"),
+    ("tick", "for the seconds since 1970, use `time.now`"),
+    ("game", "scripts do not run in Roblox; see `docs/scripting.md` for the available functions"),
+    ("workspace", "scripts do not run in Roblox; see `docs/scripting.md` for the available functions"),
+    ("vim", "scripts do not run in an editor; see `docs/scripting.md` for the available functions"),
+    ("null", "use `json.null` for JSON null, or `nil`"),
+    ("None", "use `nil`, or `json.null` for JSON null"),
+    ("undefined", "use `nil`, or `json.null` for JSON null"),
+    ("True", "use `true`"),
+    ("False", "use `false`"),
+    ("self", "the returned function receives only the arguments"),
+    ("env.API_KEY", "use `env.get(\"API_KEY\")`"),
     ("string.trim", TRIM),
     ("string.strip", TRIM),
-    ("string.startswith", "`string.sub(text, 1, #prefix) == prefix` says whether a text starts so"),
-    ("string.starts", "`string.sub(text, 1, #prefix) == prefix` says whether a text starts so"),
-    ("string.endswith", "`string.sub(text, -#suffix) == suffix` says whether a text ends so"),
-    ("string.contains", "`string.find(text, part, 1, true)` finds a text in another"),
-    ("string.replace", "`string.gsub` replaces what a pattern matches"),
-    ("string.join", "`table.concat` joins texts"),
+    ("string.startswith", "use `string.sub(text, 1, #prefix) == prefix`"),
+    ("string.starts", "use `string.sub(text, 1, #prefix) == prefix`"),
+    ("string.endswith", "use `string.sub(text, -#suffix) == suffix`"),
+    ("string.contains", "use `string.find(text, part, 1, true)`"),
+    ("string.replace", "use `string.gsub`, which replaces pattern matches"),
+    ("string.join", "use `table.concat`"),
     ("string.dump", NO_CODE),
-    ("table.contains", "`table.find(list, value)` finds a value in an array"),
-    ("table.indexof", "`table.find(list, value)` finds a value in an array"),
-    ("table.length", "`#list` is the length of an array"),
-    ("table.size", "`#list` is the length of an array"),
-    ("table.keys", "`for key in map do … end` goes over the keys"),
-    ("table.copy", "`table.clone` copies a table"),
-    ("table.push", "`table.insert` adds to an array"),
-    ("table.append", "`table.insert` adds to an array"),
-    ("math.tointeger", "`math.floor` takes the fraction off"),
-    ("math.type", "Luau has one type of numbers"),
+    ("table.contains", "use `table.find(list, value)`"),
+    ("table.indexof", "use `table.find(list, value)`"),
+    ("table.length", "use `#list`"),
+    ("table.size", "use `#list`"),
+    ("table.keys", "use `for key in map do … end`"),
+    ("table.copy", "use `table.clone`"),
+    ("table.push", "use `table.insert`"),
+    ("table.append", "use `table.insert`"),
+    ("math.tointeger", "use `math.floor`"),
+    ("math.type", "Luau has only one number type"),
     ("ngx", REQUEST),
     ("http.fetch", REQUEST),
     ("text.trim", TRIM),

@@ -5,9 +5,9 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// an override for an API that deftool does not know
+    /// an override for an unknown target
     ///
-    /// What stands in `:targets` under a name that is no target is never sent.
+    /// Values in `:targets` under an unknown name are never sent.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time." :targets (:gemni (:description "Tell the hour.")))
@@ -30,10 +30,10 @@ pub(in crate::project) fn check(load: &Load) -> Vec<Diagnostic> {
         .map(|(source, target)| {
             let at = Location { source, span: target.span };
             let name = target.value.trim_end_matches(':');
-            let finding = Diagnostic::new(&UNKNOWN_TARGET, at, format!("`:{name}` is no target"));
+            let finding = Diagnostic::new(&UNKNOWN_TARGET, at, format!("unknown target `:{name}`"));
             match nearest(name, known) {
-                Some(near) => finding.meant(at.span, format!(":{near}")),
-                None => finding.note(format!("targets: {}", known.join(", "))),
+                Some(near) => finding.did_you_mean(at.span, format!(":{near}")),
+                None => finding.note(format!("available targets: {}", known.join(", "))),
             }
         })
         .collect()

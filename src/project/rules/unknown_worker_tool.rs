@@ -4,9 +4,9 @@ use crate::syntax::quoted;
 use crate::text::{Location, Spanned};
 
 rule! {
-    /// a worker that names a tool the project does not have
+    /// a worker with an unknown tool
     ///
-    /// The worker would run without it, and the model never learn of it. Tools stand in `:tools`, exit tools in `:exit-tools`.
+    /// The worker would run without the tool. List tools in `:tools` and exit tools in `:exit-tools`.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -20,7 +20,7 @@ rule! {
     pub(crate) UNKNOWN_WORKER_TOOL, "DT302", "unknown-worker-tool", Error
 }
 
-/// `what`: `tool` or `exit tool`; `known`: the names of that sort; `is_other`: it is one of the other sort.
+/// `what`: `tool` or `exit tool`. `known`: the names of that kind. `is_other`: whether the name is of the other kind.
 pub(in crate::project) fn finding(
     at: Location,
     worker: &str,
@@ -31,14 +31,14 @@ pub(in crate::project) fn finding(
 ) -> Diagnostic {
     let name = &name.value;
     let message =
-        format!("worker `{worker}` names the {what} `{name}`, and the project has no {what} of that name");
+        format!("unknown {what} `{name}` in worker `{worker}`");
     let finding = Diagnostic::new(&UNKNOWN_WORKER_TOOL, at, message);
     if is_other {
         let list = if what == "tool" { ":exit-tools" } else { ":tools" };
-        return finding.labelled(format!("it stands in `{list}`"));
+        return finding.labelled(format!("belongs in `{list}`"));
     }
     match nearest(name, known.iter().copied()) {
-        Some(near) => finding.meant(at.span, quoted(near)),
+        Some(near) => finding.did_you_mean(at.span, quoted(near)),
         None => finding,
     }
 }

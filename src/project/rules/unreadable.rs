@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a script or spec file that cannot be read
+    /// an unreadable script or spec file
     ///
-    /// It is a folder, a pipe, a file that this user may not read, or a link that leads out of the project. Every call of
-    /// the tool would fail.
+    /// The path is a folder, a pipe, a file without read permission, or a link out of the project. Every call of the
+    /// tool would fail.
     pub(crate) UNREADABLE, "DT404", "unreadable", Error
 }
 

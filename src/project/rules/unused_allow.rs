@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// an allow that silences nothing
+    /// an unused allow
     ///
-    /// What it was written for is mended, or it stands in the wrong place: on a line of its own it is about the form that
-    /// follows, at the end of a line about what starts on that line. Left there it would hide a mistake that is made later.
+    /// The problem is fixed, or the comment is in the wrong place. On its own line it applies to the next form, at the
+    /// end of a line to what starts on that line. An unused allow would hide later mistakes.
     ///
     /// ```eld fails
     /// ;; deftool: allow(missing-description)
@@ -20,5 +20,5 @@ rule! {
 }
 
 pub(in crate::project) fn finding(at: Location, word: &str) -> Diagnostic {
-    Diagnostic::new(&UNUSED_ALLOW, at, format!("there is no `{word}` here to allow"))
+    Diagnostic::new(&UNUSED_ALLOW, at, format!("unused allow of `{word}`"))
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// an asynchronous tool that never mentions its callback
+    /// an asynchronous tool that does not use its callback
     ///
-    /// With `:async t` a call ends when the callback is called, and what the function returns is thrown away. A function that
-    /// does nothing with its callback answers no call.
+    /// With `:async t` a call ends when the callback is called, and the return value of the function is ignored. A
+    /// function that does not use its callback never answers.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time." :async t)
@@ -26,6 +26,6 @@ rule! {
 }
 
 pub(in crate::project) fn finding(at: Location, tool: &str, callback: &str) -> Diagnostic {
-    Diagnostic::new(&UNUSED_CALLBACK, at, format!("`{tool}` never mentions its callback, `{callback}`"))
-        .note(format!("call `{callback}(result)`, or take `:async t` out of the spec and the parameter with it"))
+    Diagnostic::new(&UNUSED_CALLBACK, at, format!("`{tool}` never uses its callback `{callback}`"))
+        .note(format!("call `{callback}(result)`, or remove `:async t` and the parameter"))
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a permission that the script does not use
+    /// an unused permission
     ///
-    /// What a tool may do should be what it needs: whoever reads the spec, or is asked to trust it, takes each grant for a
-    /// use. Told where neither the script nor a module that it requires uses a host function of that permission.
+    /// A tool should have only the permissions that it needs, because users who review or trust the spec rely on them.
+    /// Reported if neither the script nor its modules use a host function that requires the permission.
     ///
     /// ```eld fails
     /// (deftool :name "today" :description "Tell the date." :allow (:read ["notes/"]))
@@ -25,8 +25,8 @@ rule! {
     pub(crate) UNUSED_PERMISSION, "DT423", "unused-permission", Note
 }
 
-/// `key`: as in `read`.
+/// `key`: for example `read`.
 pub(in crate::project) fn finding(at: Location, tool: &str, key: &str, table: &str) -> Diagnostic {
-    Diagnostic::new(&UNUSED_PERMISSION, at, format!("`{tool}` allows `:{key}`, and its script does not use it"))
-        .note(format!("`:{key}` is for functions of `{table}`; take it out of `:allow` if it is not needed"))
+    Diagnostic::new(&UNUSED_PERMISSION, at, format!("unused permission `:{key}` of `{tool}`"))
+        .note(format!("`:{key}` is for functions of `{table}`; remove it from `:allow` if it is not needed"))
 }

@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a script that no tool runs
+    /// a script that no tool uses
     ///
-    /// Scripts are found by the names of tools. One that is left over from a tool that was renamed or removed is never called.
+    /// Scripts are found by tool name. The script of a renamed or removed tool is never called.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -28,8 +28,8 @@ rule! {
     pub(crate) UNUSED_SCRIPT, "DT408", "unused-script", Note
 }
 
-/// `stem`: the file's name without its extension.
+/// `stem`: the file name without extension.
 pub(in crate::project) fn finding(at: Location, stem: &str) -> Diagnostic {
-    Diagnostic::new(&UNUSED_SCRIPT, at, "no tool runs this script")
-        .note(format!("a tool called `{stem}` would, or one that names the file in `:script`"))
+    Diagnostic::new(&UNUSED_SCRIPT, at, "no tool uses this script")
+        .note(format!("name a tool `{stem}`, or set `:script` of a tool to this file"))
 }

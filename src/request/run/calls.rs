@@ -1,8 +1,8 @@
-//! The normal calls of a reply: in listed order, or all at the same time.
+//! The normal calls of a reply, answered in order or in parallel.
 //!
-//! All were validated before the first runs. A call whose arguments are reported, or that was refused, is answered
-//! without a tool, in its turn. Results keep the listed order, whichever came first; of several failures that of the
-//! first call in this order decides.
+//! All calls are validated before the first one runs. A call with reported argument errors and a denied call are
+//! answered without running a tool. Results keep the order of the calls. If several calls fail, the failure of the
+//! first one in this order ends the request.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use super::{PendingCall, Phase, Run};
 use crate::chat::MessageToolCall;
 use crate::request::approval::Approval;
 use crate::request::config::RunConfig;
-use crate::request::conversation::{Answered, append_answered};
+use crate::request::conversation::{AnsweredCall, append_answered};
 use crate::request::emission::Checked;
 use crate::request::event::Event;
+use crate::request::normalize::unanswered;
 use crate::request::outcome::{FailReason, Failure, kind};
-use crate::request::valid::unanswered;
 use crate::spec::{BudgetUnit, OnFailure};
 use crate::tool::{ToolCall, ToolError, ToolErrorKind};
 
@@ -25,7 +25,7 @@ use crate::tool::{ToolCall, ToolError, ToolErrorKind};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Batch {
     calls: Vec<BatchCall>,
-    /// How many calls the budget pays for.
+    /// Number of calls that the budget pays for.
     affordable: usize,
 }
 
@@ -41,41 +41,41 @@ struct BatchCall {
 enum Task {
     /// Run the tool.
     Run { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
-    /// Tell the model what is wrong with its arguments.
+    /// Report the argument error to the model.
     Report { arguments: Value, detail: String },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum CallState {
-    /// Its turn has not come.
+    /// The call was not started.
     Waiting,
-    /// A person is asked.
+    /// Waiting for the user's approval.
     Asked,
-    /// Its tool runs.
+    /// The tool is running.
     Running { since_ms: u64 },
-    /// Answered, with JSON text.
+    /// The call was answered with this JSON text.
     Answered { answer: String },
-    /// It failed, and its failure will end the request unless that of an earlier call does.
+    /// The call failed. Its failure ends the request, unless an earlier call fails, too.
     Failed { failure: Failure },
 }
 
 impl Batch {
-    /// The calls that are to be answered now, and are not.
+    /// Returns the calls that must be answered now.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
         self.calls.iter().filter_map(BatchCall::pending).collect()
     }
 
-    /// The ids of these, and whether a person is asked.
+    /// Returns the ids of the pending calls, and whether they need approval.
     pub(super) fn open(&self) -> impl Iterator<Item = (&str, bool)> {
         self.calls.iter().filter_map(|call| Some((call.id.as_str(), call.needs_approval()?)))
     }
 
-    /// One of them.
+    /// Returns one pending call.
     pub(super) fn pending_of(&self, call_id: &str) -> Option<PendingCall> {
         self.calls.iter().find(|call| call.id == call_id)?.pending()
     }
 
-    /// The first tool whose call is being answered.
+    /// Returns the tool of the first call that is being answered.
     pub(super) fn tool(&self) -> Option<&str> {
         let is_open = |call: &&BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
         self.calls.iter().find(is_open).map(|call| call.name.as_str())
@@ -85,7 +85,7 @@ impl Batch {
         self.calls.iter().position(|call| call.id == call_id)
     }
 
-    /// The first failure, once every call before it is answered.
+    /// Returns the first failure, after every earlier call is answered.
     fn decided_failure(&self) -> Option<&Failure> {
         let is_answered = |call: &&BatchCall| matches!(call.state, CallState::Answered { .. });
         match self.calls.iter().find(|call| !is_answered(call)).map(|call| &call.state) {
@@ -102,7 +102,7 @@ impl Batch {
 }
 
 impl BatchCall {
-    /// Whether a person is asked; `None`: it is not to be answered now.
+    /// Whether the call needs approval; `None` if it is not pending.
     fn needs_approval(&self) -> Option<bool> {
         match self.state {
             CallState::Asked => Some(true),
@@ -120,7 +120,7 @@ impl BatchCall {
 }
 
 impl Run {
-    /// Takes the result of a call that [`super::Step::AnswerCalls`] named; any other is ignored.
+    /// Takes the result of a call from [`super::Step::AnswerCalls`]. Ignores other ids.
     pub fn on_tool_result(&mut self, call_id: &str, result: Result<Value, ToolError>, at_ms: u64) {
         let Phase::Calling(batch) = &mut self.phase else { return };
         let Some(index) = batch.position(call_id) else { return };
@@ -133,22 +133,22 @@ impl Run {
             let detail = failure_detail(&call.name, error);
             let failure = Failure::new(FailReason::ToolExecutionError, error.kind.as_str(), detail);
             call.state = CallState::Failed { failure };
-            // What comes after it will not be asked for any more.
+            // Later calls are no longer pending.
             let is_open =
                 |call: &&mut BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
             for later in batch.calls.iter_mut().skip(index + 1).filter(is_open) {
                 later.state = CallState::Waiting;
             }
-            self.see(at_ms);
-            self.tell_answer(index, &result, elapsed_ms);
+            self.advance_time(at_ms);
+            self.emit_tool_finished(index, &result, elapsed_ms);
         } else {
-            self.see(at_ms);
+            self.advance_time(at_ms);
             self.answer_call(index, result, elapsed_ms);
         }
-        self.go_on();
+        self.advance_batch();
     }
 
-    /// Takes the answer to a call that needs one; any other is ignored.
+    /// Takes the answer for a call that needs approval. Ignores other ids.
     pub fn on_approval(&mut self, call_id: &str, approval: Approval, at_ms: u64) {
         let Phase::Calling(batch) = &mut self.phase else { return };
         let Some(index) = batch.position(call_id) else { return };
@@ -159,13 +159,13 @@ impl Run {
         if approval == Approval::Allowed {
             call.state = CallState::Running { since_ms: self.at_ms };
         }
-        let told = Event::Approval {
+        let event = Event::Approval {
             id: id.clone(),
             name: name.clone(),
             arguments: None,
             answer: Some(approval.clone()),
         };
-        self.events.push(told);
+        self.events.push(event);
         match approval {
             Approval::Allowed => self.events.push(Event::ToolStarted { id, name }),
             Approval::Refused { reason } => {
@@ -176,18 +176,18 @@ impl Run {
                 self.answer_call(index, Ok(answer), 0);
             }
         }
-        self.go_on();
+        self.advance_batch();
     }
 
     pub(super) fn begin_batch(&mut self, calls: Vec<((Option<&str>, &str), Checked)>) {
         let affordable = self.budget.affords(calls.len());
         let mut batch = Batch { calls: Vec::new(), affordable };
         for ((server_id, name), checked) in calls {
-            let id = self.ids.admit(server_id);
+            let id = self.ids.assign(server_id);
             let (task, arguments) = match checked {
                 Checked::Valid { arguments, timeout, needs_approval } => {
-                    let told = Value::Object(arguments.clone());
-                    (Task::Run { arguments, timeout, needs_approval }, told)
+                    let reported = Value::Object(arguments.clone());
+                    (Task::Run { arguments, timeout, needs_approval }, reported)
                 }
                 Checked::Invalid { arguments, detail } => {
                     (Task::Report { arguments: arguments.clone(), detail }, arguments)
@@ -197,11 +197,11 @@ impl Run {
             batch.calls.push(BatchCall { id, name: name.to_owned(), task, state: CallState::Waiting });
         }
         self.phase = Phase::Calling(batch);
-        self.go_on();
+        self.advance_batch();
     }
 
-    /// Opens the calls whose turn has come, or ends the batch.
-    fn go_on(&mut self) {
+    /// Starts the next calls, or ends the batch.
+    fn advance_batch(&mut self) {
         loop {
             let Phase::Calling(batch) = &self.phase else { return };
             if let Some(failure) = batch.decided_failure() {
@@ -216,7 +216,7 @@ impl Run {
             let waiting = |call: &BatchCall| matches!(call.state, CallState::Waiting);
             match batch.calls.iter().position(waiting) {
                 Some(index) if index < batch.affordable => self.open_call(index),
-                // The rest of the calls is not paid for.
+                // The budget does not pay for the remaining calls.
                 Some(_) if !any_open => {
                     let failure = budget_failure(&self.config);
                     return self.finish_failed(failure);
@@ -249,7 +249,7 @@ impl Run {
     }
 
     fn answer_call(&mut self, index: usize, result: Result<Value, ToolError>, elapsed_ms: u64) {
-        self.tell_answer(index, &result, elapsed_ms);
+        self.emit_tool_finished(index, &result, elapsed_ms);
         let Phase::Calling(batch) = &mut self.phase else { return };
         if let Some(call) = batch.calls.get_mut(index) {
             let answer = match result {
@@ -259,11 +259,11 @@ impl Run {
             call.state = CallState::Answered { answer };
         }
         if self.budget.pay_call() {
-            self.tell_budget();
+            self.emit_budget();
         }
     }
 
-    fn tell_answer(&mut self, index: usize, result: &Result<Value, ToolError>, elapsed_ms: u64) {
+    fn emit_tool_finished(&mut self, index: usize, result: &Result<Value, ToolError>, elapsed_ms: u64) {
         let Phase::Calling(batch) = &self.phase else { return };
         let Some(call) = batch.calls.get(index) else { return };
         let (value, error) = match result {
@@ -280,23 +280,23 @@ impl Run {
         });
     }
 
-    /// 7. and 8.: the history grows by calls and results, the budget shrinks, the next turn is due.
+    /// Rules 7 and 8: appends calls and results to the history, reduces the budget, and prepares the next turn.
     fn end_batch(&mut self) {
         let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         self.append_batch(batch);
         self.tool_iterations += 1;
         if self.budget.pay_iteration() {
-            self.tell_budget();
+            self.emit_budget();
         }
     }
 
-    /// Writes the calls of a reply, each with what there is of its answer, into the conversation.
+    /// Appends the calls of a reply to the conversation, each with its answer or an error.
     pub(super) fn append_batch(&mut self, batch: Batch) {
         let answered = batch.calls.into_iter().map(|BatchCall { id, name, task, state }| {
             let arguments = match task {
                 Task::Run { arguments, .. } => Value::Object(arguments),
                 Task::Report { arguments: arguments @ Value::Object(_), .. } => arguments,
-                // Arguments that are not an object make some servers refuse the conversation for ever.
+                // Some servers reject a conversation with arguments that are not an object.
                 Task::Report { .. } => json!({}),
             };
             let content = match state {
@@ -306,7 +306,7 @@ impl Run {
                 }
                 CallState::Waiting | CallState::Asked | CallState::Running { .. } => unanswered(),
             };
-            Answered { call: MessageToolCall::new(id, name, arguments.to_string()), content }
+            AnsweredCall { call: MessageToolCall::new(id, name, arguments.to_string()), content }
         });
         append_answered(
             &mut self.conversation,
@@ -316,7 +316,7 @@ impl Run {
         );
     }
 
-    fn tell_budget(&mut self) {
+    fn emit_budget(&mut self) {
         self.events.push(Event::Budget { left: self.budget.left(), unit: self.budget.unit() });
     }
 }
@@ -337,7 +337,7 @@ fn failure_detail(tool: &str, error: &ToolError) -> String {
     format!("{tool}{path}: {}{details}", error.message)
 }
 
-/// The error as the model gets it: without what is meant for a person.
+/// Returns the error for the model, without the details for the user.
 fn error_for_model(error: &ToolError) -> Value {
     let ToolError { kind, message, path, details: _ } = error;
     match path {

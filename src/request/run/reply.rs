@@ -1,4 +1,4 @@
-//! A reply: its text while it streams, and the decision over the whole.
+//! The text of a reply while it is streamed, and the decisions at its end.
 
 use super::calls::budget_failure;
 use super::{Phase, Run};
@@ -6,13 +6,13 @@ use crate::chat::fallback::Forms;
 use crate::chat::{
     MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
 };
+use crate::request::coerce::coerce_call;
 use crate::request::emission::{Checked, Partition, TextJudge, check, partition, unknown_names};
 use crate::request::event::Event;
 use crate::request::hold_back::{Directive, Fault};
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, kind};
 use crate::request::repetition::Loop;
 use crate::request::signal::Signal;
-use crate::request::written::settle;
 use crate::schema::{ToolKind, ToolSet};
 use crate::spec::OnFailure;
 
@@ -26,20 +26,20 @@ impl Run {
         }
     }
 
-    /// Takes text up to a loop: what follows one is left out, so that the outcome does not depend on how the text was cut.
+    /// Takes text up to a loop. Text after the loop is dropped, so that the outcome does not depend on how the text was
+    /// split.
     fn add_text(&mut self, text: &str, tools: &ToolSet) -> Option<Loop> {
         let looped = self.lines.push(text);
         let text = looped.as_ref().and_then(|(end, _)| text.get(..*end)).unwrap_or(text);
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let (shown, taken) = self.hold_back.push(text, &mut judge);
         self.raw_text.push_str(text.get(..taken).unwrap_or(text));
-        self.show(shown);
+        self.emit_text(shown);
         looped.map(|(_, found)| found)
     }
 
-    /// Decides over a whole reply, or over what came of one that is being closed. The numbers are those of the tool loop's
-    /// rules.
-    pub(super) fn judge_reply(&mut self, reply: &Reply, tools: &ToolSet) {
+    /// Processes a complete reply, or the end of one that is being closed. The numbers are the rules of the tool loop.
+    pub(super) fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
         self.count_tokens(reply.usage);
         let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
             Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
@@ -53,23 +53,24 @@ impl Run {
         let cut = normal.iter().chain(&unknown).copied().rfind(|call| is_truncated(call));
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let shown = self.hold_back.finish(&mut judge);
-        self.show(shown);
+        self.emit_text(shown);
 
-        // 1. Signals, before anything can fail. Text is read for calls only where there is no structured one (3).
+        // 1. Record signals before anything can fail. Text is only searched for calls if there are no structured calls
+        //    (3).
         for call in &exit {
-            self.signal(&call.name, &call.arguments);
+            self.record_signal(&call.name, &call.arguments);
         }
         let written =
             if normal.is_empty() && unknown.is_empty() { self.written_calls(tools) } else { Vec::new() };
         let is_exit = |name: &str| tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit);
         for (name, arguments) in written.iter().filter(|(name, _)| is_exit(name)) {
-            self.signal(name, arguments);
+            self.record_signal(name, arguments);
         }
         let reads_text = !written.is_empty();
         let only_exit =
             |directive: &Directive| reads_text && directive.calls.iter().all(|call| is_exit(&call.name));
 
-        // 2.–5. What can fail.
+        // 2.–5. Check for failures.
         let calls: Vec<(Option<&str>, &str, &RawArguments)> = if reads_text {
             written
                 .iter()
@@ -105,7 +106,7 @@ impl Run {
             });
         if let Some(failure) = failure {
             let rest = self.hold_back.release(only_exit);
-            self.show(rest);
+            self.emit_text(rest);
             self.finish_failed(failure);
             return;
         }
@@ -113,13 +114,13 @@ impl Run {
             calls.iter().map(|(_, name, arguments)| check(name, arguments, tools)).collect();
         if let Some(failure) = self.invalid_failure(&checked) {
             let rest = self.hold_back.release(only_exit);
-            self.show(rest);
+            self.emit_text(rest);
             self.finish_failed(failure);
             return;
         }
 
         let rest = self.hold_back.release(|_| reads_text);
-        self.show(rest);
+        self.emit_text(rest);
         if calls.is_empty() {
             // 9.
             let finish_reason = finish_reason(reply.finish_reason.as_deref());
@@ -136,7 +137,7 @@ impl Run {
         self.begin_batch(calls);
     }
 
-    /// Whether the current turn has text other than blanks, shown or held back.
+    /// Whether the current turn has non-blank text, emitted or held back.
     fn has_text_in_turn(&self) -> bool {
         self.text.get(self.turn_text_start..).is_some_and(|text| !text.trim().is_empty())
             || self.hold_back.has_text()
@@ -146,28 +147,28 @@ impl Run {
         self.events.push(Event::Warning { message: message.to_owned() });
     }
 
-    /// A call that the server itself could not parse is text, and may be a call written as text. Gives the status
-    /// that holds afterwards, and a loop in that text.
+    /// Searches text of a call that the server could not parse for a call written as text. Returns the resulting
+    /// status, and a loop in that text.
     fn read_failed_generation(&mut self, reply: &Reply, tools: &ToolSet) -> (ReplyStatus, Option<Loop>) {
         let ReplyStatus::ServerError { error: ServerError { failed_generation: Some(text), .. } } =
             &reply.status
         else {
             return (reply.status.clone(), None);
         };
-        // The server took it for a call: it need not be marked as one.
+        // The server recognised a call, so no marker is required.
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let shown = self.hold_back.begin_apart(Forms { unmarked: true }, &mut judge);
-        self.show(shown);
+        self.emit_text(shown);
         let looped = self.add_text(text, tools);
         let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
         let shown = self.hold_back.finish(&mut judge);
-        self.show(shown);
+        self.emit_text(shown);
         let is_call = self.hold_back.calls().next().is_some();
         (if is_call { ReplyStatus::Complete } else { reply.status.clone() }, looped)
     }
 
     fn written_calls(&self, tools: &ToolSet) -> Vec<(String, RawArguments)> {
-        self.hold_back.calls().map(|call| (call.name.clone(), settle(call, tools))).collect()
+        self.hold_back.calls().map(|call| (call.name.clone(), coerce_call(call, tools))).collect()
     }
 
     fn invalid_failure(&self, checked: &[Checked]) -> Option<Failure> {
@@ -185,7 +186,7 @@ impl Run {
             .then(|| Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n")))
     }
 
-    fn signal(&mut self, name: &str, arguments: &RawArguments) {
+    fn record_signal(&mut self, name: &str, arguments: &RawArguments) {
         let signal = Signal::new(name, arguments, self.at_ms);
         self.signals.push(signal.clone());
         self.events.push(Event::Signal(signal));
@@ -201,12 +202,12 @@ impl Run {
 }
 
 fn too_many_calls() -> ServerError {
-    let message = format!("the reply writes more than {MAX_CALLS} tool calls; what followed was not read");
+    let message = format!("the reply contains more than {MAX_CALLS} tool calls; the rest was not read");
     ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
 }
 
-/// The status that the reply has without its exit calls, which never change what becomes of the others. `calls` are the
-/// other calls.
+/// Returns the status of the reply without its exit calls, which never affect the other calls. `calls` are the other
+/// calls.
 fn status_without_exit_calls<'c>(
     status: ReplyStatus,
     calls: impl Iterator<Item = &'c RawCall> + Clone,
@@ -215,7 +216,7 @@ fn status_without_exit_calls<'c>(
         ReplyStatus::CallTruncated { .. } if calls.clone().any(is_truncated) => status,
         ReplyStatus::CallTruncated { is_over: true } => ReplyStatus::Complete,
         ReplyStatus::CallTruncated { is_over: false } | ReplyStatus::Incomplete { cause: None } => {
-            // Whole calls are as good an end as a finish reason.
+            // Complete calls are as good as a finish reason.
             let is_whole = |call: &RawCall| matches!(call.arguments, RawArguments::Object { .. });
             if calls.clone().next().is_some() && calls.clone().all(is_whole) {
                 ReplyStatus::Complete
@@ -231,7 +232,7 @@ fn is_truncated(call: &RawCall) -> bool {
     matches!(call.arguments, RawArguments::Malformed { truncated: true, .. })
 }
 
-/// Whether the server says that the model called a tool.
+/// Whether the server reports a tool call.
 fn reports_call(reply: &Reply) -> bool {
     matches!(reply.finish_reason.as_deref(), Some("tool_calls" | "function_call"))
 }
@@ -250,12 +251,12 @@ fn lost_frame_failure(lost: usize) -> Failure {
         FailReason::ToolParseError,
         kind::LOST_FRAME,
         format!(
-            "{what} of the stream could not be decoded and may have held a part of a call; no call was made"
+            "{what} of the stream could not be decoded and may have contained a part of a call; no tool was called"
         ),
     )
 }
 
-/// How a reply that is not whole fails its request. `cut` is the call that its end cut off.
+/// Returns the failure for a reply that is not complete. `cut` is the call that was cut off.
 fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) -> Option<Failure> {
     let (reason, kind, detail) = match status {
         ReplyStatus::Complete => return None,
@@ -268,7 +269,7 @@ fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) ->
             kind::STREAM_INCOMPLETE,
             match cause {
                 Some(cause) => format!("the reply was cut off: {cause}"),
-                None => String::from("the stream ended before the server said that the reply was over"),
+                None => String::from("the stream ended before the server reported the end of the reply"),
             },
         ),
         ReplyStatus::Empty => (
@@ -292,7 +293,7 @@ fn server_failure(error: &ServerError) -> Failure {
     Failure::new(FailReason::UnknownError, kind, format!("{code}{}", error.message))
 }
 
-/// Which call was cut, and by what.
+/// Describes which call was cut off, and why.
 fn truncated_detail(reply: &Reply, cut: Option<&RawCall>) -> String {
     let name = cut.map_or("a tool", |call| call.name.as_str());
     let advice = match finish_reason(reply.finish_reason.as_deref()) {
@@ -319,7 +320,7 @@ fn loop_failure(found: Loop) -> Failure {
     Failure::new(
         FailReason::RepeatedLineLoop,
         "",
-        format!("{what} of {chars} characters came {occurrences} times in a row"),
+        format!("{what} of {chars} characters occurred {occurrences} times in a row"),
     )
 }
 

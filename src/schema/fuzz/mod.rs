@@ -1,30 +1,30 @@
-//! Arguments made from a tool's schema: valid ones to call it with, wrong ones that its validator must refuse.
+//! Generates arguments from a tool's schema: valid ones for calls, and invalid ones that the validator must reject.
 //!
-//! In: the parameters schema, its validator and a seed. Out: values at the boundaries of what the schema allows and at
-//! random within; [`Wrong`] values with what is wrong in each; [`shrink`] makes a value smaller while something stays
-//! true of it. The same seed makes the same values. What a schema says beyond what is understood here (`not`, `if`,
-//! lookaheads in patterns) is left to the validator: a value that it refuses is made anew, a few times.
+//! The input is the parameters schema, its validator and a seed. The output is values at the boundaries of the schema and
+//! random values within them, and [`InvalidArguments`] with a reason for each. [`shrink`] reduces a value while a
+//! condition stays true. The same seed generates the same values. Keywords that the generator does not support (`not`, `if`,
+//! lookaheads in patterns) are left to the validator: a value that it rejects is generated again, a few times.
 
+mod invalid;
 mod pattern;
 mod shrink;
 mod text;
 mod value;
-mod wrong;
 
 use serde_json::{Map, Value};
 
 use super::ArgumentValidator;
-use value::Maker;
+use value::Generator;
 
+pub use invalid::InvalidArguments;
 pub use shrink::shrink;
-pub use wrong::Wrong;
 
-/// How often a value is made anew that the validator refuses.
+/// Maximum number of attempts to generate a valid value.
 const TRIES: usize = 50;
-/// How many values all these tries may make together.
-const MAX_MADE: usize = 30_000;
+/// Maximum number of values generated in all attempts together.
+const MAX_GENERATED: usize = 30_000;
 
-/// Makes arguments for one tool.
+/// Generates arguments for one tool.
 #[derive(Debug)]
 pub struct Fuzzer<'s> {
     parameters: &'s Value,
@@ -33,21 +33,21 @@ pub struct Fuzzer<'s> {
 }
 
 impl<'s> Fuzzer<'s> {
-    /// For the tool whose `parameters` these are.
+    /// Creates a fuzzer for the tool with these `parameters`.
     pub fn new(parameters: &'s Value, validator: &'s ArgumentValidator, seed: u64) -> Self {
         Self { parameters, validator, random: fastrand::Rng::with_seed(seed) }
     }
 
-    /// Valid arguments; the first are the smallest and the fullest. `None`: none were found.
+    /// Returns valid arguments: number 0 is the smallest, number 1 the fullest. Returns `None` if none were found.
     pub fn valid(&mut self, number: usize) -> Option<Map<String, Value>> {
-        let mut made = 0;
+        let mut generated = 0;
         for attempt in 0..TRIES {
-            if made > MAX_MADE {
+            if generated > MAX_GENERATED {
                 break;
             }
-            let mut maker = Maker::new(self.parameters, &mut self.random, number, attempt);
-            let value = maker.value(self.parameters, 0);
-            made += maker.made;
+            let mut generator = Generator::new(self.parameters, &mut self.random, number, attempt);
+            let value = generator.value(self.parameters, 0);
+            generated += generator.generated;
             if self.validator.is_valid(&value)
                 && let Value::Object(arguments) = value
             {
@@ -57,13 +57,13 @@ impl<'s> Fuzzer<'s> {
         None
     }
 
-    /// Arguments that are wrong in one place each, made from valid ones.
-    pub fn wrong(&mut self, valid: &Map<String, Value>) -> Vec<Wrong> {
-        wrong::of(self.parameters, valid)
+    /// Returns arguments derived from valid ones, each invalid in one place.
+    pub fn invalid(&mut self, valid: &Map<String, Value>) -> Vec<InvalidArguments> {
+        invalid::of(self.parameters, valid)
     }
 }
 
-/// What a `$ref` of `root` leads to, through as many of them as there are.
+/// Follows the `$ref` of `schema` inside `root`, up to 32 references.
 fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> &'s Value {
     for _ in 0..32 {
         let Some(target) = schema.get("$ref").and_then(Value::as_str) else { return schema };
@@ -76,7 +76,7 @@ fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> &'s Value {
     schema
 }
 
-/// The words of `type`.
+/// Returns the type names in `type`.
 fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(word)) => vec![word.as_str()],
@@ -85,11 +85,11 @@ fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// A count, as `minLength` has.
+/// Returns the value of a count keyword such as `minLength`.
 fn count(schema: &Value, key: &str) -> Option<usize> {
     let number = schema.get(key)?;
     let whole = number.as_u64().and_then(|count| usize::try_from(count).ok());
-    // 3.0 is a count, too; a cast of a float saturates.
+    // 3.0 is also a valid count. A cast from float saturates.
     #[allow(clippy::cast_sign_loss)]
     whole.or_else(|| {
         let number = number.as_f64().filter(|count| count.fract() == 0.0 && *count >= 0.0);

@@ -1,19 +1,19 @@
-//! A text that a regular expression of ECMA-262 matches, for the part of that language that patterns of tools use.
+//! Generates strings that match an ECMA-262 regular expression, for the subset that tool patterns use.
 //!
-//! Sequences, alternatives, groups, classes, escapes, repetitions and anchors at the ends. Absent: assertions, references
-//! to groups, Unicode properties; for these no text is made.
+//! Supports sequences, alternatives, groups, classes, escapes, repetitions and anchors at the ends. Patterns with other
+//! assertions, backreferences or Unicode properties are not supported.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Most repetitions of what may be repeated without end.
+/// Maximum extra repetitions for an unbounded quantifier.
 const MANY: u32 = 8;
-/// Longest text that is made, in characters.
+/// Maximum length of the generated string, in bytes.
 const MAX_LENGTH: usize = 4_000;
-/// Deepest group.
+/// Maximum group nesting.
 const MAX_DEPTH: usize = 32;
 
-/// A text that `pattern` matches, if that can be made.
+/// Generates a string that matches `pattern`; `None` if the pattern is not supported.
 pub(super) fn matching(pattern: &str, random: &mut fastrand::Rng) -> Option<String> {
     let mut parser = Parser { rest: pattern.chars().peekable(), depth: 0 };
     let node = parser.alternatives()?;
@@ -28,7 +28,7 @@ pub(super) fn matching(pattern: &str, random: &mut fastrand::Rng) -> Option<Stri
 enum Node {
     Alternatives(Vec<Node>),
     Sequence(Vec<Node>),
-    /// Ranges of characters, or what is outside of them.
+    /// Ranges of characters; negated if the flag is true.
     Class(Vec<(char, char)>, bool),
     Repeat(Box<Node>, u32, Option<u32>),
 }
@@ -60,7 +60,7 @@ impl Parser<'_> {
             }
             self.rest.next();
             let node = match next {
-                // Where it is not at an end, nothing matches, and the validator says so.
+                // Not at an end, an anchor never matches; the validator then rejects the string.
                 '^' | '$' => continue,
                 '(' => self.group()?,
                 '[' => self.class()?,
@@ -79,7 +79,7 @@ impl Parser<'_> {
             match self.rest.next()? {
                 ':' => {}
                 '<' => {
-                    // A named group; an assertion is none.
+                    // A named group, not a lookbehind.
                     if matches!(self.rest.peek(), Some('=' | '!')) {
                         return None;
                     }
@@ -105,7 +105,7 @@ impl Parser<'_> {
                     Some((least, "")) => (least.parse().ok(), Some(None)),
                     Some((least, most)) => (least.parse().ok(), most.parse().ok().map(Some)),
                 };
-                // A brace that counts nothing stands for itself.
+                // A brace without a valid count is a literal.
                 let (Some(least), Some(most)) = (least, most) else { return Some(node) };
                 self.rest.find(|character| *character == '}')?;
                 self.rest.next_if_eq(&'?');
@@ -123,7 +123,7 @@ impl Parser<'_> {
         Some(Node::Class(ranges, is_outside))
     }
 
-    /// What follows a backslash.
+    /// Parses the part of an escape after the backslash.
     fn escaped(&mut self) -> Option<(Vec<(char, char)>, bool)> {
         let digits = vec![('0', '9')];
         let word = vec![('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
@@ -243,7 +243,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_made_matches() {
+    fn generated_strings_match() {
         let mut random = fastrand::Rng::with_seed(3);
         for pattern in [
             "^[a-z0-9_*?/.-]+$",

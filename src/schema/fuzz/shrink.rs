@@ -1,9 +1,9 @@
-//! A value made smaller while something stays true of it.
+//! Shrinks a value while a condition stays true.
 
 use serde_json::{Map, Value, json};
 
-/// The smallest arguments found, from `arguments` on, of which `is_still` is true: members dropped, lists and texts
-/// shortened, numbers towards 0. `is_still` is asked `budget` times at most.
+/// Returns the smallest arguments found, starting with `arguments`, for which `is_still` is true. Removes members,
+/// shortens lists and strings, and moves numbers towards 0. Calls `is_still` at most `budget` times.
 pub fn shrink(
     arguments: Map<String, Value>,
     budget: usize,
@@ -31,12 +31,12 @@ pub fn shrink(
     }
 }
 
-/// Deepest value that is made smaller.
+/// Maximum depth of a value that is shrunk.
 const MAX_DEPTH: usize = 32;
-/// Most items of a list that are dropped or made smaller one by one.
+/// Maximum number of list items that are removed or shrunk individually.
 const MAX_ITEMS: usize = 50;
 
-/// Smaller values, the smallest first.
+/// Returns smaller values, smallest first.
 fn smaller(value: &Value, depth: usize) -> Vec<Value> {
     if depth > MAX_DEPTH {
         return Vec::new();
@@ -51,7 +51,7 @@ fn smaller(value: &Value, depth: usize) -> Vec<Value> {
             }
         }
         Value::Number(_) => smaller_numbers(value),
-        Value::String(text) => smaller_texts(text),
+        Value::String(text) => smaller_strings(text),
         Value::Array(items) => {
             let length = items.len();
             let mut found = Vec::new();
@@ -68,11 +68,11 @@ fn smaller(value: &Value, depth: usize) -> Vec<Value> {
                 found.push(Value::Array(fewer));
             }
             let inside = items.iter().take(MAX_ITEMS).enumerate();
-            found.extend(in_turn(inside.map(|(index, item)| (index, smaller(item, depth + 1)))).map(
+            found.extend(interleave(inside.map(|(index, item)| (index, smaller(item, depth + 1)))).map(
                 |(index, item)| {
                     let mut others = items.clone();
-                    if let Some(place) = others.get_mut(index) {
-                        *place = item;
+                    if let Some(slot) = others.get_mut(index) {
+                        *slot = item;
                     }
                     Value::Array(others)
                 },
@@ -89,7 +89,7 @@ fn smaller(value: &Value, depth: usize) -> Vec<Value> {
                 })
                 .collect();
             let inside = members.iter().map(|(name, member)| (name, smaller(member, depth + 1)));
-            found.extend(in_turn(inside).map(|(name, member)| {
+            found.extend(interleave(inside).map(|(name, member)| {
                 let mut others = members.clone();
                 others.insert(name.clone(), member);
                 Value::Object(others)
@@ -99,21 +99,22 @@ fn smaller(value: &Value, depth: usize) -> Vec<Value> {
     }
 }
 
-/// The first candidate of each place, then the second of each, and so on: where a try is dear, each gets one.
-fn in_turn<P: Clone>(places: impl Iterator<Item = (P, Vec<Value>)>) -> impl Iterator<Item = (P, Value)> {
-    let mut ranked: Vec<(usize, P, Value)> = places
-        .flat_map(|(place, candidates)| {
+/// Interleaves the candidates: the first of each slot, then the second of each, and so on. Attempts are expensive, so
+/// every slot gets one early.
+fn interleave<P: Clone>(slots: impl Iterator<Item = (P, Vec<Value>)>) -> impl Iterator<Item = (P, Value)> {
+    let mut ranked: Vec<(usize, P, Value)> = slots
+        .flat_map(|(slot, candidates)| {
             let candidates = candidates.into_iter().enumerate();
-            candidates.map(move |(rank, candidate)| (rank, place.clone(), candidate))
+            candidates.map(move |(rank, candidate)| (rank, slot.clone(), candidate))
         })
         .collect();
     ranked.sort_by_key(|(rank, ..)| *rank);
-    ranked.into_iter().map(|(_, place, candidate)| (place, candidate))
+    ranked.into_iter().map(|(_, slot, candidate)| (slot, candidate))
 }
 
 fn smaller_numbers(value: &Value) -> Vec<Value> {
     if let Some(integer) = value.as_i64() {
-        // All of it, a half, a quarter, and so on down to one: a bound is found in few steps.
+        // Subtract all of it, a half, a quarter, and so on down to one, to find a bound in few steps.
         let steps = std::iter::successors(Some(integer), |step| Some(step / 2)).take_while(|step| *step != 0);
         return steps.map(|step| Value::from(integer - step)).collect();
     }
@@ -125,7 +126,7 @@ fn smaller_numbers(value: &Value) -> Vec<Value> {
     if number.abs() > 1.0 {
         candidates.push(json!(number / 2.0));
     }
-    // Towards fewer digits, never back to what it was.
+    // Only towards fewer digits, to guarantee termination.
     candidates.retain(|candidate| {
         candidate.as_f64().is_some_and(|smaller| smaller.abs() < number.abs())
             || (candidate.is_i64() && candidate.as_f64() == Some(number))
@@ -133,7 +134,7 @@ fn smaller_numbers(value: &Value) -> Vec<Value> {
     candidates
 }
 
-fn smaller_texts(text: &str) -> Vec<Value> {
+fn smaller_strings(text: &str) -> Vec<Value> {
     let characters: Vec<char> = text.chars().collect();
     let length = characters.len();
     if length == 0 {
@@ -155,7 +156,7 @@ fn smaller_texts(text: &str) -> Vec<Value> {
             Value::String(kept.map(|(_, character)| *character).collect())
         }));
     }
-    // The same with plain letters: what is left of the odd ones matters.
+    // Replace characters with plain letters, so that only significant special characters remain.
     if characters.iter().any(|character| *character != 'a') {
         found.push(Value::String("a".repeat(length)));
         for (index, _) in
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_is_left() {
+    fn keeps_only_the_relevant_part() {
         let arguments = json!({
             "text": format!("{}%{}", "x".repeat(5000), "é".repeat(300)),
             "n": -12_345,

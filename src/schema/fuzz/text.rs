@@ -1,12 +1,12 @@
-//! Texts that break programs: empty, huge, odd characters, what patterns, shells and paths take for more than text.
+//! Strings that often cause failures: empty, very long, unusual characters, and syntax of patterns, shells and paths.
 
 use super::count;
 use super::pattern;
 use serde_json::Value;
 
-/// The longest text that is made where the schema sets no limit, in characters.
+/// Maximum length in characters if the schema sets no limit.
 const LONG: usize = 20_000;
-/// The longest text that is made because a limit allows or asks for it.
+/// Maximum length in characters if the schema sets a limit.
 const LONGEST: usize = 200_000;
 
 const ODD: [&str; 44] = [
@@ -56,7 +56,7 @@ const ODD: [&str; 44] = [
     "\\",
 ];
 
-/// Valid samples by format.
+/// Valid samples for each format.
 const FORMATS: [(&str, &[&str]); 19] = [
     ("date", &["2024-02-29", "0001-01-01", "9999-12-31", "1969-12-31"]),
     (
@@ -82,7 +82,7 @@ const FORMATS: [(&str, &[&str]); 19] = [
     ("regex", &["a", "^[0-9]+$", ""]),
 ];
 
-/// A text for `schema`, as far as its length, pattern and format go.
+/// Generates a string for `schema`, using its length limits, pattern and format.
 pub(super) fn text(schema: &Value, random: &mut fastrand::Rng) -> String {
     let least = count(schema, "minLength").unwrap_or(0).min(LONGEST);
     let limit = count(schema, "maxLength");
@@ -105,7 +105,7 @@ pub(super) fn text(schema: &Value, random: &mut fastrand::Rng) -> String {
             }
         }
         5 => of_length(least, random),
-        // The fullest: as a rule by words, now and then by what is wide.
+        // The maximum length: usually ASCII, sometimes wide characters.
         6 => of_length(most, random),
         _ => {
             let length = random.usize(least..=most.min(least.saturating_add(40)));
@@ -114,7 +114,7 @@ pub(super) fn text(schema: &Value, random: &mut fastrand::Rng) -> String {
     }
 }
 
-/// The shortest text and the longest, for the first cases.
+/// Returns the longest or the shortest string, for the first cases.
 pub(super) fn extreme(schema: &Value, random: &mut fastrand::Rng, fullest: bool) -> String {
     let least = count(schema, "minLength").unwrap_or(0).min(LONGEST);
     let most = count(schema, "maxLength").unwrap_or(LONG).min(LONGEST).max(least);
@@ -133,7 +133,7 @@ fn samples(schema: &Value) -> Option<&'static [&'static str]> {
     FORMATS.iter().find(|(name, _)| *name == format).map(|(_, samples)| *samples)
 }
 
-/// A text of so many characters.
+/// Generates a string of `length` characters.
 fn of_length(length: usize, random: &mut fastrand::Rng) -> String {
     match random.u32(..4) {
         0 => (0..length).map(|_| random.char(..)).collect(),

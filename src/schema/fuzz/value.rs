@@ -1,4 +1,4 @@
-//! Values of every type, at the boundaries of their schema as often as within.
+//! Generates values of every type, as often at the boundaries of their schema as within.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use serde_json::{Map, Number, Value};
 
 use super::{count, resolve, text, types};
 
-/// Deeper than this only what is required is made.
+/// Below this depth only required members are generated.
 const DEEP: usize = 6;
-/// Deepest value of all: a schema may require itself.
+/// Maximum depth; a schema may require itself.
 const DEEPEST: usize = 24;
-/// Most items of a list where the schema sets no limit.
+/// Maximum number of list items if the schema sets no limit.
 const MANY: usize = 40;
-/// Most items because a limit allows or asks for them.
+/// Maximum number of list items if the schema sets a limit.
 const MOST: usize = 2_000;
-/// Most values of one call.
+/// Maximum number of values per call.
 const MAX_VALUES: usize = 5_000;
-/// 2^53: the greatest integer up to which a Lua number is exact.
+/// 2^53: up to this, a Lua number represents every integer exactly.
 const EXACT: i64 = 9_007_199_254_740_992;
 
-/// How full a value is made.
+/// The size of a generated value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     Smallest,
@@ -27,31 +27,31 @@ enum Size {
     Any,
 }
 
-/// Makes one value.
-pub(super) struct Maker<'m> {
+/// Generates one value.
+pub(super) struct Generator<'m> {
     root: &'m Value,
     random: &'m mut fastrand::Rng,
     size: Size,
-    /// Values made so far.
-    pub(super) made: usize,
+    /// Number of values generated so far.
+    pub(super) generated: usize,
 }
 
-impl<'m> Maker<'m> {
-    /// The first two cases are the smallest and the fullest, where these are valid.
+impl<'m> Generator<'m> {
+    /// Creates a generator. Numbers 0 and 1 generate the smallest and the fullest value, if these are valid.
     pub(super) fn new(root: &'m Value, random: &'m mut fastrand::Rng, number: usize, attempt: usize) -> Self {
         let size = match (number, attempt) {
             (0, 0..5) => Size::Smallest,
             (1, 0..5) => Size::Fullest,
             _ => Size::Any,
         };
-        Self { root, random, size, made: 0 }
+        Self { root, random, size, generated: 0 }
     }
 
-    /// A value for `schema`; it may be wrong where several keywords go together.
+    /// Generates a value for `schema`. It may be invalid if several keywords interact.
     pub(super) fn value(&mut self, schema: &Value, depth: usize) -> Value {
-        self.made += 1;
-        let settled = self.settle(schema, 0);
-        let schema = &*settled;
+        self.generated += 1;
+        let resolved = self.resolve(schema, 0);
+        let schema = &*resolved;
         if let Some(constant) = schema.get("const") {
             return constant.clone();
         }
@@ -60,7 +60,7 @@ impl<'m> Maker<'m> {
         {
             return value.clone();
         }
-        if depth > DEEPEST || self.made > 2 * MAX_VALUES {
+        if depth > DEEPEST || self.generated > 2 * MAX_VALUES {
             return Value::Null;
         }
         let words = types(schema);
@@ -83,8 +83,8 @@ impl<'m> Maker<'m> {
         }
     }
 
-    /// `schema` with its reference followed, `allOf` and one branch of `anyOf` or `oneOf` taken in.
-    fn settle<'v>(&mut self, schema: &'v Value, depth: usize) -> Cow<'v, Value> {
+    /// Returns `schema` merged with the target of its reference, with `allOf`, and with one branch of `anyOf` or `oneOf`.
+    fn resolve<'v>(&mut self, schema: &'v Value, depth: usize) -> Cow<'v, Value> {
         let Value::Object(members) = schema else { return Cow::Borrowed(schema) };
         let branches: Vec<&str> = ["$ref", "allOf", "anyOf", "oneOf"]
             .into_iter()
@@ -93,9 +93,9 @@ impl<'m> Maker<'m> {
         if branches.is_empty() || depth > 8 {
             return Cow::Borrowed(schema);
         }
-        let mut settled = members.clone();
+        let mut merged = members.clone();
         for key in branches {
-            settled.shift_remove(key);
+            merged.shift_remove(key);
         }
         let mut inside = Vec::new();
         if members.contains_key("$ref") {
@@ -110,10 +110,10 @@ impl<'m> Maker<'m> {
             }
         }
         for schema in inside {
-            let schema = self.settle(&schema, depth + 1).into_owned();
-            merge(&mut settled, schema);
+            let schema = self.resolve(&schema, depth + 1).into_owned();
+            merge(&mut merged, schema);
         }
-        Cow::Owned(Value::Object(settled))
+        Cow::Owned(Value::Object(merged))
     }
 
     fn any_type(&mut self, depth: usize) -> &'static str {
@@ -180,7 +180,7 @@ impl<'m> Maker<'m> {
         let length = match (self.size, self.random.u32(..4)) {
             (Size::Smallest, _) => least,
             (Size::Fullest, _) if depth < 2 => most,
-            _ if depth >= DEEP || self.made > MAX_VALUES => least,
+            _ if depth >= DEEP || self.generated > MAX_VALUES => least,
             (_, 0) => least,
             (_, 1) if depth < 2 => most,
             _ => self.random.usize(least..=most.min(least.saturating_add(4))),
@@ -208,14 +208,14 @@ impl<'m> Maker<'m> {
         };
         let mut object = Map::new();
         for (name, property) in properties {
-            let is_wanted = match self.size {
+            let is_included = match self.size {
                 _ if required.contains(&name.as_str()) => true,
-                _ if depth >= DEEP || self.made > MAX_VALUES => false,
+                _ if depth >= DEEP || self.generated > MAX_VALUES => false,
                 Size::Smallest => false,
                 Size::Fullest => true,
                 Size::Any => self.random.bool(),
             };
-            if is_wanted && *property != Value::Bool(false) {
+            if is_included && *property != Value::Bool(false) {
                 object.insert(name.clone(), self.value(property, depth + 1));
             }
         }
@@ -226,11 +226,11 @@ impl<'m> Maker<'m> {
                 object.insert(name.to_owned(), self.value(more, depth + 1));
             }
         }
-        // At the root a name that nobody declared is a mistake of the model rather than a case.
+        // At the root, an undeclared name is a mistake of the model rather than a valid case.
         let is_open = *more != Value::Bool(false) && depth > 0 && depth < DEEP;
         let least = count(schema, "minProperties").unwrap_or(0).min(MOST);
         let wanted = match self.size {
-            Size::Any if is_open && self.made < MAX_VALUES => self.random.usize(..4) + object.len(),
+            Size::Any if is_open && self.generated < MAX_VALUES => self.random.usize(..4) + object.len(),
             Size::Any | Size::Smallest | Size::Fullest => 0,
         };
         let most = count(schema, "maxProperties").unwrap_or(usize::MAX);
@@ -250,7 +250,7 @@ impl<'m> Maker<'m> {
     }
 }
 
-/// The type that the keywords of an untyped schema are about.
+/// Returns the type that the keywords of an untyped schema apply to.
 fn implied(schema: &Value) -> Option<&'static str> {
     let about = [
         ("properties", "object"),
@@ -271,7 +271,7 @@ fn implied(schema: &Value) -> Option<&'static str> {
     about.into_iter().find(|(key, _)| schema.get(*key).is_some()).map(|(_, word)| word)
 }
 
-/// Takes a schema in that holds as well: properties beside properties, of all else the newer.
+/// Merges another schema: properties and required names are combined; other keywords are replaced.
 fn merge(into: &mut Map<String, Value>, other: Value) {
     let Value::Object(other) = other else { return };
     for (key, value) in other {
@@ -290,7 +290,7 @@ fn merge(into: &mut Map<String, Value>, other: Value) {
 }
 
 fn json_number(number: f64, integer: bool, random: &mut fastrand::Rng) -> Value {
-    // 1.0 is an integer of JSON Schema, too; -0.0 stays what it is.
+    // 1.0 is also an integer in JSON Schema; -0.0 is not changed.
     let as_float = number == 0.0 && number.is_sign_negative();
     if integer && number.abs() < 9.2e18 && !as_float && random.u32(..8) > 0 {
         return Value::from(number as i64);

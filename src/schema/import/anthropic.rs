@@ -3,7 +3,7 @@
 use super::Envelope;
 use crate::spec::Json;
 
-/// `{"name", "description", "input_schema", "cache_control" …}`; a `type` says that it is no tool of theirs.
+/// Reads `{"name", "description", "input_schema", "cache_control" …}`. A `type` marks a tool defined by the caller.
 pub(super) fn read(tool: &Json) -> Envelope<'_> {
     Envelope::read(tool, &["input_schema"], &["type"])
 }

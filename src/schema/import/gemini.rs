@@ -1,21 +1,21 @@
-//! Gemini: declarations, and schemas in the way of `OpenAPI`.
+//! Gemini: function declarations and `OpenAPI` schemas.
 //!
-//! Source: `FunctionDeclaration` and `Schema` of the Gemini API reference: types in upper case, 64-bit integers as
-//! strings, `propertyOrdering` for the order that JSON objects have anyway, `format: enum` beside an `enum`.
+//! Source: `FunctionDeclaration` and `Schema` of the Gemini API reference. Differences from JSON Schema: upper-case
+//! types, 64-bit integers as strings, `propertyOrdering` for the order of properties, `format: enum` together with `enum`.
 
 use super::Envelope;
 use crate::spec::{Json, JsonKind, Member};
 
-/// `{"name", "description", "parameters"}`, or `parametersJsonSchema` for a schema that is written as JSON Schema has it.
+/// Reads `{"name", "description", "parameters"}`, or `parametersJsonSchema` for a standard JSON Schema.
 pub(super) fn read(tool: &Json) -> Envelope<'_> {
     Envelope::read(tool, &["parameters", "parametersJsonSchema", "parameters_json_schema"], &[])
 }
 
-/// Keywords whose integers are written as strings.
+/// Keywords whose integer values may be strings.
 const COUNTS: [&str; 6] =
     ["minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"];
 
-/// The members of one schema as JSON Schema has them; what is further inside is left as it is.
+/// Converts the members of one schema to JSON Schema. Nested schemas are not changed.
 pub(super) fn as_json_schema(members: &mut Vec<Member>) {
     let has_enum = members.iter().any(|member| member.key == "enum");
     members.retain(|member| !(has_enum && member.key == "format" && member.value.as_str() == Some("enum")));
@@ -39,15 +39,15 @@ pub(super) fn as_json_schema(members: &mut Vec<Member>) {
     }
 }
 
-/// The properties that `ordering` names come first, in its order.
+/// Sorts the properties by `ordering`; the others follow.
 fn order(properties: &mut [Member], ordering: &Json) {
     let JsonKind::Array(names) = &ordering.kind else { return };
-    let places: std::collections::HashMap<&str, usize> =
-        names.iter().enumerate().filter_map(|(place, name)| Some((name.as_str()?, place))).collect();
-    properties.sort_by_key(|property| places.get(property.key.as_str()).copied().unwrap_or(names.len()));
+    let positions: std::collections::HashMap<&str, usize> =
+        names.iter().enumerate().filter_map(|(position, name)| Some((name.as_str()?, position))).collect();
+    properties.sort_by_key(|property| positions.get(property.key.as_str()).copied().unwrap_or(names.len()));
 }
 
-/// Whether a type is written as Gemini's own enum has it.
+/// Returns whether a type is spelled as in Gemini's enum.
 pub(super) fn is_upper_case(word: &str) -> bool {
     ["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"].contains(&word)
 }

@@ -1,4 +1,4 @@
-//! A plain JSON Schema of an object: one tool, whose arguments are its properties.
+//! A plain JSON Schema of an object: one tool with the properties as arguments.
 
 use super::Envelope;
 use super::references::References;
@@ -7,10 +7,10 @@ use crate::spec::{Effect, Json};
 use crate::syntax::Datum;
 use crate::text::{Span, Spanned};
 
-/// The longest name that every API takes.
+/// Maximum name length that every API supports.
 const MAX_NAME: usize = 64;
 
-/// The name is the schema's `title`, what its `$id` or `$ref` ends in, or that of its file.
+/// Reads a definition. The name is the `title`, the last part of `$id` or `$ref`, or the file name.
 pub(super) fn read<'j>(schema: &'j Json, file_name: Option<&str>) -> Envelope<'j> {
     let reference = text_of(schema, "$ref");
     let body = reference.and_then(|(pointer, _)| References::new(schema).find(pointer));
@@ -36,7 +36,8 @@ fn text_of<'j>(schema: &'j Json, key: &str) -> Option<(&'j str, Span)> {
     member.value.as_str().map(|text| (text, member.value.span))
 }
 
-/// The last part of a path or title, in letters that every API takes. Nothing calls it by another name yet.
+/// Converts the last part of a path or title to a name with characters that every API supports. A new name is safe
+/// because nothing refers to the tool yet.
 fn name_of(text: &str, span: Span) -> Option<Datum> {
     let last = text.trim_end_matches(['/', '#']).rsplit('/').next().unwrap_or_default();
     let stem = last.strip_suffix(".json").unwrap_or(last);

@@ -1,11 +1,11 @@
-//! MCP: an element of the answer to `tools/list`.
+//! MCP: an element of the response to `tools/list`.
 //!
-//! Source: `Tool` and `ToolAnnotations` of the MCP schema, 2025-06-18. Hints are true where they are believed.
+//! Source: `Tool` and `ToolAnnotations` of the MCP schema, 2025-06-18. Only hints with the value true have an effect.
 
 use super::Envelope;
 use crate::spec::{Effect, Json, JsonKind};
 
-/// `{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}`
+/// Reads `{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}`.
 pub(super) fn read(tool: &Json) -> Envelope<'_> {
     let mut envelope = Envelope::read(tool, &["inputSchema"], &["annotations"]);
     if let Some(annotations) = tool.get("annotations").map(|member| &member.value) {

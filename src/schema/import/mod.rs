@@ -1,20 +1,22 @@
-//! Tool definitions of others → tools: the way back from what [`emit`](super::emit) makes.
+//! Imports tool definitions in other formats: the inverse of [`emit`](super::emit).
 //!
-//! In goes JSON text: what an API is sent (OpenAI chat and responses, Anthropic, Gemini, a whole request body), what an
-//! MCP server answers to `tools/list`, a plain JSON Schema, arrays of them, or one after the other. Out come valid
-//! [`Tool`]s and findings whose places are in that text; [`form_of_tool`](crate::spec::form_of_tool) makes the spec.
+//! The input is JSON text: the tools of an API request (OpenAI chat and responses, Anthropic, Gemini, a whole request
+//! body), an MCP response to `tools/list`, a plain JSON Schema, arrays of them, or a sequence of them. The output is
+//! valid [`Tool`]s and findings located in that text; [`form_of_tool`](crate::spec::form_of_tool) produces the spec.
 //!
-//! Each definition is read into an [`Envelope`] by the file of its format; its schema becomes argument plists in
-//! `parameters.rs`, and the form that they make is lowered like any spec: what a spec cannot be is told by the rules
-//! of specs, where the JSON says it. Compiled for the format that it came from, a tool is the definition again, but
-//! for what has a finding, the order of keys around the schema, and these, which mean the same:
-//! `additionalProperties: false` and `required: []` where a target adds or omits them, references into `$defs`, which
-//! are written out, keywords that are null, the type `object` of the parameters where it was left out, the upper-case
-//! types of Gemini.
+//! Each definition is read into an [`Envelope`] by the module of its format. `parameters.rs` converts its schema to
+//! argument plists. The resulting form is lowered like any spec, so the rules for specs report what is invalid there, at
+//! its location in the JSON. A tool compiled for its original format equals the definition, except for what has a
+//! finding, the order of keys around the schema, and these equivalent changes:
+//! - `additionalProperties: false` and `required: []` where a target adds or omits them
+//! - references into `$defs`, which are inlined
+//! - keywords with the value null
+//! - a missing type `object` of the parameters
+//! - Gemini's upper-case types
 //!
-//! An object that is not described by its properties alone is said to be open, for targets would close it.
+//! An object that is not described by its properties alone is marked as open, because targets would close it.
 //!
-//! Nothing here reads a file. Formats: the vendors' documentation as of November 2026, MCP 2025-06-18.
+//! This module reads no files. Formats: the vendors' documentation as of November 2026, MCP 2025-06-18.
 
 mod anthropic;
 mod gemini;
@@ -38,18 +40,18 @@ use crate::spec::{Effect, Json, JsonKind, Tool, lower_tool};
 use crate::syntax::Datum;
 use crate::text::{Location, SourceId, Span};
 
-/// Whose definitions they are.
+/// The format of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImportFormat {
     /// OpenAI chat completions: `{"type": "function", "function": {…}}`.
     OpenAi,
-    /// OpenAI responses, the same without the inner object; also the bare `{"name", "parameters"}`.
+    /// OpenAI responses: the same without the inner object; also the plain `{"name", "parameters"}`.
     OpenAiResponses,
     /// Anthropic messages: `input_schema`.
     Anthropic,
     /// Gemini: `functionDeclarations`.
     Gemini,
-    /// An answer to MCP `tools/list`: `inputSchema`.
+    /// A response to MCP `tools/list`: `inputSchema`.
     Mcp,
     /// A JSON Schema of the arguments.
     JsonSchema,
@@ -60,7 +62,7 @@ impl ImportFormat {
     pub const ALL: [Self; 6] =
         [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::JsonSchema];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -73,72 +75,72 @@ impl ImportFormat {
     }
 }
 
-/// Takes definitions in, text by text.
+/// Imports definitions from one or more texts.
 #[derive(Debug, Default)]
 pub struct Importer {
     from: Option<ImportFormat>,
     tools: Vec<Tool>,
     findings: Vec<Diagnostic>,
-    /// Where the tool of each name stands.
+    /// The location of each tool, by name.
     names: HashMap<String, Location>,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Import {
-    /// The tools without errors, in order; their places are in the JSON.
+    /// The tools without errors, in order, with locations in the JSON.
     pub tools: Vec<Tool>,
-    /// What a spec cannot say, what is no tool, and what is no JSON, in the order of the texts.
+    /// Findings for unsupported parts, unknown definitions and invalid JSON, in the order of the texts.
     pub findings: Vec<Diagnostic>,
 }
 
 impl Importer {
-    /// An importer of definitions of one format, or of any whose shape is known.
+    /// Creates an importer for one format, or for all known formats.
     pub fn new(from: Option<ImportFormat>) -> Self {
         Self { from, ..Self::default() }
     }
 
-    /// Takes in `text`, the whole of `source`. A JSON Schema that does not say its name is called `file_name`.
+    /// Imports `text`, the content of `source`. `file_name` is the default name for a JSON Schema without a name.
     pub fn add(&mut self, source: SourceId, text: &str, file_name: Option<&str>) {
         let (values, mut read) = read::read_json(source, text);
-        let mut told = Told { source, findings: Vec::new() };
+        let mut sink = FindingSink { source, findings: Vec::new() };
         let mut definitions = Vec::new();
         for value in &values {
-            find_definitions(value, self.from, &mut definitions, &mut told);
+            find_definitions(value, self.from, &mut definitions, &mut sink);
         }
-        // Numbers and keys matter where a tool is; a conversation beside the tools may hold what it likes.
+        // Findings about numbers and keys matter only inside a tool, not elsewhere in a request body.
         let spans: Vec<Span> = definitions.iter().map(|definition| definition.json.span).collect();
         read.retain(|finding| {
             finding.rule == &rules::INVALID_JSON || is_inside(finding.primary.span, &spans)
         });
-        told.findings.extend(read);
+        sink.findings.extend(read);
         for definition in definitions {
-            self.tools.extend(import_definition(&definition, file_name, &mut told, &mut self.names));
+            self.tools.extend(import_definition(&definition, file_name, &mut sink, &mut self.names));
         }
-        told.findings.sort_by_key(|finding| (finding.primary.span, finding.rule.code));
-        self.findings.extend(told.findings);
+        sink.findings.sort_by_key(|finding| (finding.primary.span, finding.rule.code));
+        self.findings.extend(sink.findings);
     }
 
-    /// What came of it.
+    /// Returns the result.
     pub fn finish(self) -> Import {
         Import { tools: self.tools, findings: self.findings }
     }
 }
 
-/// Whether one of `spans`, which stand one after the other, holds `span`.
+/// Returns whether one of `spans`, which are sorted and disjoint, contains `span`.
 fn is_inside(span: Span, spans: &[Span]) -> bool {
     let after = spans.partition_point(|known| known.start <= span.start);
     after.checked_sub(1).and_then(|index| spans.get(index)).is_some_and(|known| span.end <= known.end)
 }
 
-/// Findings of one text.
-struct Told {
+/// Collects the findings for one text.
+struct FindingSink {
     source: SourceId,
     findings: Vec<Diagnostic>,
 }
 
-impl Told {
-    fn tell(&mut self, finding: Diagnostic) {
+impl FindingSink {
+    fn report(&mut self, finding: Diagnostic) {
         self.findings.push(finding);
     }
 
@@ -147,21 +149,21 @@ impl Told {
     }
 }
 
-/// What stands around the schema of one definition.
+/// A definition without its schema details.
 struct Envelope<'j> {
     name: Option<Datum>,
-    /// What could have been the name, for the message that it is missing.
+    /// The possible sources of the name, for the message that it is missing.
     named_by: &'static str,
     description: Option<&'j Json>,
     parameters: Option<&'j Json>,
     effect: Effect,
-    /// Keys that a spec has no place for.
+    /// Keys that a spec does not support.
     left_out: Vec<(String, Span)>,
 }
 
 impl<'j> Envelope<'j> {
-    /// The envelope of an object whose schema is the first there is of `parameters`; every other key that is not
-    /// `known` is left out.
+    /// Reads the envelope of an object whose schema is under the first existing key of `parameters`. All other keys that
+    /// are not `known` are recorded as left out.
     fn read(tool: &'j Json, parameters: &[&str], known: &[&str]) -> Self {
         let get = |key: &str| tool.get(key).map(|member| &member.value).filter(|value| !is_null(value));
         let mut envelope = Self {
@@ -176,12 +178,12 @@ impl<'j> Envelope<'j> {
         envelope
     }
 
-    /// Leaves out the members of `object` that are not `known`, unless they say nothing.
+    /// Records the members of `object` that are not `known` as left out, unless they are null or false.
     fn leave_out(&mut self, object: &'j Json, prefix: &str, known: &[&str]) {
         let JsonKind::Object(members) = &object.kind else { return };
         for member in members {
-            let says_nothing = is_null(&member.value) || member.value.kind == JsonKind::Bool(false);
-            if !says_nothing && !known.contains(&member.key.as_str()) {
+            let is_default = is_null(&member.value) || member.value.kind == JsonKind::Bool(false);
+            if !is_default && !known.contains(&member.key.as_str()) {
                 self.left_out.push((format!("{prefix}{}", member.key), member.key_span));
             }
         }
@@ -195,11 +197,11 @@ fn is_null(json: &Json) -> bool {
 fn import_definition(
     definition: &Definition<'_>,
     file_name: Option<&str>,
-    told: &mut Told,
+    sink: &mut FindingSink,
     names: &mut HashMap<String, Location>,
 ) -> Option<Tool> {
     let Definition { format, json } = *definition;
-    let first_finding = told.findings.len();
+    let first_finding = sink.findings.len();
     let mut envelope = match format {
         ImportFormat::OpenAi => openai::read_chat(json),
         ImportFormat::OpenAiResponses => openai::read_responses(json),
@@ -210,12 +212,12 @@ fn import_definition(
     };
     let Some(name) = envelope.name.take() else {
         let brace = Span { start: json.span.start, end: json.span.start + 1 };
-        told.tell(rules::nameless_tool::finding(told.at(brace), envelope.named_by));
+        sink.report(rules::nameless_tool::finding(sink.at(brace), envelope.named_by));
         return None;
     };
-    let arguments = parameters::read_parameters(&mut envelope, format, told);
+    let arguments = parameters::read_parameters(&mut envelope, format, sink);
     if let Some((_, span)) = envelope.left_out.first() {
-        told.tell(rules::left_out::finding(told.at(*span), &envelope.left_out));
+        sink.report(rules::left_out::finding(sink.at(*span), &envelope.left_out));
     }
     let name_span = name.span;
     let mut form = vec![symbol("deftool", json.span), keyword("name", name_span), name];
@@ -230,11 +232,11 @@ fn import_definition(
         Effect::Once => None,
     };
     form.extend(effect.iter().flat_map(|word| [keyword("effect", json.span), symbol(word, json.span)]));
-    let (tool, findings) = lower_tool(told.source, list(form, json.span));
-    // What is only doubtful is for `check` to say, of the spec; repairs and advice are of specs, too.
+    let (tool, findings) = lower_tool(sink.source, list(form, json.span));
+    // Warnings are left to `check` of the spec. Fixes and notes refer to the spec source, so they are removed.
     let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
-    let note = String::from("said of the spec that this would be");
-    told.findings.extend(errors.map(|finding| Diagnostic {
+    let note = String::from("this error is about the resulting spec");
+    sink.findings.extend(errors.map(|finding| Diagnostic {
         fix: None,
         notes: vec![note.clone()],
         ..finding
@@ -242,17 +244,17 @@ fn import_definition(
     let is_mine = |finding: &Diagnostic| {
         finding.severity == Severity::Error && is_inside(finding.primary.span, &[json.span])
     };
-    let tool = tool.filter(|tool| tool.valid && !told.findings.iter().skip(first_finding).any(is_mine))?;
-    let location = told.at(name_span);
+    let tool = tool.filter(|tool| tool.valid && !sink.findings.iter().skip(first_finding).any(is_mine))?;
+    let location = sink.at(name_span);
     if let Some(&first) = names.get(&tool.name.value) {
-        told.tell(rules::imported_twice::finding(location, &tool.name.value, first));
+        sink.report(rules::imported_twice::finding(location, &tool.name.value, first));
         return None;
     }
     names.insert(tool.name.value.clone(), location);
     Some(tool)
 }
 
-/// The strings of an array, and what else it holds.
+/// Returns the strings of an array and its other items.
 fn strings_of(json: &Json) -> Option<(HashSet<&str>, Vec<&Json>)> {
     let JsonKind::Array(items) = &json.kind else { return None };
     let others = items.iter().filter(|item| item.as_str().is_none()).collect();

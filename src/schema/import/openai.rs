@@ -1,9 +1,9 @@
-//! OpenAI: chat completions, with the definition in an inner object, and responses, flat.
+//! OpenAI: chat completions, with the definition in an inner object, and responses, without it.
 
 use super::Envelope;
 use crate::spec::{Json, JsonKind};
 
-/// `{"type": "function", "function": {"name", "description", "parameters", "strict"}}`
+/// Reads `{"type": "function", "function": {"name", "description", "parameters", "strict"}}`.
 pub(super) fn read_chat(tool: &Json) -> Envelope<'_> {
     match tool.get("function").map(|member| &member.value) {
         Some(function) if matches!(function.kind, JsonKind::Object(_)) => {
@@ -15,7 +15,7 @@ pub(super) fn read_chat(tool: &Json) -> Envelope<'_> {
     }
 }
 
-/// `{"type": "function", "name", "description", "parameters", "strict"}`
+/// Reads `{"type": "function", "name", "description", "parameters", "strict"}`.
 pub(super) fn read_responses(tool: &Json) -> Envelope<'_> {
     Envelope::read(tool, &["parameters"], &["type"])
 }

@@ -1,25 +1,25 @@
-//! The schema of all parameters → arguments.
+//! Converts the parameters schema to arguments.
 //!
-//! What it says of each parameter becomes that argument's plist; what it says of all together is `required`, the
-//! order, and otherwise nothing that a spec can say.
+//! The schema of each parameter becomes that argument's plist. Of the keywords for the whole object, a spec supports only
+//! `required` and the order.
 
 use std::collections::HashSet;
 
 use super::schema::Rewriter;
-use super::{Envelope, ImportFormat, Told, is_null, strings_of};
+use super::{Envelope, FindingSink, ImportFormat, is_null, strings_of};
 use crate::schema::rules;
 use crate::spec::keywords::is_annotation;
 use crate::spec::{Argument, Json, JsonKind, Member};
 use crate::text::{Span, Spanned};
 
-/// What may stand at the root beside annotations and allows or forbids nothing.
+/// Keywords at the root, other than annotations, that do not restrict values.
 const OF_DOCUMENTS: [&str; 5] = ["$schema", "$id", "id", "$anchor", "example"];
 
-/// What a plain schema's envelope was made of.
+/// Keywords that the envelope of a plain schema already uses.
 const NAMING: [&str; 3] = ["$id", "title", "description"];
 
-/// Where the properties of an object are not all that there is to say of its members.
-const BESIDE_PROPERTIES: [&str; 8] = [
+/// Keywords that may describe members other than `properties` does.
+const OTHER_PROPERTY_KEYWORDS: [&str; 8] = [
     "anyOf",
     "oneOf",
     "allOf",
@@ -30,30 +30,30 @@ const BESIDE_PROPERTIES: [&str; 8] = [
     "unevaluatedProperties",
 ];
 
-/// The arguments of a definition; what its schema says beside them is left out.
+/// Returns the arguments of a definition and reports the unsupported keywords of its schema.
 pub(super) fn read_parameters(
     envelope: &mut Envelope<'_>,
     format: ImportFormat,
-    told: &mut Told,
+    sink: &mut FindingSink,
 ) -> Vec<Argument> {
     let Some(schema) = envelope.parameters else { return Vec::new() };
     let mut rewriter = Rewriter::new(schema, format == ImportFormat::Gemini);
-    let Some((members, beside)) = find_root(schema, &mut rewriter, told) else { return Vec::new() };
+    let Some((members, siblings)) = find_root(schema, &mut rewriter, sink) else { return Vec::new() };
     let mut root = Root::default();
-    for member in members.iter().chain(beside.iter().copied()) {
-        root.read(member, format, envelope, told);
+    for member in members.iter().chain(siblings.iter().copied()) {
+        root.read(member, format, envelope, sink);
     }
-    if root.is_no_object {
+    if root.is_not_an_object {
         return Vec::new();
     }
-    if let Some((_, span)) = root.demands.first() {
-        told.tell(rules::root_keyword::finding(told.at(*span), &root.demands));
+    if let Some((_, span)) = root.constraints.first() {
+        sink.report(rules::root_keyword::finding(sink.at(*span), &root.constraints));
     }
-    let required = root.required.map(|required| read_required(required, root.properties, told));
+    let required = root.required.map(|required| read_required(required, root.properties, sink));
     let required = required.unwrap_or_default();
     let mut arguments: Vec<Argument> = Vec::new();
     for property in root.properties {
-        if let Some(schema) = read_property(property, &mut rewriter, told) {
+        if let Some(schema) = read_property(property, &mut rewriter, sink) {
             let name = Spanned::new(property.key.clone(), property.key_span);
             let optional = !required.contains(property.key.as_str());
             arguments.push(Argument { name, optional, schema, span: property.value.span });
@@ -65,14 +65,14 @@ pub(super) fn read_parameters(
     arguments
 }
 
-/// The members of the parameters' schema and those beside the reference by which it was found.
+/// Returns the members of the parameters schema and, if it is the target of a reference, the members next to it.
 fn find_root<'j>(
     schema: &'j Json,
     rewriter: &mut Rewriter<'j>,
-    told: &mut Told,
+    sink: &mut FindingSink,
 ) -> Option<(&'j [Member], Vec<&'j Member>)> {
     let JsonKind::Object(members) = &schema.kind else {
-        told.tell(rules::parameters_not_an_object::finding(told.at(schema.span), describe(schema)));
+        sink.report(rules::parameters_not_an_object::finding(sink.at(schema.span), describe(schema)));
         return None;
     };
     let Some(reference) = members.iter().find(|member| member.key == "$ref") else {
@@ -82,27 +82,27 @@ fn find_root<'j>(
     rewriter.is_moved = true;
     match rewriter.references.find(pointer).map(|found| &found.kind) {
         Some(JsonKind::Object(found)) if !found.iter().any(|member| member.key == "$ref") => {
-            let beside = members.iter().filter(|member| member.key != "$ref");
-            Some((found, beside.collect()))
+            let siblings = members.iter().filter(|member| member.key != "$ref");
+            Some((found, siblings.collect()))
         }
         Some(_) | None => {
-            let why = "refers to no schema of an object";
-            told.tell(rules::import_reference::finding(told.at(reference.value.span), pointer, why));
+            let why = "does not refer to an object schema";
+            sink.report(rules::import_reference::finding(sink.at(reference.value.span), pointer, why));
             None
         }
     }
 }
 
-/// What the schema of the parameters says.
+/// The contents of the parameters schema.
 #[derive(Default)]
 struct Root<'j> {
     properties: &'j [Member],
     required: Option<&'j Json>,
     ordering: Option<&'j Json>,
-    /// Keywords that ask for what a spec cannot.
-    demands: Vec<(String, Span)>,
-    /// Told; whatever else it says follows from it.
-    is_no_object: bool,
+    /// Constraints that a spec cannot express.
+    constraints: Vec<(String, Span)>,
+    /// Whether the schema is not an object. This is reported, and the rest of the schema is ignored.
+    is_not_an_object: bool,
 }
 
 impl<'j> Root<'j> {
@@ -111,7 +111,7 @@ impl<'j> Root<'j> {
         member: &'j Member,
         format: ImportFormat,
         envelope: &mut Envelope<'j>,
-        told: &mut Told,
+        sink: &mut FindingSink,
     ) {
         let (value, key) = (&member.value, member.key.as_str());
         let is_gemini = format == ImportFormat::Gemini;
@@ -124,8 +124,8 @@ impl<'j> Root<'j> {
                 if word != "object" && !(is_gemini && word == "OBJECT") {
                     let found =
                         value.as_str().map_or_else(|| describe(value).to_owned(), |word| format!("`{word}`"));
-                    told.tell(rules::parameters_not_an_object::finding(told.at(value.span), &found));
-                    self.is_no_object = true;
+                    sink.report(rules::parameters_not_an_object::finding(sink.at(value.span), &found));
+                    self.is_not_an_object = true;
                 }
             }
             "properties" => match &value.kind {
@@ -135,22 +135,22 @@ impl<'j> Root<'j> {
                 | JsonKind::Number(_)
                 | JsonKind::String(_)
                 | JsonKind::Array(_) => {
-                    told.tell(rules::not_a_schema::no_properties(told.at(value.span), describe(value)));
+                    sink.report(rules::not_a_schema::no_properties(sink.at(value.span), describe(value)));
                 }
             },
             "required" => self.required = Some(value),
             "propertyOrdering" => self.ordering = Some(value),
             "additionalProperties" => match &value.kind {
                 JsonKind::Bool(false) | JsonKind::Null => {}
-                JsonKind::Bool(true) => told.tell(rules::open_arguments::finding(told.at(member.key_span))),
+                JsonKind::Bool(true) => sink.report(rules::open_arguments::finding(sink.at(member.key_span))),
                 JsonKind::Object(members) if members.is_empty() => {
-                    told.tell(rules::open_arguments::finding(told.at(member.key_span)));
+                    sink.report(rules::open_arguments::finding(sink.at(member.key_span)));
                 }
                 JsonKind::Number(_) | JsonKind::String(_) | JsonKind::Array(_) | JsonKind::Object(_) => {
-                    self.demands.push((member.key.clone(), member.key_span));
+                    self.constraints.push((member.key.clone(), member.key_span));
                 }
             },
-            // Written out where they are referred to.
+            // Inlined where they are referenced.
             "$defs" | "definitions" => {}
             _ if format == ImportFormat::JsonSchema && NAMING.contains(&key) => {}
             _ if is_annotation(key)
@@ -162,53 +162,53 @@ impl<'j> Root<'j> {
                     envelope.left_out.push((member.key.clone(), member.key_span));
                 }
             }
-            _ => self.demands.push((member.key.clone(), member.key_span)),
+            _ => self.constraints.push((member.key.clone(), member.key_span)),
         }
     }
 }
 
-/// The names of what must be given.
-fn read_required<'j>(required: &'j Json, properties: &[Member], told: &mut Told) -> HashSet<&'j str> {
+/// Returns the required names and reports invalid ones.
+fn read_required<'j>(required: &'j Json, properties: &[Member], sink: &mut FindingSink) -> HashSet<&'j str> {
     let Some((names, others)) = strings_of(required) else {
-        told.tell(rules::unknown_required::no_names(told.at(required.span)));
+        sink.report(rules::unknown_required::no_names(sink.at(required.span)));
         return HashSet::new();
     };
     if let Some(other) = others.first() {
-        told.tell(rules::unknown_required::no_names(told.at(other.span)));
+        sink.report(rules::unknown_required::no_names(sink.at(other.span)));
     }
     let known: HashSet<&str> = properties.iter().map(|property| property.key.as_str()).collect();
     let JsonKind::Array(items) = &required.kind else { return names };
     for item in items {
         if let Some(name) = item.as_str().filter(|name| !known.contains(name)) {
-            told.tell(rules::unknown_required::finding(told.at(item.span), name));
+            sink.report(rules::unknown_required::finding(sink.at(item.span), name));
         }
     }
     names
 }
 
-/// The keywords of one argument.
+/// Returns the keywords of one argument.
 fn read_property<'j>(
     property: &'j Member,
     rewriter: &mut Rewriter<'j>,
-    told: &mut Told,
+    sink: &mut FindingSink,
 ) -> Option<Vec<Member>> {
     let mut members = match &property.value.kind {
-        JsonKind::Object(members) => rewriter.rewrite_members(members, 0, told),
-        // Anything goes.
+        JsonKind::Object(members) => rewriter.rewrite_members(members, 0, sink),
+        // Accepts any value.
         JsonKind::Bool(true) => Vec::new(),
         JsonKind::Null
         | JsonKind::Bool(false)
         | JsonKind::Number(_)
         | JsonKind::String(_)
         | JsonKind::Array(_) => {
-            told.tell(rules::not_a_schema::finding(told.at(property.value.span), &property.key));
+            sink.report(rules::not_a_schema::finding(sink.at(property.value.span), &property.key));
             return None;
         }
     };
     members.retain(|member| {
         let is_taken = matches!(member.key.as_str(), "name" | "optional");
         if is_taken {
-            told.tell(rules::argument_key::finding(told.at(member.key_span), &member.key));
+            sink.report(rules::argument_key::finding(sink.at(member.key_span), &member.key));
         }
         !is_taken
     });
@@ -222,23 +222,23 @@ fn read_property<'j>(
     Some(members)
 }
 
-/// Whether targets would close an object that its properties alone do not describe.
+/// Returns whether targets would close an object that is not described by its properties alone.
 fn is_open_object(members: &[Member]) -> bool {
     let find = |key: &str| members.iter().find(|member| member.key == key).map(|member| &member.value);
     let has_properties = find("properties")
         .is_some_and(|named| matches!(&named.kind, JsonKind::Object(named) if !named.is_empty()));
     find("type").and_then(Json::as_str) == Some("object")
         && find("additionalProperties").is_none()
-        && (!has_properties || BESIDE_PROPERTIES.iter().any(|key| find(key).is_some()))
+        && (!has_properties || OTHER_PROPERTY_KEYWORDS.iter().any(|key| find(key).is_some()))
 }
 
-/// The arguments that `ordering` names come first, in its order.
+/// Sorts the arguments by `ordering`; the others follow.
 fn order(arguments: &mut [Argument], ordering: &Json) {
     let JsonKind::Array(names) = &ordering.kind else { return };
-    let places: std::collections::HashMap<&str, usize> =
-        names.iter().enumerate().filter_map(|(place, name)| Some((name.as_str()?, place))).collect();
+    let positions: std::collections::HashMap<&str, usize> =
+        names.iter().enumerate().filter_map(|(position, name)| Some((name.as_str()?, position))).collect();
     arguments
-        .sort_by_key(|argument| places.get(argument.name.value.as_str()).copied().unwrap_or(names.len()));
+        .sort_by_key(|argument| positions.get(argument.name.value.as_str()).copied().unwrap_or(names.len()));
 }
 
 fn describe(json: &Json) -> &'static str {

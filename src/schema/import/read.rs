@@ -1,7 +1,7 @@
-//! JSON text → values with places.
+//! Parses JSON text to values with locations.
 //!
-//! Takes one value after the other, as JSON lines are, and stops at the first thing that is no JSON: what follows it
-//! would be a guess. Of a member that is given twice the last counts, as it does for every API. Nesting is bounded.
+//! Reads a sequence of values, as in JSON Lines, and stops at the first syntax error. The last of duplicate members is
+//! used, as in every API. Nesting is limited.
 //!
 //! Source: RFC 8259.
 
@@ -12,10 +12,10 @@ use crate::schema::rules;
 use crate::spec::{Json, JsonKind, Member};
 use crate::text::{Location, SourceId, Span};
 
-/// Deeper than any tool is, and what a spec may be nested.
+/// Maximum nesting, as in specs; no real tool is nested more deeply.
 const MAX_DEPTH: usize = 120;
 
-/// The values that `text`, the whole of `source`, holds, up to the first mistake.
+/// Parses `text`, the content of `source`, up to the first error.
 pub(super) fn read_json(source: SourceId, text: &str) -> (Vec<Json>, Vec<Diagnostic>) {
     let mut reader = Reader { source, text, at: 0, findings: Vec::new() };
     let mut values = Vec::new();
@@ -23,9 +23,9 @@ pub(super) fn read_json(source: SourceId, text: &str) -> (Vec<Json>, Vec<Diagnos
     while reader.at < text.len() || values.is_empty() {
         match reader.read_value(0) {
             Ok(value) => values.push(value),
-            Err(mistake) => {
-                let location = Location { source, span: mistake.span };
-                reader.findings.push(rules::invalid_json::finding(location, mistake.message));
+            Err(error) => {
+                let location = Location { source, span: error.span };
+                reader.findings.push(rules::invalid_json::finding(location, error.message));
                 break;
             }
         }
@@ -34,13 +34,13 @@ pub(super) fn read_json(source: SourceId, text: &str) -> (Vec<Json>, Vec<Diagnos
     (values, reader.findings)
 }
 
-/// Why the text is no JSON.
-pub(super) struct Mistake {
+/// A syntax error in JSON text.
+pub(super) struct SyntaxError {
     pub(super) span: Span,
     pub(super) message: String,
 }
 
-/// Reads one text.
+/// The parser state for one text.
 pub(super) struct Reader<'t> {
     pub(super) source: SourceId,
     pub(super) text: &'t str,
@@ -59,21 +59,21 @@ impl Reader<'_> {
         }
     }
 
-    /// A mistake at the character that is next.
-    fn expected(&self, what: &str) -> Mistake {
+    /// Returns an error at the next character.
+    fn expected(&self, what: &str) -> SyntaxError {
         let next = self.text.get(self.at..).and_then(|rest| rest.chars().next());
         let (found, len) = match next {
             Some(character) => (format!("found `{character}`"), character.len_utf8()),
-            None => (String::from("the text ends here"), 0),
+            None => (String::from("found end of input"), 0),
         };
-        Mistake { span: Span::new(self.at, self.at + len), message: format!("expected {what}, {found}") }
+        SyntaxError { span: Span::new(self.at, self.at + len), message: format!("expected {what}, {found}") }
     }
 
-    fn read_value(&mut self, depth: usize) -> Result<Json, Mistake> {
+    fn read_value(&mut self, depth: usize) -> Result<Json, SyntaxError> {
         let start = self.at;
         if depth > MAX_DEPTH {
-            let message = format!("nested deeper than {MAX_DEPTH} levels, which no tool is");
-            return Err(Mistake { span: Span::new(start, start + 1), message });
+            let message = format!("nesting exceeds {MAX_DEPTH} levels");
+            return Err(SyntaxError { span: Span::new(start, start + 1), message });
         }
         let kind = match self.peek() {
             Some(b'{') => self.read_object(depth)?,
@@ -85,7 +85,7 @@ impl Reader<'_> {
         Ok(Json { span: Span::new(start, self.at), kind })
     }
 
-    fn read_word(&mut self) -> Result<JsonKind, Mistake> {
+    fn read_word(&mut self) -> Result<JsonKind, SyntaxError> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let word: &str = rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
         let kind = match word {
@@ -93,25 +93,25 @@ impl Reader<'_> {
             "true" => JsonKind::Bool(true),
             "false" => JsonKind::Bool(false),
             _ => {
-                let mut mistake = self.expected("a value");
+                let mut error = self.expected("a value");
                 let hint = match word {
-                    "True" => "; JSON writes `true`",
-                    "False" => "; JSON writes `false`",
-                    "None" | "undefined" => "; JSON writes `null`",
-                    "" if rest.starts_with('\'') => "; strings take double quotes",
+                    "True" => "; use `true` in JSON",
+                    "False" => "; use `false` in JSON",
+                    "None" | "undefined" => "; use `null` in JSON",
+                    "" if rest.starts_with('\'') => "; use double quotes for strings",
                     "" if rest.starts_with("//") || rest.starts_with("/*") => "; JSON has no comments",
-                    "" if rest.starts_with([']', '}']) => "; after the last one stands no comma",
+                    "" if rest.starts_with([']', '}']) => "; JSON has no trailing commas",
                     _ => "",
                 };
-                mistake.message.push_str(hint);
-                return Err(mistake);
+                error.message.push_str(hint);
+                return Err(error);
             }
         };
         self.at += word.len();
         Ok(kind)
     }
 
-    fn read_array(&mut self, depth: usize) -> Result<JsonKind, Mistake> {
+    fn read_array(&mut self, depth: usize) -> Result<JsonKind, SyntaxError> {
         let opener = self.at;
         self.at += 1;
         let mut items = Vec::new();
@@ -129,7 +129,7 @@ impl Reader<'_> {
         }
     }
 
-    fn read_object(&mut self, depth: usize) -> Result<JsonKind, Mistake> {
+    fn read_object(&mut self, depth: usize) -> Result<JsonKind, SyntaxError> {
         let opener = self.at;
         self.at += 1;
         let mut members: Vec<Member> = Vec::new();
@@ -143,11 +143,11 @@ impl Reader<'_> {
             self.skip_blanks();
             let start = self.at;
             if self.peek() != Some(b'"') {
-                let mut mistake = self.expected("a key in double quotes");
+                let mut error = self.expected("a key in double quotes");
                 if self.peek() == Some(b'}') {
-                    mistake.message.push_str("; after the last member stands no comma");
+                    error.message.push_str("; JSON has no trailing commas");
                 }
-                return Err(mistake);
+                return Err(error);
             }
             let key = self.read_string()?;
             let key_span = Span::new(start, self.at);
@@ -175,8 +175,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A comma, or the closer: then it was the last.
-    fn read_separator(&mut self, opener: usize, closer: u8) -> Result<bool, Mistake> {
+    /// Reads a comma, or the closing bracket. Returns true for the closing bracket.
+    fn read_separator(&mut self, opener: usize, closer: u8) -> Result<bool, SyntaxError> {
         self.skip_blanks();
         match self.peek() {
             Some(b',') => {
@@ -189,8 +189,8 @@ impl Reader<'_> {
             }
             None => {
                 let opening = if closer == b']' { '[' } else { '{' };
-                let message = format!("`{opening}` is never closed");
-                Err(Mistake { span: Span::new(opener, opener + 1), message })
+                let message = format!("unclosed `{opening}`");
+                Err(SyntaxError { span: Span::new(opener, opener + 1), message })
             }
             Some(_) => Err(self.expected(&format!("`,` or `{}`", char::from(closer)))),
         }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_what_serde_reads() {
+    fn reads_the_same_values_as_serde() {
         for text in [
             "{}",
             "[]",
@@ -229,52 +229,49 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_where_they_are() {
+    fn reports_errors_with_their_location() {
         for (text, finding) in [
-            ("", "0..0 expected a value, the text ends here"),
-            (
-                "{\"a\": 1,}",
-                "8..9 expected a key in double quotes, found `}`; after the last member stands no comma",
-            ),
-            ("[1,]", "3..4 expected a value, found `]`; after the last one stands no comma"),
+            ("", "0..0 expected a value, found end of input"),
+            ("{\"a\": 1,}", "8..9 expected a key in double quotes, found `}`; JSON has no trailing commas"),
+            ("[1,]", "3..4 expected a value, found `]`; JSON has no trailing commas"),
             ("[1 2]", "3..4 expected `,` or `]`, found `2`"),
             ("{\"a\" 1}", "5..6 expected `:` after the key, found `1`"),
             ("{'a': 1}", "1..2 expected a key in double quotes, found `'`"),
-            ("[True]", "1..2 expected a value, found `T`; JSON writes `true`"),
+            ("[True]", "1..2 expected a value, found `T`; use `true` in JSON"),
             ("[1, // one\n 2]", "4..5 expected a value, found `/`; JSON has no comments"),
-            ("{\"a\": [1", "6..7 `[` is never closed"),
-            ("\"abc", "0..1 a string is never closed"),
-            ("\"a\nb\"", "2..3 a line end or control character inside a string is written as an escape"),
-            ("\"\\x\"", "1..3 `\\x` is no escape of JSON"),
-            ("\"\\ud800\"", "1..7 `\\ud800` is no character"),
-            ("\"\\u12g4\"", "1..3 `\\u` is no character"),
-            ("01", "0..2 `01` is no number as JSON writes them"),
-            ("1e999", "0..5 a number beyond every float, which no API carries"),
+            ("{\"a\": [1", "6..7 unclosed `[`"),
+            ("\"abc", "0..1 unclosed string"),
+            ("\"a\nb\"", "2..3 unescaped control character in a string"),
+            ("\"\\x\"", "1..3 unknown escape `\\x`"),
+            ("\"\\ud800\"", "1..7 invalid character `\\ud800`"),
+            ("\"\\u12g4\"", "1..3 invalid character `\\u`"),
+            ("01", "0..2 invalid JSON number `01`"),
+            ("1e999", "0..5 number exceeds the range of a float"),
             ("NaN", "0..1 expected a value, found `N`"),
             ("é", "0..2 expected a value, found `é`"),
         ] {
             assert_eq!(read(text).1, [finding], "{text}");
         }
         let deep = "[".repeat(1_000_000);
-        assert_eq!(read(&deep).1, ["121..122 nested deeper than 120 levels, which no tool is"]);
+        assert_eq!(read(&deep).1, ["121..122 nesting exceeds 120 levels"]);
     }
 
     #[test]
-    fn doubts_do_not_end_the_reading() {
+    fn warnings_do_not_stop_the_parser() {
         let (values, findings) = read(r#"{"a": 1, "b": 2, "a": 18446744073709551616}"#);
         assert_eq!(values, [r#"{"a":1.8446744073709552e+19,"b":2}"#]);
         assert_eq!(
             findings,
             [
-                "22..42 an integer beyond 64 bits; imported as the nearest float 1.8446744073709552e19",
-                "17..20 `a` is given twice; the last counts",
+                "22..42 integer exceeds 64 bits; imported as the nearest float `1.8446744073709552e19`",
+                "17..20 duplicate member `a`; the last value is used",
             ]
         );
     }
 
-    /// Every prefix of a real text is a mistake in one finding.
+    /// Every prefix of a valid text has exactly one finding.
     #[test]
-    fn every_prefix_is_read() {
+    fn reads_every_prefix() {
         let text = r#"{"tools": [{"name": "é\n", "input_schema": {"type": "object", "n": -1.5e-3, "b": [true, null]}}]}"#;
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
             assert_eq!(read(&text[..end]).1.len(), 1, "{}", &text[..end]);

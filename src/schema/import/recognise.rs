@@ -1,7 +1,7 @@
-//! Which values are definitions, and whose.
+//! Finds tool definitions in JSON values and detects their format.
 
 use super::gemini::is_upper_case;
-use super::{ImportFormat, Told};
+use super::{FindingSink, ImportFormat};
 use crate::schema::rules;
 use crate::spec::{Json, JsonKind, Member};
 
@@ -12,57 +12,58 @@ pub(super) struct Definition<'j> {
     pub(super) json: &'j Json,
 }
 
-/// Adds the definitions in `value`: itself, the elements of an array, or the `tools` of a request or an answer.
-/// `from`: whose they are, whatever they look like.
+/// Adds the definitions in `value`: the value itself, the elements of an array, or the `tools` of a request or response.
+/// `from` overrides the detected format.
 pub(super) fn find_definitions<'j>(
     value: &'j Json,
     from: Option<ImportFormat>,
     found: &mut Vec<Definition<'j>>,
-    told: &mut Told,
+    sink: &mut FindingSink,
 ) {
     match &value.kind {
         JsonKind::Array(items) => {
             for item in items {
-                find_definitions(item, from, found, told);
+                find_definitions(item, from, found, sink);
             }
         }
         JsonKind::Object(_) if from == Some(ImportFormat::JsonSchema) => {
-            // A schema may have properties called `tools`, but not they alone.
-            if has_schema(value, ImportFormat::JsonSchema) || !find_inside(value, from, found, told) {
-                add(ImportFormat::JsonSchema, value, found, told);
+            // A schema may have a property `tools`, but not that alone.
+            if has_schema(value, ImportFormat::JsonSchema) || !find_inside(value, from, found, sink) {
+                add(ImportFormat::JsonSchema, value, found, sink);
             }
         }
         JsonKind::Object(members) => {
-            if !find_inside(value, from, found, told) {
+            if !find_inside(value, from, found, sink) {
                 match (from, recognise(value)) {
-                    (Some(format), _) => add(format, value, found, told),
+                    (Some(format), _) => add(format, value, found, sink),
                     (None, Some(format)) => found.push(Definition { format, json: value }),
-                    (None, None) => tell_unknown(value, members, told),
+                    (None, None) => report_unknown(value, members, sink),
                 }
             }
         }
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {
-            told.tell(rules::unknown_tool_shape::unknown(told.at(value.span)));
+            sink.report(rules::unknown_tool_shape::unknown(sink.at(value.span)));
         }
     }
 }
 
-/// Adds what is said to be of `format`, unless its schema stands where another format has it: then that would be lost.
-fn add<'j>(format: ImportFormat, value: &'j Json, found: &mut Vec<Definition<'j>>, told: &mut Told) {
-    let of_other = recognise(value)
+/// Adds a definition of `format`. Reports it instead if its schema is under the key of another format, because the schema
+/// would be lost.
+fn add<'j>(format: ImportFormat, value: &'j Json, found: &mut Vec<Definition<'j>>, sink: &mut FindingSink) {
+    let other_format = recognise(value)
         .filter(|other| !has_schema(value, format) && has_schema(value, *other))
         .map(|other| (other, schema_key(value, other)));
-    match of_other {
+    match other_format {
         Some((other, key)) => {
             let brace = crate::text::Span { start: value.span.start, end: value.span.start + 1 };
             let span = key.unwrap_or(brace);
-            told.tell(rules::unknown_tool_shape::of_other(told.at(span), format, other));
+            sink.report(rules::unknown_tool_shape::other_format(sink.at(span), format, other));
         }
         None => found.push(Definition { format, json: value }),
     }
 }
 
-/// The keys under which a format has the schema of the parameters.
+/// Returns the keys for the parameters schema in a format.
 fn schema_keys(format: ImportFormat) -> &'static [&'static str] {
     match format {
         ImportFormat::OpenAi => &["function", "parameters"],
@@ -82,38 +83,38 @@ fn has_schema(value: &Json, format: ImportFormat) -> bool {
     schema_key(value, format).is_some()
 }
 
-/// Looks into what holds definitions beside other things; whether it is that.
+/// Finds definitions inside a request or response. Returns whether `value` is one.
 fn find_inside<'j>(
     value: &'j Json,
     from: Option<ImportFormat>,
     found: &mut Vec<Definition<'j>>,
-    told: &mut Told,
+    sink: &mut FindingSink,
 ) -> bool {
     let array = |key: &str| {
         value.get(key).map(|member| &member.value).filter(|value| matches!(value.kind, JsonKind::Array(_)))
     };
     if let Some(declarations) = array("functionDeclarations").or_else(|| array("function_declarations")) {
-        find_definitions(declarations, from.or(Some(ImportFormat::Gemini)), found, told);
+        find_definitions(declarations, from.or(Some(ImportFormat::Gemini)), found, sink);
         return true;
     }
     if let Some(result) = value.get("result").filter(|_| value.get("jsonrpc").is_some()) {
-        find_definitions(&result.value, from, found, told);
+        find_definitions(&result.value, from, found, sink);
         return true;
     }
     if let Some(error) = value.get("error").filter(|_| value.get("jsonrpc").is_some()) {
-        let message = String::from("the server answered with an error and no tools");
-        told.tell(rules::unknown_tool_shape::finding(told.at(error.key_span), message));
+        let message = String::from("the server returned an error instead of tools");
+        sink.report(rules::unknown_tool_shape::finding(sink.at(error.key_span), message));
         return true;
     }
     let Some(tools) = array("tools").or_else(|| array("functions")) else { return false };
-    find_definitions(tools, from, found, told);
+    find_definitions(tools, from, found, sink);
     if let Some(cursor) = value.get("nextCursor").filter(|cursor| cursor.value.as_str().is_some()) {
-        told.tell(rules::partial_list::finding(told.at(cursor.key_span)));
+        sink.report(rules::partial_list::finding(sink.at(cursor.key_span)));
     }
     true
 }
 
-/// Whose definition it is, by its shape.
+/// Detects the format of a definition.
 fn recognise(value: &Json) -> Option<ImportFormat> {
     let get = |key: &str| value.get(key).map(|member| &member.value);
     let is_object = |key: &str| get(key).is_some_and(|value| matches!(value.kind, JsonKind::Object(_)));
@@ -150,7 +151,7 @@ fn recognise(value: &Json) -> Option<ImportFormat> {
     }
 }
 
-fn tell_unknown(value: &Json, members: &[Member], told: &mut Told) {
+fn report_unknown(value: &Json, members: &[Member], sink: &mut FindingSink) {
     let named = |key: &str| members.iter().find(|member| member.key == key);
     let provider_type = named("type").and_then(|member| member.value.as_str().map(|word| (word, member)));
     // `{"googleSearch": {}}`
@@ -160,15 +161,14 @@ fn tell_unknown(value: &Json, members: &[Member], told: &mut Told) {
     };
     match provider_type.or(only) {
         Some((word, member)) => {
-            let message =
-                format!("`{word}` is no function that a caller defines, so there is no spec to make of it");
-            told.tell(rules::unknown_tool_shape::finding(
-                told.at(member.key_span.to(member.value.span)),
+            let message = format!("`{word}` is not a function tool; it cannot be converted to a spec");
+            sink.report(rules::unknown_tool_shape::finding(
+                sink.at(member.key_span.to(member.value.span)),
                 message,
             ));
         }
-        None => told.tell(rules::unknown_tool_shape::unknown(
-            told.at(crate::text::Span { start: value.span.start, end: value.span.start + 1 }),
+        None => sink.report(rules::unknown_tool_shape::unknown(
+            sink.at(crate::text::Span { start: value.span.start, end: value.span.start + 1 }),
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! What a `$ref` refers to, inside the schema that it stands in.
+//! Resolves a `$ref` inside its own schema.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::spec::{Json, JsonKind};
 /// The definitions of one schema.
 pub(super) struct References<'j> {
     root: &'j Json,
-    /// By container and name, so that many references into many definitions stay cheap.
+    /// Definitions by container and name, for fast lookup.
     definitions: HashMap<(&'j str, &'j str), &'j Json>,
 }
 
@@ -26,7 +26,7 @@ impl<'j> References<'j> {
         Self { root, definitions }
     }
 
-    /// What `reference`, such as `#/$defs/Colour`, refers to; `None` for what is not there.
+    /// Returns the target of `reference`, such as `#/$defs/Colour`; `None` if it does not exist.
     pub(super) fn find(&self, reference: &str) -> Option<&'j Json> {
         let steps: Vec<String> = pointer::steps(&of_reference(reference)?).collect();
         let (mut found, rest) = match steps.as_slice() {

@@ -1,33 +1,33 @@
-//! One schema as it stands in a spec: references into definitions written out, Gemini's spelling undone.
+//! Rewrites a schema for use in a spec: inlines references to definitions and converts Gemini's spelling.
 //!
-//! A spec has no `$defs` beside its arguments. References to the parameters themselves (`#`, `#/properties/…`) and to
-//! other documents hold in a spec, too, and are kept.
+//! A spec has no `$defs` next to its arguments. References to the parameters (`#`, `#/properties/…`) and external
+//! references are also valid in a spec and are kept.
 
-use super::Told;
+use super::FindingSink;
 use super::gemini::as_json_schema;
 use super::references::References;
 use crate::schema::rules;
-use crate::spec::keywords::{self, Takes, is_annotation};
+use crate::spec::keywords::{self, ValueKind, is_annotation};
 use crate::spec::{Json, JsonKind, Member};
 use crate::text::Span;
 
-/// Written-out schemas are nested no deeper than read ones.
+/// Maximum nesting of inlined schemas; lower than the limit for parsed ones.
 const MAX_DEPTH: usize = 100;
 
-/// What writing out references may make of one tool, in values.
-const MAX_WRITTEN_OUT: usize = 50_000;
+/// Maximum number of values per tool that come from inlined references.
+const MAX_INLINED: usize = 50_000;
 
 /// Rewrites the schemas of one tool.
 pub(super) struct Rewriter<'j> {
     pub(super) references: References<'j>,
-    /// Whether the parameters are themselves what a reference refers to, so that `#/properties/…` leads elsewhere.
+    /// Whether the parameters are the target of a reference, so that `#/properties/…` has another meaning.
     pub(super) is_moved: bool,
     pub(super) is_gemini: bool,
-    /// The references that are being written out.
+    /// The references being inlined.
     open: Vec<&'j str>,
-    written_out: usize,
-    /// One mistake, one finding: a boundless tool is told once.
-    is_boundless: bool,
+    inlined: usize,
+    /// Whether the tool was already reported as too large; it is reported once.
+    is_unbounded: bool,
 }
 
 impl<'j> Rewriter<'j> {
@@ -37,45 +37,45 @@ impl<'j> Rewriter<'j> {
             is_moved: false,
             is_gemini,
             open: Vec::new(),
-            written_out: 0,
-            is_boundless: false,
+            inlined: 0,
+            is_unbounded: false,
         }
     }
 
-    /// The schema as it stands in a spec.
-    pub(super) fn rewrite(&mut self, schema: &'j Json, depth: usize, told: &mut Told) -> Json {
+    /// Returns the schema for use in a spec.
+    pub(super) fn rewrite(&mut self, schema: &'j Json, depth: usize, sink: &mut FindingSink) -> Json {
         let JsonKind::Object(members) = &schema.kind else { return schema.clone() };
-        Json { span: schema.span, kind: JsonKind::Object(self.rewrite_members(members, depth, told)) }
+        Json { span: schema.span, kind: JsonKind::Object(self.rewrite_members(members, depth, sink)) }
     }
 
-    /// The members of a schema.
+    /// Rewrites the members of a schema.
     pub(super) fn rewrite_members(
         &mut self,
         members: &'j [Member],
         depth: usize,
-        told: &mut Told,
+        sink: &mut FindingSink,
     ) -> Vec<Member> {
         if !self.open.is_empty() {
-            self.written_out += members.iter().map(weigh).sum::<usize>() + 1;
+            self.inlined += members.iter().map(own_size).sum::<usize>() + 1;
         }
-        if depth > MAX_DEPTH || self.written_out > MAX_WRITTEN_OUT {
-            self.tell_boundless(members, told);
+        if depth > MAX_DEPTH || self.inlined > MAX_INLINED {
+            self.report_unbounded(members, sink);
             return Vec::new();
         }
         let reference = members.iter().find(|member| member.key == "$ref");
         if let Some(reference) = reference
             && let Some(pointer) = reference.value.as_str()
-            && self.is_written_out(pointer)
+            && self.is_inlined(pointer)
         {
             let others: Vec<&Member> =
-                members.iter().filter(|member| member.key != "$ref" && says_something(member)).collect();
-            let others = others.into_iter().map(|member| self.rewrite_member(member, depth, told)).collect();
-            return self.write_out(pointer, reference.value.span, others, depth, told);
+                members.iter().filter(|member| member.key != "$ref" && has_effect(member)).collect();
+            let others = others.into_iter().map(|member| self.rewrite_member(member, depth, sink)).collect();
+            return self.inline(pointer, reference.value.span, others, depth, sink);
         }
         let mut members: Vec<Member> = members
             .iter()
-            .filter(|member| says_something(member))
-            .map(|member| self.rewrite_member(member, depth, told))
+            .filter(|member| has_effect(member))
+            .map(|member| self.rewrite_member(member, depth, sink))
             .collect();
         if self.is_gemini {
             as_json_schema(&mut members);
@@ -83,54 +83,56 @@ impl<'j> Rewriter<'j> {
         members
     }
 
-    fn rewrite_member(&mut self, member: &'j Member, depth: usize, told: &mut Told) -> Member {
+    fn rewrite_member(&mut self, member: &'j Member, depth: usize, sink: &mut FindingSink) -> Member {
         let span = member.value.span;
-        let takes = keywords::takes(&member.key);
+        let value_kind = keywords::value_kind(&member.key);
         let kind = match &member.value.kind {
-            JsonKind::Object(_) if takes == Takes::Schema => return self.inside(member, depth, told),
-            JsonKind::Object(named) if takes == Takes::Named => {
-                JsonKind::Object(named.iter().map(|one| self.inside(one, depth, told)).collect())
+            JsonKind::Object(_) if value_kind == ValueKind::Schema => {
+                return self.inside(member, depth, sink);
             }
-            JsonKind::Array(schemas) if matches!(takes, Takes::Schema | Takes::Schemas) => {
-                JsonKind::Array(schemas.iter().map(|schema| self.rewrite(schema, depth + 1, told)).collect())
+            JsonKind::Object(named) if value_kind == ValueKind::Named => {
+                JsonKind::Object(named.iter().map(|one| self.inside(one, depth, sink)).collect())
+            }
+            JsonKind::Array(schemas) if matches!(value_kind, ValueKind::Schema | ValueKind::Schemas) => {
+                JsonKind::Array(schemas.iter().map(|schema| self.rewrite(schema, depth + 1, sink)).collect())
             }
             kind => kind.clone(),
         };
         Member { key: member.key.clone(), key_span: member.key_span, value: Json { span, kind } }
     }
 
-    fn inside(&mut self, member: &'j Member, depth: usize, told: &mut Told) -> Member {
-        let value = self.rewrite(&member.value, depth + 1, told);
+    fn inside(&mut self, member: &'j Member, depth: usize, sink: &mut FindingSink) -> Member {
+        let value = self.rewrite(&member.value, depth + 1, sink);
         Member { key: member.key.clone(), key_span: member.key_span, value }
     }
 
-    /// Whether a reference leads to what a spec cannot hold.
-    fn is_written_out(&self, pointer: &str) -> bool {
+    /// Returns whether a reference must be inlined because a spec cannot contain its target.
+    fn is_inlined(&self, pointer: &str) -> bool {
         let is_kept = !self.is_moved && (pointer == "#" || pointer.starts_with("#/properties/"));
         pointer.starts_with('#') && !is_kept
     }
 
-    /// What `pointer` refers to, together with what stands beside the reference.
-    fn write_out(
+    /// Returns the target of `pointer`, combined with the keywords next to the reference.
+    fn inline(
         &mut self,
         pointer: &'j str,
         span: Span,
-        beside: Vec<Member>,
+        siblings: Vec<Member>,
         depth: usize,
-        told: &mut Told,
+        sink: &mut FindingSink,
     ) -> Vec<Member> {
         if self.open.contains(&pointer) {
-            let why = "refers to itself, and a spec has no place for definitions to refer to";
-            told.tell(rules::import_reference::finding(told.at(span), pointer, why));
+            let why = "refers to itself, and a spec does not support definitions";
+            sink.report(rules::import_reference::finding(sink.at(span), pointer, why));
             return Vec::new();
         }
         let Some(definition) = self.references.find(pointer) else {
-            let why = "refers to nothing in this schema";
-            told.tell(rules::import_reference::finding(told.at(span), pointer, why));
+            let why = "has no target in this schema";
+            sink.report(rules::import_reference::finding(sink.at(span), pointer, why));
             return Vec::new();
         };
         self.open.push(pointer);
-        let definition = self.rewrite(definition, depth + 1, told);
+        let definition = self.rewrite(definition, depth + 1, sink);
         self.open.pop();
         let mut members = match definition.kind {
             JsonKind::Object(members) => members,
@@ -140,14 +142,14 @@ impl<'j> Rewriter<'j> {
             | JsonKind::Number(_)
             | JsonKind::String(_)
             | JsonKind::Array(_) => {
-                let why = "refers to no schema that a value could fit";
-                told.tell(rules::import_reference::finding(told.at(span), pointer, why));
+                let why = "refers to a schema that accepts no value";
+                sink.report(rules::import_reference::finding(sink.at(span), pointer, why));
                 return Vec::new();
             }
         };
-        // What allows and forbids nothing wins over the definition's own.
-        if beside.iter().all(|member| is_annotation(&member.key)) {
-            for member in beside {
+        // Annotations next to the reference override those of the definition.
+        if siblings.iter().all(|member| is_annotation(&member.key)) {
+            for member in siblings {
                 match members.iter_mut().find(|known| known.key == member.key) {
                     Some(known) => *known = member,
                     None => members.push(member),
@@ -155,30 +157,30 @@ impl<'j> Rewriter<'j> {
             }
             return members;
         }
-        // Both hold: neither may take a keyword from the other.
-        join(beside, Json { span, kind: JsonKind::Object(members) })
+        // Both apply, so the keywords must stay separate.
+        join(siblings, Json { span, kind: JsonKind::Object(members) })
     }
 
-    fn tell_boundless(&mut self, members: &[Member], told: &mut Told) {
+    fn report_unbounded(&mut self, members: &[Member], sink: &mut FindingSink) {
         let Some(first) = members.first() else { return };
-        if std::mem::replace(&mut self.is_boundless, true) {
+        if std::mem::replace(&mut self.is_unbounded, true) {
             return;
         }
         let (pointer, why) = match self.open.last() {
-            Some(pointer) => (*pointer, "becomes boundless when it is written out"),
-            None => ("schema", "is nested deeper than any tool's"),
+            Some(pointer) => (*pointer, "becomes too large when it is inlined"),
+            None => ("schema", "is nested too deeply"),
         };
-        told.tell(rules::import_reference::finding(told.at(first.key_span), pointer, why));
+        sink.report(rules::import_reference::finding(sink.at(first.key_span), pointer, why));
     }
 }
 
-/// Some programs write every keyword that they know, and null for those that are not meant.
-fn says_something(member: &Member) -> bool {
+/// Returns whether a member has an effect. Some programs emit every keyword, with null for unset ones.
+fn has_effect(member: &Member) -> bool {
     let may_be_null = matches!(member.key.as_str(), "default" | "const" | "example");
     may_be_null || member.value.kind != JsonKind::Null
 }
 
-/// `members` and `schema` together.
+/// Combines `members` and `schema` with `allOf`.
 fn join(mut members: Vec<Member>, schema: Json) -> Vec<Member> {
     if let Some(Member { value: Json { kind: JsonKind::Array(all), .. }, .. }) =
         members.iter_mut().find(|member| member.key == "allOf")
@@ -192,17 +194,17 @@ fn join(mut members: Vec<Member>, schema: Json) -> Vec<Member> {
     members
 }
 
-/// The values that a member brings, without those of the schemas in it.
-fn weigh(member: &Member) -> usize {
+/// Returns the number of values in a member, without those in nested schemas.
+fn own_size(member: &Member) -> usize {
     match &member.value.kind {
-        _ if !keywords::takes(&member.key).holds_schemas() => count(&member.value),
+        _ if !keywords::value_kind(&member.key).holds_schemas() => count(&member.value),
         JsonKind::Array(items) => 1 + items.len(),
         JsonKind::Object(members) => 1 + members.len(),
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => 1,
     }
 }
 
-/// The values in `json`, itself included.
+/// Returns the number of values in `json`, including itself.
 fn count(json: &Json) -> usize {
     match &json.kind {
         JsonKind::Array(items) => 1 + items.iter().map(count).sum::<usize>(),

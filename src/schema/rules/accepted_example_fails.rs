@@ -3,9 +3,10 @@ use crate::schema::Violation;
 use crate::text::Location;
 
 rule! {
-    /// an example of :accepts that the schema refuses
+    /// a call in :accepts that the schema rejects
     ///
-    /// `:accepts` holds calls that must be valid. The schema refuses this one: either it or the example is wrong.
+    /// `:accepts` lists calls that must be valid. The schema rejects this one, so either the schema or the example is
+    /// wrong.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer))
@@ -20,5 +21,5 @@ rule! {
 }
 
 pub(in crate::schema) fn finding(at: Location, violation: &Violation) -> Diagnostic {
-    Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema refuses what `:accepts` gives: {}", violation.in_value()))
+    Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema rejects this example of `:accepts`: {}", violation.in_value()))
 }

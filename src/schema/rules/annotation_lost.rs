@@ -1,10 +1,11 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
     /// an annotation that does not reach the model of a target
     ///
-    /// It allows and forbids nothing, so no call is lost by it; but what it says, such as a default, the model does not read.
+    /// An annotation does not restrict values, so every call stays valid. But the model does not see it, for example a
+    /// default value.
     ///
     /// ```eld for-openai-strict fails
     /// (deftool :name "search" :description "Search the notes."
@@ -18,8 +19,7 @@ rule! {
     pub(crate) ANNOTATION_LOST, "DT504", "annotation-lost", Note
 }
 
-/// The finding.
-pub(crate) fn annotation_lost(loss: &Loss<'_>) -> Diagnostic {
-    let what = loss.subject();
-    loss.start(&ANNOTATION_LOST, format!("{what} does not reach the model of {}", loss.target.as_str()))
+pub(crate) fn annotation_lost(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let what = limitation.subject();
+    limitation.start(&ANNOTATION_LOST, format!("{what} does not reach the model of {}", limitation.target.as_str()))
 }

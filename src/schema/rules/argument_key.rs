@@ -2,10 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a keyword of an argument's schema that is taken by the spec itself
+    /// a keyword of an argument schema that has another meaning in a spec
     ///
-    /// In the plist of an argument `:name` is its name and `:optional` says that it may be left out. JSON Schema has neither keyword, but a schema may carry
-    /// them; they are left out. Deeper inside they are kept.
+    /// In the plist of an argument, `:name` is the argument's name and `:optional` makes it optional. They are not JSON
+    /// Schema keywords, but a schema may contain them. They are ignored at the top level of an argument and kept in
+    /// nested schemas.
     ///
     /// ```json fails
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string", "optional": true}}}}
@@ -19,6 +20,6 @@ rule! {
 
 /// `key` is `name` or `optional`.
 pub(crate) fn finding(location: Location, key: &str) -> Diagnostic {
-    let message = format!("`{key}` is no keyword of JSON Schema, and an argument's `:{key}` says something else; left out");
+    let message = format!("`{key}` is not a JSON Schema keyword, and `:{key}` has another meaning in a spec; ignored");
     Diagnostic::new(&ARGUMENT_KEY, location, message)
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a condition of :confirm that no call can meet
+    /// a condition of :confirm that is never met
     ///
-    /// Conditions are held against arguments that the schema accepted. One that asks for a value that the schema refuses never
-    /// holds, and nobody is asked.
+    /// Conditions are evaluated on arguments that the schema accepts. A condition on a value that the schema rejects is
+    /// never met, so calls run without approval.
     ///
     /// ```eld fails
     /// (deftool :name "drop" :description "Drop a file." :confirm (:when (:force "yes"))
@@ -19,13 +19,13 @@ rule! {
     pub(crate) CONFIRM_NEVER, "DT258", "confirm-never", Error
 }
 
-/// `why`: what the schema says of the value, in a clause.
+/// `why` is a clause that explains why the schema rejects the value.
 pub(in crate::schema) fn finding(at: Location, why: &str) -> Diagnostic {
-    Diagnostic::new(&CONFIRM_NEVER, at, format!("the argument is never this: {why}"))
+    Diagnostic::new(&CONFIRM_NEVER, at, format!("the argument never has this value: {why}"))
 }
 
-/// The argument is no text, or its `:enum` holds none that it is found in.
+/// The argument is not a string, or no value of its `:enum` matches the pattern.
 pub(in crate::schema) fn of_pattern(at: Location) -> Diagnostic {
-    Diagnostic::new(&CONFIRM_NEVER, at, "the argument never holds a text with this pattern in it")
-        .note("a string is a pattern; other values are written as they are: `t`, `:json-false`, `:null`, 5")
+    Diagnostic::new(&CONFIRM_NEVER, at, "the argument never matches this pattern")
+        .note("a string is a pattern; write other values literally: `t`, `:json-false`, `:null`, 5")
 }

@@ -2,10 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a pattern of :confirm that cannot be read
+    /// an invalid or unsupported pattern in :confirm
     ///
-    /// A string in a condition of `:confirm (:when …)` is a regular expression of ECMA-262, as in `:pattern`, and is looked for anywhere
-    /// in the argument. It is matched in linear time, whatever a model writes, so it can neither look around nor refer back.
+    /// A string in a condition of `:confirm (:when …)` is an ECMA-262 regular expression, as in `:pattern`. It may
+    /// match anywhere in the argument. It is matched in linear time for any input, so lookaround and backreferences are
+    /// not supported.
     ///
     /// ```eld fails
     /// (deftool :name "drop" :description "Drop a file." :confirm (:when (:path "^(/etc/"))
@@ -19,13 +20,13 @@ rule! {
     pub(crate) CONFIRM_PATTERN, "DT257", "confirm-pattern", Error
 }
 
-/// `problem`: what is wrong with it, in a clause.
+/// `problem` is a clause that describes the error.
 pub(in crate::schema) fn finding(at: Location, problem: &str) -> Diagnostic {
-    Diagnostic::new(&CONFIRM_PATTERN, at, format!("in the pattern {problem}"))
+    Diagnostic::new(&CONFIRM_PATTERN, at, format!("invalid pattern: {problem}"))
 }
 
-/// Legal, and more than is matched in linear time.
-pub(in crate::schema) fn unread(at: Location) -> Diagnostic {
-    Diagnostic::new(&CONFIRM_PATTERN, at, "a condition's pattern cannot look around or refer back")
-        .note("write what is asked about as several conditions: any of them will do")
+/// The pattern is valid but cannot be matched in linear time.
+pub(in crate::schema) fn unsupported(at: Location) -> Diagnostic {
+    Diagnostic::new(&CONFIRM_PATTERN, at, "lookaround and backreferences are not supported in conditions")
+        .note("split the pattern into several conditions, of which one must be met")
 }

@@ -1,11 +1,11 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::judge::Misfit;
+use crate::schema::value_checker::Misfit;
 use crate::text::Location;
 
 rule! {
-    /// a :default that its own schema refuses
+    /// a :default that its own schema rejects
     ///
-    /// The model reads the default as an example of what it may send. What follows it is refused.
+    /// The model treats the default as an example of a valid value. A call that uses it is rejected.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :minimum 1 :default 0 :optional t)))
@@ -19,6 +19,6 @@ rule! {
 
 pub(in crate::schema) fn finding(at: Location, misfit: &Misfit) -> Diagnostic {
     let finding =
-        Diagnostic::new(&DEFAULT_MISFIT, at, format!("the `:default` breaks its own schema: {}", misfit.message));
+        Diagnostic::new(&DEFAULT_MISFIT, at, format!("invalid `:default`: {}", misfit.message));
     misfit.suggest(finding)
 }

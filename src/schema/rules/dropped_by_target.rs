@@ -1,10 +1,12 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// a constraint that is left out for a target
+    /// a constraint that is dropped for a target
     ///
-    /// The target would refuse it, and the rest of the schema means the same without it. The model is not told of it, so it may write arguments that deftool then refuses; say it in the `:description`, too.
+    /// The target would reject the constraint, and the rest of the schema has the same meaning without it. The model
+    /// does not see the constraint, so it may generate arguments that deftool then rejects. State it in the
+    /// `:description` too.
     ///
     /// ```eld for-openai-strict fails
     /// (deftool :name "rename" :description "Rename the note."
@@ -18,8 +20,7 @@ rule! {
     pub(crate) DROPPED_BY_TARGET, "DT503", "dropped-by-target", Warning
 }
 
-/// The finding.
-pub(crate) fn dropped_by_target(loss: &Loss<'_>) -> Diagnostic {
-    let what = loss.subject();
-    loss.start(&DROPPED_BY_TARGET, format!("{what} is left out for {}", loss.target.as_str()))
+pub(crate) fn dropped_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let what = limitation.subject();
+    limitation.start(&DROPPED_BY_TARGET, format!("{what} is dropped for {}", limitation.target.as_str()))
 }

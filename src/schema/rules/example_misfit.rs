@@ -1,11 +1,11 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::judge::Misfit;
+use crate::schema::value_checker::Misfit;
 use crate::text::Location;
 
 rule! {
-    /// one of the :examples that their own schema refuses
+    /// a value in :examples that its own schema rejects
     ///
-    /// The model takes an example for what it may send. What follows it is refused.
+    /// The model treats an example as a valid value. A call that uses it is rejected.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :maxLength 3 :examples ["abc" "abcd"])))
@@ -18,6 +18,6 @@ rule! {
 }
 
 pub(in crate::schema) fn finding(at: Location, misfit: &Misfit) -> Diagnostic {
-    let finding = Diagnostic::new(&EXAMPLE_MISFIT, at, format!("this example breaks its own schema: {}", misfit.message));
+    let finding = Diagnostic::new(&EXAMPLE_MISFIT, at, format!("invalid example: {}", misfit.message));
     misfit.suggest(finding)
 }

@@ -1,10 +1,11 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// a constraint that a target takes and does nothing with
+    /// a constraint that a target ignores
     ///
-    /// The request goes through, and nothing holds the model to the keyword while it writes. deftool refuses arguments that break it, which costs a round trip; what the model should keep to stands best in the `:description`, too.
+    /// The target accepts the request, but does not enforce the keyword. deftool rejects arguments that violate it,
+    /// which costs another model turn. State the constraint in the `:description` too.
     ///
     /// ```eld for-ollama fails
     /// (deftool :name "search" :description "Search the notes."
@@ -18,8 +19,7 @@ rule! {
     pub(crate) IGNORED_BY_TARGET, "DT505", "ignored-by-target", Warning
 }
 
-/// The finding.
-pub(crate) fn ignored_by_target(loss: &Loss<'_>) -> Diagnostic {
-    let what = loss.subject();
-    loss.start(&IGNORED_BY_TARGET, format!("{} ignores {what}", loss.target.as_str()))
+pub(crate) fn ignored_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let what = limitation.subject();
+    limitation.start(&IGNORED_BY_TARGET, format!("{} ignores {what}", limitation.target.as_str()))
 }

@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, Label, rule};
 use crate::text::Location;
 
 rule! {
-    /// two definitions of a name in one import
+    /// two imported definitions with the same name
     ///
-    /// A project cannot hold two tools of one name, and one of two files would overwrite the other. The first is imported.
+    /// A project cannot have two tools with the same name. Only the first definition is imported.
     ///
     /// ```json fails
     /// [{"name": "now", "description": "Tell the date."}, {"name": "now", "description": "Tell the time."}]
@@ -16,10 +16,10 @@ rule! {
     pub(crate) IMPORTED_TWICE, "DT612", "imported-twice", Error
 }
 
-/// The tool at `location` has the name of the one at `first`.
+/// The tool at `location` has the same name as the tool at `first`.
 pub(crate) fn finding(location: Location, name: &str, first: Location) -> Diagnostic {
-    let message = format!("a second tool called `{name}`; left out");
+    let message = format!("duplicate tool `{name}`; ignored");
     let mut finding = Diagnostic::new(&IMPORTED_TWICE, location, message);
-    finding.labels.push(Label { location: first, message: String::from("the first") });
+    finding.labels.push(Label { location: first, message: String::from("first defined here") });
     finding
 }

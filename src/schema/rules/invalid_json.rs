@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// text to import that is no JSON
+    /// input to import that is not valid JSON
     ///
-    /// `deftool import` reads JSON as RFC 8259 has it: double quotes, no comments, no comma after the last member. It stops where the text is none, for what
-    /// follows would be a guess; what stands before is imported.
+    /// `deftool import` reads JSON as specified by RFC 8259: double quotes, no comments, no trailing commas. It stops
+    /// at the first error. Everything before the error is imported.
     ///
     /// ```json fails
     /// {"name": "now", "description": "Tell the time.",}
@@ -17,7 +17,7 @@ rule! {
     pub(crate) INVALID_JSON, "DT601", "invalid-json", Error
 }
 
-/// The text is no JSON from `location` on.
+/// The text is not valid JSON at `location`.
 pub(crate) fn finding(location: Location, message: String) -> Diagnostic {
     Diagnostic::new(&INVALID_JSON, location, message)
 }

@@ -2,12 +2,12 @@ use crate::diagnostic::{Diagnostic, Severity, rule};
 use crate::text::Location;
 
 rule! {
-    /// a :pattern that is no regular expression of ECMA-262
+    /// a :pattern that is not a valid ECMA-262 regular expression
     ///
-    /// Patterns are regular expressions of ECMA-262. Flags as `(?i)`, `(?P<name>…)` and `a++` are of Python and PCRE. The pattern is sent as it
-    /// is; OpenAI and llama.cpp refuse a request with one that they cannot read.
+    /// Patterns are ECMA-262 regular expressions. `(?i)`, `(?P<name>…)` and `a++` are Python and PCRE syntax. The
+    /// pattern is sent unchanged; OpenAI and llama.cpp reject a request with a pattern that they cannot parse.
     ///
-    /// A note: it is legal, but deftool cannot read it and does not enforce it.
+    /// If the finding is a note, the pattern is valid, but deftool does not support it and does not enforce it.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "[a-z")))
@@ -19,16 +19,16 @@ rule! {
     pub(crate) INVALID_PATTERN, "DT226", "invalid-pattern", Warning
 }
 
-/// `problem`: what is wrong with it, in a clause.
+/// `problem` is a clause that describes the error.
 pub(in crate::schema) fn finding(at: Location, problem: &str) -> Diagnostic {
-    Diagnostic::new(&INVALID_PATTERN, at, format!("in the pattern {problem}"))
-        .note("patterns are of ECMA-262; it is sent as it is, some APIs refuse it and others take it for something else")
+    Diagnostic::new(&INVALID_PATTERN, at, format!("invalid pattern: {problem}"))
+        .note("patterns use ECMA-262 syntax; it is sent unchanged, and some APIs reject or misinterpret it")
 }
 
-/// Legal, and more than the validator knows.
-pub(in crate::schema) fn unread(at: Location) -> Diagnostic {
-    let mut finding = Diagnostic::new(&INVALID_PATTERN, at, "deftool cannot read this pattern and does not enforce it")
-        .note("ECMA-262 allows it; some APIs refuse it all the same");
+/// The pattern is valid, but the validator does not support it.
+pub(in crate::schema) fn unsupported(at: Location) -> Diagnostic {
+    let mut finding = Diagnostic::new(&INVALID_PATTERN, at, "unsupported pattern; deftool does not enforce it")
+        .note("it is valid in ECMA-262, but some APIs reject it");
     finding.severity = Severity::Note;
     finding
 }

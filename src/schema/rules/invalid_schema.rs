@@ -3,10 +3,10 @@ use crate::schema::SchemaError;
 use crate::text::Location;
 
 rule! {
-    /// arguments whose JSON Schema does not compile
+    /// arguments with an invalid JSON Schema
     ///
-    /// The rest of the schema is enforced, and what is no JSON Schema is sent as it is: most APIs check the tools of a request and refuse all of them
-    /// for one.
+    /// The valid part of the schema is enforced. The invalid part is sent unchanged: most APIs check the tools of a
+    /// request and reject the whole request because of one invalid schema.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :dependentRequired (:id "no vector"))))
@@ -19,7 +19,7 @@ rule! {
 }
 
 pub(in crate::schema) fn finding(at: Location, problem: &SchemaError) -> Diagnostic {
-    let message = format!("this is no JSON Schema: {}", problem.message);
+    let message = format!("invalid JSON Schema: {}", problem.message);
     Diagnostic::new(&INVALID_SCHEMA, at, message)
-        .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it")
+        .note("it is sent unchanged, which some APIs reject, and deftool does not enforce it")
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// what a definition says beside its arguments and a spec does not
+    /// a key of an imported definition that a spec does not support
     ///
-    /// Which arguments a model may send is not touched by it: titles, caching, output schemas, hints to a client. A spec has no key for it, so it is gone when
-    /// the spec is compiled again.
+    /// Titles, caching options, output schemas and client hints do not affect which arguments are valid. A spec has no
+    /// key for them, so they are missing when the spec is compiled again.
     ///
     /// ```json fails
     /// {"name": "now", "description": "Tell the time.", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
@@ -17,15 +17,15 @@ rule! {
     pub(crate) LEFT_OUT, "DT607", "left-out", Note
 }
 
-/// One finding for all of a tool: where each stands and its name.
+/// Returns one finding for all unsupported keys of a tool.
 pub(crate) fn finding(at: Location, keys: &[(String, Span)]) -> Diagnostic {
     let message = match keys {
-        [_] => format!("{} is left out; a spec has no place for it", names(keys)),
-        _ => format!("{} are left out; a spec has no place for them", names(keys)),
+        [_] => format!("{} is not supported in a spec; ignored", names(keys)),
+        _ => format!("{} are not supported in a spec; ignored", names(keys)),
     };
     let finding = Diagnostic::new(&LEFT_OUT, at, message);
     let others = keys.iter().skip(1);
-    others.fold(finding, |finding, (key, span)| finding.and_at(*span, format!("`{key}` is left out, too")))
+    others.fold(finding, |finding, (key, span)| finding.with_label_at(*span, format!("`{key}` is also ignored")))
 }
 
 /// `` `a`, `b` and `c` ``

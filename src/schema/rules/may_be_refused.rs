@@ -1,10 +1,11 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// a keyword that a target has been seen to refuse
+    /// a keyword that a target may reject
     ///
-    /// Gemini reads a schema into a message of named fields, and one unknown field in one tool is a 400 to the whole request. What it takes has changed more than once, so the tool is sent as it is written.
+    /// Gemini parses a schema into a message with a fixed set of fields. One unknown field in one tool causes a 400 for
+    /// the whole request. The supported fields have changed more than once, so the tool is sent unchanged.
     ///
     /// ```eld for-gemini fails
     /// (deftool :name "page" :description "Show a page."
@@ -18,8 +19,7 @@ rule! {
     pub(crate) MAY_BE_REFUSED, "DT502", "may-be-refused", Warning
 }
 
-/// The finding.
-pub(crate) fn may_be_refused(loss: &Loss<'_>) -> Diagnostic {
-    let what = loss.subject();
-    loss.start(&MAY_BE_REFUSED, format!("{} may refuse {what}", loss.target.as_str()))
+pub(crate) fn may_be_refused(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let what = limitation.subject();
+    limitation.start(&MAY_BE_REFUSED, format!("{} may reject {what}", limitation.target.as_str()))
 }

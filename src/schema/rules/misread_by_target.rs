@@ -1,10 +1,12 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// a schema of which a target makes something else
+    /// a schema that a target interprets differently
     ///
-    /// llama.cpp samples under a grammar made of the schema. Where the grammar means something else, the model can write only what the grammar takes, and deftool refuses what the spec does not: some calls, or all, can then not be made.
+    /// llama.cpp converts the schema to a grammar that constrains sampling. If the grammar differs from the schema, the
+    /// model can generate only what the grammar allows, and deftool rejects what the spec does not allow. Some or all
+    /// calls then fail.
     ///
     /// ```eld for-llama-cpp fails
     /// (deftool :name "rename" :description "Rename the note."
@@ -18,8 +20,7 @@ rule! {
     pub(crate) MISREAD_BY_TARGET, "DT507", "misread-by-target", Warning
 }
 
-/// The finding.
-pub(crate) fn misread_by_target(loss: &Loss<'_>) -> Diagnostic {
-    let what = loss.subject();
-    loss.start(&MISREAD_BY_TARGET, format!("{} makes something else of {what}", loss.target.as_str()))
+pub(crate) fn misread_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let what = limitation.subject();
+    limitation.start(&MISREAD_BY_TARGET, format!("{} interprets {what} differently", limitation.target.as_str()))
 }

@@ -1,6 +1,6 @@
-//! The rules of schemas.
+//! The rules for schemas.
 //!
-//! One file each: what it means, with an example that breaks it and the repair, and what it says.
+//! One file per rule: documentation with a failing and a repaired example, and the message.
 
 use crate::diagnostic::rules;
 
@@ -44,7 +44,7 @@ rules! {
 use crate::diagnostic::Rule;
 use crate::spec::rules::{ARGUMENT_NAME, ARRAY_WITHOUT_ITEMS};
 
-/// Whether a finding of a target says what `base`, a rule of every tool, says at the same place.
+/// Returns whether the rule `of_target` duplicates `base`, a rule for all targets, at the same location.
 pub(crate) fn repeats(of_target: &Rule, base: &Rule) -> bool {
     let same = [(&NAME_REFUSED, &ARGUMENT_NAME), (&MAY_BE_REFUSED, &ARRAY_WITHOUT_ITEMS)];
     same.into_iter().any(|(known, its_base)| of_target == known && base == its_base)

@@ -1,10 +1,12 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// a name that a target refuses
+    /// a name that a target rejects
     ///
-    /// Names of tools are checked everywhere for what all APIs take; some ask for more, as Gemini for a letter in front, or hold the names of arguments to a pattern, too, as Anthropic. One such name is a 400 to the whole request.
+    /// Tool names are checked against the rules that all APIs share. Some APIs have further rules: Gemini requires a
+    /// leading letter, and Anthropic also restricts the names of arguments. One invalid name causes a 400 for the whole
+    /// request.
     ///
     /// ```eld for-gemini fails
     /// (deftool :name "7z" :description "Pack a folder.")
@@ -16,8 +18,7 @@ rule! {
     pub(crate) NAME_REFUSED, "DT508", "name-refused-by-target", Warning
 }
 
-/// The finding.
-pub(crate) fn name_refused(loss: &Loss<'_>) -> Diagnostic {
-    let message = format!("{} refuses the name `{}`", loss.target.as_str(), loss.word);
-    loss.start(&NAME_REFUSED, message)
+pub(crate) fn name_refused(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let message = format!("{} rejects the name `{}`", limitation.target.as_str(), limitation.word);
+    limitation.start(&NAME_REFUSED, message)
 }

@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a definition to import that has no name
+    /// a definition to import without a name
     ///
-    /// A tool is called by its name. A plain JSON Schema takes it from its `title`, its `$id`, or the name of its file.
+    /// A tool needs a name to be called. For a plain JSON Schema, the name is its `title`, its `$id`, or the name of
+    /// its file.
     ///
     /// ```json fails
     /// {"description": "Tell the time.", "input_schema": {"type": "object"}}
@@ -16,7 +17,7 @@ rule! {
     pub(crate) NAMELESS_TOOL, "DT603", "nameless-tool", Error
 }
 
-/// `missing` is what could have named it.
+/// `missing` lists the missing sources of a name.
 pub(crate) fn finding(location: Location, missing: &str) -> Diagnostic {
-    Diagnostic::new(&NAMELESS_TOOL, location, format!("a tool without a name: it has no {missing}"))
+    Diagnostic::new(&NAMELESS_TOOL, location, format!("missing tool name: no {missing}"))
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// parameters to import that allow arguments of any name
+    /// parameters to import that allow arbitrary arguments
     ///
-    /// A spec's tool takes the arguments that it names, in order, and no others; deftool refuses a call with further ones. A tool that needs them takes an argument of
-    /// type object.
+    /// A tool in a spec accepts only the arguments that it declares; deftool rejects a call with others. A tool that
+    /// needs arbitrary arguments can declare an argument of type object.
     ///
     /// ```json fails
     /// {"name": "tag", "description": "Tag it.", "input_schema": {"type": "object", "properties": {"id": {"type": "string"}}, "additionalProperties": true}}
@@ -18,8 +18,8 @@ rule! {
     pub(crate) OPEN_ARGUMENTS, "DT609", "open-arguments", Warning
 }
 
-/// `additionalProperties` stands at `location`.
+/// `additionalProperties` is at `location`.
 pub(crate) fn finding(location: Location) -> Diagnostic {
-    let message = "a spec's tool takes only the arguments that it names; the others that this allows are left out";
+    let message = "a tool in a spec accepts only declared arguments; additional arguments are ignored";
     Diagnostic::new(&OPEN_ARGUMENTS, location, message)
 }

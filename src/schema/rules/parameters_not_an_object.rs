@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// parameters to import whose schema is not that of an object
+    /// parameters to import whose schema is not of type object
     ///
-    /// Arguments are the members of one object, for every API and in a spec. A schema of anything else describes no arguments.
+    /// In every API and in a spec, arguments are the members of one object. A schema of another type describes no
+    /// arguments.
     ///
     /// ```json fails
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "string"}}
@@ -16,8 +17,8 @@ rule! {
     pub(crate) PARAMETERS_NOT_AN_OBJECT, "DT604", "parameters-not-an-object", Error
 }
 
-/// `found` is what stands there.
+/// `found` describes the actual type.
 pub(crate) fn finding(location: Location, found: &str) -> Diagnostic {
-    let message = format!("the parameters of a tool are a schema of type `object`, found {found}");
+    let message = format!("expected parameters of type `object`, found {found}");
     Diagnostic::new(&PARAMETERS_NOT_AN_OBJECT, location, message)
 }

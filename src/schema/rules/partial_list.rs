@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a list of tools that goes on
+    /// an incomplete list of tools
     ///
-    /// An MCP server may answer `tools/list` page by page: where there is a `nextCursor`, this is not the last. Ask again with it and import all the answers
-    /// together.
+    /// An MCP server may answer `tools/list` in pages. A `nextCursor` means that there are more. Request the next page
+    /// with it, and import all pages together.
     ///
     /// ```json fails
     /// {"tools": [{"name": "now", "description": "Tell the time.", "inputSchema": {"type": "object"}}], "nextCursor": "page-2"}
@@ -17,7 +17,7 @@ rule! {
     pub(crate) PARTIAL_LIST, "DT613", "partial-list", Warning
 }
 
-/// The cursor stands at `location`.
+/// The cursor is at `location`.
 pub(crate) fn finding(location: Location) -> Diagnostic {
-    Diagnostic::new(&PARTIAL_LIST, location, "the list goes on where this cursor leads; these are not all tools")
+    Diagnostic::new(&PARTIAL_LIST, location, "incomplete list of tools; the cursor leads to the next page")
 }

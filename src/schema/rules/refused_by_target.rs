@@ -1,10 +1,13 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// a keyword that a target is certain to refuse
+    /// a keyword that a target rejects
     ///
-    /// `openai-strict` answers 400 to a schema outside of its subset, and llama.cpp's server to one that it cannot make a grammar of; either way the whole request is lost, with every tool in it. So the tool is left out of what is compiled for that target, and the others stay. `deftool targets openai-strict` lists what a target takes.
+    /// `openai-strict` answers 400 to a schema outside its subset, and the llama.cpp server answers 400 to a schema
+    /// that it cannot convert to a grammar. In both cases the whole request fails, with all its tools. The tool is
+    /// therefore omitted for this target, and the others are compiled. `deftool targets openai-strict` lists what a
+    /// target supports.
     ///
     /// ```eld for-openai-strict fails
     /// (deftool :name "tag" :description "Tag a note."
@@ -18,8 +21,7 @@ rule! {
     pub(crate) REFUSED_BY_TARGET, "DT501", "refused-by-target", Error
 }
 
-/// The finding.
-pub(crate) fn refused_by_target(loss: &Loss<'_>) -> Diagnostic {
-    let what = loss.subject();
-    loss.start(&REFUSED_BY_TARGET, format!("{} refuses {what}", loss.target.as_str()))
+pub(crate) fn refused_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let what = limitation.subject();
+    limitation.start(&REFUSED_BY_TARGET, format!("{} rejects {what}", limitation.target.as_str()))
 }

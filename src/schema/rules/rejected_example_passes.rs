@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// an example of :rejects that the schema takes
+    /// a call in :rejects that the schema accepts
     ///
-    /// `:rejects` holds calls that must not be valid. The schema takes this one: either it or the example is wrong.
+    /// `:rejects` lists calls that must be invalid. The schema accepts this one, so either the schema or the example is
+    /// wrong.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer))
@@ -19,5 +20,5 @@ rule! {
 }
 
 pub(in crate::schema) fn finding(at: Location) -> Diagnostic {
-    Diagnostic::new(&REJECTED_EXAMPLE_PASSES, at, "the schema takes what `:rejects` gives")
+    Diagnostic::new(&REJECTED_EXAMPLE_PASSES, at, "the schema accepts this example of `:rejects`")
 }

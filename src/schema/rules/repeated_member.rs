@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// a member of a JSON object to import that is given twice
+    /// a duplicate member of a JSON object to import
     ///
-    /// The last counts, as for most readers of JSON, and the first was written for nothing.
+    /// The last value is used, as in most JSON parsers. The earlier values have no effect.
     ///
     /// ```json fails
     /// {"name": "now", "description": "Tell the date.", "description": "Tell the time."}
@@ -16,8 +16,8 @@ rule! {
     pub(crate) REPEATED_MEMBER, "DT611", "repeated-member", Warning
 }
 
-/// `key` stands at `location`, and stood at `first`.
+/// `key` is at `location`, and before that at `first`.
 pub(crate) fn finding(location: Location, key: &str, first: Span) -> Diagnostic {
-    let message = format!("`{key}` is given twice; the last counts");
-    Diagnostic::new(&REPEATED_MEMBER, location, message).and_at(first, "first given here")
+    let message = format!("duplicate member `{key}`; the last value is used");
+    Diagnostic::new(&REPEATED_MEMBER, location, message).with_label_at(first, "first given here")
 }

@@ -2,10 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// a demand on all parameters together that a spec cannot make
+    /// a constraint on all parameters that a spec cannot express
     ///
-    /// A spec names its arguments and says which must be given. What a schema demands of the arguments as a whole (`anyOf`, `dependentRequired`,
-    /// `minProperties` …) is left out, and calls that break it are no longer refused: say it in the description, or check it in the script.
+    /// A spec declares its arguments and which of them are required. Constraints on all arguments together (`anyOf`,
+    /// `dependentRequired`, `minProperties` …) are ignored, so calls that violate them are accepted. State the
+    /// constraint in the description, or check it in the script.
     ///
     /// ```json fails
     /// {"name": "find", "description": "Find it.", "input_schema": {"type": "object", "properties": {"id": {"type": "string"}, "name": {"type": "string"}},
@@ -19,11 +20,11 @@ rule! {
     pub(crate) ROOT_KEYWORD, "DT606", "root-keyword", Warning
 }
 
-/// One finding for all of a tool: where each stands and its name.
+/// Returns one finding for all such keywords of a tool.
 pub(crate) fn finding(at: Location, keys: &[(String, Span)]) -> Diagnostic {
     let names = super::left_out::names(keys);
-    let message = format!("a spec cannot say {names} of all arguments together; left out");
+    let message = format!("a spec cannot apply {names} to all arguments together; ignored");
     let finding = Diagnostic::new(&ROOT_KEYWORD, at, message);
     let others = keys.iter().skip(1);
-    others.fold(finding, |finding, (key, span)| finding.and_at(*span, format!("`{key}` is left out, too")))
+    others.fold(finding, |finding, (key, span)| finding.with_label_at(*span, format!("`{key}` is also ignored")))
 }

@@ -1,17 +1,17 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// more tools than a target takes in one request
+    /// more tools than a target allows in one request
     ///
-    /// OpenAI takes 128 and answers 400 to a request with more. Offer a worker fewer, by its `:tools`: a model chooses better among few, too.
+    /// OpenAI allows 128 tools and answers 400 to a request with more. Offer fewer tools in the worker's `:tools`;
+    /// models also choose more reliably among fewer tools.
     ///
-    /// The finding stands at the first tool over the limit. Of a project DT311 says it, which knows what its workers offer.
+    /// The finding is at the first tool over the limit. In a project, DT311 reports this per worker instead.
     pub(crate) TOO_MANY_TOOLS, "DT510", "too-many-tools-for-target", Warning
 }
 
-/// The finding.
-pub(crate) fn too_many_tools(loss: &Loss<'_>, limit: usize) -> Diagnostic {
-    let message = format!("one tool more than the {limit} that {} takes in a request", loss.target.as_str());
-    loss.start(&TOO_MANY_TOOLS, message)
+pub(crate) fn too_many_tools(limitation: &ToolLimitation<'_>, limit: usize) -> Diagnostic {
+    let message = format!("more than {limit} tools; {} allows at most {limit} in a request", limitation.target.as_str());
+    limitation.start(&TOO_MANY_TOOLS, message)
 }

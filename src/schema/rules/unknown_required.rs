@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a required parameter to import that is none of the properties
+    /// an unknown property in `required` of a definition to import
     ///
-    /// A spec says of each argument whether it may be left out, so what is required must be there. Most such names are left over from an argument that was
-    /// renamed.
+    /// A spec marks each argument as required or optional, so a required name must be one of the properties. Such a
+    /// name is often left over from a renamed argument.
     ///
     /// ```json fails
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["txt"]}}
@@ -17,14 +17,14 @@ rule! {
     pub(crate) UNKNOWN_REQUIRED, "DT610", "unknown-required", Warning
 }
 
-/// `required` names what is not there; left out.
+/// `required` contains the unknown property `name`.
 pub(crate) fn finding(location: Location, name: &str) -> Diagnostic {
-    let message = format!("`required` names `{name}`, which `properties` does not have; left out");
+    let message = format!("unknown property `{name}` in `required`; ignored");
     Diagnostic::new(&UNKNOWN_REQUIRED, location, message)
 }
 
-/// `required` is no array of names; left out.
+/// `required` is not an array of names.
 pub(crate) fn no_names(location: Location) -> Diagnostic {
-    let message = "`required` is an array of property names; what this says is left out";
+    let message = "expected an array of property names in `required`; ignored";
     Diagnostic::new(&UNKNOWN_REQUIRED, location, message)
 }

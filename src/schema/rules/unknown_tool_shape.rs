@@ -3,10 +3,11 @@ use crate::schema::ImportFormat;
 use crate::text::Location;
 
 rule! {
-    /// JSON to import that has the shape of no tool
+    /// JSON to import that is not a known tool definition
     ///
-    /// Definitions are told apart by their shape: `function`, `input_schema`, `inputSchema`, `functionDeclarations`, or a JSON Schema of an object. A tool that
-    /// the provider runs itself (`web_search`, `bash_20250124`, `googleSearch`) has no schema to make a spec of.
+    /// Formats are recognised by their keys: `function`, `input_schema`, `inputSchema`, `functionDeclarations`, or a
+    /// JSON Schema of an object. A tool that the provider runs itself (`web_search`, `bash_20250124`, `googleSearch`)
+    /// has no schema, so it cannot be converted to a spec.
     ///
     /// ```json fails
     /// [{"type": "web_search_preview"}]
@@ -18,21 +19,21 @@ rule! {
     pub(crate) UNKNOWN_TOOL_SHAPE, "DT602", "unknown-tool-shape", Error
 }
 
-/// Nothing known has this shape.
+/// Not a known tool definition, with a specific message.
 pub(crate) fn finding(location: Location, message: String) -> Diagnostic {
     Diagnostic::new(&UNKNOWN_TOOL_SHAPE, location, message)
 }
 
-/// It could be anything.
+/// Not a known tool definition.
 pub(crate) fn unknown(location: Location) -> Diagnostic {
-    finding(location, String::from("this has the shape of no tool definition"))
-        .note("known are the tools of OpenAI, Anthropic, Gemini and MCP, and a JSON Schema of an object")
-        .note("where the shape does not tell, `--from` does")
+    finding(location, String::from("unknown tool definition format"))
+        .note("supported formats: tools of OpenAI, Anthropic, Gemini and MCP, and a JSON Schema of an object")
+        .note("use `--from` if the format cannot be detected")
 }
 
-/// It is said to be of one format and looks like another.
-pub(crate) fn of_other(location: Location, said: ImportFormat, other: ImportFormat) -> Diagnostic {
-    let (said, other) = (said.as_str(), other.as_str());
-    finding(location, format!("this looks like {other} and not like {said}; leave `--from` out"))
-        .note("read as what it is not, it would lose its arguments")
+/// The definition looks like `detected` although `--from` specifies `expected`.
+pub(crate) fn other_format(location: Location, expected: ImportFormat, detected: ImportFormat) -> Diagnostic {
+    let (expected, detected) = (expected.as_str(), detected.as_str());
+    finding(location, format!("expected {expected}, found {detected}; omit `--from`"))
+        .note("in the wrong format it would lose its arguments")
 }

@@ -3,10 +3,11 @@ use crate::syntax::quoted;
 use crate::text::Location;
 
 rule! {
-    /// a :$ref that leads nowhere
+    /// a :$ref without a target
     ///
-    /// A reference is read from the root of the tool's parameters, where an argument `x` is `#/properties/x`: its `:$defs` are `#/properties/x/$defs`. Nothing
-    /// is fetched from elsewhere, by no API. One that leads back to itself has no end.
+    /// References are resolved from the root of the tool's parameters, where an argument `x` is `#/properties/x` and
+    /// its `:$defs` are `#/properties/x/$defs`. No API fetches external references. A reference must not lead back to
+    /// itself.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :$ref "#/$defs/id" :$defs (:id (:type integer)))))
@@ -18,24 +19,24 @@ rule! {
     pub(crate) UNRESOLVED_REFERENCE, "DT242", "unresolved-reference", Warning
 }
 
-/// `found` is where the reference should lead, if that is known.
+/// `found` is the likely intended reference, if known.
 pub(in crate::schema) fn finding(at: Location, target: &str, found: Option<&str>) -> Diagnostic {
     let message = if target.starts_with('#') {
-        format!("`{target}` leads nowhere in the parameters of this tool")
+        format!("unresolved reference `{target}`")
     } else {
-        format!("`{target}` leads out of this tool, and nothing is fetched")
+        format!("external reference `{target}` is not fetched")
     };
     let finding = Diagnostic::new(&UNRESOLVED_REFERENCE, at, message)
-        .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it");
+        .note("it is sent unchanged, which some APIs reject, and deftool does not enforce it");
     match found {
-        Some(path) => finding.meant(at.span, quoted(path)),
+        Some(path) => finding.did_you_mean(at.span, quoted(path)),
         None => finding,
     }
 }
 
-/// The reference leads to itself.
-pub(in crate::schema) fn endless(at: Location, target: &str) -> Diagnostic {
-    let message = format!("`{target}` leads back to itself and says nothing");
+/// The reference leads back to itself.
+pub(in crate::schema) fn cyclic(at: Location, target: &str) -> Diagnostic {
+    let message = format!("cyclic reference `{target}`");
     Diagnostic::new(&UNRESOLVED_REFERENCE, at, message)
-        .note("it is sent as it is, which some APIs refuse, and deftool does not enforce it")
+        .note("it is sent unchanged, which some APIs reject, and deftool does not enforce it")
 }

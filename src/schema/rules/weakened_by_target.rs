@@ -1,10 +1,11 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::schema::target::Loss;
+use crate::schema::target::ToolLimitation;
 
 rule! {
-    /// a constraint of which a target keeps only a part
+    /// a constraint that a target enforces only in part
     ///
-    /// What the model writes may keep to the target's reading and not to the spec's. The notes say what is lost and who still holds a call to it.
+    /// The model may generate arguments that match the target's interpretation but not the spec. The notes describe the
+    /// difference and who still enforces the full constraint.
     ///
     /// ```eld for-openai-strict fails
     /// (deftool :name "find" :description "Find a note."
@@ -18,8 +19,7 @@ rule! {
     pub(crate) WEAKENED_BY_TARGET, "DT506", "weakened-by-target", Warning
 }
 
-/// The finding.
-pub(crate) fn weakened_by_target(loss: &Loss<'_>) -> Diagnostic {
-    let what = loss.subject();
-    loss.start(&WEAKENED_BY_TARGET, format!("{} keeps only a part of {what}", loss.target.as_str()))
+pub(crate) fn weakened_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    let what = limitation.subject();
+    limitation.start(&WEAKENED_BY_TARGET, format!("{} enforces {what} only in part", limitation.target.as_str()))
 }

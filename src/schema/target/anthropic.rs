@@ -1,4 +1,4 @@
-//! Anthropic messages: `input_schema`, nothing closed that the spec leaves open.
+//! Anthropic messages: `input_schema`; objects that the spec leaves open stay open.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::parameters::{Close, emit_properties, emit_required};
 use super::{Target, description_for};
 use crate::spec::Tool;
 
-/// One element of a request's `tools`.
+/// Returns one element of a request's `tools`.
 pub(super) fn emit_tool(tool: &Tool) -> Value {
     json!({
         "name": tool.name.value,

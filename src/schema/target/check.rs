@@ -1,13 +1,13 @@
-//! What a target drops, weakens or refuses of a tool, each as a finding at the place of the keyword.
+//! Findings for what a target drops, weakens or rejects in a tool, each at the location of the keyword.
 //!
-//! One finding a keyword: what stands inside a schema that is refused, left out or not looked at is not told again.
+//! One finding per keyword: nothing inside a schema that is rejected, dropped or ignored is reported again.
 
 use serde_json::Value;
 
-use super::claims::{Claim, Fate, Subject, Subjected};
-use super::loss::Loss;
+use super::limitation::ToolLimitation;
+use super::node::{Parameters, SchemaNode};
 use super::openai::emit_parameters;
-use super::place::{Parameters, Place};
+use super::support::{Occurrence, Subject, SupportEntry, SupportLevel};
 use super::{Target, description_for};
 use crate::diagnostic::Diagnostic;
 use crate::schema::locate::locate;
@@ -16,51 +16,53 @@ use crate::spec::Tool;
 use crate::spec::keywords;
 use crate::text::Span;
 
-/// A claim that holds for something in a schema.
+/// A keyword or name in a schema that a target does not fully support.
 #[derive(Debug)]
-pub struct Held {
-    /// The claim; its fate is a loss.
-    pub claim: &'static Claim,
-    /// Where, as a JSON pointer into the parameters.
+pub struct Limitation {
+    /// The support entry that applies; its level is not full support.
+    pub support: &'static SupportEntry,
+    /// JSON pointer into the parameters.
     pub pointer: String,
     /// The keyword or the name; empty for a schema as a whole.
     pub word: String,
 }
 
-/// What `target` drops, weakens or refuses of a parameters schema as `openai` gets it, what the compiler added included.
-pub fn losses(target: Target, parameters: &Value) -> Vec<Held> {
-    let mut walk = Walk { target, references: references(parameters), held: Vec::new() };
+/// Returns what `target` drops, weakens or rejects in a parameters schema in its `openai` form. Includes keywords that
+/// the compiler added.
+pub fn limitations(target: Target, parameters: &Value) -> Vec<Limitation> {
+    let mut walk = Walk { target, references: references(parameters), limitations: Vec::new() };
     let parameters = Parameters::new(parameters);
-    let root = Place::root(&parameters);
-    for claim in target.claims().iter().filter(|claim| matches!(claim.subject, Subject::Tool(_))) {
-        if claim.holds(&Subjected { place: &root, word: "" }) {
-            walk.hold(claim, String::new(), "");
+    let root = SchemaNode::root(&parameters);
+    for support in target.support_table().iter().filter(|support| matches!(support.subject, Subject::Tool(_)))
+    {
+        if support.applies(&Occurrence { node: &root, word: "" }) {
+            walk.add(support, String::new(), "");
         }
     }
-    // Of the parameters themselves only the arguments were written by anyone.
+    // At the root only the arguments come from the spec; the compiler adds the rest.
     walk.children(&root, "properties");
-    walk.held
+    walk.limitations
 }
 
-/// What `target` makes of `tool`.
+/// Checks `tool` for `target`.
 pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    let mut find = |claim: &'static Claim, span: Span, word: &str| {
-        findings.push(Loss { target, tool, claim, span, word: word.to_owned() }.finding());
+    let mut find = |support: &'static SupportEntry, span: Span, word: &str| {
+        findings.push(ToolLimitation { target, tool, support, span, word: word.to_owned() }.finding());
     };
     let nothing = Parameters::new(&Value::Null);
-    for claim in target.claims() {
-        match claim.subject {
+    for support in target.support_table() {
+        match support.subject {
             Subject::ToolName => {
                 let name = &tool.name;
-                if claim.holds(&Subjected { place: &Place::root(&nothing), word: &name.value }) {
-                    find(claim, name.span, &name.value);
+                if support.applies(&Occurrence { node: &SchemaNode::root(&nothing), word: &name.value }) {
+                    find(support, name.span, &name.value);
                 }
             }
             Subject::DescriptionOver(limit) => {
                 let (text, span) = description_for(target, tool);
                 if text.chars().count() > limit {
-                    find(claim, span, "description");
+                    find(support, span, "description");
                 }
             }
             Subject::Keywords(_)
@@ -71,10 +73,10 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
             | Subject::ToolsOver(_) => {}
         }
     }
-    for Held { claim, pointer, word } in losses(target, &emit_parameters(tool)) {
-        let span = match claim.subject {
+    for Limitation { support, pointer, word } in limitations(target, &emit_parameters(tool)) {
+        let span = match support.subject {
             Subject::Tool(_) => Some(tool.name.span),
-            // At its type, where what is wrong with it for every API is told, too.
+            // At its type, where the rules that apply to every API report it, too.
             Subject::Schema(_) => {
                 locate(tool, &format!("{pointer}/type")).or_else(|| locate(tool, &pointer)).map(|at| at.span)
             }
@@ -85,15 +87,15 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
             | Subject::DescriptionOver(_)
             | Subject::ToolsOver(_) => locate(tool, &pointer).map(|at| at.span),
         };
-        // What the compiler added was written nowhere, and is no loss.
+        // A keyword that the compiler added has no location in the spec and is not reported.
         if let Some(span) = span {
-            find(claim, span, &word);
+            find(support, span, &word);
         }
     }
     findings
 }
 
-/// What `target` makes of `tools` in one request, each by itself and all together.
+/// Checks `tools` for one request to `target`: each tool alone and all of them together.
 pub fn check_tools<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Vec<Diagnostic> {
     let tools: Vec<&Tool> = tools.into_iter().collect();
     let mut findings: Vec<_> = tools.iter().flat_map(|tool| check_target(target, tool)).collect();
@@ -101,10 +103,10 @@ pub fn check_tools<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>
     findings
 }
 
-/// Whether `target` takes so many `tools` in one request; the finding is about the first that is too many.
+/// Checks the number of `tools` in one request to `target`. The finding is at the first tool over the limit.
 pub fn check_count<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Option<Diagnostic> {
-    let (claim, limit) = target.claims().iter().find_map(|claim| match claim.subject {
-        Subject::ToolsOver(limit) => Some((claim, limit)),
+    let (support, limit) = target.support_table().iter().find_map(|support| match support.subject {
+        Subject::ToolsOver(limit) => Some((support, limit)),
         Subject::Keywords(_)
         | Subject::OtherKeywords
         | Subject::Schema(_)
@@ -115,71 +117,77 @@ pub fn check_count<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>
     })?;
     let tool = tools.into_iter().nth(limit)?;
     let name = &tool.name;
-    Some(Loss { target, tool, claim, span: name.span, word: name.value.clone() }.finding())
+    Some(ToolLimitation { target, tool, support, span: name.span, word: name.value.clone() }.finding())
 }
 
-/// Whether `target` is certain to refuse a request with `tool`, so that it is not emitted.
-pub(super) fn is_quarantined(target: Target, tool: &Tool) -> bool {
-    let is_refused = |held: &Held| held.claim.fate == Fate::Refused;
-    target.quarantines() && losses(target, &emit_parameters(tool)).iter().any(is_refused)
+/// Returns whether `tool` is omitted because `target` is known to reject a request that contains it.
+pub(super) fn is_omitted(target: Target, tool: &Tool) -> bool {
+    let is_refused = |limitation: &Limitation| limitation.support.level == SupportLevel::Refused;
+    target.omits_refused_tools() && limitations(target, &emit_parameters(tool)).iter().any(is_refused)
 }
 
 struct Walk {
     target: Target,
-    /// Where the references of the parameters lead, sorted.
+    /// Targets of the references in the parameters, sorted.
     references: Vec<String>,
-    held: Vec<Held>,
+    limitations: Vec<Limitation>,
 }
 
 impl Walk {
-    fn hold(&mut self, claim: &'static Claim, pointer: String, word: &str) {
-        self.held.push(Held { claim, pointer, word: word.to_owned() });
+    fn add(&mut self, support: &'static SupportEntry, pointer: String, word: &str) {
+        self.limitations.push(Limitation { support, pointer, word: word.to_owned() });
     }
 
-    fn children(&mut self, place: &Place<'_>, keyword: &str) {
-        for child in place.children(keyword) {
+    fn children(&mut self, node: &SchemaNode<'_>, keyword: &str) {
+        for child in node.children(keyword) {
             if let Some(name) = child.name {
                 match keyword {
-                    "properties" => self.name(place, name, &child.place.pointer),
-                    // What nothing leads to is looked at by nobody.
-                    "$defs" | "definitions" if !self.is_used(&child.place.pointer) => continue,
+                    "properties" => self.name(node, name, &child.node.pointer),
+                    // A definition without a reference to it is never read.
+                    "$defs" | "definitions" if !self.is_used(&child.node.pointer) => continue,
                     _ => {}
                 }
-            } else if child.place.schema.is_boolean() && is_boolean_keyword(keyword) {
+            } else if child.node.schema.is_boolean() && is_boolean_keyword(keyword) {
                 continue;
             }
-            self.schema(&child.place);
+            self.schema(&child.node);
         }
     }
 
-    fn name(&mut self, place: &Place<'_>, name: &str, pointer: &str) {
-        let subjected = Subjected { place, word: name };
-        let is_about = |claim: &&Claim| matches!(claim.subject, Subject::PropertyNames);
-        let claim = self.target.claims().iter().filter(is_about).find(|claim| claim.holds(&subjected));
-        if let Some(claim) = claim {
-            self.hold(claim, pointer.to_owned(), name);
+    fn name(&mut self, node: &SchemaNode<'_>, name: &str, pointer: &str) {
+        let occurrence = Occurrence { node, word: name };
+        let is_about = |support: &&SupportEntry| matches!(support.subject, Subject::PropertyNames);
+        let support =
+            self.target.support_table().iter().filter(is_about).find(|support| support.applies(&occurrence));
+        if let Some(support) = support {
+            self.add(support, pointer.to_owned(), name);
         }
     }
 
-    fn schema(&mut self, place: &Place<'_>) {
-        let subjected = Subjected { place, word: "" };
-        let wholes = self.target.claims().iter().filter(|claim| matches!(claim.subject, Subject::Schema(_)));
-        for claim in wholes.filter(|claim| claim.holds(&subjected)) {
-            self.hold(claim, place.pointer.clone(), "");
-            if is_end(claim.fate) {
+    fn schema(&mut self, node: &SchemaNode<'_>) {
+        let occurrence = Occurrence { node, word: "" };
+        let wholes = self
+            .target
+            .support_table()
+            .iter()
+            .filter(|support| matches!(support.subject, Subject::Schema(_)));
+        for support in wholes.filter(|support| support.applies(&occurrence)) {
+            self.add(support, node.pointer.clone(), "");
+            if stops_at(support.level) {
                 return;
             }
         }
-        for keyword in place.members().into_iter().flat_map(serde_json::Map::keys) {
-            // A key that is no keyword has a finding of its own, whatever the target.
-            let claim = self.target.claim_of(place, keyword).filter(|_| keywords::find(keyword).is_some());
-            if let Some(claim) = claim
-                && !matches!(claim.fate, Fate::Enforced | Fate::Shown)
+        for keyword in node.members().into_iter().flat_map(serde_json::Map::keys) {
+            // An unknown keyword has its own finding for every target.
+            let support =
+                self.target.support_for(node, keyword).filter(|_| keywords::find(keyword).is_some());
+            if let Some(support) = support
+                && !matches!(support.level, SupportLevel::Enforced | SupportLevel::Shown)
             {
-                self.hold(claim, place.pointer_to(keyword), keyword);
+                self.add(support, node.pointer_to(keyword), keyword);
             }
-            if claim.is_some_and(|claim| !is_end(claim.fate)) {
-                self.children(place, keyword);
+            if support.is_some_and(|support| !stops_at(support.level)) {
+                self.children(node, keyword);
             }
         }
     }
@@ -192,20 +200,20 @@ impl Walk {
     }
 }
 
-/// Whether a boolean under the keyword is a plain yes or no.
+/// Returns whether a boolean under the keyword is a flag instead of a schema.
 fn is_boolean_keyword(keyword: &str) -> bool {
     matches!(keyword, "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems")
 }
 
-/// Whether nothing looks at what is inside.
-fn is_end(fate: Fate) -> bool {
-    match fate {
-        Fate::Misread | Fate::Ignored | Fate::Dropped | Fate::Refused => true,
-        Fate::Enforced | Fate::Shown | Fate::Weakened => false,
+/// Returns whether the target does not look inside a keyword of this level.
+fn stops_at(level: SupportLevel) -> bool {
+    match level {
+        SupportLevel::Misread | SupportLevel::Ignored | SupportLevel::Dropped | SupportLevel::Refused => true,
+        SupportLevel::Enforced | SupportLevel::Shown | SupportLevel::Weakened => false,
     }
 }
 
-/// The pointers that the references of a schema hold.
+/// Returns the JSON pointers in the references of a schema, sorted.
 fn references(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut pending = vec![schema];

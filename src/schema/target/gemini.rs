@@ -1,13 +1,13 @@
-//! Gemini: one object with all declarations, and neither `additionalProperties` nor `format` of strings.
+//! Gemini: one object with all declarations, without `additionalProperties` and without `format` of strings.
 
 use serde_json::{Value, json};
 
 use super::parameters::{Close, emit_properties, emit_required};
 use super::{Target, description_for};
 use crate::spec::Tool;
-use crate::spec::keywords::{self, Takes};
+use crate::spec::keywords::{self, ValueKind};
 
-/// The whole of a request's `tools`.
+/// Returns the value of a request's `tools`.
 pub(super) fn emit_tools<'t>(tools: impl Iterator<Item = &'t Tool>) -> Value {
     let declarations: Vec<Value> = tools.map(emit_declaration).collect();
     json!([{"functionDeclarations": declarations}])
@@ -35,7 +35,7 @@ fn emit_parameters(tool: &Tool) -> Value {
     json!({"type": "object", "properties": properties, "required": emit_required(tool)})
 }
 
-/// Removes `additionalProperties` from a schema and every schema in it. What stands under a name may have that name.
+/// Removes the keyword `additionalProperties` from a schema and its subschemas, but not a property of that name.
 fn open_schema(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -50,20 +50,20 @@ fn open_schema(schema: &mut Value) {
 }
 
 fn open_inside(key: &str, value: &mut Value) {
-    // gptel looks into what it does not know, too.
+    // gptel also descends into unknown keywords.
     let Some(keyword) = keywords::find(key) else { return open_schema(value) };
-    match keyword.takes {
-        Takes::Schema | Takes::Schemas => open_schema(value),
-        Takes::Named => {
+    match keyword.value_kind {
+        ValueKind::Schema | ValueKind::Schemas => open_schema(value),
+        ValueKind::Named => {
             value.as_object_mut().into_iter().flat_map(|named| named.values_mut()).for_each(open_schema);
         }
-        Takes::Text
-        | Takes::Flag
-        | Takes::Count
-        | Takes::Number
-        | Takes::Positive
-        | Takes::Vector
-        | Takes::Own
-        | Takes::Any => {}
+        ValueKind::Text
+        | ValueKind::Flag
+        | ValueKind::Count
+        | ValueKind::Number
+        | ValueKind::Positive
+        | ValueKind::Vector
+        | ValueKind::Own
+        | ValueKind::Any => {}
     }
 }

@@ -1,8 +1,8 @@
-//! The Model Context Protocol: a tool as `tools/list` tells it.
+//! The Model Context Protocol: a tool as `tools/list` returns it.
 //!
-//! `annotations` say what `:effect` says: a pure tool changes nothing, a keyed one may be called again with the same
-//! arguments (specification of 2025-11-25, `ToolAnnotations`). A tool that may run only once says nothing, which hosts
-//! read as the worst.
+//! `annotations` express `:effect`: a pure tool changes nothing, a keyed tool may be called again with the same
+//! arguments (specification of 2025-11-25, `ToolAnnotations`). A tool that may run only once has no annotations, so
+//! hosts assume the most dangerous behaviour.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::openai::emit_parameters;
 use super::{Target, description_for};
 use crate::spec::{Effect, Tool};
 
-/// One element of `tools`.
+/// Returns one element of `tools`.
 pub(super) fn emit_tool(tool: &Tool) -> Value {
     let mut definition = json!({
         "name": tool.name.value,

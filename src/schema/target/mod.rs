@@ -1,27 +1,27 @@
-//! What each API is sent for a set of tools.
+//! Compiles tools to the JSON of each API.
 //!
-//! For the targets that gptel knows the JSON is, key order included, what gptel sends for the same specs, except that
-//! an explicit `:additionalProperties` of an argument is kept as written. What a target drops, weakens or refuses is in
-//! its [`claims`]; [`check_target`] tells it of one tool.
+//! For the targets that gptel supports, the JSON is identical to what gptel sends for the same specs, including the
+//! key order. One exception: an explicit `:additionalProperties` of an argument is kept as written. The [`support`]
+//! tables list what a target drops, weakens or rejects; [`check_target`] reports it for one tool.
 
 mod anthropic;
 mod check;
-pub mod claims;
 mod gemini;
-mod loss;
+mod limitation;
 mod mcp;
+mod node;
 mod openai;
 mod openai_responses;
 mod openai_strict;
 mod parameters;
-mod place;
+pub mod support;
 
 use serde_json::Value;
 
-pub use check::{Held, check_count, check_target, check_tools, losses};
-pub(crate) use loss::Loss;
+pub use check::{Limitation, check_count, check_target, check_tools, limitations};
+pub(crate) use limitation::ToolLimitation;
+pub(crate) use node::{accepts_null, required_names};
 pub use openai_strict::strict_parameters;
-pub(crate) use place::{accepts_null, required_names};
 
 use crate::spec::Tool;
 use crate::text::Span;
@@ -29,7 +29,7 @@ use crate::text::Span;
 /// A model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// OpenAI chat completions, and every server that imitates it.
+    /// OpenAI chat completions, and every compatible server.
     OpenAi,
     /// OpenAI responses.
     OpenAiResponses,
@@ -43,7 +43,7 @@ pub enum Target {
     Ollama,
     /// The Model Context Protocol.
     Mcp,
-    /// llama.cpp's server, which makes a grammar of every schema.
+    /// The llama.cpp server, which converts every schema to a grammar.
     LlamaCpp,
 }
 
@@ -60,7 +60,7 @@ impl Target {
         Self::LlamaCpp,
     ];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -74,22 +74,26 @@ impl Target {
         }
     }
 
-    /// What it is, in a clause.
+    /// Returns a one-line description.
     pub fn summary(self) -> &'static str {
         match self {
-            Self::OpenAi => "OpenAI chat completions, and every server that imitates it",
+            Self::OpenAi => "OpenAI chat completions, and every compatible server",
             Self::OpenAiResponses => "OpenAI responses",
             Self::OpenAiStrict => "OpenAI chat completions with strict schemas",
             Self::Anthropic => "Anthropic messages",
             Self::Gemini => "Google Gemini",
             Self::Ollama => "Ollama's own chat API",
             Self::Mcp => "the Model Context Protocol",
-            Self::LlamaCpp => "llama.cpp's server, which samples under a grammar made of the schema",
+            Self::LlamaCpp => {
+                "the llama.cpp server, which converts schemas to a grammar that constrains sampling"
+            }
         }
     }
 
-    /// Whether its refusals are certain: a tool that it refuses is not emitted, since one would spoil the request.
-    pub fn quarantines(self) -> bool {
+    /// Returns whether a tool that the target rejects is omitted from the output.
+    ///
+    /// True if the rejection is certain: one rejected tool makes the whole request fail.
+    pub fn omits_refused_tools(self) -> bool {
         match self {
             Self::OpenAiStrict | Self::LlamaCpp => true,
             Self::OpenAi
@@ -102,9 +106,9 @@ impl Target {
     }
 }
 
-/// The JSON that `target` is sent for `tools`, in their order, without those that it is certain to refuse.
+/// Compiles `tools`, in order, to the JSON for `target`. Omits tools that the target is known to reject.
 pub fn emit<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Value {
-    let tools = tools.into_iter().filter(|tool| !check::is_quarantined(target, tool));
+    let tools = tools.into_iter().filter(|tool| !check::is_omitted(target, tool));
     match target {
         Target::OpenAi | Target::Ollama | Target::LlamaCpp => {
             tools.map(|tool| openai::emit_tool(target, tool)).collect()
@@ -117,12 +121,12 @@ pub fn emit<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Va
     }
 }
 
-/// The `openai` definition of one tool: `{"type": "function", "function": {name, description, parameters}}`.
+/// Returns the `openai` definition of one tool: `{"type": "function", "function": {name, description, parameters}}`.
 pub fn emit_definition(tool: &Tool) -> Value {
     openai::emit_tool(Target::OpenAi, tool)
 }
 
-/// The tool's description for a target, its own unless `:targets` gives another, and where it was written.
+/// Returns the tool's description for a target and its span: the one in `:targets`, or else the tool's own.
 pub(crate) fn description_for(target: Target, tool: &Tool) -> (&str, Span) {
     let given = tool.overrides.iter().find(|given| given.target.value == target.as_str());
     let text = given.and_then(|given| given.description.as_ref()).unwrap_or(&tool.description);

@@ -1,4 +1,4 @@
-//! OpenAI chat completions; Ollama and llama.cpp take the same.
+//! OpenAI chat completions. Ollama and llama.cpp use the same format.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::parameters::{Close, emit_properties, emit_required};
 use super::{Target, description_for};
 use crate::spec::Tool;
 
-/// One element of a request's `tools`.
+/// Returns one element of a request's `tools`.
 pub(super) fn emit_tool(target: Target, tool: &Tool) -> Value {
     json!({
         "type": "function",
@@ -18,7 +18,7 @@ pub(super) fn emit_tool(target: Target, tool: &Tool) -> Value {
     })
 }
 
-/// The parameters schema, objects closed.
+/// Returns the parameters schema with all objects closed.
 pub(super) fn emit_parameters(tool: &Tool) -> Value {
     if tool.arguments.is_empty() {
         return json!({"type": "object", "properties": {}});

@@ -1,4 +1,4 @@
-//! OpenAI responses: the chat completions definition, flat.
+//! OpenAI responses: the chat completions definition without the inner `function` object.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::openai::emit_parameters;
 use super::{Target, description_for};
 use crate::spec::Tool;
 
-/// One element of a request's `tools`.
+/// Returns one element of a request's `tools`.
 pub(super) fn emit_tool(tool: &Tool) -> Value {
     json!({
         "type": "function",

@@ -1,20 +1,20 @@
-//! OpenAI, strict: the parameters as strict mode takes them, their meaning kept.
+//! OpenAI strict mode: rewrites the parameters to the strict subset without changing their meaning.
 //!
-//! Every property is required, so an optional one takes null, which [`crate::schema::restore`] reads as absent; every
-//! object is closed; what a reference leads to moves into `$defs` of the parameters. Which keywords go and which cannot
-//! be said at all is in the target's claims: a tool that has one of the latter is not emitted.
+//! Every property is required, so an optional one also accepts null, which [`crate::schema::restore`] removes again.
+//! Every object is closed. Targets of references move into `$defs` of the parameters. The target's support table lists
+//! the keywords that are dropped and those that strict mode cannot express; a tool with one of the latter is omitted.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use super::claims::Fate;
+use super::node::{Parameters, SchemaNode};
 use super::openai::emit_parameters;
-use super::place::{Parameters, Place};
+use super::support::SupportLevel;
 use super::{Target, description_for};
 use crate::spec::Tool;
 
-/// One element of a request's `tools`.
+/// Returns one element of a request's `tools`.
 pub(super) fn emit_tool(tool: &Tool) -> Value {
     json!({
         "type": "function",
@@ -27,16 +27,15 @@ pub(super) fn emit_tool(tool: &Tool) -> Value {
     })
 }
 
-/// The parameters schema of `openai` as strict mode takes it. Of a schema that strict mode cannot say, the part that it
-/// can.
+/// Converts a parameters schema in its `openai` form to strict mode. Omits the parts that strict mode cannot express.
 pub fn strict_parameters(parameters: &Value) -> Value {
     let parameters = Parameters::new(parameters);
     let mut strict = Strict::default();
-    let mut root = strict.schema(&Place::root(&parameters));
-    // A definition may lead to the next: not one in the other, a chain may be as long as a file.
+    let mut root = strict.schema(&SchemaNode::root(&parameters));
+    // A loop instead of recursion: a chain of definitions may be as long as the file.
     while let Some((name, target)) = strict.pending.pop_front() {
-        let place = Place { schema: target, ..Place::root(&parameters) };
-        let schema = strict.schema(&place);
+        let node = SchemaNode { schema: target, ..SchemaNode::root(&parameters) };
+        let schema = strict.schema(&node);
         strict.definitions.insert(name, schema);
     }
     if let Value::Object(members) = &mut root
@@ -47,68 +46,68 @@ pub fn strict_parameters(parameters: &Value) -> Value {
     root
 }
 
-/// What references lead to.
+/// The definitions that references point to.
 #[derive(Default)]
 struct Strict<'v> {
     definitions: Map<String, Value>,
-    /// The definition of each reference.
+    /// The definition name of each reference.
     names: HashMap<String, String>,
-    /// How often each base of a name was taken.
+    /// Number of uses of each base name.
     numbers: HashMap<String, usize>,
-    /// Definitions that are not written yet.
+    /// Definitions that are not emitted yet.
     pending: VecDeque<(String, &'v Value)>,
 }
 
 impl<'v> Strict<'v> {
-    fn schema(&mut self, place: &Place<'v>) -> Value {
-        let Some(members) = place.members() else { return place.schema.clone() };
+    fn schema(&mut self, node: &SchemaNode<'v>) -> Value {
+        let Some(members) = node.members() else { return node.schema.clone() };
         let mut schema = Map::new();
         if let Some(words) = implied_type(members) {
             schema.insert(String::from("type"), words);
         }
         for (keyword, value) in members {
-            let fate = Target::OpenAiStrict.claim_of(place, keyword).map(|claim| claim.fate);
-            if matches!(fate, Some(Fate::Dropped)) {
+            let level = Target::OpenAiStrict.support_for(node, keyword).map(|support| support.level);
+            if matches!(level, Some(SupportLevel::Dropped)) {
                 continue;
             }
             match keyword.as_str() {
-                // Written anew below, or where a reference leads to it.
+                // Written again below, or in `$defs` if a reference points to it.
                 "required" | "additionalProperties" | "$defs" | "definitions" => {}
                 "properties" => {
-                    let properties = place.children(keyword).into_iter();
+                    let properties = node.children(keyword).into_iter();
                     let named = properties
-                        .map(|child| (child.name.unwrap_or_default().to_owned(), self.schema(&child.place)));
+                        .map(|child| (child.name.unwrap_or_default().to_owned(), self.schema(&child.node)));
                     schema.insert(keyword.clone(), Value::Object(named.collect()));
                 }
                 "items" => {
-                    if let Some(child) = place.children(keyword).first() {
-                        schema.insert(keyword.clone(), self.schema(&child.place));
+                    if let Some(child) = node.children(keyword).first() {
+                        schema.insert(keyword.clone(), self.schema(&child.node));
                     }
                 }
                 "anyOf" | "oneOf" => {
-                    let branches = place.children(keyword);
-                    let branches = branches.iter().map(|child| self.schema(&child.place)).collect();
+                    let branches = node.children(keyword);
+                    let branches = branches.iter().map(|child| self.schema(&child.node)).collect();
                     schema.insert(String::from("anyOf"), Value::Array(branches));
                 }
                 "$ref" => {
-                    schema.insert(keyword.clone(), Value::String(self.reference(place, value)));
+                    schema.insert(keyword.clone(), Value::String(self.reference(node, value)));
                 }
                 _ => {
                     schema.insert(keyword.clone(), value.clone());
                 }
             }
         }
-        if place.has_type("object") {
+        if node.has_type("object") {
             close(&mut schema);
         }
-        if place.is_optional && !place.accepts_null() {
+        if node.is_optional && !node.accepts_null() {
             schema = nullable(schema);
         }
         Value::Object(schema)
     }
 
-    /// The reference to the definition of what `reference` leads to.
-    fn reference(&mut self, place: &Place<'v>, reference: &Value) -> String {
+    /// Returns the reference to the definition of the target of `reference`.
+    fn reference(&mut self, node: &SchemaNode<'v>, reference: &Value) -> String {
         let pointer = reference.as_str().unwrap_or_default();
         if pointer == "#" {
             return pointer.to_owned();
@@ -118,13 +117,13 @@ impl<'v> Strict<'v> {
         }
         let name = self.new_name(pointer);
         self.names.insert(pointer.to_owned(), name.clone());
-        // Its place in the order.
+        // Reserves its position in the order.
         self.definitions.insert(name.clone(), Value::Null);
-        self.pending.extend(place.target().map(|target| (name.clone(), target)));
+        self.pending.extend(node.target().map(|target| (name.clone(), target)));
         format!("#/$defs/{name}")
     }
 
-    /// After the last step of the pointer, in plain characters.
+    /// Returns a new name: the last step of the pointer in letters, digits and `_`.
     fn new_name(&mut self, pointer: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let base: String = pointer.rsplit('/').next().unwrap_or_default().chars().map(plain).collect();
@@ -139,7 +138,7 @@ impl<'v> Strict<'v> {
     }
 }
 
-/// Every property required, no other allowed.
+/// Makes every property required and forbids all others.
 fn close(schema: &mut Map<String, Value>) {
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     let names: Vec<Value> =
@@ -148,7 +147,7 @@ fn close(schema: &mut Map<String, Value>) {
     schema.insert(String::from("additionalProperties"), Value::Bool(false));
 }
 
-/// The schema that takes null, too.
+/// Returns the schema extended to accept null.
 fn nullable(mut schema: Map<String, Value>) -> Map<String, Value> {
     if schema.contains_key("$ref") {
         let wrapped = json!([Value::Object(schema), {"type": "null"}]);
@@ -175,7 +174,7 @@ fn nullable(mut schema: Map<String, Value>) -> Map<String, Value> {
     }
     match schema.get("const") {
         Some(Value::Null) | None => schema,
-        // The one value or null, in the same place.
+        // The value or null, at the same position in the schema.
         Some(_) => schema
             .into_iter()
             .map(|(keyword, value)| match keyword.as_str() {
@@ -186,7 +185,7 @@ fn nullable(mut schema: Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-/// The types of a schema that says only which values it takes.
+/// Returns the types of the values of a schema that has `enum` or `const` but no `type`.
 fn implied_type(members: &Map<String, Value>) -> Option<Value> {
     if members.contains_key("type") {
         return None;

@@ -1,18 +1,18 @@
-//! What the parameters schemas of all targets have in common.
+//! Shared parts of the parameters schemas of all targets.
 
 use serde_json::{Map, Value, json};
 
 use crate::spec::Argument;
 use crate::spec::Tool;
 
-/// Whether objects are closed with `"additionalProperties": false` where the spec is silent.
+/// Whether to close objects with `"additionalProperties": false` if the spec does not specify it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Close {
     Yes,
     No,
 }
 
-/// The `properties` of a tool.
+/// Returns the `properties` of a tool.
 pub(super) fn emit_properties(tool: &Tool, close: Close) -> Map<String, Value> {
     tool.arguments
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn emit_properties(tool: &Tool, close: Close) -> Map<String, Value> {
         .collect()
 }
 
-/// The names of the arguments that must be given.
+/// Returns the names of the required arguments.
 pub(super) fn emit_required(tool: &Tool) -> Value {
     tool.arguments
         .iter()

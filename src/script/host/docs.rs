@@ -1,69 +1,69 @@
-//! What scripts' authors are told of the host tables; beside each table's code stands its [`TableDoc`].
+//! Documentation of the host tables. Each table's [`TableDoc`] is next to its code.
 //!
-//! `docs/scripting.md` and the Luau definitions that editors read are made from these, and a test holds them to what a
-//! script finds in the tables.
+//! `docs/scripting.md` and the Luau type definitions for editors are generated from them. A test compares them with the
+//! actual tables.
 
-/// A host table: a global of every script.
+/// The documentation of a host table, a global of every script.
 #[derive(Debug, Clone, Copy)]
 pub struct TableDoc {
     /// The global's name.
     pub name: &'static str,
-    /// What it is for; Markdown, a paragraph or more.
+    /// The purpose of the table, in Markdown.
     pub about: &'static str,
-    /// The keys of `:allow` that its functions need, as in `read`.
+    /// The keys of `:allow` that its functions require, such as `read`.
     pub permissions: &'static [&'static str],
-    /// Luau type aliases that the signatures use, as `type FileInfo = { … }` lines; empty for most tables.
+    /// Luau type aliases for the signatures, as `type FileInfo = { … }` lines. Empty for most tables.
     pub types: &'static str,
-    /// Fields that are no functions.
+    /// Fields that are not functions.
     pub values: &'static [ValueDoc],
-    /// Functions, in the order in which they are explained.
+    /// Functions, in documentation order.
     pub functions: &'static [FunctionDoc],
 }
 
-/// A field of a host table.
+/// The documentation of a field of a host table.
 #[derive(Debug, Clone, Copy)]
 pub struct ValueDoc {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its Luau type.
+    /// The Luau type.
     pub luau_type: &'static str,
-    /// What it is.
+    /// The description.
     pub about: &'static str,
 }
 
-/// A function of a host table.
+/// The documentation of a function of a host table.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionDoc {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its Luau type, as in `(path: string) -> string`.
+    /// The Luau type, such as `(path: string) -> string`.
     pub signature: &'static str,
-    /// What it does, with units; Markdown.
+    /// The description with units, in Markdown.
     pub about: &'static str,
-    /// When it raises an error, and what its limits are; Markdown. Misuse (a number for a string) need not be told.
+    /// Errors and limits, in Markdown. Arguments of the wrong type are not listed.
     pub errors: &'static str,
-    /// A line or more of Luau; empty where the signature says enough.
+    /// An example in Luau, or empty.
     pub example: &'static str,
-    /// The keys of `:allow` of which one is enough, as in `read`; without any of them it is refused. None: it needs none.
+    /// The keys of `:allow`, one of which is required, such as `read`. Empty if no permission is required.
     pub permissions: &'static [&'static str],
 }
 
 impl FunctionDoc {
-    /// A function that needs no permission, no words about errors and no example.
+    /// Creates the documentation of a function without errors, example and permissions.
     pub(super) const fn new(name: &'static str, signature: &'static str, about: &'static str) -> Self {
         Self { name, signature, about, errors: "", example: "", permissions: &[] }
     }
 
-    pub(super) const fn fails(self, errors: &'static str) -> Self {
+    pub(super) const fn with_errors(self, errors: &'static str) -> Self {
         Self { errors, ..self }
     }
 
-    pub(super) const fn as_in(self, example: &'static str) -> Self {
+    pub(super) const fn with_example(self, example: &'static str) -> Self {
         Self { example, ..self }
     }
 
-    /// With the keys of `:allow` of which it needs one; they are its table's.
-    pub(super) const fn needs(self, permissions: &'static [&'static str]) -> Self {
+    /// Sets the keys of `:allow`, one of which is required. They must be among the table's keys.
+    pub(super) const fn with_permissions(self, permissions: &'static [&'static str]) -> Self {
         Self { permissions, ..self }
     }
 }

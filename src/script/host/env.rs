@@ -1,4 +1,4 @@
-//! `env.get(name)`: variables of the engine's environment, under `:allow (:env …)`.
+//! `env.get(name)`: returns environment variables that `:allow (:env …)` grants.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ pub(super) const DOC: TableDoc = TableDoc {
     functions: &[FunctionDoc::new(
         "get",
         "(name: string) -> string?",
-        "The value of an environment variable, nil where it is not set.",
+        "Returns the value of an environment variable, or nil if it is not set.",
     )
-    .needs(&["env"])
-    .fails(
-        "A variable that the spec does not list under `:allow (:env [\"NAME\"])`; a value that is not UTF-8.",
+    .with_permissions(&["env"])
+    .with_errors(
+        "The spec does not list the variable under `:allow (:env [\"NAME\"])`; the value is not UTF-8.",
     )
-    .as_in("local key = env.get(\"API_KEY\") or error(tool.failure(\"no API_KEY is set\"))")],
+    .with_example("local key = env.get(\"API_KEY\") or error(tool.failure(\"no API_KEY is set\"))")],
     ..TableDoc::new(
         "env",
-        "Environment variables by name; there is no list of them. What a script reads is its own affair from then on: \
-         it is not taken out of results.",
+        "Environment variables by name. They cannot be listed. Values are not redacted: a script must keep secrets out of its \
+         results.",
     )
 };
 
@@ -42,7 +42,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, script: &Script) -> mlua::Result
             if !granted.contains(&name) {
                 return Err(denied(&name, &granted));
             }
-            // A name with `=` or NUL, which std would not take, is never granted: no variable has it.
+            // A name with `=` or NUL, for which std may panic, is never granted: no variable has such a name.
             match std::env::var(&name) {
                 Ok(value) => lua.create_string(value).map(Some),
                 Err(std::env::VarError::NotPresent) => Ok(None),
@@ -59,10 +59,10 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, script: &Script) -> mlua::Result
 fn denied(name: &str, granted: &[String]) -> mlua::Error {
     let shown = clean(name, 100);
     let allowed = if granted.is_empty() {
-        String::from("this tool may read no environment variable")
+        String::from("this tool may not read environment variables")
     } else {
         let names: Vec<String> = granted.iter().map(|name| quoted(&clean(name, 100))).collect();
-        format!("this tool may read {} only", names.join(" "))
+        format!("this tool may only read {}", names.join(" "))
     };
     HostError::lua(
         ToolErrorKind::Permission,

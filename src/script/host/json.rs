@@ -1,49 +1,50 @@
 //! `json`: `decode(text [, { big_integers = "string" }])`, `encode(value)`, `array(table)`, `null`.
 //!
-//! `json.null` is JSON's null, distinct from nil, equal only to itself. `json.array{}` marks a table so that it stays
-//! an array when empty; decoded arrays are marked. An integer beyond 2^53 is an error that names its path, unless
-//! it is asked for as a string.
+//! `json.null` represents JSON's null. It is not nil and equals only itself. `json.array{}` marks a table as an array,
+//! so that it is encoded as `[]` when empty; decoded arrays are marked. An integer beyond 2^53 is an error that
+//! contains its path, unless the script requests big integers as strings.
 
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::Value;
 
-use super::{FunctionDoc, Marks, TableDoc, ValueDoc, misuse};
-use crate::script::convert::{self, BigIntegers, Reason, Refusal};
+use super::{FunctionDoc, Marks, TableDoc, ValueDoc, argument_error};
+use crate::script::convert::{self, BigIntegers, ConversionError, Reason};
 use crate::script::error::HostError;
 
-/// Longest text that is decoded, in bytes; the decoded tree is briefly held outside the script's memory limit.
+/// Maximum length of a text to decode, in bytes. The decoded tree is briefly held outside of the script's memory limit.
 const MAX_TEXT: usize = 8 << 20;
-/// Most commas, braces and brackets in it; a small object takes some hundred times its text.
-const MAX_MARKS: usize = 100_000;
+/// Maximum number of commas, braces and brackets in it. A small object takes about a hundred times the size of its
+/// text.
+const MAX_SEPARATORS: usize = 100_000;
 
 pub(super) const DOC: TableDoc = TableDoc {
     values: &[ValueDoc {
         name: "null",
         luau_type: "any",
-        about: "JSON's null: distinct from nil, equal only to itself.",
+        about: "JSON's null. It is not nil, and equals only itself.",
     }],
     functions: &[
         FunctionDoc::new(
             "decode",
             "(text: string, options: { big_integers: \"string\"? }?) -> any",
-            "The value of a JSON text. Arrays stay arrays when they are encoded again; null is `json.null`.",
+            "Decodes a JSON text. Decoded arrays are encoded as arrays again, even when empty. JSON's null becomes `json.null`.",
         )
-        .fails(
-            "A text that is not JSON, is longer than 8 MiB or has more than 100,000 values; an integer beyond 2^53, by its \
-             path, unless `big_integers = \"string\"` asks for its digits.",
+        .with_errors(
+            "The text is not JSON, is longer than 8 MiB or has more than 100,000 values; an integer is beyond 2^53. With \
+             `big_integers = \"string\"` such integers become strings.",
         )
-        .as_in("local body = json.decode('{\"n\": [1, 2]}')\nreturn body.n[1]"),
-        FunctionDoc::new("encode", "(value: any) -> string", "A value as JSON, with sorted keys.").fails(
-            "What has no honest JSON form, by its path: functions, cycles, NaN and infinities, sparse and mixed tables, \
-             strings that are not UTF-8, more than 64 levels, 100,000 values or 1 MiB.",
+        .with_example("local body = json.decode('{\"n\": [1, 2]}')\nreturn body.n[1]"),
+        FunctionDoc::new("encode", "(value: any) -> string", "Encodes a value as JSON with sorted keys.").with_errors(
+            "The value cannot be represented in JSON: functions, cycles, NaN, infinities, sparse or mixed tables, strings that are not \
+             UTF-8, more than 64 levels, 100,000 values or 1 MiB. The message contains the path.",
         ),
         FunctionDoc::new(
             "array",
             "<T>(items: { T }?) -> { T }",
-            "Marks a table as an array, so that it is `[]` and not `{}` when it is empty; returns it.",
+            "Marks a table as an array and returns it. An empty array is encoded as `[]` instead of `{}`.",
         ),
     ],
-    ..TableDoc::new("json", "JSON texts and Lua values.")
+    ..TableDoc::new("json", "JSON encoding and decoding.")
 };
 
 pub(super) fn table(lua: &Lua, marks: &Marks) -> mlua::Result<Table> {
@@ -65,7 +66,7 @@ pub(super) fn table(lua: &Lua, marks: &Marks) -> mlua::Result<Table> {
                 table.set_metatable(Some(array.clone()))?;
                 Ok(table)
             }
-            other => Err(misuse("json.array", "a table", Some(&other))),
+            other => Err(argument_error("json.array", "a table", Some(&other))),
         })?,
     )?;
     let array = marks.array.clone();
@@ -77,7 +78,8 @@ pub(super) fn table(lua: &Lua, marks: &Marks) -> mlua::Result<Table> {
     table.raw_set(
         "encode",
         lua.create_function(move |lua, value: LuaValue| {
-            let value = convert::to_json(&value, &array).map_err(|refusal| refuse("encode", refusal))?;
+            let value =
+                convert::to_json(&value, &array).map_err(|error| conversion_error("encode", error))?;
             lua.create_string(value.to_string())
         })?,
     )?;
@@ -86,16 +88,16 @@ pub(super) fn table(lua: &Lua, marks: &Marks) -> mlua::Result<Table> {
 
 fn decode(lua: &Lua, arguments: &MultiValue, array: &Table) -> mlua::Result<LuaValue> {
     let Some(LuaValue::String(text)) = arguments.front() else {
-        return Err(misuse("json.decode", "a string", arguments.front()));
+        return Err(argument_error("json.decode", "a string", arguments.front()));
     };
-    let big = match arguments.get(1) {
+    let big_integers = match arguments.get(1) {
         Some(LuaValue::Table(options)) => match options.raw_get::<LuaValue>("big_integers")? {
-            LuaValue::Nil => BigIntegers::Refuse,
+            LuaValue::Nil => BigIntegers::Reject,
             LuaValue::String(choice) if choice.as_bytes() == *b"string" => BigIntegers::String,
-            other => return Err(misuse("json.decode", "big_integers = \"string\"", Some(&other))),
+            other => return Err(argument_error("json.decode", "big_integers = \"string\"", Some(&other))),
         },
-        None | Some(LuaValue::Nil) => BigIntegers::Refuse,
-        other => return Err(misuse("json.decode", "a table of options", other)),
+        None | Some(LuaValue::Nil) => BigIntegers::Reject,
+        other => return Err(argument_error("json.decode", "a table of options", other)),
     };
     let value: Value = {
         let text = text.as_bytes();
@@ -105,22 +107,22 @@ fn decode(lua: &Lua, arguments: &MultiValue, array: &Table) -> mlua::Result<LuaV
                 text.len()
             )));
         }
-        let marks = memchr::memchr3_iter(b',', b'[', b'{', &text).take(MAX_MARKS + 1).count();
-        if marks > MAX_MARKS {
-            return Err(HostError::script(format!("json.decode: more than {MAX_MARKS} values")));
+        let separators = memchr::memchr3_iter(b',', b'[', b'{', &text).take(MAX_SEPARATORS + 1).count();
+        if separators > MAX_SEPARATORS {
+            return Err(HostError::script(format!("json.decode: more than {MAX_SEPARATORS} values")));
         }
         serde_json::from_slice(&text).map_err(|error| HostError::script(format!("json.decode: {error}")))?
     };
-    convert::to_lua(lua, &value, array, big).map_err(|refusal| refuse("decode", refusal))
+    convert::to_lua(lua, &value, array, big_integers).map_err(|error| conversion_error("decode", error))
 }
 
-fn refuse(function: &str, refusal: Refusal) -> mlua::Error {
-    let path = refusal.path();
-    match refusal.reason {
+fn conversion_error(function: &str, error: ConversionError) -> mlua::Error {
+    let path = error.path();
+    match error.reason {
         Reason::Lua(error) => error,
         reason @ (Reason::Type(_) | Reason::Other(_)) => {
-            let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
-            HostError::script(format!("json.{function}: cannot {function}{place}: {reason}"))
+            let location = if path.is_empty() { String::new() } else { format!(" at {path}") };
+            HostError::script(format!("json.{function}: cannot {function}{location}: {reason}"))
         }
     }
 }

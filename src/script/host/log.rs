@@ -1,6 +1,8 @@
-//! `log.debug`, `log.info`, `log.warn`, `log.error`, and `print`, which is `log.info`. Never stdout.
+//! `log.debug`, `log.info`, `log.warn` and `log.error`. `print` is the same as `log.info`. Nothing is written to
+//! stdout.
 //!
-//! Arguments are joined by tabs. Tables are named, not printed: no `__tostring` runs here; use `json.encode`.
+//! Arguments are joined by tabs. The contents of tables are not printed, and `__tostring` is not called; scripts use
+//! `json.encode`.
 
 use std::rc::Rc;
 
@@ -14,16 +16,16 @@ pub(super) const DOC: TableDoc = TableDoc {
         FunctionDoc::new(
             "debug",
             "(...any) -> ()",
-            "Logs for the script's author: programs get it, the command line leaves it out.",
+            "Logs details for the script's author. The command line does not show them.",
         ),
-        FunctionDoc::new("info", "(...any) -> ()", "Logs what happened; `print` is the same."),
-        FunctionDoc::new("warn", "(...any) -> ()", "Logs what is odd, but the call goes on."),
-        FunctionDoc::new("error", "(...any) -> ()", "Logs what is wrong; raises nothing."),
+        FunctionDoc::new("info", "(...any) -> ()", "Logs information. `print` is the same."),
+        FunctionDoc::new("warn", "(...any) -> ()", "Logs a warning."),
+        FunctionDoc::new("error", "(...any) -> ()", "Logs an error. Does not raise it."),
     ],
     ..TableDoc::new(
         "log",
-        "Lines for people: on stderr, never in the result. Arguments are joined by tabs; tables are named, not printed \
-         (`json.encode` prints them). A line is cut at 2,000 characters, a call's lines at 1,000.",
+        "Log output on stderr, never part of the result. Arguments are joined by tabs. The contents of tables are not printed; use \
+         `json.encode`. Lines are truncated to 2,000 characters. A call may log at most 1,000 lines.",
     )
 };
 

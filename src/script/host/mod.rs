@@ -1,8 +1,8 @@
-//! The host tables: what a script can call beyond Luau's own libraries.
+//! The host tables: the global tables that scripts can use in addition to Luau's libraries.
 //!
-//! A state's host tables are made once and read-only; what belongs to a call (its context, its deadline, its tasks,
-//! its budget of log lines) is in [`Host`], which every host function shares and which is emptied between calls.
-//! Functions that wait or do IO are refused while the script's top level runs.
+//! The host tables of a Lua state are created once and are read-only. The state of a call (its context, deadline, tasks
+//! and log budget) is in [`Host`], which all host functions share and which is reset between calls. Functions that wait
+//! or do IO raise an error while the script's top level runs.
 
 mod docs;
 mod env;
@@ -12,7 +12,7 @@ mod json;
 mod log;
 mod options;
 mod process;
-mod spent;
+mod quota;
 mod task;
 mod text;
 mod time;
@@ -33,25 +33,25 @@ pub(super) use task::TaskThread;
 
 use super::control::{Answer, Control, Stop, thread_time};
 use super::error::{HostError, clean};
-use super::permission::Permissions;
+use super::permission::ScriptPermissions;
 use super::{Script, TOP_LEVEL_LIMIT};
 use crate::tool::{CallContext, ToolErrorKind};
 
-/// How serious a log line is.
+/// The level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For the script's author.
+    /// Details for the script's author.
     Debug,
-    /// What happened; `print` too.
+    /// Information. Also the level of `print`.
     Info,
-    /// Odd, but the call goes on.
+    /// A problem that does not stop the call.
     Warn,
-    /// Wrong.
+    /// An error.
     Error,
 }
 
 impl LogLevel {
-    /// The lowercase word.
+    /// Returns the level in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -62,40 +62,40 @@ impl LogLevel {
     }
 }
 
-/// What a running script says beside its result.
+/// An event that a running script emits in addition to its result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptEvent {
     /// A log line.
     Logged {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The request on whose behalf it runs, or empty.
+        /// The ID of the request, or empty.
         request_id: String,
-        /// How serious.
+        /// The level.
         level: LogLevel,
-        /// The line; cut, without control characters.
+        /// The line, truncated and without control characters.
         text: String,
     },
-    /// How far a call is.
+    /// The progress of a call.
     Progressed {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The request on whose behalf it runs, or empty.
+        /// The ID of the request, or empty.
         request_id: String,
-        /// From 0 to 1, when the script knows.
+        /// The completed fraction, from 0 to 1, if known.
         fraction: Option<f64>,
-        /// What it is doing.
+        /// The current activity.
         text: String,
     },
 }
 
-/// Where log lines and progress go. It runs on a script's thread and must not block. `None` of it: `tracing`, under
-/// the target `deftool::script`.
+/// The receiver of log lines and progress. It runs on the script's thread and must not block. The default sends events
+/// to `tracing` with the target `deftool::script`.
 #[derive(Clone, Default)]
 pub struct ScriptSink(Option<Arc<dyn Fn(ScriptEvent) + Send + Sync>>);
 
 impl ScriptSink {
-    /// Sends events to `sink`.
+    /// Creates a sink that calls `sink` for each event.
     pub fn new(sink: impl Fn(ScriptEvent) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(sink)))
     }
@@ -124,75 +124,75 @@ impl fmt::Debug for ScriptSink {
     }
 }
 
-/// Most log and progress lines of one call; the rest are counted and dropped.
+/// Maximum number of log and progress lines of a call. Further lines are counted and dropped.
 pub(super) const MAX_EVENTS: u32 = 1_000;
-/// Most of them in bytes.
+/// Maximum total length of these lines, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
-/// Longest line, in characters.
+/// Maximum length of a line, in characters.
 pub(super) const MAX_LINE: usize = 2_000;
 
-/// What of a script is running.
+/// The part of a script that is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing.
+    /// No part.
     Idle,
-    /// The chunk's top level.
+    /// The top level of the chunk.
     TopLevel,
-    /// The tool's function.
+    /// The function of the tool.
     Function,
 }
 
-/// The call that a state is running, for its host functions.
+/// The state of the current call of a Lua state, shared by its host functions.
 pub(super) struct Host {
     pub(super) tool: String,
     pub(super) file: String,
-    /// The script's file and those of its modules.
+    /// The files of the script and its modules.
     pub(super) files: Rc<[String]>,
     pub(super) phase: Cell<Phase>,
     pub(super) context: RefCell<CallContext>,
     pub(super) control: RefCell<Option<Arc<Control>>>,
-    /// Tasks started since the driver last looked.
+    /// Tasks that the driver has not picked up yet.
     pub(super) started: RefCell<Vec<TaskThread>>,
-    /// Tasks that have not ended.
+    /// Number of tasks that have not ended.
     pub(super) tasks: Cell<usize>,
-    /// What the callback of an `:async` tool was given first.
+    /// The first result that the callback of an `:async` tool received.
     pub(super) answer: RefCell<Option<Answer>>,
-    /// The error that a guarded function ended with.
+    /// The error that ended a guarded function.
     pub(super) raised: RefCell<Option<crate::tool::ToolError>>,
-    /// What is run in place of what the top level returns: a test.
+    /// The function to run instead of the one that the top level returns. Set for tests.
     pub(super) entry: RefCell<Option<Function>>,
-    /// The most memory that the state was seen to use, in bytes.
+    /// Peak memory use of the state, in bytes, as far as measured.
     pub(super) peak: Cell<usize>,
-    /// What the thread had worked when the top level was first looked at.
-    worked: Cell<Option<Duration>>,
-    /// Host functions that have not come back.
-    waiting: Cell<usize>,
+    /// CPU time of the thread at the first check of the top level.
+    load_start: Cell<Option<Duration>>,
+    /// Number of host functions that have not returned.
+    pending_waits: Cell<usize>,
     events: Cell<u32>,
-    /// Bytes of the lines that were sent.
+    /// Total length of the sent lines, in bytes.
     output: Cell<usize>,
-    /// Whether the script changed something that outlives the call.
-    spoiled: Cell<bool>,
-    /// What the call has written.
-    spent: Arc<spent::Spent>,
-    permissions: Permissions,
-    /// The project.
+    /// Whether the script changed something that persists after the call. Then the Lua state is not reused.
+    is_dirty: Cell<bool>,
+    /// The amount of data that the call has written.
+    quota: Arc<quota::Quota>,
+    permissions: ScriptPermissions,
+    /// The project folder.
     root: Option<PathBuf>,
-    /// What the call may do with files.
-    grants: RefCell<Arc<fs::Grants>>,
+    /// The file grants of the call.
+    grants: RefCell<Arc<fs::FileGrants>>,
     sink: ScriptSink,
 }
 
-/// A host function that waits, for as long as it does.
-pub(in crate::script) struct Waiting(Rc<Host>);
+/// Counts a waiting host function until it is dropped.
+pub(in crate::script) struct WaitGuard(Rc<Host>);
 
-impl Drop for Waiting {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
-        self.0.waiting.set(self.0.waiting.get().saturating_sub(1));
+        self.0.pending_waits.set(self.0.pending_waits.get().saturating_sub(1));
     }
 }
 
 impl Host {
-    /// The host of `script`'s states.
+    /// Creates the host for a Lua state of `script`.
     pub(super) fn new(script: &Script, sink: ScriptSink) -> Self {
         Self {
             tool: script.tool.clone(),
@@ -210,12 +210,12 @@ impl Host {
             raised: RefCell::new(None),
             entry: RefCell::new(None),
             peak: Cell::new(0),
-            worked: Cell::new(None),
-            waiting: Cell::new(0),
+            load_start: Cell::new(None),
+            pending_waits: Cell::new(0),
             events: Cell::new(0),
             output: Cell::new(0),
-            spoiled: Cell::new(false),
-            spent: Arc::default(),
+            is_dirty: Cell::new(false),
+            quota: Arc::default(),
             permissions: script.permissions.clone(),
             root: script.root.clone(),
             grants: RefCell::default(),
@@ -223,24 +223,24 @@ impl Host {
         }
     }
 
-    /// Begins a call.
+    /// Starts a call.
     pub(super) fn begin(&self, context: CallContext, control: &Arc<Control>) {
         self.context.replace(context);
         self.control.replace(Some(Arc::clone(control)));
-        self.worked.set(None);
+        self.load_start.set(None);
         self.events.set(0);
         self.output.set(0);
-        self.spent.reset();
-        let pins = control.pins(&self.permissions);
-        self.grants.replace(Arc::new(fs::Grants::new(&self.permissions, self.root.as_deref(), pins)));
+        self.quota.reset();
+        let pins = control.pinned_paths(&self.permissions);
+        self.grants.replace(Arc::new(fs::FileGrants::new(&self.permissions, self.root.as_deref(), pins)));
     }
 
-    /// Has the state dropped after the call.
-    pub(super) fn spoil(&self) {
-        self.spoiled.set(true);
+    /// Prevents reuse of the Lua state after the call.
+    pub(super) fn mark_dirty(&self) {
+        self.is_dirty.set(true);
     }
 
-    /// Forgets the call. Whether nothing of it is left, so that the state may run another.
+    /// Ends the call and resets its state. Returns whether the Lua state can be reused for another call.
     pub(super) fn end(&self) -> bool {
         let dropped = self.events.get().saturating_sub(MAX_EVENTS);
         if dropped > 0 {
@@ -250,43 +250,43 @@ impl Host {
         }
         self.phase.set(Phase::Idle);
         if let Some(control) = self.control.replace(None) {
-            control.pull();
+            control.abort_resources();
         }
         self.answer.replace(None);
         self.raised.replace(None);
         self.started.borrow_mut().clear();
-        // A coroutine that was left in the middle of a wait keeps it until it is collected.
-        self.tasks.replace(0) == 0 && self.waiting.get() == 0 && !self.spoiled.get()
+        // An abandoned coroutine holds its `WaitGuard` until it is garbage collected.
+        self.tasks.replace(0) == 0 && self.pending_waits.get() == 0 && !self.is_dirty.get()
     }
 
-    /// Looks, as the interrupt that was nudged, at the memory that the state uses and at what its thread worked for the
-    /// top level; and parks the interrupt.
-    pub(super) fn look(&self, lua: &Lua) {
-        self.look_at_memory(lua);
+    /// Runs at a requested interrupt: records the memory use, checks the CPU time of the top level, and disables the
+    /// interrupt.
+    pub(super) fn on_interrupt(&self, lua: &Lua) {
+        self.record_memory(lua);
         let control = self.control.borrow();
         let Some(control) = control.as_ref() else { return };
-        if self.phase.get() == Phase::TopLevel && control.is_load_looked_at() {
-            let worked = thread_time();
-            let first = self.worked.get().unwrap_or(worked);
-            self.worked.set(Some(first));
-            if worked.saturating_sub(first) >= TOP_LEVEL_LIMIT {
+        if self.phase.get() == Phase::TopLevel && control.is_load_check_due() {
+            let cpu_time = thread_time();
+            let start = self.load_start.get().unwrap_or(cpu_time);
+            self.load_start.set(Some(start));
+            if cpu_time.saturating_sub(start) >= TOP_LEVEL_LIMIT {
                 control.stop(Stop::SlowLoad);
             }
         }
-        control.switch().park(lua);
+        control.switch().disable(lua);
     }
 
-    /// Looks at the memory that the state uses.
-    pub(super) fn look_at_memory(&self, lua: &Lua) {
+    /// Updates the peak memory use.
+    pub(super) fn record_memory(&self, lua: &Lua) {
         self.peak.set(self.peak.get().max(lua.used_memory()));
     }
 
-    /// Whether `message` begins with the name of one of the script's own files.
+    /// Returns whether `message` starts with the name of one of the script's files.
     pub(super) fn names_own_file(&self, message: &str) -> bool {
         self.files.iter().any(|file| message.starts_with(file.as_str()))
     }
 
-    /// Logs `text`, within the call's budget.
+    /// Logs `text` within the call's limits.
     pub(super) fn log(&self, level: LogLevel, text: &str) {
         if let Some(text) = self.spend_event(text) {
             self.sink.send(ScriptEvent::Logged {
@@ -313,7 +313,7 @@ impl Host {
         self.context.borrow().request_id.clone()
     }
 
-    /// `text` as it may be sent; `None` when the call has said enough.
+    /// Cleans `text` and counts it. Returns `None` when the call has reached a limit.
     fn spend_event(&self, text: &str) -> Option<String> {
         if self.output.get() > MAX_OUTPUT && self.events.get() < MAX_EVENTS {
             self.events.set(MAX_EVENTS);
@@ -327,14 +327,17 @@ impl Host {
         Some(text)
     }
 
-    /// Begins a wait of `function`; refused while the top level runs.
-    pub(in crate::script) fn wait(self: &Rc<Self>, function: &str) -> mlua::Result<Waiting> {
+    /// Starts a wait in `function`.
+    ///
+    /// # Errors
+    /// While the top level runs.
+    pub(in crate::script) fn wait(self: &Rc<Self>, function: &str) -> mlua::Result<WaitGuard> {
         self.only_in_function(function)?;
-        self.waiting.set(self.waiting.get() + 1);
-        Ok(Waiting(Rc::clone(self)))
+        self.pending_waits.set(self.pending_waits.get() + 1);
+        Ok(WaitGuard(Rc::clone(self)))
     }
 
-    /// Refuses `function` while the top level runs.
+    /// Returns an error while the top level runs.
     pub(in crate::script) fn only_in_function(&self, function: &str) -> mlua::Result<()> {
         match self.phase.get() {
             Phase::Function => Ok(()),
@@ -348,19 +351,19 @@ impl Host {
     }
 }
 
-/// The marks that tell tables apart, and what host tables need of the prelude.
+/// The metatables that mark special tables, and the functions of the prelude that host tables use.
 pub(super) struct Marks {
-    /// The metatable of `json.array`'s tables.
+    /// The metatable of tables from `json.array`.
     pub(super) array: Table,
-    /// The metatable of `tool.failure`'s tables.
+    /// The metatable of tables from `tool.failure`.
     pub(super) failure: Table,
-    /// Calls a function and keeps what it raises.
+    /// Calls a function and stores the value that it raises.
     pub(super) guard: Function,
-    /// Puts the functions of a table behind safepoints: some take long, and code in C may call them again and again.
+    /// Adds a safepoint to each function of a table: some are slow, and C functions may call them in a loop.
     pub(super) cover: Function,
 }
 
-/// What scripts' authors are told of every host table.
+/// Returns the documentation of all host tables.
 pub const fn host_tables() -> &'static [TableDoc] {
     const {
         &[
@@ -378,7 +381,7 @@ pub const fn host_tables() -> &'static [TableDoc] {
     }
 }
 
-/// Adds every host table to `globals`, read-only.
+/// Adds all host tables to `globals`, read-only.
 pub(super) fn install(
     lua: &Lua,
     globals: &Table,
@@ -405,29 +408,29 @@ pub(super) fn install(
     globals.raw_set("print", log::print(lua, host)?)
 }
 
-/// A mistake in how a host function was called, as in `task.wait: expected a number of seconds, got a table`.
-fn misuse(function: &str, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
+/// Creates an argument error, such as `task.wait: expected a number of seconds, got table`.
+fn argument_error(function: &str, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
     let got = got.map_or("nothing", super::convert::type_name);
     HostError::script(format!("{function}: expected {expected}, got {got}"))
 }
 
-/// The argument at `index` (from 0) as text.
+/// Returns the argument at `index` (from 0) as a string.
 fn text_argument(function: &str, arguments: &MultiValue, index: usize) -> mlua::Result<String> {
     match arguments.get(index) {
         Some(LuaValue::String(text)) => Ok(text.to_string_lossy()),
         Some(LuaValue::Integer(integer)) => Ok(integer.to_string()),
         Some(LuaValue::Number(number)) => Ok(number.to_string()),
-        other => Err(misuse(function, "a string", other)),
+        other => Err(argument_error(function, "a string", other)),
     }
 }
 
-/// The argument at `index` (from 0) as a finite number.
+/// Returns the argument at `index` (from 0) as a finite number.
 fn number_argument(function: &str, arguments: &MultiValue, index: usize, what: &str) -> mlua::Result<f64> {
     match arguments.get(index) {
-        // It was a float before mlua looked at it.
+        // mlua converted it from a float.
         #[allow(clippy::cast_precision_loss)]
         Some(LuaValue::Integer(integer)) => Ok(*integer as f64),
         Some(LuaValue::Number(number)) if number.is_finite() => Ok(*number),
-        other => Err(misuse(function, what, other)),
+        other => Err(argument_error(function, what, other)),
     }
 }

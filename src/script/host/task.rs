@@ -1,9 +1,10 @@
-//! `task`: `wait([seconds])` suspends the script and returns the seconds waited; `spawn(function, …)` runs a function
-//! beside the current one, from the next time that waits or ends; `delay(seconds, function, …)` the same after a
-//! while.
+//! `task`: `wait([seconds])` suspends the script and returns the seconds waited. `spawn(function, …)` runs a function
+//! concurrently; it starts when the current function waits or ends. `delay(seconds, function, …)` does the same after a
+//! delay.
 //!
-//! A tool's call ends with its function (or, in an `:async` tool, with its callback): tasks left then are stopped. An
-//! error in a task ends the call, unless the result is there already. At most [`MAX_TASKS`] run at a time.
+//! A call ends when the tool's function returns (for an `:async` tool: when its callback is called). The remaining
+//! tasks are stopped. An error in a task ends the call unless the result is already known. At most [`MAX_TASKS`] run at
+//! a time.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,12 +14,12 @@ use std::time::{Duration, Instant};
 use mlua::thread::AsyncThread;
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
-use super::{FunctionDoc, Host, Marks, TableDoc, misuse, number_argument};
+use super::{FunctionDoc, Host, Marks, TableDoc, argument_error, number_argument};
 use crate::script::error::HostError;
 
-/// Most tasks of a call at a time.
+/// Maximum number of tasks of a call at a time.
 pub(super) const MAX_TASKS: usize = 1_000;
-/// Longest wait, in seconds; every call's deadline is nearer.
+/// Maximum wait, in seconds. The deadline of a call is always earlier.
 const MAX_WAIT: f64 = 86_400.0;
 
 pub(super) const DOC: TableDoc = TableDoc {
@@ -26,29 +27,29 @@ pub(super) const DOC: TableDoc = TableDoc {
         FunctionDoc::new(
             "wait",
             "(seconds: number?) -> number",
-            "Suspends the script for a number of seconds, or lets others run; returns the seconds waited.",
+            "Suspends the current task for a number of seconds, by default only until other tasks have run. Returns the seconds waited.",
         )
-        .fails("While the script loads, in a sort comparator, a gsub callback and a metamethod: nothing can wait there."),
+        .with_errors("Not available while the script loads, in a sort comparator, in a `gsub` callback and in a metamethod."),
         FunctionDoc::new(
             "spawn",
             "(called: (...any) -> ...any, ...any) -> ()",
-            "Runs a function beside the current one, from the next time that one waits or ends.",
+            "Runs a function concurrently. It starts when the current function waits or ends.",
         )
-        .fails("More than 1,000 tasks at a time."),
+        .with_errors("More than 1,000 tasks run at a time."),
         FunctionDoc::new(
             "delay",
             "(seconds: number, called: (...any) -> ...any, ...any) -> ()",
-            "The same after a number of seconds.",
+            "Runs a function concurrently after a number of seconds.",
         ),
     ],
     ..TableDoc::new(
         "task",
-        "Waiting, and functions side by side. A tool's call ends with its function (of an `:async` tool, with its \
-         callback): tasks left then are stopped. An error in a task ends the call, unless the result is there already.",
+        "Waiting and concurrent functions. A call ends when the tool's function returns (for an `:async` tool: when its callback is \
+         called); the remaining tasks are stopped. An error in a task ends the call unless the result is already known.",
     )
 };
 
-/// A task: its delay, then its Lua thread.
+/// A task: an optional delay, then a Lua thread.
 pub(crate) struct TaskThread {
     delay: Option<Pin<Box<tokio::time::Sleep>>>,
     thread: Pin<Box<AsyncThread<MultiValue>>>,
@@ -83,7 +84,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<T
                 };
                 let start = Instant::now();
                 if pause.is_zero() {
-                    // A timer rounds up to a millisecond.
+                    // A timer would round up to a millisecond.
                     tokio::task::yield_now().await;
                 } else {
                     tokio::time::sleep(pause).await;
@@ -129,7 +130,7 @@ fn start(
     arguments: MultiValue,
 ) -> mlua::Result<()> {
     if !matches!(arguments.front(), Some(LuaValue::Function(_))) {
-        return Err(misuse(name, "a function", arguments.front()));
+        return Err(argument_error(name, "a function", arguments.front()));
     }
     if host.tasks.get() >= MAX_TASKS {
         return Err(HostError::script(format!("{name}: more than {MAX_TASKS} tasks at a time")));

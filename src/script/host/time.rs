@@ -1,5 +1,5 @@
 //! `time`: `now()` (seconds since 1970, a float), `monotonic()` (seconds from an arbitrary start), `iso([t])`
-//! (`2026-05-01T12:00:00Z`), `format(pattern [, t [, zone]])` (strftime; `zone` is an IANA name, UTC by default).
+//! (`2026-05-01T12:00:00Z`), `format(pattern [, t [, zone]])` (strftime; `zone` is an IANA name, by default UTC).
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use super::{FunctionDoc, TableDoc, number_argument, text_argument};
 use crate::script::control;
 use crate::script::error::HostError;
 
-/// Longest strftime pattern, in bytes.
+/// Maximum length of a strftime pattern, in bytes.
 const MAX_PATTERN: usize = 200;
 
 pub(super) const DOC: TableDoc = TableDoc {
     functions: &[
-        FunctionDoc::new("now", "() -> number", "Seconds since 1970-01-01 UTC, with a fraction."),
-        FunctionDoc::new("monotonic", "() -> number", "Seconds since some moment, never running backwards."),
+        FunctionDoc::new("now", "() -> number", "Returns the seconds since 1970-01-01 UTC, with a fraction."),
+        FunctionDoc::new("monotonic", "() -> number", "Returns the seconds since an arbitrary start. Never decreases."),
         FunctionDoc::new(
             "iso",
             "(time: number?) -> string",
-            "A time, by default now, as `2026-05-01T12:00:00Z`.",
+            "Formats a time, by default the current time, as `2026-05-01T12:00:00Z`.",
         ),
         FunctionDoc::new(
             "format",
             "(pattern: string, time: number?, zone: string?) -> string",
-            "A time as a strftime pattern says; `zone` is an IANA name, UTC by default.",
+            "Formats a time, by default the current time, with a strftime pattern. `zone` is an IANA name, by default UTC.",
         )
-        .fails("An unknown zone or directive; a pattern longer than 200 bytes.")
-        .as_in("return time.format(\"%A %H:%M\", nil, \"Europe/Paris\")"),
+        .with_errors("The zone or a directive is unknown; the pattern is longer than 200 bytes.")
+        .with_example("return time.format(\"%A %H:%M\", nil, \"Europe/Paris\")"),
     ],
-    ..TableDoc::new("time", "Clocks and calendars.")
+    ..TableDoc::new("time", "Clocks and date formatting.")
 };
 
 pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
@@ -54,7 +54,7 @@ pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
             let pattern = text_argument("time.format", &arguments, 0)?;
             if pattern.len() > MAX_PATTERN {
                 return Err(HostError::script(format!(
-                    "time.format: a pattern longer than {MAX_PATTERN} bytes"
+                    "time.format: the pattern is longer than {MAX_PATTERN} bytes"
                 )));
             }
             let time = timestamp("time.format", &arguments, 1)?;
@@ -79,7 +79,7 @@ fn timestamp(function: &str, arguments: &MultiValue, index: usize) -> mlua::Resu
     }
     let seconds = number_argument(function, arguments, index, "a number of seconds since 1970")?;
     let millis = (seconds * 1e3).round();
-    // A cast of a float saturates; what is out of jiff's range is refused by it.
+    // Casting a float saturates. jiff rejects values that are out of its range.
     Timestamp::from_millisecond(millis as i64)
-        .map_err(|_| HostError::script(format!("{function}: {seconds} is not a time this calendar has")))
+        .map_err(|_| HostError::script(format!("{function}: time {seconds} is out of range")))
 }

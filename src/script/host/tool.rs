@@ -1,26 +1,28 @@
-//! `tool`: the call's context. `name`, `request_id`, `job_name`, `worker` are strings (empty outside a request);
-//! `deadline` is the number of seconds left now. `log(level, text)`, `progress(fraction, text)` (fraction from 0 to 1,
-//! or nil), `failure(message)` for `error(tool.failure("…"))`: an expected failure, worded for the model.
+//! `tool`: the context of the current call. `name`, `request_id`, `job_name` and `worker` are strings (empty outside of
+//! a request); `deadline` is the number of seconds left. `log(level, text)`; `progress(fraction, text)` (fraction from
+//! 0 to 1, or nil); `failure(message)` creates an expected failure for `error(tool.failure("…"))`, with a message for
+//! the model.
 //!
-//! The fields are computed when read and are nil while a script is loaded, because Luau resolves `tool.name` once at
-//! load if it can, and would then serve the first call's value to all.
+//! The fields are computed on each read, and are nil while a script loads: Luau may resolve `tool.name` once at load,
+//! and would then return the value of the first call to all calls.
 
 use std::rc::Rc;
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
 
 use super::{
-    FunctionDoc, Host, LogLevel, Marks, Phase, TableDoc, ValueDoc, misuse, number_argument, text_argument,
+    FunctionDoc, Host, LogLevel, Marks, Phase, TableDoc, ValueDoc, argument_error, number_argument,
+    text_argument,
 };
 
 pub(super) const DOC: TableDoc = TableDoc {
     types: "type Failure = { message: string }",
     values: &[
-        ValueDoc { name: "name", luau_type: "string", about: "The tool's name." },
-        ValueDoc { name: "request_id", luau_type: "string", about: "The request, or empty outside one." },
-        ValueDoc { name: "job_name", luau_type: "string", about: "The job's name, or empty." },
-        ValueDoc { name: "worker", luau_type: "string", about: "The worker's name, or empty outside one." },
-        ValueDoc { name: "deadline", luau_type: "number", about: "Seconds that the call has left." },
+        ValueDoc { name: "name", luau_type: "string", about: "The name of the tool." },
+        ValueDoc { name: "request_id", luau_type: "string", about: "The ID of the request, or empty outside of a request." },
+        ValueDoc { name: "job_name", luau_type: "string", about: "The name of the job, or empty." },
+        ValueDoc { name: "worker", luau_type: "string", about: "The name of the worker, or empty." },
+        ValueDoc { name: "deadline", luau_type: "number", about: "Seconds until the call times out." },
     ],
     functions: &[
         FunctionDoc::new(
@@ -31,16 +33,16 @@ pub(super) const DOC: TableDoc = TableDoc {
         FunctionDoc::new(
             "progress",
             "(fraction: number?, text: string?) -> ()",
-            "Says how far the call is, from 0 to 1 where that is known.",
+            "Reports the progress of the call, from 0 to 1, or nil if unknown.",
         ),
         FunctionDoc::new(
             "failure",
             "(message: string) -> Failure",
-            "An expected failure, for `error` or as the result: the model gets the message as it is, without place and traceback.",
+            "Creates an expected failure to raise with `error` or to return. The model receives the message without location and traceback.",
         )
-        .as_in("error(tool.failure(\"there is no such city\"))"),
+        .with_example("error(tool.failure(\"unknown city\"))"),
     ],
-    ..TableDoc::new("tool", "The call that runs. The fields are nil while the script loads.")
+    ..TableDoc::new("tool", "The current call. The fields are nil while the script loads.")
 };
 
 pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<Table> {
@@ -55,7 +57,7 @@ pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<T
                 "info" => LogLevel::Info,
                 "warn" => LogLevel::Warn,
                 "error" => LogLevel::Error,
-                _ => return Err(misuse("tool.log", "debug, info, warn or error", arguments.front())),
+                _ => return Err(argument_error("tool.log", "debug, info, warn or error", arguments.front())),
             };
             shared.log(level, &text_argument("tool.log", &arguments, 1)?);
             Ok(())

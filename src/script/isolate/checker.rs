@@ -1,5 +1,5 @@
-//! Compiles scripts in a child process to determine their contracts, for engines that must not compile untrusted sources
-//! in their own process.
+//! Compiles scripts in a child process to determine their contracts, for engines that must not compile untrusted
+//! sources in their own process.
 //!
 //! There is one child at a time. It compiles one source after the other and is killed when a source takes too long. It
 //! returns the contract only, never bytecode: the process that runs a script compiles it again.
@@ -10,11 +10,11 @@ use std::sync::{Mutex, OnceLock};
 
 use super::ProcessOptions;
 use super::peer::Peer;
-use super::protocol::{GREETING, Octets, Order, Word, invalid};
+use super::protocol::{GREETING, Octets, Reply, Request, invalid};
 use crate::script::compile::{COMPILE_LIMIT, late};
 use crate::script::control::lock;
 use crate::script::error::clean;
-use crate::script::{Contract, LoadProblem};
+use crate::script::{Contract, LoadError};
 
 /// The last argument of the child, which identifies it in process lists.
 const COMPILER: &str = "compiler";
@@ -22,8 +22,8 @@ const COMPILER: &str = "compiler";
 static CHECKER: OnceLock<Checker> = OnceLock::new();
 
 /// Moves the compilation of scripts for [`check_script`](crate::script::check_script) and for project loads to child
-/// processes that run `program`, as for [`Isolation::Processes`](super::Isolation::Processes). Only the first call has an
-/// effect.
+/// processes that run `program`, as for [`Isolation::Processes`](super::Isolation::Processes). Only the first call has
+/// an effect.
 pub fn check_in_processes(program: ProcessOptions) {
     let _ = CHECKER.set(Checker { program, child: Mutex::new(None) });
 }
@@ -41,12 +41,12 @@ pub(in crate::script) struct Checker {
 
 impl Checker {
     /// Returns the contract of `source`, which messages name `file`.
-    pub(in crate::script) fn check(&self, file: &str, source: &[u8]) -> Result<Contract, LoadProblem> {
+    pub(in crate::script) fn check(&self, file: &str, source: &[u8]) -> Result<Contract, LoadError> {
         let mut child = lock(&self.child);
-        let order = Order::Check(file.to_owned(), Octets::of(source));
-        let answer = match child.take().map(|peer| ask(peer, &order)) {
+        let request = Request::Check(file.to_owned(), Octets::of(source));
+        let answer = match child.take().map(|peer| ask(peer, &request)) {
             // The child may have been killed since its last answer, which is not the fault of this source.
-            None | Some(Err(Some(_))) => self.start().and_then(|peer| ask(peer, &order)),
+            None | Some(Err(Some(_))) => self.start().and_then(|peer| ask(peer, &request)),
             Some(answer) => answer,
         };
         match answer {
@@ -57,9 +57,9 @@ impl Checker {
             }
             Err(None) => Err(late(file)),
             Err(Some(error)) => {
-                let why = clean(&error.to_string(), 200);
-                let message = format!("the process that compiles scripts failed: {why}");
-                Err(LoadProblem { file: file.to_owned(), line: None, message })
+                let reason = clean(&error.to_string(), 200);
+                let message = format!("the process that compiles scripts failed: {reason}");
+                Err(LoadError { file: file.to_owned(), line: None, message })
             }
         }
     }
@@ -68,20 +68,20 @@ impl Checker {
         let ProcessOptions { program, arguments } = &self.program;
         let arguments = arguments.iter().map(OsString::as_os_str).chain([OsStr::new(COMPILER)]);
         let mut peer = Peer::start(program, arguments).map_err(Some)?;
-        match peer.hear::<Word>(super::child::START_LIMIT)? {
-            Word::Ready(greeting) if greeting == GREETING => Ok(peer),
+        match peer.receive::<Reply>(super::child::START_LIMIT)? {
+            Reply::Ready(greeting) if greeting == GREETING => Ok(peer),
             _ => Err(Some(invalid(String::from("not a script host of this version")))),
         }
     }
 }
 
 /// What a child reports about a source.
-type Checked = Result<Contract, LoadProblem>;
+type Checked = Result<Contract, LoadError>;
 
-/// Sends `order` to `peer` and returns its answer, and the peer for the next order. A peer that fails is killed.
-fn ask(mut peer: Peer, order: &Order) -> Result<(Checked, Peer), Option<io::Error>> {
-    match peer.ask::<Word>(order, COMPILE_LIMIT)? {
-        Word::Checked(contract) => Ok((contract, peer)),
-        _ => Err(Some(invalid(String::from("a message out of turn")))),
+/// Sends `request` to `peer` and returns its answer, and the peer for the next request. A peer that fails is killed.
+fn ask(mut peer: Peer, request: &Request) -> Result<(Checked, Peer), Option<io::Error>> {
+    match peer.ask::<Reply>(request, COMPILE_LIMIT)? {
+        Reply::Checked(contract) => Ok((contract, peer)),
+        _ => Err(Some(invalid(String::from("unexpected message")))),
     }
 }

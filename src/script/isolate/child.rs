@@ -1,7 +1,7 @@
 //! The parent's side of a child process: starts it, exchanges messages with it and ends it.
 //!
-//! The parent validates all lengths, numbers and texts that a child sends, and kills a child that violates the protocol.
-//! So a child can affect only the call that it runs.
+//! The parent validates all lengths, numbers and texts that a child sends, and kills a child that violates the
+//! protocol. So a child can affect only the call that it runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::ProcessOptions;
 use super::protocol::{
-    ALONE, GREETING, Order, WireCall, WireScript, Word, frame_length, head, invalid, write_frame,
+    ALONE, GREETING, Reply, Request, WireCall, WireScript, frame_length, head, invalid, write_frame,
 };
 use crate::script::Script;
 use crate::script::compile::{COMPILE_LIMIT, late};
@@ -35,10 +35,10 @@ const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 /// Time limit for the end of a process that has closed its pipes.
 const DEATH_LIMIT: Duration = Duration::from_secs(2);
 /// Maximum number of messages that a call may send in addition to its answer: its log lines, and a few.
-const MAX_WORDS: u32 = MAX_EVENTS + 10;
+const MAX_REPLIES: u32 = MAX_EVENTS + 10;
 
 /// Maximum capacity of the output buffer that is kept between calls, in bytes.
-const MAX_HELD: usize = 1 << 16;
+const MAX_BUFFER: usize = 1 << 16;
 
 /// The properties of a child. A child serves all scripts that require the same properties.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -88,9 +88,9 @@ impl Child {
     /// # Errors
     /// When the program does not start, or is not a script host.
     pub(super) async fn start(options: &ProcessOptions, kind: Arc<Kind>) -> Result<Self, ToolError> {
-        let failed = |what: String| {
+        let failed = |problem: String| {
             let program = options.program.display();
-            let message = format!("the process to run scripts in, {program}, {what}");
+            let message = format!("the script host `{program}` {problem}");
             ToolError::new(ToolErrorKind::Internal, clean(&message, 2 * MAX_LINE))
         };
         let mut command = Command::new(&options.program);
@@ -100,24 +100,24 @@ impl Child {
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(failed(String::from("has no pipes")));
         };
-        let output = Output { pipe: output, held: Vec::new(), used: 0 };
+        let output = Output { pipe: output, buffer: Vec::new(), used: 0 };
         let mut child = Self { kind, process, input, output, scripts: HashMap::new(), calls: 0 };
-        let what = match timeout(START_LIMIT, child.output.word()).await {
-            Ok(Ok(Some((Word::Ready(greeting), _)))) if greeting == GREETING => return Ok(child),
-            Ok(Ok(Some((Word::Ready(greeting), _)))) => {
-                format!("is of another version: it says {:?} in place of {GREETING:?}", clean(&greeting, 80))
+        let problem = match timeout(START_LIMIT, child.output.reply()).await {
+            Ok(Ok(Some((Reply::Ready(greeting), _)))) if greeting == GREETING => return Ok(child),
+            Ok(Ok(Some((Reply::Ready(greeting), _)))) => {
+                format!("has a different version: expected {GREETING:?}, found {:?}", clean(&greeting, 80))
             }
             Ok(Ok(None)) => match child.status().await {
-                Some(status) => format!("ended at once ({})", cause(status)),
-                None => String::from("closed its output at once"),
+                Some(status) => format!("exited immediately ({})", cause(status)),
+                None => String::from("closed its output immediately"),
             },
             Ok(Ok(Some(_)) | Err(_)) => {
-                String::from("is no script host: it must call script::serve_isolated")
+                String::from("is not a script host: it must call `script::serve_isolated`")
             }
-            Err(_) => format!("said nothing within {} s", START_LIMIT.as_secs()),
+            Err(_) => format!("did not respond within {} s", START_LIMIT.as_secs()),
         };
         child.kill().await;
-        Err(failed(what))
+        Err(failed(problem))
     }
 
     /// Returns whether the process still runs.
@@ -149,8 +149,8 @@ impl Child {
     }
 
     async fn exchange(&mut self, job: &Job, sink: &ScriptSink, stopped: impl Future<Output = ()>) -> Ended {
-        let (orders, mut is_loaded) = match self.orders(job) {
-            Ok(orders) => orders,
+        let (requests, mut is_loaded) = match self.requests(job) {
+            Ok(requests) => requests,
             Err(error) => {
                 let message = format!("the call cannot be sent to its process: {error}");
                 return Ended::Broken(ToolError::new(ToolErrorKind::Internal, message));
@@ -161,19 +161,19 @@ impl Child {
         let limit = job.timeout.saturating_add(grace(job.timeout));
         let mut clock = std::pin::pin!(sleep(if is_loaded { limit } else { LOAD_LIMIT }));
         tokio::select! {
-            written = self.input.write_all(&orders) => if written.is_err() { return Ended::Gone },
+            written = self.input.write_all(&requests) => if written.is_err() { return Ended::Gone },
             () = &mut stopped => return Ended::Broken(canceled_error()),
             () = &mut clock => return Ended::Broken(timed_out(job.timeout)),
         }
-        let mut words = 0;
+        let mut replies = 0;
         loop {
-            let heard = tokio::select! {
-                heard = self.output.word() => heard,
+            let received = tokio::select! {
+                received = self.output.reply() => received,
                 () = &mut stopped, if !canceled => {
                     canceled = true;
                     clock.as_mut().reset(Instant::now() + CANCEL_LIMIT);
                     let mut cancel = Vec::new();
-                    let sent = write_frame(&mut cancel, &Order::Cancel, ALONE);
+                    let sent = write_frame(&mut cancel, &Request::Cancel, ALONE);
                     // The pipe is empty: the child has read all previous messages.
                     if sent.is_err() || !matches!(timeout(CANCEL_LIMIT, self.input.write_all(&cancel)).await, Ok(Ok(()))) {
                         return Ended::Broken(canceled_error());
@@ -186,20 +186,20 @@ impl Child {
                     (false, false) => late(&job.script.file).into_tool_error(),
                 }),
             };
-            let (word, result) = match heard {
-                Ok(Some(heard)) => heard,
+            let (reply, result) = match received {
+                Ok(Some(received)) => received,
                 Ok(None) => return Ended::Gone,
-                Err(error) => return Ended::Broken(nonsense(&error)),
+                Err(error) => return Ended::Broken(invalid_reply(&error)),
             };
-            words += 1;
-            match word {
-                Word::Loaded(number) if !is_loaded && number == job.script_number => {
+            replies += 1;
+            match reply {
+                Reply::Loaded(number) if !is_loaded && number == job.script_number => {
                     is_loaded = true;
                     if !canceled {
                         clock.as_mut().reset(Instant::now() + limit);
                     }
                 }
-                Word::Logged(level, text) if is_loaded && words < MAX_WORDS => {
+                Reply::Logged(level, text) if is_loaded && replies < MAX_REPLIES => {
                     sink.send(ScriptEvent::Logged {
                         tool: job.script.tool.clone(),
                         request_id: job.context.request_id.clone(),
@@ -207,7 +207,7 @@ impl Child {
                         text: clean(&text, MAX_LINE),
                     });
                 }
-                Word::Progressed(fraction, text) if is_loaded && words < MAX_WORDS => {
+                Reply::Progressed(fraction, text) if is_loaded && replies < MAX_REPLIES => {
                     sink.send(ScriptEvent::Progressed {
                         tool: job.script.tool.clone(),
                         request_id: job.context.request_id.clone(),
@@ -215,29 +215,29 @@ impl Child {
                         text: clean(&text, MAX_LINE),
                     });
                 }
-                Word::Used(load, run, memory) if is_loaded && words < MAX_WORDS => {
+                Reply::Used(load, run, memory) if is_loaded && replies < MAX_REPLIES => {
                     if let Some(meter) = &job.context.meter {
                         meter.record(Usage { load, run, memory });
                     }
                 }
-                Word::Returned(number) if is_loaded && number == self.calls => {
+                Reply::Returned(number) if is_loaded && number == self.calls => {
                     return match serde_json::from_slice::<Value>(&result) {
                         Ok(result) => Ended::Answered(Ok(result)),
-                        Err(error) => Ended::Broken(nonsense(&error.into())),
+                        Err(error) => Ended::Broken(invalid_reply(&error.into())),
                     };
                 }
-                Word::Failed(number, error) if is_loaded && number == self.calls => {
+                Reply::Failed(number, error) if is_loaded && number == self.calls => {
                     return Ended::Answered(Err(cleaned(error)));
                 }
-                Word::Ready(_)
-                | Word::Loaded(_)
-                | Word::Checked(_)
-                | Word::Logged(..)
-                | Word::Progressed(..)
-                | Word::Used(..)
-                | Word::Returned(_)
-                | Word::Failed(..) => {
-                    return Ended::Broken(nonsense(&invalid(String::from("a message out of turn"))));
+                Reply::Ready(_)
+                | Reply::Loaded(_)
+                | Reply::Checked(_)
+                | Reply::Logged(..)
+                | Reply::Progressed(..)
+                | Reply::Used(..)
+                | Reply::Returned(_)
+                | Reply::Failed(..) => {
+                    return Ended::Broken(invalid_reply(&invalid(String::from("unexpected message"))));
                 }
             }
         }
@@ -245,16 +245,16 @@ impl Child {
 
     /// Returns the frames of a call: the scripts to forget, the script if the child does not hold it yet, and the call.
     /// The flag is `true` if the child holds the script.
-    fn orders(&mut self, job: &Job) -> io::Result<(Vec<u8>, bool)> {
+    fn requests(&mut self, job: &Job) -> io::Result<(Vec<u8>, bool)> {
         let mut frames = Vec::new();
         let forgotten = self.scripts.extract_if(|_, script| script.strong_count() == 0);
         for (number, _) in forgotten {
-            write_frame(&mut frames, &Order::Forget(number), ALONE)?;
+            write_frame(&mut frames, &Request::Forget(number), ALONE)?;
         }
         let is_loaded = self.scripts.contains_key(&job.script_number);
         if !is_loaded {
             let script = Box::new(WireScript::of(&job.script, job.memory));
-            write_frame(&mut frames, &Order::Load(job.script_number, script), ALONE)?;
+            write_frame(&mut frames, &Request::Load(job.script_number, script), ALONE)?;
             self.scripts.insert(job.script_number, Arc::downgrade(&job.script));
         }
         self.calls += 1;
@@ -267,7 +267,7 @@ impl Child {
             worker: job.context.worker.clone(),
             is_metered: job.context.meter.is_some(),
         };
-        write_frame(&mut frames, &Order::Call(call), Some(&job.call.arguments))?;
+        write_frame(&mut frames, &Request::Call(call), Some(&job.call.arguments))?;
         Ok((frames, is_loaded))
     }
 
@@ -295,36 +295,36 @@ impl Child {
 /// The output of a child, frame by frame. Reads are cancel safe.
 struct Output {
     pipe: ChildStdout,
-    held: Vec<u8>,
-    /// Number of bytes of `held` that were returned.
+    buffer: Vec<u8>,
+    /// Number of bytes of `buffer` that were returned.
     used: usize,
 }
 
 impl Output {
     /// Reads the next message and its payload. Returns `None` at the end of the output.
-    async fn word(&mut self) -> io::Result<Option<(Word, Vec<u8>)>> {
-        self.held.drain(..std::mem::take(&mut self.used));
-        self.held.shrink_to(MAX_HELD);
+    async fn reply(&mut self) -> io::Result<Option<(Reply, Vec<u8>)>> {
+        self.buffer.drain(..std::mem::take(&mut self.used));
+        self.buffer.shrink_to(MAX_BUFFER);
         loop {
-            if let Some((prefix, rest)) = self.held.split_first_chunk::<4>() {
+            if let Some((prefix, rest)) = self.buffer.split_first_chunk::<4>() {
                 let length = frame_length(*prefix)?;
                 if let Some(body) = rest.get(..length) {
                     self.used = 4 + length;
-                    let (word, rest) = head::<Word>(body)?;
-                    return Ok(Some((word, rest.to_vec())));
+                    let (reply, rest) = head::<Reply>(body)?;
+                    return Ok(Some((reply, rest.to_vec())));
                 }
             }
             // A process may die in the middle of a message.
-            if self.pipe.read_buf(&mut self.held).await? == 0 {
+            if self.pipe.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }
         }
     }
 }
 
-fn nonsense(error: &io::Error) -> ToolError {
+fn invalid_reply(error: &io::Error) -> ToolError {
     let message = format!(
-        "the process that ran the script was killed, because what it answered makes no sense: {}",
+        "the process that ran the script was killed because it sent an invalid message: {}",
         clean(&error.to_string(), 200)
     );
     ToolError::new(ToolErrorKind::Internal, message)

@@ -29,19 +29,19 @@ pub(in crate::script) fn begin_session() {
         let _ = rustix::process::setsid();
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     }
-    refuse_tracers();
+    forbid_tracing();
 }
 
 /// Makes this process a session leader and subreaper that other processes cannot trace.
 #[cfg(unix)]
 pub(super) fn begin_guard() {
     let _ = rustix::process::setsid();
-    refuse_tracers();
+    forbid_tracing();
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-fn refuse_tracers() {
+fn forbid_tracing() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
@@ -91,8 +91,8 @@ pub(super) fn enter_domain() {
     }
 }
 
-/// Drops the capabilities that allow reading the memory of other processes despite all security modules: `perfmon_capable` in
-/// `mm_access` (`kernel/fork.c`, Linux 6.18).
+/// Drops the capabilities that allow reading the memory of other processes despite all security modules:
+/// `perfmon_capable` in `mm_access` (`kernel/fork.c`, Linux 6.18).
 #[cfg(target_os = "linux")]
 fn drop_observers() {
     use rustix::thread::{

@@ -2,17 +2,18 @@
 //! all processes that the program leaves behind.
 //!
 //! Each program has its own guard, which runs the same executable as a script host. The guard's stdin is a socket, over
-//! which it receives the program's three standard streams and one [`Order`]. It sends a [`Word`] when the program starts
-//! and another when the program has ended. When the engine closes the socket, or dies, the guard kills the program.
+//! which it receives the program's three standard streams and one [`GuardRequest`]. It sends a [`GuardReply`] when the
+//! program starts and another when the program has ended. When the engine closes the socket, or dies, the guard kills
+//! the program.
 //!
 //! - *No terminal.* The guard leads its own session, which has no terminal. The program leads a process group in it.
-//! - *No processes left behind.* The guard is a subreaper on Linux: a descendant of the program becomes the guard's child
-//!   when its parent ends, in whatever process group or session it is. When the program ends, the guard kills them all.
-//!   On other systems it kills the program's process group.
+//! - *No processes left behind.* The guard is a subreaper on Linux: a descendant of the program becomes the guard's
+//!   child when its parent ends, in whatever process group or session it is. When the program ends, the guard kills
+//!   them all. On other systems it kills the program's process group.
 //! - *No access to the engine.* On Linux the program starts in a Landlock domain. It cannot trace a process outside the
 //!   domain, and so cannot read `/proc/N/environ` or `/proc/N/mem`. Since Linux 6.12 it cannot send signals to such a
-//!   process. A domain applies to a thread and its children, so the guard itself stays outside the domain and out of the
-//!   program's reach.
+//!   process. A domain applies to a thread and its children, so the guard itself stays outside the domain and out of
+//!   the program's reach.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -45,7 +46,7 @@ const DEATH_LIMIT: Duration = Duration::from_secs(2);
 
 /// A program to start.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct GuardRequest {
     program: Octets,
     /// Argument zero.
     name: String,
@@ -57,7 +58,7 @@ pub(crate) struct Order {
 
 /// A message from a guard.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum GuardReply {
     /// The program runs. Holds its process ID, which is also its process group ID.
     Started(i32),
     /// The program cannot be started. Holds the system's error number, if there is one, and a message.
@@ -66,8 +67,9 @@ pub(crate) enum Word {
     Ended(i32),
 }
 
-impl Order {
-    /// Creates the order to start `command` in `folder` with `name` as argument zero. The streams are sent separately.
+impl GuardRequest {
+    /// Creates the request to start `command` in `folder` with `name` as argument zero. The streams are sent
+    /// separately.
     pub(crate) fn of(command: &Command, name: &str, folder: &Path) -> Self {
         let variables = command.get_envs().filter_map(|(name, value)| Some((octets(name), octets(value?))));
         Self {
@@ -79,7 +81,7 @@ impl Order {
         }
     }
 
-    /// Sends the order to a guard, with the program's stdin, stdout and stderr.
+    /// Sends the request to a guard, with the program's stdin, stdout and stderr.
     ///
     /// # Errors
     /// When the guard has ended.
@@ -125,12 +127,12 @@ fn send(mut link: &UnixStream, message: &impl Serialize) -> io::Result<()> {
 ///
 /// # Errors
 /// When the message is invalid.
-pub(crate) fn next_word(mut link: &UnixStream) -> io::Result<Option<Word>> {
-    read_frame(&mut link)?.map(|body| Ok(head::<Word>(&body)?.0)).transpose()
+pub(crate) fn next_reply(mut link: &UnixStream) -> io::Result<Option<GuardReply>> {
+    read_frame(&mut link)?.map(|body| Ok(head::<GuardReply>(&body)?.0)).transpose()
 }
 
 /// Returns whether this process was started as a guard.
-pub(super) fn is_wanted() -> bool {
+pub(super) fn is_requested() -> bool {
     std::env::args_os().next_back().is_some_and(|argument| argument == GUARD)
 }
 
@@ -138,9 +140,9 @@ pub(super) fn is_wanted() -> bool {
 enum Event {
     Ended(ExitStatus),
     /// The engine closed the socket, or died.
-    Cut,
-    /// No child is left. Before [`Event::Ended`] only if this process inherited an ignored `SIGCHLD`, which discards the
-    /// exit status.
+    Disconnected,
+    /// No child is left. Before [`Event::Ended`] only if this process inherited an ignored `SIGCHLD`, which discards
+    /// the exit status.
     NoChild,
 }
 
@@ -156,14 +158,14 @@ pub(super) fn serve() -> io::Result<()> {
     let files = receive_files(&link)?;
     // The engine has ended.
     let Some(body) = read_frame(&mut &link)? else { return Ok(()) };
-    let (order, _) = head::<Order>(&body)?;
+    let (request, _) = head::<GuardRequest>(&body)?;
 
     let (sender, events) = mpsc::channel();
-    let (cut, mut lifeline) = (sender.clone(), link.try_clone()?);
+    let (disconnected, mut lifeline) = (sender.clone(), link.try_clone()?);
     std::thread::Builder::new().name(String::from("lifeline")).spawn(move || {
         // The engine sends nothing more; only the end of the stream matters.
         while !matches!(io::Read::read(&mut lifeline, &mut [0; 64]), Ok(0) | Err(_)) {}
-        let _ = cut.send(Event::Cut);
+        let _ = disconnected.send(Event::Disconnected);
     })?;
     // Started before the program, which could use up the user's processes and threads.
     let (report, started) = mpsc::channel();
@@ -176,31 +178,31 @@ pub(super) fn serve() -> io::Result<()> {
     // This thread must end: a program may send signals to the threads in its own domain.
     let starting = std::thread::Builder::new().name(String::from("program")).spawn(move || {
         confine::enter_domain();
-        order.start(files)
+        request.start(files)
     })?;
     let group = match starting.join().unwrap_or_else(|_| Err(io::Error::other("the guard failed"))) {
         Ok(group) => group,
-        Err(error) => return send(&link, &Word::Failed(error.raw_os_error(), error.to_string())),
+        Err(error) => return send(&link, &GuardReply::Failed(error.raw_os_error(), error.to_string())),
     };
     let _ = report.send(group);
     // If the engine is gone, the lifeline reports it.
-    let _ = send(&link, &Word::Started(group.as_raw_nonzero().get()));
+    let _ = send(&link, &GuardReply::Started(group.as_raw_nonzero().get()));
     let mut ending = events.recv();
-    let is_cut = matches!(ending, Ok(Event::Cut));
-    if is_cut {
+    let is_disconnected = matches!(ending, Ok(Event::Disconnected));
+    if is_disconnected {
         let _ = kill_process_group(group, Signal::KILL);
     }
     Descendants::default().kill(|| reaper.is_finished());
-    if is_cut {
+    if is_disconnected {
         ending = events.recv_timeout(DEATH_LIMIT).map_err(|_| mpsc::RecvError);
     }
     let status = match ending {
         Ok(Event::Ended(status)) => status.into_raw(),
         Ok(Event::NoChild) => return Err(io::Error::other("the exit status of the program is unknown")),
         // The program is in an uninterruptible system call.
-        Ok(Event::Cut) | Err(_) => Signal::KILL.as_raw(),
+        Ok(Event::Disconnected) | Err(_) => Signal::KILL.as_raw(),
     };
-    send(&link, &Word::Ended(status))
+    send(&link, &GuardReply::Ended(status))
 }
 
 /// Waits for the program and for all orphans that become children of the guard. Returns when no child is left.

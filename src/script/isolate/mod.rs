@@ -1,15 +1,15 @@
-//! Runs calls in child processes, for untrusted scripts. A script that crashes its process fails only its own call, and a
-//! script that neither the interrupt nor the watchdog stops is killed.
+//! Runs calls in child processes, for untrusted scripts. A script that crashes its process fails only its own call, and
+//! a script that neither the interrupt nor the watchdog stops is killed.
 //!
 //! Input: a [`Script`] and a call, as for a thread. Output: the same answers, log lines and progress. A child runs one
-//! call at a time, with its own Lua state and a fresh environment, as a thread does. It runs the engine's own binary (or
-//! any that calls [`serve_isolated`]), is reused for further calls, and communicates over its stdin and stdout
+//! call at a time, with its own Lua state and a fresh environment, as a thread does. It runs the engine's own binary
+//! (or any that calls [`serve_isolated`]), is reused for further calls, and communicates over its stdin and stdout
 //! ([`protocol`]).
 //!
-//! There are as many children as there would be threads. A call that has waited [`PATIENCE`] because all children are
-//! busy starts another, up to a limit. A child has the environment variables that its scripts may read and no others,
-//! the memory that its calls may use, and no terminal. Scripts share children only if they have the same variables and
-//! either all or none of them may run programs.
+//! There are as many children as there would be threads. A call that has waited [`MAX_QUEUE_WAIT`] because all children
+//! are busy starts another, up to a limit. A child has the environment variables that its scripts may read and no
+//! others, the memory that its calls may use, and no terminal. Scripts share children only if they have the same
+//! variables and either all or none of them may run programs.
 //!
 //! A child is reused if its call ends in time, or if it confirms a cancellation at once (this takes 1 ms, a new process
 //! 5 ms). A child that does not answer until half a second after the deadline is killed, with all that it started. A
@@ -43,7 +43,7 @@ pub use checker::check_in_processes;
 #[cfg(unix)]
 pub(super) use checker::checker;
 #[cfg(unix)]
-pub(super) use guard::{GUARD, Order as GuardOrder, Word as GuardWord, next_word};
+pub(super) use guard::{GUARD, GuardReply, GuardRequest, next_reply};
 #[cfg(unix)]
 pub(super) use peer::Peer;
 pub(super) use protocol::Octets;
@@ -58,7 +58,7 @@ use super::Script;
 use super::control::{Answer, lock};
 use super::host::ScriptSink;
 use super::io;
-use super::runner::{IDLE, MAX_QUEUE, PATIENCE, closed, queue_is_full};
+use super::runner::{IDLE_LIMIT, MAX_QUEUE, MAX_QUEUE_WAIT, closed, queue_is_full};
 use crate::tool::{CallContext, ToolCall, ToolError};
 
 /// Where a [`ScriptRunner`](super::ScriptRunner) runs its calls.
@@ -81,8 +81,8 @@ pub struct ProcessOptions {
 }
 
 impl ProcessOptions {
-    /// Returns the program of this process, to be started with `arguments`. On Linux this is the file that runs now, even
-    /// if it was replaced since.
+    /// Returns the program of this process, to be started with `arguments`. On Linux this is the file that runs now,
+    /// even if it was replaced since.
     ///
     /// # Errors
     /// When the path of the program is unknown.
@@ -99,7 +99,7 @@ const ALWAYS: [&str; 4] = ["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 const FOR_PROGRAMS: &str = "PATH";
 
 /// The children of one runner.
-pub(super) struct Isolate {
+pub(super) struct ProcessPool {
     options: ProcessOptions,
     memory: u64,
     sink: ScriptSink,
@@ -124,7 +124,7 @@ struct State {
     next_script: u64,
 }
 
-impl Isolate {
+impl ProcessPool {
     /// Creates the pool for at most `usual` calls at a time, or `most` while all usual permits are in use.
     pub(super) fn new(
         options: ProcessOptions,
@@ -160,8 +160,8 @@ impl Isolate {
         let (sender, receiver) = oneshot::channel();
         // A separate task, which outlives the caller: it returns the child to the pool or kills it.
         io::spawn(async move {
-            let isolate = Arc::clone(&counted.0);
-            isolate.drive(job, sender).await;
+            let pool = Arc::clone(&counted.0);
+            pool.drive(job, sender).await;
             drop(counted);
         })
         .map_err(|error| ToolError::new(error.kind, error.message))?;
@@ -178,10 +178,10 @@ impl Isolate {
     async fn drive(self: Arc<Self>, job: Job, mut answer: oneshot::Sender<Answer>) {
         let kind = Arc::new(kind_of(&job.script));
         let begun = async {
-            let place = self.place().await?;
-            Ok((place, self.child(&kind).await?))
+            let permit = self.acquire_permit().await?;
+            Ok((permit, self.child(&kind).await?))
         };
-        let (place, mut child) = tokio::select! {
+        let (permit, mut child) = tokio::select! {
             begun = begun => match begun {
                 Ok(begun) => begun,
                 Err(error) => return drop(answer.send(Err(error))),
@@ -205,19 +205,19 @@ impl Isolate {
             drop(answer.send(ended));
             child.kill().await;
         }
-        drop(place);
+        drop(permit);
     }
 
-    /// Waits for a usual permit or, after [`PATIENCE`], for an additional one.
-    async fn place(&self) -> Result<OwnedSemaphorePermit, ToolError> {
+    /// Waits for a usual permit or, after [`MAX_QUEUE_WAIT`], for an additional one.
+    async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
         let further = async {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(MAX_QUEUE_WAIT).await;
             Arc::clone(&self.extra).acquire_owned().await
         };
         tokio::select! {
             biased;
-            place = Arc::clone(&self.usual).acquire_owned() => place,
-            place = further => place,
+            permit = Arc::clone(&self.usual).acquire_owned() => permit,
+            permit = further => permit,
         }
         .map_err(|_| closed())
     }
@@ -274,19 +274,19 @@ impl Isolate {
 }
 
 /// A counted call, waiting or running.
-struct Counted(Arc<Isolate>);
+struct Counted(Arc<ProcessPool>);
 
 impl Counted {
-    fn new(isolate: &Arc<Isolate>) -> Result<Self, ToolError> {
-        let mut state = lock(&isolate.state);
-        if isolate.closed.is_cancelled() {
+    fn new(pool: &Arc<ProcessPool>) -> Result<Self, ToolError> {
+        let mut state = lock(&pool.state);
+        if pool.closed.is_cancelled() {
             return Err(closed());
         }
         if state.calls >= MAX_QUEUE {
             return Err(queue_is_full());
         }
         state.calls += 1;
-        Ok(Self(Arc::clone(isolate)))
+        Ok(Self(Arc::clone(pool)))
     }
 }
 
@@ -296,13 +296,13 @@ impl Drop for Counted {
     }
 }
 
-/// Dismisses children that have been idle for [`IDLE`], until no child is idle.
-async fn reap(isolate: Weak<Isolate>) {
+/// Dismisses children that have been idle for [`IDLE_LIMIT`], until no child is idle.
+async fn reap(pool: Weak<ProcessPool>) {
     loop {
-        tokio::time::sleep(IDLE / 2).await;
-        let Some(isolate) = isolate.upgrade() else { return };
-        let mut state = lock(&isolate.state);
-        while state.idle.first().is_some_and(|(_, since)| since.elapsed() >= IDLE) {
+        tokio::time::sleep(IDLE_LIMIT / 2).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let mut state = lock(&pool.state);
+        while state.idle.first().is_some_and(|(_, since)| since.elapsed() >= IDLE_LIMIT) {
             let (child, _) = state.idle.remove(0);
             tokio::spawn(child.dismiss());
         }

@@ -52,19 +52,19 @@ impl Peer {
         let mut frame = Vec::new();
         write_frame(&mut frame, message, ALONE).map_err(Some)?;
         Timed::new(&self.link, limit).write_all(&frame).map_err(unless_late)?;
-        self.hear(limit)
+        self.receive(limit)
     }
 
     /// Waits for the next message of the child.
     ///
     /// # Errors
     /// As for [`ask`](Self::ask).
-    pub(in crate::script) fn hear<A: DeserializeOwned>(
+    pub(in crate::script) fn receive<A: DeserializeOwned>(
         &mut self,
         limit: Duration,
     ) -> Result<A, Option<io::Error>> {
         let body = read_frame(&mut Timed::new(&self.link, limit)).map_err(unless_late)?;
-        let body = body.ok_or_else(|| Some(io::Error::other("it died")))?;
+        let body = body.ok_or_else(|| Some(io::Error::other("the process exited")))?;
         Ok(head::<A>(&body).map_err(Some)?.0)
     }
 }

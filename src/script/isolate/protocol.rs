@@ -1,8 +1,8 @@
 //! The protocol between the engine and a child process: frames over the child's stdin and stdout.
 //!
 //! A frame is its length in four bytes, little-endian, and that many bytes of JSON: the message and, for calls and
-//! answers, a payload after it. The payload is a separate value, so that the message does not increase its nesting depth.
-//! Both sides validate lengths.
+//! answers, a payload after it. The payload is a separate value, so that the message does not increase its nesting
+//! depth. Both sides validate lengths.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::script::{Contract, LoadProblem, LogLevel, Module, Parameter, PathGrant, Permissions, Script};
+use crate::script::{Contract, LoadError, LogLevel, Module, Parameter, PathGrant, Script, ScriptPermissions};
 use crate::tool::{CallContext, ToolError};
 
 /// The first message of a child, which shows that both sides have the same version.
@@ -24,16 +24,16 @@ pub(super) const MAX_FRAME: usize = 64 << 20;
 
 /// A message from the engine to a child.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Order {
-    /// Store this script under a number. Answered by [`Word::Loaded`].
+pub(super) enum Request {
+    /// Store this script under a number. Answered by [`Reply::Loaded`].
     Load(u64, Box<WireScript>),
     /// The script of that number is not called again.
     Forget(u64),
-    /// Run a call; its arguments follow. Answered by [`Word::Returned`] or [`Word::Failed`].
+    /// Run a call; its arguments follow. Answered by [`Reply::Returned`] or [`Reply::Failed`].
     Call(WireCall),
     /// Stop the running call.
     Cancel,
-    /// Compile this source. Messages use the file name before it. Answered by [`Word::Checked`].
+    /// Compile this source. Messages use the file name before it. Answered by [`Reply::Checked`].
     Check(String, Octets),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct WireCall {
     pub(super) request_id: String,
     pub(super) job_name: String,
     pub(super) worker: String,
-    /// Whether the answer is to be preceded by [`Word::Used`].
+    /// Whether the answer is to be preceded by [`Reply::Used`].
     pub(super) is_metered: bool,
 }
 
@@ -66,7 +66,7 @@ impl WireCall {
 
 /// A message from a child to the engine.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Word {
+pub(super) enum Reply {
     /// [`GREETING`], once.
     Ready(String),
     /// The script is stored. It need not have compiled.
@@ -76,7 +76,7 @@ pub(super) enum Word {
     /// Resource usage of the call: run time of the top level, run time of the function, memory in bytes.
     Used(Duration, Duration, u64),
     /// The contract of the source, or the reason why it does not compile.
-    Checked(Result<Contract, LoadProblem>),
+    Checked(Result<Contract, LoadError>),
     /// The call of that number returned; its result follows.
     Returned(u64),
     /// The call of that number failed.
@@ -113,7 +113,7 @@ impl From<WireLevel> for LogLevel {
     }
 }
 
-/// A script without what the engine alone needs.
+/// The parts of a script that a child needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireScript {
     tool: String,
@@ -132,12 +132,12 @@ pub(super) struct WireScript {
 }
 
 impl WireScript {
-    /// `script`, whose calls have `memory` bytes unless it says otherwise.
+    /// Converts `script`. The memory limit is `memory` bytes if the script sets none.
     pub(super) fn of(script: &Script, memory: u64) -> Self {
         let grants = |grants: &[PathGrant]| {
             grants.iter().map(|grant| (grant.name.clone(), Octets::of_path(&grant.path))).collect()
         };
-        let Permissions { net, read, write, run, env } = &script.permissions;
+        let ScriptPermissions { net, read, write, run, env } = &script.permissions;
         Self {
             tool: script.tool.clone(),
             file: script.file.clone(),
@@ -178,7 +178,7 @@ impl WireScript {
             .into_iter()
             .map(|(file, source)| Arc::new(Module::new(file, source.bytes())))
             .collect();
-        script.permissions = Permissions {
+        script.permissions = ScriptPermissions {
             net: self.net,
             read: grants(self.read),
             write: grants(self.write),
@@ -189,7 +189,7 @@ impl WireScript {
     }
 }
 
-/// Bytes that are text as a rule.
+/// Bytes, serialised as a string if they are UTF-8.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(in crate::script) enum Octets {
@@ -268,7 +268,7 @@ pub(in crate::script) const ALONE: Option<&()> = None;
 pub(super) fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_le_bytes(prefix) as usize;
     if length > MAX_FRAME {
-        return Err(invalid(format!("a message is said to have {length} bytes, more than {MAX_FRAME}")));
+        return Err(invalid(format!("a message of {length} bytes exceeds the limit of {MAX_FRAME} bytes")));
     }
     Ok(length)
 }
@@ -312,30 +312,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_back_and_liars_are_refused() {
+    fn frames_round_trip_and_invalid_frames_are_rejected() {
         let mut frames = Vec::new();
-        write_frame(&mut frames, &Word::Returned(7), Some(&serde_json::json!([1.5, null, "ü"]))).unwrap();
-        write_frame(&mut frames, &Word::Loaded(1), ALONE).unwrap();
+        write_frame(&mut frames, &Reply::Returned(7), Some(&serde_json::json!([1.5, null, "ü"]))).unwrap();
+        write_frame(&mut frames, &Reply::Loaded(1), ALONE).unwrap();
         let mut input = frames.as_slice();
         let body = read_frame(&mut input).unwrap().unwrap();
-        let (word, rest) = head::<Word>(&body).unwrap();
-        assert!(matches!(word, Word::Returned(7)));
+        let (reply, rest) = head::<Reply>(&body).unwrap();
+        assert!(matches!(reply, Reply::Returned(7)));
         assert_eq!(serde_json::from_slice::<Value>(rest).unwrap(), serde_json::json!([1.5, null, "ü"]));
         let body = read_frame(&mut input).unwrap().unwrap();
-        assert!(matches!(head::<Word>(&body).unwrap(), (Word::Loaded(1), [])));
+        assert!(matches!(head::<Reply>(&body).unwrap(), (Reply::Loaded(1), [])));
         assert!(read_frame(&mut input).unwrap().is_none());
 
-        for lie in [&b"\xff\xff\xff\xff{}"[..], b"\x09\0\0\0{}"] {
-            assert!(read_frame(&mut &*lie).is_err(), "{lie:?}");
+        for invalid in [&b"\xff\xff\xff\xff{}"[..], b"\x09\0\0\0{}"] {
+            assert!(read_frame(&mut &*invalid).is_err(), "{invalid:?}");
         }
-        for nonsense in [&b""[..], b"{", b"null", b"[[[[[[[[", b"{\"Returned\":-1}", b"\0\xff"] {
-            assert!(head::<Word>(nonsense).is_err(), "{nonsense:?}");
+        for invalid in [&b""[..], b"{", b"null", b"[[[[[[[[", b"{\"Returned\":-1}", b"\0\xff"] {
+            assert!(head::<Reply>(invalid).is_err(), "{invalid:?}");
         }
     }
 
     #[cfg(unix)]
     #[test]
-    fn scripts_arrive_as_they_were() {
+    fn scripts_round_trip() {
         let odd = PathBuf::from(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"/n\xffotes"));
         let mut script = Script::new("t", "scripts/t.lua", b"return \xff");
         script.parameters = vec![Parameter { name: String::from("n"), integer: true }];

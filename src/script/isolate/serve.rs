@@ -12,29 +12,29 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::protocol::{ALONE, GREETING, Order, WireCall, Word, arguments, head, read_frame, write_frame};
+use super::protocol::{ALONE, GREETING, Reply, Request, WireCall, arguments, head, read_frame, write_frame};
 use super::{ProcessOptions, confine};
 use crate::script::control::{Control, Stop, lock};
 use crate::script::host::{ScriptEvent, ScriptSink, guard_programs, kill_programs};
 use crate::script::pool::Pool;
-use crate::script::runner::STACK;
+use crate::script::runner::STACK_SIZE;
 use crate::script::{DEFAULT_MEMORY, Script, check_script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 
 /// Time limit for the end of a running call after the parent has ended.
 const LAST_CALL: Duration = Duration::from_millis(100);
 
-/// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), or the guard of a program that a
-/// script runs, and serves its parent until the parent closes the connection.
+/// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), or the guard of a program that
+/// a script runs, and serves its parent until the parent closes the connection.
 ///
-/// The program that [`ProcessOptions`](super::ProcessOptions) names must call this first in `main`, and must then return.
-/// This process leaves its session, and its stdin and stdout become `/dev/null`.
+/// The program that [`ProcessOptions`](super::ProcessOptions) names must call this first in `main`, and must then
+/// return. This process leaves its session, and its stdin and stdout become `/dev/null`.
 ///
 /// # Errors
 /// When the pipes cannot be duplicated, or a message is invalid.
 pub fn serve_isolated() -> io::Result<()> {
     #[cfg(unix)]
-    if super::guard::is_wanted() {
+    if super::guard::is_requested() {
         return super::guard::serve();
     }
     guard_programs(ProcessOptions::this_program(std::env::args_os().skip(1))?);
@@ -71,17 +71,19 @@ enum Task {
 
 fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Result<()> {
     let output = Arc::new(Mutex::new(output));
-    say(&output, &Word::Ready(String::from(GREETING)), ALONE)?;
+    send(&output, &Reply::Ready(String::from(GREETING)), ALONE)?;
     let (tasks, taken) = mpsc::channel();
     let (ended, at_end) = mpsc::channel();
-    std::thread::Builder::new().name(String::from("deftool-script")).stack_size(STACK).spawn(move || {
-        let _abort = AbortOnPanic;
-        let served = Server::new(output)
-            .and_then(|mut server| taken.into_iter().try_for_each(|task| server.perform(task)));
-        drop(ended.send(served));
-    })?;
+    std::thread::Builder::new().name(String::from("deftool-script")).stack_size(STACK_SIZE).spawn(
+        move || {
+            let _abort = AbortOnPanic;
+            let served = Server::new(output)
+                .and_then(|mut server| taken.into_iter().try_for_each(|task| server.perform(task)));
+            drop(ended.send(served));
+        },
+    )?;
     let mut running: Option<Arc<Control>> = None;
-    let heard = hear(&mut input, &tasks, &mut running);
+    let forwarded = forward_requests(&mut input, &tasks, &mut running);
     if let Some(control) = running {
         control.stop(Stop::Canceled);
     }
@@ -89,27 +91,27 @@ fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Resul
     let served = at_end.recv_timeout(LAST_CALL);
     kill_programs();
     // A script that does not stop ends with the process.
-    heard.and(served.unwrap_or(Ok(())))
+    forwarded.and(served.unwrap_or(Ok(())))
 }
 
-/// Passes on the orders from `input` until its end.
-fn hear(
+/// Forwards the requests from `input` to the other thread until the end of `input`.
+fn forward_requests(
     input: &mut impl Read,
     tasks: &mpsc::Sender<Task>,
     running: &mut Option<Arc<Control>>,
 ) -> io::Result<()> {
     while let Some(body) = read_frame(input)? {
-        let (order, rest) = head::<Order>(&body)?;
-        let task = match order {
-            Order::Load(number, script) => Task::Load(number, script.into_script()),
-            Order::Forget(number) => Task::Forget(number),
-            Order::Check(file, source) => Task::Check(Script::new("", file, source.bytes())),
-            Order::Call(call) => {
+        let (request, rest) = head::<Request>(&body)?;
+        let task = match request {
+            Request::Load(number, script) => Task::Load(number, script.into_script()),
+            Request::Forget(number) => Task::Forget(number),
+            Request::Check(file, source) => Task::Check(Script::new("", file, source.bytes())),
+            Request::Call(call) => {
                 let control = Control::new(call.timeout, None);
                 *running = Some(Arc::clone(&control));
                 Task::Call(call, arguments(rest)?, control)
             }
-            Order::Cancel => {
+            Request::Cancel => {
                 if let Some(control) = &running {
                     control.stop(Stop::Canceled);
                 }
@@ -146,14 +148,14 @@ struct Server<W> {
 
 impl<W: Write + Send + 'static> Server<W> {
     fn new(output: Arc<Mutex<W>>) -> io::Result<Self> {
-        let heard = Arc::clone(&output);
+        let shared = Arc::clone(&output);
         let sink = ScriptSink::new(move |event| {
-            let word = match event {
-                ScriptEvent::Logged { level, text, .. } => Word::Logged(level.into(), text),
-                ScriptEvent::Progressed { fraction, text, .. } => Word::Progressed(fraction, text),
+            let reply = match event {
+                ScriptEvent::Logged { level, text, .. } => Reply::Logged(level.into(), text),
+                ScriptEvent::Progressed { fraction, text, .. } => Reply::Progressed(fraction, text),
             };
             // The thread that reads detects that the parent has ended.
-            drop(say(&heard, &word, ALONE));
+            drop(send(&shared, &reply, ALONE));
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         Ok(Self {
@@ -167,13 +169,13 @@ impl<W: Write + Send + 'static> Server<W> {
 
     fn perform(&mut self, task: Task) -> io::Result<()> {
         match task {
-            Task::Check(script) => say(&self.output, &Word::Checked(check_script(&script)), ALONE),
+            Task::Check(script) => send(&self.output, &Reply::Checked(check_script(&script)), ALONE),
             Task::Load(number, script) => {
                 self.limit(&script);
                 // Calls of the script report its errors.
                 drop(script.compiled());
                 self.scripts.insert(number, script);
-                say(&self.output, &Word::Loaded(number), ALONE)
+                send(&self.output, &Reply::Loaded(number), ALONE)
             }
             Task::Forget(number) => {
                 self.scripts.remove(&number);
@@ -185,11 +187,11 @@ impl<W: Write + Send + 'static> Server<W> {
                 let meter = context.meter.clone();
                 let answer = self.call(&call, &arguments, context, &control);
                 if let Some(Usage { load, run, memory }) = meter.and_then(|meter| meter.usage()) {
-                    say(&self.output, &Word::Used(load, run, memory), ALONE)?;
+                    send(&self.output, &Reply::Used(load, run, memory), ALONE)?;
                 }
                 match answer {
-                    Ok(result) => say(&self.output, &Word::Returned(call.number), Some(&result)),
-                    Err(error) => say(&self.output, &Word::Failed(call.number, error), ALONE),
+                    Ok(result) => send(&self.output, &Reply::Returned(call.number), Some(&result)),
+                    Err(error) => send(&self.output, &Reply::Failed(call.number, error), ALONE),
                 }
             }
         }
@@ -210,7 +212,7 @@ impl<W: Write + Send + 'static> Server<W> {
         control: &Arc<Control>,
     ) -> Result<Value, ToolError> {
         let Some(script) = self.scripts.get(&call.script) else {
-            let message = format!("the script {} was not sent", call.script);
+            let message = format!("unknown script number {}", call.script);
             return Err(ToolError::new(ToolErrorKind::Internal, message));
         };
         if let Some(reason) = control.stopped() {
@@ -225,9 +227,13 @@ impl<W: Write + Send + 'static> Server<W> {
     }
 }
 
-fn say<W: Write>(output: &Mutex<W>, word: &Word, payload: Option<&impl serde::Serialize>) -> io::Result<()> {
+fn send<W: Write>(
+    output: &Mutex<W>,
+    reply: &Reply,
+    payload: Option<&impl serde::Serialize>,
+) -> io::Result<()> {
     let mut frame = Vec::new();
-    write_frame(&mut frame, word, payload)?;
+    write_frame(&mut frame, reply, payload)?;
     let mut output = lock(output);
     output.write_all(&frame)?;
     output.flush()

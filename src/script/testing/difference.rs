@@ -1,7 +1,7 @@
-//! What is different between two Lua values, told by path; whether one holds another.
+//! Comparison of Lua values: differences by path, and containment.
 //!
-//! Values are compared by content: tables key by key, whatever their metatables say (an empty `json.array` equals
-//! `{}`), everything else as Lua does, but for NaN, which equals itself. No script code runs.
+//! Values are compared by content: tables key by key, ignoring metatables (an empty `json.array` equals `{}`), other
+//! values as in Lua, except that NaN equals itself. No script code runs.
 
 use std::fmt::Write as _;
 
@@ -11,18 +11,18 @@ use similar::TextDiff;
 use crate::script::convert::{self, type_name};
 use crate::script::error::{clean, describe};
 
-/// Most differences that are told.
-const MAX_TOLD: usize = 20;
-/// Deepest tables that are looked into.
+/// Maximum number of differences to report.
+const MAX_REPORTED: usize = 20;
+/// Maximum depth of tables to compare.
 const MAX_DEPTH: usize = 100;
-/// Most pairs of values that are compared.
+/// Maximum number of pairs of values to compare.
 const MAX_COMPARED: usize = 1_000_000;
-/// Longest value that is shown, in characters.
-const MAX_SHOWN: usize = 200;
-/// A text longer than this, in characters, or of several lines, is compared line by line.
-const LONG: usize = 100;
+/// Maximum length of a value in a message, in characters.
+const MAX_VALUE_LENGTH: usize = 200;
+/// Longer texts (in characters) and texts of several lines are compared line by line.
+const MAX_INLINE_TEXT: usize = 100;
 
-/// The differences, as in `.items[1].name: expected "a", got nothing`; none: the values are equal.
+/// Returns the differences, as in `.items[1].name: expected "a", got nothing`. Empty if the values are equal.
 pub(super) fn differences(got: &LuaValue, expected: &LuaValue, array_mark: &Table) -> Vec<String> {
     let mut comparison =
         Comparison { found: Vec::new(), more: 0, compared: 0, path: String::new(), array_mark };
@@ -57,27 +57,27 @@ impl Comparison<'_> {
                     return;
                 }
                 if depth >= MAX_DEPTH {
-                    return self.tell(format!("the tables are nested deeper than {MAX_DEPTH} levels"));
+                    return self.report(format!("the tables are nested deeper than {MAX_DEPTH} levels"));
                 }
                 self.compare_tables(one, other, depth);
             }
             (LuaValue::String(one), LuaValue::String(other)) => {
                 let (one, other) = (one.to_string_lossy(), other.to_string_lossy());
                 if one != other {
-                    self.tell_texts(&one, &other);
+                    self.report_text_difference(&one, &other);
                 }
             }
             _ if is_same(got, expected) => {}
             _ => {
                 let (expected, got) = (show(expected, self.array_mark), show(got, self.array_mark));
-                self.tell(format!("expected {expected}, got {got}"));
+                self.report(format!("expected {expected}, got {got}"));
             }
         }
     }
 
     fn compare_tables(&mut self, got: &Table, expected: &Table, depth: usize) {
         let path = self.path.len();
-        // A failing lookup is one in a state out of memory, which ends the call.
+        // Fails only when the state is out of memory, which ends the call.
         let mut keys: Vec<LuaValue> = Vec::new();
         let _ = expected.for_each(|key: LuaValue, _: LuaValue| {
             keys.push(key);
@@ -98,35 +98,33 @@ impl Comparison<'_> {
         }
     }
 
-    fn tell(&mut self, what: String) {
-        if self.found.len() >= MAX_TOLD {
+    fn report(&mut self, message: String) {
+        if self.found.len() >= MAX_REPORTED {
             self.more += 1;
             return;
         }
-        self.found.push(if self.path.is_empty() { what } else { format!("{}: {what}", self.path) });
+        self.found.push(if self.path.is_empty() { message } else { format!("{}: {message}", self.path) });
     }
 
-    fn tell_texts(&mut self, got: &str, expected: &str) {
-        let is_long = |text: &str| text.contains('\n') || text.chars().nth(LONG).is_some();
+    fn report_text_difference(&mut self, got: &str, expected: &str) {
+        let is_long = |text: &str| text.contains('\n') || text.chars().nth(MAX_INLINE_TEXT).is_some();
         if !is_long(got) && !is_long(expected) {
-            return self.tell(format!("expected {}, got {}", quoted(expected), quoted(got)));
+            return self.report(format!("expected {}, got {}", quoted(expected), quoted(got)));
         }
         let same = got.chars().zip(expected.chars()).take_while(|(one, other)| one == other);
         let before: String = same.map(|(character, _)| character).collect();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        self.tell(format!(
-            "the texts differ from line {line}, column {column}; - is expected, + is what came"
-        ));
+        self.report(format!("the texts differ from line {line}, column {column} (- expected, + actual)"));
         let diff = TextDiff::from_lines(expected, got);
-        for line in diff.unified_diff().context_radius(1).to_string().lines().take(MAX_TOLD) {
-            self.found.push(clean(line, MAX_SHOWN));
+        for line in diff.unified_diff().context_radius(1).to_string().lines().take(MAX_REPORTED) {
+            self.found.push(clean(line, MAX_VALUE_LENGTH));
         }
     }
 }
 
-/// Whether `value` holds `part`: a text a piece of it, a list an item, a table these members, at any depth. `None`: they
-/// are too large to tell.
+/// Returns whether `value` contains `part`: a text contains a substring, a list an item, and a table the given members,
+/// at any depth. `None`: the values are too large to compare.
 pub(super) fn contains(value: &LuaValue, part: &LuaValue) -> Option<bool> {
     let mut left = MAX_COMPARED;
     let found = match (value, part) {
@@ -143,7 +141,7 @@ pub(super) fn contains(value: &LuaValue, part: &LuaValue) -> Option<bool> {
     (found || left > 0).then_some(found)
 }
 
-/// Whether `value` is `part`, or has every member of it, as far as that can be told with `left` more comparisons.
+/// Returns whether `value` equals `part` or has all of its members. `left` is the remaining number of comparisons.
 fn has(value: &LuaValue, part: &LuaValue, depth: usize, left: &mut usize) -> bool {
     *left = left.saturating_sub(1);
     match (value, part) {
@@ -152,10 +150,10 @@ fn has(value: &LuaValue, part: &LuaValue, depth: usize, left: &mut usize) -> boo
             let mut all = true;
             let walked = part.for_each(|key: LuaValue, wanted: LuaValue| {
                 all = all && has(&value.raw_get::<LuaValue>(key)?, &wanted, depth + 1, left);
-                // Any error ends the walk.
+                // Any error ends the iteration.
                 if all { Ok(()) } else { Err(mlua::Error::StackError) }
             });
-            // A list is what it is, and no longer.
+            // Lists must have the same length.
             walked.is_ok() && all && (part.raw_len() == 0 || part.raw_len() == value.raw_len())
         }
         _ => is_same(value, part),
@@ -191,7 +189,7 @@ fn number(value: &LuaValue) -> Option<f64> {
     }
 }
 
-/// Numbers in order, then texts.
+/// Sorts numbers by value, then other keys by text.
 fn sort_key(key: &LuaValue) -> (bool, i64, String) {
     match number(key) {
         Some(number) => (false, number.clamp(-1e15, 1e15) as i64, String::new()),
@@ -216,14 +214,14 @@ fn push_key(path: &mut String, key: &LuaValue) {
     }
 }
 
-/// A value as messages show it: JSON where it has such a form, else what it is.
+/// Formats a value for messages: as JSON if possible, else by its type.
 pub(super) fn show(value: &LuaValue, array_mark: &Table) -> String {
     match value {
         LuaValue::Nil => String::from("nothing"),
         LuaValue::String(text) => quoted(&text.to_string_lossy()),
         LuaValue::Integer(_) | LuaValue::Number(_) | LuaValue::Boolean(_) => describe(value),
         LuaValue::Table(_) => match convert::to_json(value, array_mark) {
-            Ok(json) => clean(&json.to_string(), MAX_SHOWN),
+            Ok(json) => clean(&json.to_string(), MAX_VALUE_LENGTH),
             Err(_) => String::from("a table"),
         },
         LuaValue::LightUserData(_) => type_name(value).to_owned(),
@@ -238,7 +236,7 @@ pub(super) fn show(value: &LuaValue, array_mark: &Table) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let cut: String = text.chars().take(MAX_SHOWN).collect();
+    let cut: String = text.chars().take(MAX_VALUE_LENGTH).collect();
     let rest = if cut.len() < text.len() { "…" } else { "" };
     format!("{}{rest}", serde_json::Value::String(cut))
 }

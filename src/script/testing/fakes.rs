@@ -1,11 +1,12 @@
-//! Fakes: functions of a test that stand in for host functions of the tool that it calls.
+//! Fakes: functions of a test that replace host functions for the tool that it calls.
 //!
-//! A tool runs in a state of its own, as in production, so that what passes between it and a fake is copied from one
-//! state to the other: values, tables of them, `json.null` and the mark of arrays; a function becomes one that calls
-//! the original where it lives. A fake may wait. What it raises, the tool sees as it would see a host function's error.
+//! A tool runs in its own Lua state, as in production, so arguments and results of a fake are copied from one state to
+//! the other: simple values, tables of them, `json.null` and the mark of arrays. A function is replaced by a proxy that
+//! calls the original in its own state. A fake may wait. If it raises an error, the tool gets it like a host function's
+//! error.
 //!
-//! What a fake leaves out: in the tables that reach the world it is refused by name, so that no test goes there by
-//! accident; in the others the real function stays.
+//! A test may fake only some functions of a table. In tables with access outside of the tool, calls of the other
+//! functions fail, so that no test uses them by accident. In other tables, the real functions remain.
 
 use std::rc::Rc;
 
@@ -16,31 +17,31 @@ use crate::script::error::HostError;
 use crate::script::host::{Host, LogLevel, Marks};
 use crate::tool::{ToolError, ToolErrorKind};
 
-/// The tables of which nothing real is left when a part of them is faked.
-const WORLD: [&str; 4] = ["fs", "http", "process", "env"];
-/// Deepest table that is copied.
+/// The tables that keep no real function when one of their functions is faked.
+const EXTERNAL: [&str; 4] = ["fs", "http", "process", "env"];
+/// Maximum depth of a table to copy.
 const MAX_DEPTH: usize = 64;
-/// Most values that are copied at a time.
+/// Maximum number of values to copy at a time.
 const MAX_VALUES: usize = 100_000;
-/// Most bytes of strings and buffers that are, each as often as it is there.
+/// Maximum size of the strings and buffers to copy at a time, in bytes. Repeated values count each time.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What stands in for a host table.
+/// The replacement of a host table.
 pub(super) struct Fake {
-    /// Which.
+    /// The table's name.
     pub(super) table: String,
-    /// Its fields, in the test's state.
+    /// The replaced fields, in the test's state.
     pub(super) fields: Vec<(String, LuaValue)>,
 }
 
-/// A state, as values are copied to and from it.
+/// A Lua state that values are copied to or from.
 #[derive(Clone)]
-pub(super) struct Side {
+pub(super) struct LuaState {
     lua: WeakLua,
     array: Table,
 }
 
-impl Side {
+impl LuaState {
     pub(super) fn new(lua: &Lua, marks: &Marks) -> Self {
         Self { lua: lua.weak(), array: marks.array.clone() }
     }
@@ -51,34 +52,34 @@ impl Side {
     }
 }
 
-/// The test's state, where fakes live.
+/// The test's state, which contains the fakes.
 #[derive(Clone)]
-pub(super) struct Home {
-    pub(super) side: Side,
+pub(super) struct FakeOwner {
+    pub(super) state: LuaState,
     pub(super) host: Rc<Host>,
-    /// Calls a function and keeps what it raises in `host`.
+    /// Calls a function and stores the error that it raises in `host`.
     pub(super) guard: Function,
 }
 
-/// Puts `fakes` in the place of host tables of `lua`, which is not sealed yet.
-pub(super) fn install(fakes: &[Fake], home: &Home, lua: &Lua, marks: &Marks) -> mlua::Result<()> {
+/// Replaces host tables of `lua`, which is not sealed yet, with `fakes`.
+pub(super) fn install(fakes: &[Fake], owner: &FakeOwner, lua: &Lua, marks: &Marks) -> mlua::Result<()> {
     let globals = lua.globals();
-    let here = Side::new(lua, marks);
+    let target = LuaState::new(lua, marks);
     for Fake { table: name, fields } in fakes {
         let real: Table = globals.raw_get(name.as_str())?;
         let table = lua.create_table()?;
         real.for_each(|field: String, value: LuaValue| {
-            let is_refused = WORLD.contains(&name.as_str()) && value.is_function();
-            let value = if is_refused { LuaValue::Function(refusal(lua, name, &field)?) } else { value };
+            let is_unfaked = EXTERNAL.contains(&name.as_str()) && value.is_function();
+            let value = if is_unfaked { LuaValue::Function(unfaked(lua, name, &field)?) } else { value };
             table.raw_set(field, value)
         })?;
         table.set_metatable(real.metatable())?;
         for (field, value) in fields {
             let value = match value {
                 LuaValue::Function(function) => {
-                    LuaValue::Function(stand_in(format!("{name}.{field}"), function, home, &here)?)
+                    LuaValue::Function(fake_function(format!("{name}.{field}"), function, owner, &target)?)
                 }
-                other => Copying::new(&home.side, &here).copy(other, 0)?,
+                other => Copier::new(&owner.state, &target).copy(other, 0)?,
             };
             if name == "log" && field == "info" {
                 globals.raw_set("print", &value)?;
@@ -91,36 +92,36 @@ pub(super) fn install(fakes: &[Fake], home: &Home, lua: &Lua, marks: &Marks) -> 
     Ok(())
 }
 
-fn refusal(lua: &Lua, table: &str, field: &str) -> mlua::Result<Function> {
-    let message = format!("{table}.{field} is not faked: the test gives `{table}` without `{field}`");
+fn unfaked(lua: &Lua, table: &str, field: &str) -> mlua::Result<Function> {
+    let message = format!("{table}.{field} is not faked: the test fakes `{table}` without `{field}`");
     lua.create_function(move |_, _: MultiValue| Err::<(), _>(HostError::script(message.clone())))
 }
 
-/// A function of the state `to` that calls a fake in its `home`.
-fn stand_in(name: String, fake: &Function, home: &Home, to: &Side) -> mlua::Result<Function> {
-    let (name, fake, home, to) = (Rc::<str>::from(name), fake.clone(), home.clone(), to.clone());
+/// Creates a function in the state `to` that calls a fake in its `owner`.
+fn fake_function(name: String, fake: &Function, owner: &FakeOwner, to: &LuaState) -> mlua::Result<Function> {
+    let (name, fake, owner, to) = (Rc::<str>::from(name), fake.clone(), owner.clone(), to.clone());
     let lua = to.open()?;
     lua.create_async_function(move |_, arguments: MultiValue| {
-        let (name, fake, home, to) = (Rc::clone(&name), fake.clone(), home.clone(), to.clone());
+        let (name, fake, owner, to) = (Rc::clone(&name), fake.clone(), owner.clone(), to.clone());
         async move {
-            home.side.open()?;
-            let mut passed = copy_all(&arguments, &to, &home.side)?;
+            owner.state.open()?;
+            let mut passed = copy_all(&arguments, &to, &owner.state)?;
             passed.push_front(LuaValue::Function(fake));
-            let mut results = home.guard.call_async::<MultiValue>(passed).await?;
+            let mut results = owner.guard.call_async::<MultiValue>(passed).await?;
             if matches!(results.pop_front(), Some(LuaValue::Boolean(true))) {
-                return copy_all(&results, &home.side, &to);
+                return copy_all(&results, &owner.state, &to);
             }
-            let raised = home.host.raised.take().unwrap_or_else(|| {
-                ToolError::new(ToolErrorKind::Internal, "the fake failed and did not say how")
+            let raised = owner.host.raised.take().unwrap_or_else(|| {
+                ToolError::new(ToolErrorKind::Internal, "the fake failed without an error")
             });
-            home.host.log(LogLevel::Debug, &format!("the fake of {name} raised: {}", raised.message));
-            Err(HostError::lua(raised.kind, without_place(&raised.message, &home.host.files)))
+            owner.host.log(LogLevel::Debug, &format!("the fake of {name} raised: {}", raised.message));
+            Err(HostError::lua(raised.kind, without_location(&raised.message, &owner.host.files)))
         }
     })
 }
 
-/// A function of the state `to` that calls one of the state `from`, for as long as that lives.
-fn mirror(function: &Function, from: &Side, to: &Side) -> mlua::Result<Function> {
+/// Creates a function in the state `to` that calls a function in the state `from`, as long as that state exists.
+fn proxy(function: &Function, from: &LuaState, to: &LuaState) -> mlua::Result<Function> {
     let (function, from, to) = (function.clone(), from.clone(), to.clone());
     let lua = to.open()?;
     lua.create_async_function(move |_, arguments: MultiValue| {
@@ -134,20 +135,20 @@ fn mirror(function: &Function, from: &Side, to: &Side) -> mlua::Result<Function>
     })
 }
 
-fn copy_all(values: &MultiValue, from: &Side, to: &Side) -> mlua::Result<MultiValue> {
-    let mut copying = Copying::new(from, to);
-    values.iter().map(|value| copying.copy(value, 0)).collect()
+fn copy_all(values: &MultiValue, from: &LuaState, to: &LuaState) -> mlua::Result<MultiValue> {
+    let mut copier = Copier::new(from, to);
+    values.iter().map(|value| copier.copy(value, 0)).collect()
 }
 
-struct Copying<'s> {
-    from: &'s Side,
-    to: &'s Side,
+struct Copier<'s> {
+    from: &'s LuaState,
+    to: &'s LuaState,
     count: usize,
     bytes: usize,
 }
 
-impl<'s> Copying<'s> {
-    fn new(from: &'s Side, to: &'s Side) -> Self {
+impl<'s> Copier<'s> {
+    fn new(from: &'s LuaState, to: &'s LuaState) -> Self {
         Self { from, to, count: 0, bytes: 0 }
     }
 
@@ -159,8 +160,7 @@ impl<'s> Copying<'s> {
             self.bytes = self.bytes.saturating_add(buffer.len());
         }
         if depth > MAX_DEPTH || self.count > MAX_VALUES || self.bytes > MAX_BYTES {
-            let message =
-                "what passes between a tool and a fake is nested too deeply, contains itself or is too large";
+            let message = "a value passed between a tool and a fake is nested too deeply, contains itself or is too large";
             return Err(HostError::script(message));
         }
         match value {
@@ -173,11 +173,11 @@ impl<'s> Copying<'s> {
             LuaValue::String(text) => Ok(LuaValue::String(self.to.open()?.create_string(text.as_bytes())?)),
             LuaValue::Buffer(buffer) => Ok(LuaValue::Buffer(self.to.open()?.create_buffer(buffer.to_vec())?)),
             LuaValue::Table(table) => self.copy_table(table, depth),
-            LuaValue::Function(function) => Ok(LuaValue::Function(mirror(function, self.from, self.to)?)),
+            LuaValue::Function(function) => Ok(LuaValue::Function(proxy(function, self.from, self.to)?)),
             LuaValue::Error(error) => Err((**error).clone()),
             LuaValue::LightUserData(_) | LuaValue::Thread(_) | LuaValue::UserData(_) | LuaValue::Other(_) => {
                 let kind = type_name(value);
-                Err(HostError::script(format!("a {kind} cannot pass between a tool and a fake")))
+                Err(HostError::script(format!("cannot pass a {kind} between a tool and a fake")))
             }
         }
     }
@@ -200,14 +200,14 @@ impl<'s> Copying<'s> {
     }
 }
 
-/// `message` without `file:line: ` of one of `files` before it.
-pub(super) fn without_place<'m>(message: &'m str, files: &[String]) -> &'m str {
-    let place = |file: &String| split_place(message, file).map(|(_, rest)| rest);
-    files.iter().find_map(place).unwrap_or(message)
+/// Removes the prefix `file:line: ` of one of `files` from `message`.
+pub(super) fn without_location<'m>(message: &'m str, files: &[String]) -> &'m str {
+    let message_in = |file: &String| split_location(message, file).map(|(_, rest)| rest);
+    files.iter().find_map(message_in).unwrap_or(message)
 }
 
-/// The line of `file:line: message`, and the message.
-pub(super) fn split_place<'m>(message: &'m str, file: &str) -> Option<(usize, &'m str)> {
+/// Splits `file:line: message` into the line and the message.
+pub(super) fn split_location<'m>(message: &'m str, file: &str) -> Option<(usize, &'m str)> {
     let (line, rest) = message.strip_prefix(file)?.strip_prefix(':')?.split_once(": ")?;
     Some((line.parse().ok()?, rest))
 }

@@ -1,20 +1,21 @@
-//! Script tests: `scripts/*_test.lua`, each test in a state of its own.
+//! Script tests: `scripts/*_test.lua`. Each test runs in its own Lua state.
 //!
-//! In: a [`TestFile`], whose top level calls `test(name, function)`, and the tools that its tests may load. Out:
-//! [`list_tests`], the names; [`run_test`], how one of them ended. A test has a fresh state and a fresh environment: the
-//! file's top level runs once to learn the names and once more for every test. The limits of a call hold for each.
+//! Input: a [`TestFile`], whose top level calls `test(name, function)`, and the tools that its tests may load. Output:
+//! the test names ([`list_tests`]) and the outcome of a test ([`run_test`]). A test has a fresh state and environment:
+//! the file's top level runs once to list the tests and again for each test, under the limits of a call.
 //!
-//! A test calls a tool as a model would: arguments by name, held against the schema, the script in a state of its own
-//! under its own limits and permissions, the result as JSON gives it back. Host tables can be replaced ([`fakes`]).
+//! A test calls a tool as a model would: with arguments by name, which are validated against the schema. The script
+//! runs in its own state with its own limits and permissions, and its result is converted to JSON and back. Host tables
+//! can be replaced ([`fakes`]).
 //!
-//! A failing expectation ends its test as failed, even if something on the way catches the error: a tool that calls a
-//! fake may. Absent on purpose: hooks before and after (a function does that), nested groups, snapshots.
+//! A failed expectation fails its test even if the error is caught, for example by a tool that calls a fake. Absent on
+//! purpose: hooks before and after tests (use a function), nested groups, snapshots.
 //!
-//! The vocabulary is in `testing.lua`; what Rust does for it, in `state`.
+//! The test functions are defined in `testing.lua`, with their Rust parts in `state`.
 
-mod bounds;
 mod difference;
 mod fakes;
+mod grant_limits;
 mod state;
 mod temp;
 
@@ -31,17 +32,17 @@ use super::host::{ScriptEvent, ScriptSink};
 use super::vm::Vm;
 use super::{DEFAULT_MEMORY, Script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
-use fakes::split_place;
+use fakes::split_location;
 use state::TestState;
 pub use temp::remove_test_folders;
 
-/// Most log lines of a test that are kept.
+/// Maximum number of log lines to keep per test.
 const MAX_LOG: usize = 1_000;
 
 /// A file of tests.
 #[derive(Clone)]
 pub struct TestFile {
-    /// The file, its modules, its root and what the tests themselves may use.
+    /// The file, its modules, its root, and the permissions of the tests themselves.
     pub script: Arc<Script>,
     /// The tools that tests may load.
     pub tools: TestTools,
@@ -56,22 +57,22 @@ impl fmt::Debug for TestFile {
 /// Finds a tool by its name.
 pub type TestTools = Arc<dyn Fn(&str) -> Result<TestSubject, ToolError> + Send + Sync>;
 
-/// What holds arguments against a schema.
-type Accept = Arc<dyn Fn(Value) -> Result<Map<String, Value>, ToolError> + Send + Sync>;
+/// Validates arguments against a schema.
+type Validate = Arc<dyn Fn(Value) -> Result<Map<String, Value>, ToolError> + Send + Sync>;
 
-/// Says why a script may not run with its permissions.
-type Permit = Arc<dyn Fn(&Script) -> Result<(), ToolError> + Send + Sync>;
+/// Checks whether a script may run with its permissions.
+type Authorize = Arc<dyn Fn(&Script) -> Result<(), ToolError> + Send + Sync>;
 
 /// A tool under test.
 #[derive(Clone)]
 pub struct TestSubject {
-    /// Its script.
+    /// The script.
     pub script: Arc<Script>,
-    /// Holds arguments against its schema; the error is what a model would be told.
-    pub accept: Accept,
-    /// Whether the script may run with the permissions that it has. Those of tables that a test replaces, and those of
-    /// the test's own folder, are not asked for.
-    pub permit: Permit,
+    /// Validates arguments against the tool's schema. The error is the one that a model would receive.
+    pub validate: Validate,
+    /// Checks whether the script may run with its permissions, except those of faked tables and those of the test's own
+    /// folder.
+    pub authorize: Authorize,
 }
 
 impl fmt::Debug for TestSubject {
@@ -83,9 +84,9 @@ impl fmt::Debug for TestSubject {
 /// The limits of one test.
 #[derive(Debug, Clone, Copy)]
 pub struct TestLimits {
-    /// Its time, waiting included.
+    /// The time limit, which includes waiting.
     pub timeout: Duration,
-    /// The memory of its own state, in bytes; the tools that it calls have their own.
+    /// The memory limit of the test's state, in bytes. The tools that it calls have their own limits.
     pub memory: u64,
 }
 
@@ -95,86 +96,86 @@ impl Default for TestLimits {
     }
 }
 
-/// A test, as its file names it.
+/// The name and location of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestName {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// The line of its `test(…)`, from 1.
+    /// The line of the call `test(…)`, from 1.
     pub line: usize,
 }
 
-/// How a test ended.
+/// The outcome of a test.
 #[derive(Debug)]
-pub struct TestEnd {
-    /// Why it failed; `None`: it passed.
+pub struct TestOutcome {
+    /// The failure. `None`: the test passed.
     pub failure: Option<TestFailure>,
-    /// What it and the tools that it called logged.
+    /// The log lines of the test and of the tools that it called.
     pub log: Vec<ScriptEvent>,
-    /// The tools that it called.
+    /// The names of the tools that it called.
     pub tools: BTreeSet<String>,
-    /// How long it took.
+    /// The duration.
     pub elapsed: Duration,
 }
 
-/// Why a test failed.
+/// The failure of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestFailure {
-    /// `expectation`, or what sort of error ended it, as in `timeout`.
+    /// `expectation`, or the kind of error, as in `timeout`.
     pub kind: &'static str,
-    /// The line of the test's file where that shows, from 1.
+    /// The line of the test file, from 1.
     pub line: Option<usize>,
-    /// One clause.
+    /// The message, one clause.
     pub message: String,
-    /// More lines: further differences, a traceback.
+    /// Further lines: more differences, a traceback.
     pub details: Vec<String>,
 }
 
-/// The tests of `file`, in order. Runs its top level.
+/// Returns the tests of `file`, in order. Runs its top level.
 ///
 /// # Errors
 /// When it does not compile, or its top level fails.
 pub fn list_tests(file: &TestFile) -> Result<Vec<TestName>, TestFailure> {
-    let (answer, state, _) = play(file, None, &TestLimits::default());
+    let (answer, state, _) = run_file(file, None, &TestLimits::default());
     match answer {
         Ok(()) => Ok(state.names.take()),
         Err(error) => Err(failure(file, error, &TestLimits::default())),
     }
 }
 
-/// Runs the test that [`list_tests`] gives at `index`.
-pub fn run_test(file: &TestFile, index: usize, limits: &TestLimits) -> TestEnd {
+/// Runs the test at `index` in the list that [`list_tests`] returns.
+pub fn run_test(file: &TestFile, index: usize, limits: &TestLimits) -> TestOutcome {
     let started = Instant::now();
-    let (answer, state, log) = play(file, Some(index), limits);
+    let (answer, state, log) = run_file(file, Some(index), limits);
     let failure = match (state.failure.take(), answer) {
         (Some(failure), _) => Some(failure),
         (None, Err(error)) => Some(failure(file, error, limits)),
-        (None, Ok(())) => state.unasked(),
+        (None, Ok(())) => state.unused_expectation(),
     };
-    TestEnd { failure, log, tools: state.called.take(), elapsed: started.elapsed() }
+    TestOutcome { failure, log, tools: state.called.take(), elapsed: started.elapsed() }
 }
 
-/// Runs the top level and, then, the test that is `wanted`.
-fn play(
+/// Runs the top level and then the `selected` test, if any.
+fn run_file(
     file: &TestFile,
-    wanted: Option<usize>,
+    selected: Option<usize>,
     limits: &TestLimits,
 ) -> (Result<(), ToolError>, Rc<TestState>, Vec<ScriptEvent>) {
     let log = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&log);
+    let shared_log = Arc::clone(&log);
     let sink = ScriptSink::new(move |event| {
-        let mut log = lock(&heard);
+        let mut log = lock(&shared_log);
         if log.len() < MAX_LOG {
             log.push(event);
         }
     });
-    let state = Rc::new(TestState::new(file, wanted, sink.clone()));
-    let answer = play_in(file, &state, sink, limits);
+    let state = Rc::new(TestState::new(file, selected, sink.clone()));
+    let answer = run_in_state(file, &state, sink, limits);
     let log = std::mem::take(&mut *lock(&log));
     (answer, state, log)
 }
 
-fn play_in(
+fn run_in_state(
     file: &TestFile,
     state: &Rc<TestState>,
     sink: ScriptSink,
@@ -183,19 +184,19 @@ fn play_in(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|error| ToolError::new(ToolErrorKind::Internal, format!("no timers: {error}")))?;
-    let mut vm = Vm::extended(&file.script, sink, limits.memory, &|lua, host, marks| {
+        .map_err(|error| ToolError::new(ToolErrorKind::Internal, format!("cannot create timers: {error}")))?;
+    let mut vm = Vm::with_globals(&file.script, sink, limits.memory, &|lua, host, marks| {
         state::install(state, lua, host, marks)
     })?;
     let control = Control::new(limits.timeout, None);
     let (answer, _) = runtime.block_on(vm.call(&Map::new(), CallContext::default(), &control));
     drop(vm);
-    // A file operation of a tool that was stopped is not waited for.
+    // Does not wait for file operations of stopped tools.
     runtime.shutdown_background();
     answer.map(drop)
 }
 
-/// An error that ended a test, or the file's top level.
+/// Converts an error that ended a test, or the file's top level.
 fn failure(file: &TestFile, error: ToolError, limits: &TestLimits) -> TestFailure {
     let name = file.script.file.as_str();
     let details: Vec<String> =
@@ -204,7 +205,7 @@ fn failure(file: &TestFile, error: ToolError, limits: &TestLimits) -> TestFailur
         let line = details.iter().find_map(|frame| frame.strip_prefix(name)?.strip_prefix(':'))?;
         line.split(' ').next()?.parse().ok()
     };
-    let (line, message) = match (split_place(&error.message, name), error.kind) {
+    let (line, message) = match (split_location(&error.message, name), error.kind) {
         (_, ToolErrorKind::Timeout) => {
             let seconds = limits.timeout.as_secs_f64();
             (in_details(), format!("the test was stopped at its time limit of {seconds} s"))
@@ -216,7 +217,7 @@ fn failure(file: &TestFile, error: ToolError, limits: &TestLimits) -> TestFailur
         (Some((line, message)), _) => (Some(line), message.to_owned()),
         (None, _) => (in_details(), error.message),
     };
-    // One frame is where the failure shows; more say how it came there.
+    // A single frame repeats the line of the failure.
     let details = if details.len() == 1 && line.is_some() { Vec::new() } else { details };
     TestFailure { kind: error.kind.as_str(), line, message, details }
 }

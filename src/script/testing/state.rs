@@ -1,4 +1,4 @@
-//! What the vocabulary of a test does in Rust, and what is known of the test that runs.
+//! The Rust part of the test functions, and the state of a running test.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,10 +11,10 @@ use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
 
-use super::bounds::Bounds;
-use super::fakes::{self, Fake, Home, Side};
+use super::fakes::{self, Fake, FakeOwner, LuaState};
+use super::grant_limits::GrantLimits;
 use super::temp::TempFolder;
-use super::{Accept, Permit, TestFailure, TestFile, TestName, TestSubject, TestTools, difference};
+use super::{Authorize, TestFailure, TestFile, TestName, TestSubject, TestTools, Validate, difference};
 use crate::script::control::Control;
 use crate::script::convert::{self, BigIntegers, type_name};
 use crate::script::error::{self, HostError, clean};
@@ -25,34 +25,35 @@ use crate::script::vm::Vm;
 use crate::script::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 use crate::tool::{CallContext, ToolError, ToolErrorKind};
 
-/// Most tests of a file.
+/// Maximum number of tests per file.
 const MAX_TESTS: usize = 10_000;
-/// Longest name of a test, in characters.
+/// Maximum length of a test name, in characters.
 const MAX_NAME: usize = 200;
-/// Most calls of tools at a time: a fake may call the tool that calls it, each in a state and on the stack of the other.
+/// Maximum number of nested tool calls. A fake may call the tool that calls it: each call has its own state and uses
+/// the same stack.
 const MAX_CALLS: usize = 32;
 
-static VOCABULARY: LazyLock<Result<Vec<u8>, String>> =
+static TEST_LIBRARY: LazyLock<Result<Vec<u8>, String>> =
     LazyLock::new(|| Compiler::new().compile(include_str!("testing.lua")).map_err(|error| error.to_string()));
 
-/// What is known of a test file's state while it runs.
+/// The state of a running test file.
 pub(super) struct TestState {
-    /// The tests that the top level registered so far.
+    /// The tests that the top level has registered.
     pub(super) names: RefCell<Vec<TestName>>,
     /// The first expectation that failed.
     pub(super) failure: RefCell<Option<TestFailure>>,
-    /// The tools that were called.
+    /// The names of the tools that were called.
     pub(super) called: RefCell<BTreeSet<String>>,
-    /// Where `expect` was called and no matcher yet.
-    expected: RefCell<BTreeMap<u64, String>>,
-    next_expected: Cell<u64>,
-    /// How the last call of a tool failed: what `fails` returns is that, without a place.
+    /// The locations of `expect` calls without a matcher call, by token.
+    expectations: RefCell<BTreeMap<u64, String>>,
+    next_expectation: Cell<u64>,
+    /// The error of the last tool call, without a location, which `fails` returns.
     last_error: RefCell<Option<ToolError>>,
     folder: RefCell<Option<TempFolder>>,
-    /// Calls of tools that have not ended.
+    /// Number of active tool calls.
     calls: Cell<usize>,
-    /// Which test is run; `None`: they are only listed.
-    wanted: Option<usize>,
+    /// The index of the test to run. `None`: only list the tests.
+    selected: Option<usize>,
     tools: TestTools,
     root: Option<PathBuf>,
     file: String,
@@ -60,17 +61,17 @@ pub(super) struct TestState {
 }
 
 impl TestState {
-    pub(super) fn new(file: &TestFile, wanted: Option<usize>, sink: ScriptSink) -> Self {
+    pub(super) fn new(file: &TestFile, selected: Option<usize>, sink: ScriptSink) -> Self {
         Self {
             names: RefCell::default(),
             failure: RefCell::default(),
             called: RefCell::default(),
-            expected: RefCell::default(),
-            next_expected: Cell::new(0),
+            expectations: RefCell::default(),
+            next_expectation: Cell::new(0),
             last_error: RefCell::default(),
             folder: RefCell::default(),
             calls: Cell::new(0),
-            wanted,
+            selected,
             tools: Arc::clone(&file.tools),
             root: file.script.root.clone(),
             file: file.script.file.clone(),
@@ -78,24 +79,25 @@ impl TestState {
         }
     }
 
-    /// The failure of a test that asked nothing of what it expected.
-    pub(super) fn unasked(&self) -> Option<TestFailure> {
-        let expected = self.expected.borrow();
-        let place = expected.values().next()?;
-        let line = fakes::split_place(place, &self.file).map(|(line, _)| line);
-        let message =
-            String::from("expect(…) checks nothing by itself; say what, as in expect(value).equals(3)");
+    /// Returns the failure of a test that called `expect` without a matcher.
+    pub(super) fn unused_expectation(&self) -> Option<TestFailure> {
+        let expectations = self.expectations.borrow();
+        let location = expectations.values().next()?;
+        let line = fakes::split_location(location, &self.file).map(|(line, _)| line);
+        let message = String::from(
+            "expect(…) without a matcher checks nothing; add one, as in expect(value).equals(3)",
+        );
         Some(TestFailure { kind: "expectation", line, message, details: Vec::new() })
     }
 
-    /// Ends the test as failed: the first of `lines` is why.
+    /// Fails the test. The first of `lines` is the message, the others are details. Returns the error to raise.
     fn fail(&self, lua: &Lua, host: &Host, mut lines: Vec<String>) -> mlua::Error {
-        let place = error::place(lua, &host.files);
-        let line = fakes::split_place(&place, &self.file).map(|(line, _)| line);
-        let message = if lines.is_empty() { String::from("it fails") } else { lines.remove(0) };
+        let location = error::location(lua, &host.files);
+        let line = fakes::split_location(&location, &self.file).map(|(line, _)| line);
+        let message = if lines.is_empty() { String::from("the test failed") } else { lines.remove(0) };
         let raised = HostError::script(message.clone());
-        let details = if line.is_none() && !place.is_empty() {
-            std::iter::once(format!("at {}", place.trim_end_matches(": "))).chain(lines).collect()
+        let details = if line.is_none() && !location.is_empty() {
+            std::iter::once(format!("at {}", location.trim_end_matches(": "))).chain(lines).collect()
         } else {
             lines
         };
@@ -112,7 +114,7 @@ impl TestState {
     ) -> mlua::Result<T> {
         let failed = |error: String| HostError::script(format!("{function}: {error}"));
         if host.phase.get() != Phase::Function {
-            return Err(failed(String::from("call it inside a test: each has a folder of its own")));
+            return Err(failed(String::from("only available inside a test: each test has its own folder")));
         }
         let mut folder = self.folder.borrow_mut();
         if folder.is_none() {
@@ -120,25 +122,25 @@ impl TestState {
         }
         match &*folder {
             Some(folder) => work(folder).map_err(failed),
-            None => Err(failed(String::from("there is no folder"))),
+            None => Err(failed(String::from("the folder is missing"))),
         }
     }
 }
 
-/// Adds the vocabulary to the globals of `lua`, which is not sealed yet.
+/// Adds the test functions to the globals of `lua`, which is not sealed yet.
 pub(super) fn install(state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<()> {
-    let bytecode = VOCABULARY.as_ref().map_err(mlua::Error::runtime)?;
+    let bytecode = TEST_LIBRARY.as_ref().map_err(mlua::Error::runtime)?;
     let globals = lua.globals();
-    // Until its test is registered there is nothing to run.
-    let (is_listed, again) = (state.wanted.is_none(), "the top level did not register this test again");
-    let nothing = move |_: &Lua, ()| if is_listed { Ok(()) } else { Err(HostError::script(again)) };
-    host.entry.replace(Some(lua.create_function(nothing)?));
+    // The function to run until the selected test is registered.
+    let (is_listing, message) = (state.selected.is_none(), "the top level did not register this test again");
+    let unregistered = move |_: &Lua, ()| if is_listing { Ok(()) } else { Err(HostError::script(message)) };
+    host.entry.replace(Some(lua.create_function(unregistered)?));
 
     let functions = lua.create_table()?;
     functions.raw_set("guard", &marks.guard)?;
-    add_judging(&functions, state, lua, host, marks)?;
-    add_registering(&functions, state, lua, host)?;
-    add_loading(&functions, state, lua, host, marks)?;
+    add_matchers(&functions, state, lua, host, marks)?;
+    add_registration(&functions, state, lua, host)?;
+    add_tool_loading(&functions, state, lua, host, marks)?;
     let tool: Table = globals.raw_get("tool")?;
     tool.set_readonly(false);
     functions.raw_set("tool", &tool)?;
@@ -157,7 +159,7 @@ pub(super) fn install(state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>, marks: 
     globals.raw_set("temp_dir", lua.create_function(folder)?)
 }
 
-fn add_judging(
+fn add_matchers(
     functions: &Table,
     state: &Rc<TestState>,
     lua: &Lua,
@@ -175,22 +177,22 @@ fn add_judging(
     functions.raw_set(
         "contains",
         lua.create_function(|_, (value, part): (LuaValue, LuaValue)| {
-            let told = difference::contains(&value, &part);
-            told.ok_or_else(|| HostError::script("expect(…).contains: the values are too large to compare"))
+            let found = difference::contains(&value, &part);
+            found.ok_or_else(|| HostError::script("expect(…).contains: the values are too large to compare"))
         })?,
     )?;
     let array = marks.array.clone();
     let show = move |_: &Lua, value: LuaValue| Ok(difference::show(&value, &array));
     functions.raw_set("show", lua.create_function(show)?)?;
-    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    let (shared, shared_host) = (Rc::clone(state), Rc::clone(host));
     functions.raw_set(
         "fail",
-        lua.create_function(move |lua, why: LuaValue| {
-            let lines = match &why {
+        lua.create_function(move |lua, message: LuaValue| {
+            let lines = match &message {
                 LuaValue::Table(lines) => lines.sequence_values::<String>().flatten().collect(),
                 other => vec![error::describe(other)],
             };
-            Err::<(), _>(shared.fail(lua, &of_host, lines))
+            Err::<(), _>(shared.fail(lua, &shared_host, lines))
         })?,
     )?;
     functions.raw_set(
@@ -199,41 +201,41 @@ fn add_judging(
             Err::<(), _>(HostError::script(clean(&message.to_string_lossy(), 500)))
         })?,
     )?;
-    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    let (shared, shared_host) = (Rc::clone(state), Rc::clone(host));
     functions.raw_set(
-        "expected",
+        "new_expectation",
         lua.create_function(move |lua, ()| {
-            let token = shared.next_expected.get();
-            shared.next_expected.set(token + 1);
-            shared.expected.borrow_mut().insert(token, error::place(lua, &of_host.files));
+            let token = shared.next_expectation.get();
+            shared.next_expectation.set(token + 1);
+            shared.expectations.borrow_mut().insert(token, error::location(lua, &shared_host.files));
             Ok(token)
         })?,
     )?;
     let shared = Rc::clone(state);
-    let asked = move |_: &Lua, token: u64| {
-        shared.expected.borrow_mut().remove(&token);
+    let use_expectation = move |_: &Lua, token: u64| {
+        shared.expectations.borrow_mut().remove(&token);
         Ok(())
     };
-    functions.raw_set("asked", lua.create_function(asked)?)?;
-    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    functions.raw_set("use_expectation", lua.create_function(use_expectation)?)?;
+    let (shared, shared_host) = (Rc::clone(state), Rc::clone(host));
     functions.raw_set(
         "take_raised",
         lua.create_function(move |lua, ()| {
-            let raised = of_host.raised.take().unwrap_or_else(|| {
-                ToolError::new(ToolErrorKind::Internal, "the function failed and did not say how")
+            let raised = shared_host.raised.take().unwrap_or_else(|| {
+                ToolError::new(ToolErrorKind::Internal, "the function failed without an error")
             });
-            let stopped = of_host.control.borrow().as_ref().and_then(|control| control.stopped());
+            let stopped = shared_host.control.borrow().as_ref().and_then(|control| control.stopped());
             if stopped.is_some() {
                 return Err(mlua::Error::runtime("stopped"));
             }
-            error_table(lua, shared.without_place(raised))
+            error_table(lua, shared.without_location(raised))
         })?,
     )
 }
 
 impl TestState {
-    /// An error of a tool's call as a model is told of it.
-    fn without_place(&self, raised: ToolError) -> ToolError {
+    /// Returns the error of a tool call as a model receives it, without a location.
+    fn without_location(&self, raised: ToolError) -> ToolError {
         let last = self.last_error.take();
         last.filter(|last| last.kind == raised.kind && raised.message.ends_with(&last.message))
             .unwrap_or(raised)
@@ -249,23 +251,28 @@ fn error_table(lua: &Lua, error: ToolError) -> mlua::Result<Table> {
     Ok(table)
 }
 
-fn add_registering(functions: &Table, state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>) -> mlua::Result<()> {
+fn add_registration(
+    functions: &Table,
+    state: &Rc<TestState>,
+    lua: &Lua,
+    host: &Rc<Host>,
+) -> mlua::Result<()> {
     let (state, host) = (Rc::clone(state), Rc::clone(host));
     functions.raw_set(
         "register",
         lua.create_function(move |lua, (name, body): (LuaString, Function)| {
             if host.phase.get() != Phase::TopLevel {
                 return Err(HostError::script(
-                    "test(…) stands at the top level of its file, not inside a test",
+                    "test(…) must be called at the top level of its file, not inside a test",
                 ));
             }
-            let place = error::place(lua, &host.files);
-            let line = fakes::split_place(&place, &state.file).map_or(1, |(line, _)| line);
+            let location = error::location(lua, &host.files);
+            let line = fakes::split_location(&location, &state.file).map_or(1, |(line, _)| line);
             let mut names = state.names.borrow_mut();
             if names.len() >= MAX_TESTS {
                 return Err(HostError::script(format!("more than {MAX_TESTS} tests in a file")));
             }
-            if state.wanted == Some(names.len()) {
+            if state.selected == Some(names.len()) {
                 host.entry.replace(Some(body));
             }
             names.push(TestName { name: clean(&name.to_string_lossy(), MAX_NAME), line });
@@ -276,40 +283,40 @@ fn add_registering(functions: &Table, state: &Rc<TestState>, lua: &Lua, host: &R
 
 fn temp_table(state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    let (shared, shared_host) = (Rc::clone(state), Rc::clone(host));
     table.raw_set(
         "write",
         lua.create_function(move |_, (name, text): (String, LuaString)| {
-            shared.with_folder(&of_host, "temp.write", |folder| folder.write(&name, &text.as_bytes()))
+            shared.with_folder(&shared_host, "temp.write", |folder| folder.write(&name, &text.as_bytes()))
         })?,
     )?;
-    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    let (shared, shared_host) = (Rc::clone(state), Rc::clone(host));
     table.raw_set(
         "read",
         lua.create_function(move |lua, name: String| {
-            let text = shared.with_folder(&of_host, "temp.read", |folder| folder.read(&name))?;
+            let text = shared.with_folder(&shared_host, "temp.read", |folder| folder.read(&name))?;
             text.map(|text| lua.create_string(text)).transpose()
         })?,
     )?;
-    let (shared, of_host) = (Rc::clone(state), Rc::clone(host));
+    let (shared, shared_host) = (Rc::clone(state), Rc::clone(host));
     table.raw_set(
         "list",
-        lua.create_function(move |_, ()| shared.with_folder(&of_host, "temp.list", TempFolder::list))?,
+        lua.create_function(move |_, ()| shared.with_folder(&shared_host, "temp.list", TempFolder::list))?,
     )?;
     Ok(table)
 }
 
-/// A tool as a test loaded it.
+/// A tool that a test loaded.
 struct Loaded {
     script: Arc<Script>,
-    accept: Accept,
+    validate: Validate,
     fakes: Vec<Fake>,
-    permit: Permit,
-    /// The script with the permissions that reach beyond the test: what `permit` is asked for.
-    asked: Script,
+    authorize: Authorize,
+    /// The script with only the permissions outside of the test, for `authorize`.
+    authorized: Script,
 }
 
-fn add_loading(
+fn add_tool_loading(
     functions: &Table,
     state: &Rc<TestState>,
     lua: &Lua,
@@ -320,51 +327,51 @@ fn add_loading(
         Ok(matches!(key, LuaValue::String(name) if host_tables().iter().any(|table| name == table.name)))
     };
     functions.raw_set("is_table", lua.create_function(is_table)?)?;
-    let home = Home { side: Side::new(lua, marks), host: Rc::clone(host), guard: marks.guard.clone() };
+    let owner =
+        FakeOwner { state: LuaState::new(lua, marks), host: Rc::clone(host), guard: marks.guard.clone() };
     let (state, array) = (Rc::clone(state), marks.array.clone());
     functions.raw_set(
         "load",
         lua.create_function(move |lua, (name, options): (LuaValue, Table)| {
             let LuaValue::String(name) = &name else {
                 let got = type_name(&name);
-                return Err(HostError::script(format!("tool.load: expected a tool's name, got {got}")));
+                return Err(HostError::script(format!("tool.load: expected a tool name, got {got}")));
             };
             let subject = (state.tools)(&name.to_string_lossy())
                 .map_err(|error| HostError::lua(error.kind, format!("tool.load: {}", error.message)))?;
             let loaded = Rc::new(load(&state, subject, &options)?);
-            let (state, home, array) = (Rc::clone(&state), home.clone(), array.clone());
+            let (state, owner, array) = (Rc::clone(&state), owner.clone(), array.clone());
             lua.create_async_function(move |lua, arguments: MultiValue| {
-                let (state, home, array, loaded) =
-                    (Rc::clone(&state), home.clone(), array.clone(), Rc::clone(&loaded));
+                let (state, owner, array, loaded) =
+                    (Rc::clone(&state), owner.clone(), array.clone(), Rc::clone(&loaded));
                 async move {
-                    if home.host.phase.get() != Phase::Function {
+                    if owner.host.phase.get() != Phase::Function {
                         return Err(HostError::script(
-                            "a tool is called inside a test, not while the file loads",
+                            "a tool can only be called inside a test, not while the file loads",
                         ));
                     }
-                    let _waiting = home.host.wait("a tool")?;
-                    let ended = call(&state, &home, &loaded, &arguments, &array).await;
+                    let _waiting = owner.host.wait("a tool")?;
+                    let ended = call(&state, &owner, &loaded, &arguments, &array).await;
                     let result = ended.map_err(|error| {
                         let raised = HostError::lua(error.kind, error.message.clone());
                         state.last_error.replace(Some(error));
                         raised
                     })?;
-                    convert::to_lua(&lua, &result, &array, BigIntegers::Refuse).map_err(|refusal| {
-                        HostError::script(format!("{}: {}", refusal.path(), refusal.reason))
-                    })
+                    convert::to_lua(&lua, &result, &array, BigIntegers::Reject)
+                        .map_err(|error| HostError::script(format!("{}: {}", error.path(), error.reason)))
                 }
             })
         })?,
     )
 }
 
-/// A call of a tool, until it ends.
-struct Running<'s>(&'s TestState);
+/// Guard of an active tool call.
+struct ActiveCall<'s>(&'s TestState);
 
-impl<'s> Running<'s> {
+impl<'s> ActiveCall<'s> {
     fn start(state: &'s TestState) -> Result<Self, ToolError> {
         if state.calls.get() >= MAX_CALLS {
-            let message = format!("more than {MAX_CALLS} calls of tools at a time");
+            let message = format!("more than {MAX_CALLS} tool calls at the same time");
             return Err(ToolError::new(ToolErrorKind::Script, message));
         }
         state.calls.set(state.calls.get() + 1);
@@ -372,55 +379,55 @@ impl<'s> Running<'s> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for ActiveCall<'_> {
     fn drop(&mut self) {
         self.0.calls.set(self.0.calls.get().saturating_sub(1));
     }
 }
 
-/// One call of a loaded tool, in a state of its own.
+/// Calls a loaded tool in its own state.
 async fn call(
     state: &TestState,
-    home: &Home,
+    owner: &FakeOwner,
     loaded: &Loaded,
     arguments: &MultiValue,
     array: &Table,
 ) -> Result<Value, ToolError> {
     let name = loaded.script.tool.as_str();
     state.called.borrow_mut().insert(name.to_owned());
-    let _running = Running::start(state)?;
+    let _active = ActiveCall::start(state)?;
     let invalid = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
     let given = match (arguments.front(), arguments.len()) {
         (None | Some(LuaValue::Nil), 0 | 1) => Value::Object(Map::new()),
         (Some(table @ LuaValue::Table(_)), 1) => convert::to_json(table, array)
-            .map_err(|refusal| invalid(format!("`{name}`: {}: {}", refusal.path(), refusal.reason)))?,
+            .map_err(|error| invalid(format!("`{name}`: {}: {}", error.path(), error.reason)))?,
         (other, _) => {
             let got = other.map_or("nothing", type_name);
             return Err(invalid(format!(
-                "`{name}` takes its arguments by name, in one table, as in {{ key = \"value\" }}; got {} that \
-                 begin with a {got}",
+                "`{name}`: expected one table of arguments by name, as in {{ key = \"value\" }}, got {}, the first of \
+                 which is a {got}",
                 crate::text::count(arguments.len(), "value")
             )));
         }
     };
-    let arguments = (loaded.accept)(given)?;
-    // Again, as before every call: another tool may have put a link where a granted folder was.
-    (loaded.permit)(&loaded.asked)?;
+    let arguments = (loaded.validate)(given)?;
+    // Checked before every call: another tool may have replaced a granted folder by a link.
+    (loaded.authorize)(&loaded.authorized)?;
     let context = CallContext::default();
-    let left = home.host.control.borrow().as_ref().map_or(0.0, |control| control.seconds_left());
-    // A little more than the test has, so that it is the test that is stopped then.
+    let left = owner.host.control.borrow().as_ref().map_or(0.0, |control| control.seconds_left());
+    // Slightly longer than the time left for the test, so that the test is stopped first.
     let left = Duration::from_secs_f64(left) + Duration::from_millis(20);
     let limit = limit(&loaded.script, &context, DEFAULT_TIMEOUT).min(left);
-    let mut vm = Vm::extended(&loaded.script, state.sink.clone(), DEFAULT_MEMORY, &|lua, _, marks| {
-        fakes::install(&loaded.fakes, home, lua, marks)
+    let mut vm = Vm::with_globals(&loaded.script, state.sink.clone(), DEFAULT_MEMORY, &|lua, _, marks| {
+        fakes::install(&loaded.fakes, owner, lua, marks)
     })?;
     let control = Control::new(limit, None);
     let (answer, _) = vm.call(&arguments, context, &control).await;
     let memory = loaded.script.memory.unwrap_or(DEFAULT_MEMORY);
-    answer.map_err(|error| error::placed(error, &loaded.script.file, memory))
+    answer.map_err(|error| error::with_location(error, &loaded.script.file, memory))
 }
 
-/// A tool as `options` want it.
+/// Applies `options` to a tool.
 fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Result<Loaded> {
     let mut fakes = Vec::new();
     let mut grants = None;
@@ -437,51 +444,51 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
                 let got = type_name(&other);
                 let example = "{ grants = { read = { temp_dir() } }, root = temp_dir() }";
                 return Err(HostError::script(format!(
-                    "tool.load: expected {example}, got a {got} as `{key}`"
+                    "tool.load: expected {example}, got a {got} for `{key}`"
                 )));
             }
             (_, value) => fakes.push(fake(key, value)?),
         }
         Ok(())
     })?;
-    let bounds = Bounds {
+    let grant_limits = GrantLimits {
         name: &subject.script.tool,
         folder: state.folder.borrow().as_ref().map(|folder| folder.path().to_owned()),
         project: subject.script.root.clone().or_else(|| state.root.clone()).unwrap_or_default(),
         spec: &subject.script.permissions,
     };
     let mut permissions = subject.script.permissions.clone();
-    let base = root.as_deref().unwrap_or(&bounds.project).to_owned();
+    let base = root.as_deref().unwrap_or(&grant_limits.project).to_owned();
     if root.is_some() {
-        bounds.check_root(&base)?;
+        grant_limits.check_root(&base)?;
         for grant in permissions.read.iter_mut().chain(&mut permissions.write) {
             *grant = PathGrant::new(grant.name.clone(), base.join(&grant.name));
         }
     }
     if let Some(grants) = grants {
-        bounds.replace(&mut permissions, &grants, &base)?;
+        grant_limits.replace(&mut permissions, &grants, &base)?;
     }
     let old = &subject.script;
     let script = Script { permissions, root: root.or_else(|| old.root.clone()), ..Script::clone(old) };
-    let permissions = bounds.left_real(&script.permissions, &fakes);
-    // The time of a call is bounded by that of the test.
-    let asked = Script { permissions, timeout: None, ..script.clone() };
-    (subject.permit)(&asked)
+    let permissions = grant_limits.external_permissions(&script.permissions, &fakes);
+    // The time limit of the test applies to its calls.
+    let authorized = Script { permissions, timeout: None, ..script.clone() };
+    (subject.authorize)(&authorized)
         .map_err(|error| HostError::lua(error.kind, format!("tool.load: {}", error.message)))?;
-    let TestSubject { accept, permit, .. } = subject;
-    Ok(Loaded { script: Arc::new(script), accept, fakes, permit, asked })
+    let TestSubject { validate, authorize, .. } = subject;
+    Ok(Loaded { script: Arc::new(script), validate, fakes, authorize, authorized })
 }
 
 fn fake(table: String, value: LuaValue) -> mlua::Result<Fake> {
     let Some(doc) = host_tables().iter().find(|doc| doc.name == table) else {
         let known: Vec<&str> = host_tables().iter().map(|doc| doc.name).collect();
         let (table, known) = (clean(&table, 60), known.join(", "));
-        let message = format!("tool.load: unknown option `{table}`; there are: grants, root, {known}");
+        let message = format!("tool.load: unknown option `{table}`, expected one of grants, root, {known}");
         return Err(HostError::script(message));
     };
     let LuaValue::Table(given) = &value else {
         let got = type_name(&value);
-        let message = format!("tool.load: expected a table of functions as `{table}`, got a {got}");
+        let message = format!("tool.load: expected a table of functions for `{table}`, got a {got}");
         return Err(HostError::script(message));
     };
     let known = || doc.functions.iter().map(|doc| doc.name).chain(doc.values.iter().map(|doc| doc.name));
@@ -493,7 +500,10 @@ fn fake(table: String, value: LuaValue) -> mlua::Result<Fake> {
         };
         if !doc.functions.is_empty() && !known().any(|name| name == field) {
             let known = known().collect::<Vec<_>>().join(", ");
-            let message = format!("tool.load: `{table}` has no `{}`; it has {known}", clean(&field, 60));
+            let message = format!(
+                "tool.load: unknown field `{}` of `{table}`, expected one of {known}",
+                clean(&field, 60)
+            );
             return Err(HostError::script(message));
         }
         fields.push((field, value));

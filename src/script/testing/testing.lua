@@ -1,16 +1,17 @@
--- The vocabulary of tests, made once in every state that runs a test, before it is sealed. `host` holds the Rust
--- functions it needs.
+-- The test functions. Runs once in every new state that runs a test, before the state is sealed. `host` holds the Rust
+-- functions that this file needs.
 local host = ...
 local guard, fail, misuse, show = host.guard, host.fail, host.misuse, host.show
-local asked, take_raised = host.asked, host.take_raised
+local use_expectation, take_raised = host.use_expectation, host.take_raised
 
 local rawequal, setmetatable, getmetatable, type, tostring, select =
   rawequal, setmetatable, getmetatable, type, tostring, select
 local pack, unpack, insert, find = table.pack, table.unpack, table.insert, string.find
 local abs, max = math.abs, math.max
 
--- Each check gets the value and what the matcher was given; it returns whether it holds, what is wrong when it does
--- not, what is wrong when it should not and does, and what the matcher returns.
+-- Each check gets the value and the arguments of the matcher. It returns whether the check passed, the message if it
+-- did not, the message if it passed but is negated, the result of the matcher, and whether the value has an invalid
+-- type.
 local checks = {}
 
 function checks.equals(value, expected)
@@ -24,7 +25,7 @@ function checks.is(value, expected)
   return rawequal(value, expected), function()
     local note = ""
     if type(value) == "table" and type(expected) == "table" then
-      note = " (another table: `equals` compares what is in it)"
+      note = " (a different table: use `equals` to compare contents)"
     end
     return "expected " .. show(expected) .. ", got " .. show(value) .. note
   end, function()
@@ -51,7 +52,7 @@ end
 
 function checks.matches(value, pattern)
   if type(pattern) ~= "string" then
-    misuse("expect(…).matches takes a Luau pattern, as in matches(\"^%d+$\")")
+    misuse("expect(…).matches: expected a Luau pattern, as in matches(\"^%d+$\")")
   end
   if type(value) ~= "string" then
     return false, "expected a string that matches " .. show(pattern) .. ", got " .. show(value), nil, nil, true
@@ -65,55 +66,55 @@ end
 
 function checks.near(value, number, tolerance)
   if type(number) ~= "number" or (tolerance ~= nil and type(tolerance) ~= "number") then
-    misuse("expect(…).near takes a number and a tolerance, as in near(21.5, 0.1)")
+    misuse("expect(…).near: expected a number and a tolerance, as in near(21.5, 0.1)")
   end
   tolerance = tolerance or 1e-9 * max(1, abs(number))
   return type(value) == "number" and abs(value - number) <= tolerance, function()
-    return "expected " .. show(number) .. " or at most " .. show(tolerance) .. " from it, got " .. show(value)
+    return "expected " .. show(number) .. " with a tolerance of " .. show(tolerance) .. ", got " .. show(value)
   end, function()
     return "expected a number more than " .. show(tolerance) .. " from " .. show(number) .. ", got " .. show(value)
   end
 end
 
-local function told(raised)
+local function describe_error(raised)
   return raised.kind .. ": " .. raised.message
 end
 
 function checks.fails(value, wanted)
   if type(value) ~= "function" then
-    misuse("expect(…).fails takes a function, as in expect(function() weather({}) end).fails(); got " .. show(value))
+    misuse("expect(…).fails: expected a function, as in expect(function() weather({}) end).fails(), got " .. show(value))
   end
   local part, kind = wanted, nil
   if type(wanted) == "table" then
     part, kind = wanted.message, wanted.kind
   end
   if (part ~= nil and type(part) ~= "string") or (kind ~= nil and type(kind) ~= "string") then
-    misuse("fails takes a part of the message, or { kind = \"permission\", message = \"…\" }")
+    misuse("expect(…).fails: expected a part of the message or { kind = \"permission\", message = \"…\" }")
   end
   local results = pack(guard(value))
   if results[1] then
     return false, function()
-      return "expected an error, it returned " .. show(results[2])
+      return "expected an error, but the function returned " .. show(results[2])
     end
   end
   local raised = take_raised()
   if kind ~= nil and kind ~= raised.kind then
-    return false, "expected an error of the kind " .. kind .. ", got " .. told(raised), nil, raised
+    return false, "expected an error of kind " .. kind .. ", got " .. describe_error(raised), nil, raised
   end
   if part ~= nil and not find(raised.message, part, 1, true) then
-    return false, "expected an error with " .. show(part) .. " in it, got " .. told(raised), nil, raised
+    return false, "expected an error that contains " .. show(part) .. ", got " .. describe_error(raised), nil, raised
   end
-  return true, nil, "expected no such error, got " .. told(raised), raised
+  return true, nil, "expected no such error, got " .. describe_error(raised), raised
 end
 
-local NAMES = "equals, is, is_nil, contains, matches, near, fails, and never before any of them"
+local NAMES = "equals, is, is_nil, contains, matches, near, fails, or never before one of them"
 
 local function unknown(token, name)
-  asked(token)
-  misuse("expect(…) has no `" .. tostring(name) .. "`; it has " .. NAMES)
+  use_expectation(token)
+  misuse("unknown matcher `" .. tostring(name) .. "`, expected one of " .. NAMES)
 end
 
-local function worded(text)
+local function text_of(text)
   if type(text) == "function" then
     return text()
   end
@@ -124,20 +125,20 @@ local function expectation(value, token, is_negated)
   local matchers = {}
   for name, check in checks do
     matchers[name] = function(...)
-      asked(token)
+      use_expectation(token)
       local given = pack(...)
       local first = 1
-      -- expect(x):equals(y) is taken as expect(x).equals(y).
+      -- Accepts expect(x):equals(y) as expect(x).equals(y).
       if given.n > 0 and rawequal(given[1], matchers) then
         first = 2
       end
       if name ~= "is_nil" and name ~= "fails" and given.n < first then
-        misuse("expect(…)." .. name .. " takes what is expected")
+        misuse("expect(…)." .. name .. ": missing argument")
       end
-      local holds, why, why_not, result, is_amiss = check(value, unpack(given, first, given.n))
-      -- What cannot be asked of a value holds neither way.
-      if is_amiss or holds == is_negated then
-        fail(worded(if is_negated and not is_amiss then why_not else why))
+      local passed, message, negated_message, result, is_invalid = check(value, unpack(given, first, given.n))
+      -- A value of an invalid type fails the negated check too.
+      if is_invalid or passed == is_negated then
+        fail(text_of(if is_negated and not is_invalid then negated_message else message))
       end
       return result
     end
@@ -155,14 +156,14 @@ end
 
 _G.expect = function(...)
   if select("#", ...) == 0 then
-    misuse("expect takes a value, as in expect(result.count).equals(3)")
+    misuse("expect: missing value, as in expect(result.count).equals(3)")
   end
-  return expectation((...), host.expected(), false)
+  return expectation((...), host.new_expectation(), false)
 end
 
 _G.test = function(name, body)
   if type(name) ~= "string" or type(body) ~= "function" then
-    misuse("test takes a name and a function, as in test(\"knows Paris\", function() … end)")
+    misuse("test: expected a name and a function, as in test(\"finds Paris\", function() … end)")
   end
   host.register(name, function()
     body()
@@ -210,11 +211,11 @@ host.tool.load = function(name, options)
     return load(name, {})
   end
   if type(options) ~= "table" then
-    misuse("tool.load takes a tool's name and a table, as in tool.load(\"get_weather\", { http = { get = mock() } })")
+    misuse("tool.load: expected a tool name and a table, as in tool.load(\"get_weather\", { http = { get = mock() } })")
   end
-  local settled = {}
+  local prepared = {}
   for key, value in options do
-    settled[key] = if host.is_table(key) then plain(value) else value
+    prepared[key] = if host.is_table(key) then plain(value) else value
   end
-  return load(name, settled)
+  return load(name, prepared)
 end

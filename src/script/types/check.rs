@@ -1,10 +1,10 @@
-//! Luau's type checker over scripts, in a program of its own.
+//! Type checking of scripts with Luau's type checker, in a separate program.
 //!
-//! The checker is `deftool-types`, a second binary of this package behind the feature `types`: it links a second Luau,
-//! goes hundreds of calls deep, and would run what a script says at the level of types. So it runs beside deftool, under
-//! the limits of a script host, and is killed when it takes too long over a script. In: the definitions of a project and
-//! its scripts with the types of their parameters. Out: what does not fit, by file and line. What the checker answers is
-//! believed about the script that it was asked about only.
+//! The checker is `deftool-types`, a second binary of this package, behind the feature `types`. It links a second Luau,
+//! uses deep recursion and executes the type functions of scripts. So it runs in its own process, with the limits of a
+//! script host, and is killed when a script takes too long. Input: the definitions of a project and its scripts, with
+//! the types of their parameters. Output: type errors by file and line. A result of the checker is used only for the
+//! script that was checked.
 
 use std::io;
 use std::path::Path;
@@ -17,65 +17,65 @@ use crate::script::DEFAULT_MEMORY;
 use crate::script::isolate::{Octets, confine, protocol};
 use crate::script::module::{Module, module_path};
 
-/// How long one script may take; they take milliseconds.
+/// Time limit per script. Most take milliseconds.
 pub(crate) const TYPE_LIMIT: Duration = Duration::from_secs(5);
-/// How long the definitions may take, which are read before the first script.
+/// Time limit for the start and for reading the definitions.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// Longer sources are not checked: what the checker needs grows faster than they do.
+/// Maximum length of a source, in bytes: the time and memory that the checker needs grow faster than linearly.
 const MAX_SOURCE: usize = 64 << 10;
-/// Most findings of one script.
-const MAX_OF_SCRIPT: usize = 20;
-/// Longest message, in characters.
+/// Maximum number of findings per script.
+const MAX_FINDINGS: usize = 20;
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 400;
-/// What a checker says first: both sides are of one version.
+/// The first message of a checker, which shows that both sides have the same version.
 const GREETING: &str = concat!("deftool type checker ", env!("CARGO_PKG_VERSION"));
 
 /// A script to check.
 #[derive(Debug, Clone)]
 pub struct TypeJob {
-    /// The file as findings name it.
+    /// The file name in findings.
     pub file: String,
     /// The source.
     pub source: Arc<[u8]>,
-    /// What it requires.
+    /// The modules that it requires.
     pub modules: Arc<[Arc<Module>]>,
-    /// The type of each parameter of the function that it returns; `None` where none is known.
+    /// The type of each parameter of the function that it returns. `None`: unknown.
     pub parameters: Vec<Option<String>>,
 }
 
 impl TypeJob {
-    /// The module that the file `file` of this job means by `wanted`.
-    pub fn required(&self, file: &str, wanted: &str) -> Option<&Arc<Module>> {
-        let path = module_path(file, wanted).ok()?;
+    /// Returns the module that `file`, the script or one of its modules, requires as `path`.
+    pub fn required(&self, file: &str, path: &str) -> Option<&Arc<Module>> {
+        let path = module_path(file, path).ok()?;
         self.modules.iter().find(|module| module.path() == path)
     }
 }
 
-/// Something that does not fit.
+/// A type error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeProblem {
-    /// The file: the script's or that of a module.
+    /// The file of the script or of a module.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The first byte in the line and the one behind the last, from 0; the second may be in a later line.
+    /// The columns, in bytes from 0: the start, and the exclusive end, which may be in a later line.
     pub columns: (usize, usize),
-    /// One clause.
+    /// The message, one clause.
     pub message: String,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TypeCheck {
-    /// It was checked.
+    /// The type errors.
     Checked(Vec<TypeProblem>),
-    /// It was not, and why.
+    /// The script was not checked. Holds the reason.
     Skipped(String),
 }
 
-/// What a checker is asked.
+/// A message to a checker.
 #[derive(Serialize, Deserialize)]
-enum Order {
+enum Request {
     /// Read these definitions. Answered by a `Result`.
     Define(String),
     /// Check a script. Answered by a [`TypeCheck`].
@@ -113,8 +113,8 @@ impl WireJob {
     }
 }
 
-/// Checks `jobs` against `definitions` with the checker `program`, on all processors; the results are in the order of the
-/// jobs. `limit`: how long one may take, five seconds as a rule.
+/// Checks `jobs` against `definitions` with the checker `program`, on all processors. The results are in the order of
+/// the jobs. `limit`: the time limit per job, usually [`TYPE_LIMIT`].
 #[cfg(unix)]
 pub fn check_types(program: &Path, definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
     use std::sync::Mutex;
@@ -138,18 +138,18 @@ pub fn check_types(program: &Path, definitions: &str, jobs: &[TypeJob], limit: D
             });
         }
     });
-    let lost = || TypeCheck::Skipped(String::from("the checker does not start"));
+    let lost = || TypeCheck::Skipped(String::from("the type checker was not started"));
     let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     done.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
 }
 
-/// Nothing is checked on this system as yet.
+/// Not supported on this system.
 #[cfg(not(unix))]
 pub fn check_types(_: &Path, _: &str, jobs: &[TypeJob], _: Duration) -> Vec<TypeCheck> {
-    vec![TypeCheck::Skipped(String::from("types are not checked on this system as yet")); jobs.len()]
+    vec![TypeCheck::Skipped(String::from("type checking is not supported on this system")); jobs.len()]
 }
 
-/// Checks one job with `checker`, or a new one; one that fails is not used again.
+/// Checks one job with `checker`, or with a new checker. A checker that fails is not used again.
 #[cfg(unix)]
 fn check(
     checker: &mut Option<crate::script::isolate::Peer>,
@@ -159,7 +159,7 @@ fn check(
     limit: Duration,
 ) -> TypeCheck {
     if job.source.len() > MAX_SOURCE {
-        return TypeCheck::Skipped(format!("it is longer than {} KiB", MAX_SOURCE / 1024));
+        return TypeCheck::Skipped(format!("the script is longer than {} KiB", MAX_SOURCE / 1024));
     }
     let started = match checker.take() {
         Some(checker) => Ok(checker),
@@ -169,13 +169,13 @@ fn check(
         Ok(started) => started,
         Err(error) => return TypeCheck::Skipped(clean(&error)),
     };
-    match started.ask::<TypeCheck>(&Order::Check(WireJob::of(job)), limit) {
+    match started.ask::<TypeCheck>(&Request::Check(WireJob::of(job)), limit) {
         Ok(result) => {
             *checker = Some(started);
             cleaned(result, job)
         }
-        Err(None) => TypeCheck::Skipped(format!("the checker takes longer than {limit:?}")),
-        Err(Some(error)) => TypeCheck::Skipped(clean(&format!("the checker failed on it: {error}"))),
+        Err(None) => TypeCheck::Skipped(format!("the type checker took longer than {limit:?}")),
+        Err(Some(error)) => TypeCheck::Skipped(clean(&format!("the type checker failed: {error}"))),
     }
 }
 
@@ -184,16 +184,16 @@ fn start(program: &Path, definitions: &str) -> Result<crate::script::isolate::Pe
     use crate::script::isolate::Peer;
 
     let failed = |error: Option<io::Error>| {
-        let why = error.map_or_else(|| String::from("it takes too long"), |error| error.to_string());
-        format!("the checker {} does not start: {why}", program.display())
+        let reason = error.map_or_else(|| String::from("timed out"), |error| error.to_string());
+        format!("cannot start the type checker `{}`: {reason}", program.display())
     };
     let mut checker = Peer::start(program, [""; 0]).map_err(|error| failed(Some(error)))?;
-    let greeting: String = checker.hear(START_LIMIT).map_err(failed)?;
+    let greeting: String = checker.receive(START_LIMIT).map_err(failed)?;
     if greeting != GREETING {
-        return Err(format!("the checker {} is of another version of deftool", program.display()));
+        return Err(format!("the type checker `{}` has a different version than deftool", program.display()));
     }
     let defined: Result<(), String> =
-        checker.ask(&Order::Define(definitions.to_owned()), START_LIMIT).map_err(failed)?;
+        checker.ask(&Request::Define(definitions.to_owned()), START_LIMIT).map_err(failed)?;
     defined.map(|()| checker)
 }
 
@@ -202,26 +202,26 @@ fn clean(text: &str) -> String {
     crate::script::error::clean(text, MAX_MESSAGE)
 }
 
-/// `result` as a checker of good will would have sent it.
+/// Removes invalid findings from `result` and cleans its texts: the checker is not trusted.
 #[cfg(unix)]
 fn cleaned(result: TypeCheck, job: &TypeJob) -> TypeCheck {
     let problems = match result {
-        TypeCheck::Skipped(why) => return TypeCheck::Skipped(clean(&why)),
+        TypeCheck::Skipped(reason) => return TypeCheck::Skipped(clean(&reason)),
         TypeCheck::Checked(problems) => problems.into_iter(),
     };
     let is_of_job = |problem: &TypeProblem| {
         problem.file == job.file || job.modules.iter().any(|module| module.file == problem.file)
     };
-    let problems = problems.filter(is_of_job).take(MAX_OF_SCRIPT);
+    let problems = problems.filter(is_of_job).take(MAX_FINDINGS);
     let problems = problems.map(|problem| TypeProblem { message: clean(&problem.message), ..problem });
     TypeCheck::Checked(problems.collect())
 }
 
-/// Makes this process a type checker, which serves the deftool that started it until that goes away. `define` makes a
-/// checker of definitions, `check` has it check one script.
+/// Makes this process a type checker, which serves the deftool process that started it until stdin closes. `define`
+/// creates a checker from definitions, `check` checks one script.
 ///
 /// # Errors
-/// When what comes over stdin makes no sense, or nobody reads stdout.
+/// When a message on stdin is invalid, or stdout is closed.
 pub fn serve_type_checks<C>(
     define: impl Fn(&str) -> Result<C, String>,
     check: impl Fn(&mut C, &TypeJob) -> TypeCheck,
@@ -229,30 +229,30 @@ pub fn serve_type_checks<C>(
     confine::begin_session();
     confine::limit_memory(Some(DEFAULT_MEMORY));
     let (mut input, output) = (io::stdin().lock(), io::stdout());
-    say(&output, &GREETING)?;
+    send(&output, &GREETING)?;
     let mut checker = None;
     while let Some(body) = protocol::read_frame(&mut input)? {
-        let (order, _) = protocol::head::<Order>(&body)?;
-        match order {
-            Order::Define(definitions) => {
+        let (request, _) = protocol::head::<Request>(&body)?;
+        match request {
+            Request::Define(definitions) => {
                 let defined = define(&definitions);
                 let answer = defined.as_ref().map(|_| ()).map_err(Clone::clone);
                 checker = defined.ok();
-                say(&output, &answer)?;
+                send(&output, &answer)?;
             }
-            Order::Check(job) => {
+            Request::Check(job) => {
                 let result = match &mut checker {
                     Some(checker) => check(checker, &job.into_job()),
-                    None => TypeCheck::Skipped(String::from("the checker has no definitions")),
+                    None => TypeCheck::Skipped(String::from("the type checker has no definitions")),
                 };
-                say(&output, &result)?;
+                send(&output, &result)?;
             }
         }
     }
     Ok(())
 }
 
-fn say(output: &io::Stdout, answer: &impl Serialize) -> io::Result<()> {
+fn send(output: &io::Stdout, answer: &impl Serialize) -> io::Result<()> {
     let mut frame = Vec::new();
     protocol::write_frame(&mut frame, answer, protocol::ALONE)?;
     let mut output = output.lock();

@@ -1,23 +1,23 @@
-//! A JSON Schema as a Luau type.
+//! Conversion of JSON Schemas to Luau types.
 
 use std::fmt::Write;
 
 use crate::spec::{Json, JsonKind, Member};
 
-/// Deeper schemas are `any`.
+/// Maximum depth of a schema. Deeper schemas become `any`.
 const MAX_DEPTH: usize = 12;
-/// More choices than this, or more properties, are not told: Luau reads at most 1,000 parts of a type.
+/// Maximum number of enum values or properties to include: Luau accepts at most 1,000 parts of a type.
 const MAX_PARTS: usize = 100;
 
-/// The type of the values that a schema describes.
+/// Returns the type of the values that a schema describes.
 pub(super) fn luau_type(schema: &[Member]) -> String {
-    // Luau bounds a type's parts as a whole, too.
+    // Luau also limits the total number of parts of a type.
     let mut left = 4 * MAX_PARTS;
     of_members(schema, 0, &mut left)
 }
 
-/// Whether a type needs no name of its own.
-pub(super) fn is_word(written: &str) -> bool {
+/// Returns whether a type needs no alias.
+pub(super) fn is_simple(written: &str) -> bool {
     matches!(
         written,
         "any" | "string" | "number" | "boolean" | "{ any }" | "{ string }" | "{ number }" | "{ boolean }"
@@ -34,7 +34,7 @@ fn of_members(schema: &[Member], depth: usize, left: &mut usize) -> String {
         return literal(value).unwrap_or_else(|| plain_type(value));
     }
     if let Some(JsonKind::Array(values)) = get("enum").map(|value| &value.kind) {
-        return choice(values, left);
+        return enum_type(values, left);
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(JsonKind::Array(schemas)) = get(key).map(|value| &value.kind) {
@@ -74,7 +74,7 @@ fn of_type(name: &str, schema: &[Member], depth: usize, left: &mut usize) -> Str
             format!("{{ {items} }}")
         }
         "object" => object(schema, depth, left),
-        // JSON's null is `json.null`, a value without a type of its own.
+        // JSON's null is `json.null`, which has no Luau type.
         _ => String::from("any"),
     }
 }
@@ -90,12 +90,12 @@ fn object(schema: &[Member], depth: usize, left: &mut usize) -> String {
         Some(_) | None => Vec::new(),
     };
     let mut written = String::from("{ ");
-    // A schema that says what else there may be is taken at its word; of one that says nothing the names are all.
-    let others = match get("additionalProperties").map(|value| &value.kind) {
+    // Further properties are included only if the schema allows them explicitly.
+    let has_others = match get("additionalProperties").map(|value| &value.kind) {
         Some(JsonKind::Object(_) | JsonKind::Bool(true)) => true,
         Some(_) | None => get("patternProperties").is_some() || properties.is_empty(),
     };
-    if others {
+    if has_others {
         written.push_str("[string]: any, ");
     }
     for property in properties {
@@ -114,8 +114,8 @@ fn object(schema: &[Member], depth: usize, left: &mut usize) -> String {
     written
 }
 
-/// One of some values: literals where Luau has them.
-fn choice(values: &[Json], left: &mut usize) -> String {
+/// Returns the type of an `enum`, with literals where Luau supports them.
+fn enum_type(values: &[Json], left: &mut usize) -> String {
     if values.len() > MAX_PARTS || values.len() > *left {
         return union(values.iter().map(plain_type).collect());
     }
@@ -142,7 +142,7 @@ fn plain_type(value: &Json) -> String {
     })
 }
 
-/// `any` takes in all others; one type stands for itself, several in parentheses.
+/// Returns the union of `types`, without duplicates. A union with `any` is `any`.
 fn union(types: Vec<String>) -> String {
     let mut parts: Vec<String> = Vec::new();
     for part in types {
@@ -160,7 +160,7 @@ fn union(types: Vec<String>) -> String {
     }
 }
 
-/// A string as Luau reads it.
+/// Returns `text` as a Luau string literal.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -179,7 +179,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Whether Luau takes `name` for a name: no keyword, and of its letters.
+/// Returns whether `name` is a valid Luau identifier and not a keyword.
 pub(crate) fn is_identifier(name: &str) -> bool {
     const KEYWORDS: [&str; 21] = [
         "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",

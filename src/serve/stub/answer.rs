@@ -1,7 +1,7 @@
-//! What is written to a socket in answer to one request: bytes, waits, and how the connection ends.
+//! The answer to one request: bytes, waits, and the end of the connection.
 //!
-//! An answer is made before it is played, so that a stream costs no more than its writes. Pieces of a body are framed as
-//! chunks of HTTP/1.1; whoever wants them otherwise writes bytes ([`Act::Write`]).
+//! An answer is built before it is sent, so that a stream costs no more than its writes. Body pieces are framed as
+//! HTTP/1.1 chunks. Use [`Act::Write`] for other framing.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,34 +9,33 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// One thing that the server does with an answer.
+/// An action of the server while it answers.
 #[derive(Clone)]
 pub enum Act {
     /// Writes bytes.
     Write(Vec<u8>),
-    /// Does nothing for a while. The time is counted from when the last wait was due, so that a long stream keeps its
-    /// pace.
+    /// Waits. The time is measured from the end of the last wait, so that a long stream keeps its pace.
     Wait(Duration),
-    /// Writes these bytes again and again.
+    /// Writes bytes repeatedly.
     Repeat {
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
-        /// How often; `None`: until the client closes the connection.
+        /// The number of repetitions. `None` repeats until the client closes the connection.
         times: Option<u64>,
-        /// The wait after each.
+        /// The wait after each repetition.
         every: Duration,
     },
-    /// Writes these bytes as fast as they are taken, until the client closes the connection.
+    /// Writes bytes as fast as the client reads, until it closes the connection.
     Endless(Vec<u8>),
-    /// Says nothing more, and keeps the connection until the client closes it.
+    /// Sends nothing more and keeps the connection open until the client closes it.
     Silence,
     /// Closes the connection (FIN).
     Close,
-    /// Resets the connection (RST), a moment after what was written.
+    /// Resets the connection (RST), shortly after the last write.
     Reset,
-    /// Writes bytes that are made when their turn comes, on the server's thread; it must not take long.
+    /// Writes bytes that are computed at that moment. The function runs on the server's thread and must not block.
     Make(Arc<dyn Fn() -> Vec<u8> + Send + Sync>),
-    /// Does something on the server's thread; it must not take long.
+    /// Calls a function on the server's thread. It must not block.
     Do(Arc<dyn Fn() + Send + Sync>),
 }
 
@@ -58,19 +57,19 @@ impl std::fmt::Debug for Act {
     }
 }
 
-/// An answer: acts, one after another. After the last the connection takes the next request.
+/// An answer: a sequence of [`Act`]s. After the last one the connection accepts the next request.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     acts: Vec<Act>,
 }
 
 impl Answer {
-    /// An answer that says nothing at all.
+    /// Returns an answer that never sends anything.
     pub fn silent() -> Self {
         Self::default().then(Act::Silence)
     }
 
-    /// The head of a chunked answer.
+    /// Returns the head of a chunked answer.
     pub fn head(status: u16, headers: &[(&str, &str)]) -> Self {
         let mut head = format!("HTTP/1.1 {status} {}\r\ntransfer-encoding: chunked\r\n", reason(status));
         for (name, value) in headers {
@@ -81,38 +80,38 @@ impl Answer {
         Self::default().then(Act::Write(head.into_bytes()))
     }
 
-    /// The head of an event stream.
+    /// Returns the head of an event stream.
     pub fn stream() -> Self {
         Self::head(200, &[("content-type", "text/event-stream")])
     }
 
-    /// A whole answer of one piece.
+    /// Returns a complete answer with one body piece.
     pub fn whole(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         Self::head(status, headers).piece(body).end()
     }
 
-    /// A whole answer that is JSON.
+    /// Returns a complete JSON answer.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::whole(status, &[("content-type", "application/json")], &body.to_string())
     }
 
-    /// An error object with its message.
+    /// Returns a complete answer with an error object.
     pub fn error(status: u16, headers: &[(&str, &str)], message: &str) -> Self {
         Self::whole(status, headers, &json!({"error": {"message": message}}).to_string())
     }
 
-    /// An event stream that is whole: these chunks and `[DONE]`.
+    /// Returns a complete event stream: the chunks and `[DONE]`.
     pub fn chunks(chunks: &[Value]) -> Self {
         let answer = chunks.iter().fold(Self::stream(), Self::chunk);
         answer.done().end()
     }
 
-    /// A whole reply of text.
+    /// Returns a complete stream of a text reply.
     pub fn text(text: &str) -> Self {
         Self::chunks(&[delta(text), finish("stop"), usage(3, 2)])
     }
 
-    /// A whole reply of calls, each a tool's name and its arguments as the model writes them.
+    /// Returns a complete stream of calls. Each is a tool's name and its arguments as the model writes them.
     pub fn calls(calls: &[(&str, &str)]) -> Self {
         let chunks: Vec<Value> = calls
             .iter()
@@ -123,20 +122,20 @@ impl Answer {
         Self::chunks(&chunks)
     }
 
-    /// With one act more.
+    /// Appends an act.
     #[must_use]
     pub fn then(mut self, act: Act) -> Self {
         self.acts.push(act);
         self
     }
 
-    /// With a wait.
+    /// Appends a wait.
     #[must_use]
     pub fn wait_ms(self, ms: u64) -> Self {
         self.then(Act::Wait(Duration::from_millis(ms)))
     }
 
-    /// With so long a wait before anything is written.
+    /// Inserts a wait before everything else.
     #[must_use]
     pub(super) fn delayed(mut self, delay: Duration) -> Self {
         if !delay.is_zero() {
@@ -145,49 +144,49 @@ impl Answer {
         self
     }
 
-    /// With a piece of a chunked body; an empty one is left out, since it would end the body.
+    /// Appends a body piece. An empty piece is skipped, since an empty chunk ends the body.
     #[must_use]
     pub fn piece(self, text: impl AsRef<[u8]>) -> Self {
         if text.as_ref().is_empty() { self } else { self.then(Act::Write(framed(text.as_ref()))) }
     }
 
-    /// With a piece of a chunked body that is made when its turn comes: it may tell the time. An empty one ends the body.
+    /// Appends a body piece that is computed when it is sent. An empty piece ends the body.
     #[must_use]
     pub fn made(self, make: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.then(Act::Make(Arc::new(move || framed(make().as_bytes()))))
     }
 
-    /// With one event of a stream.
+    /// Appends an event.
     #[must_use]
     pub fn chunk(self, chunk: &Value) -> Self {
         self.piece(event(chunk))
     }
 
-    /// With a chunk of text.
+    /// Appends a text chunk.
     #[must_use]
     pub fn delta(self, text: &str) -> Self {
         self.chunk(&delta(text))
     }
 
-    /// With the event that ends a stream.
+    /// Appends the event that ends a stream.
     #[must_use]
     pub fn done(self) -> Self {
         self.piece(DONE)
     }
 
-    /// With the end of a chunked body.
+    /// Appends the end of a chunked body.
     #[must_use]
     pub fn end(self) -> Self {
         self.then(Act::Write(END.to_vec()))
     }
 
-    /// With every byte of the body so far as a piece of its own. The first act is the head.
+    /// Splits the body so far into pieces of one byte. The first act must be the head.
     #[must_use]
     pub fn byte_by_byte(self) -> Self {
         self.rewritten(|body| body.iter().map(|byte| Act::Write(framed(&[*byte]))).collect())
     }
 
-    /// With every line end of the body so far as CR LF.
+    /// Replaces every line end of the body so far with CR LF.
     #[must_use]
     pub fn crlf(self) -> Self {
         self.rewritten(|body| {
@@ -209,12 +208,12 @@ impl Answer {
         Self { acts }
     }
 
-    /// Its acts.
+    /// Returns the acts.
     pub fn acts(&self) -> &[Act] {
         &self.acts
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Returns the approximate memory use, in bytes.
     pub(super) fn size(&self) -> usize {
         let bytes = |act: &Act| match act {
             Act::Write(bytes) | Act::Repeat { bytes, .. } | Act::Endless(bytes) => bytes.len(),
@@ -223,14 +222,14 @@ impl Answer {
         self.acts.iter().map(|act| size_of::<Act>() + bytes(act)).sum()
     }
 
-    /// With nothing after its first `count` acts.
+    /// Removes everything after the first `count` acts.
     #[must_use]
     pub fn cut_after(mut self, count: usize) -> Self {
         self.acts.truncate(count);
         self
     }
 
-    /// The HTTP status, if what is written first is a whole status line.
+    /// Returns the HTTP status, if the first bytes are a complete status line.
     pub fn status(&self) -> Option<u16> {
         let first = self.acts.iter().find_map(|act| match act {
             Act::Write(bytes) | Act::Repeat { bytes, .. } | Act::Endless(bytes) => Some(bytes.as_slice()),
@@ -248,22 +247,22 @@ pub(super) const DONE: &str = "data: [DONE]\n\n";
 /// The end of a chunked body.
 pub(super) const END: &[u8] = b"0\r\n\r\n";
 
-/// One event of a stream.
+/// Returns an event of a stream.
 pub fn event(chunk: &Value) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// One event of a stream that is named by its `type`.
+/// Returns an event of a stream, named after its `type`.
 pub(super) fn named_event(json: &Value) -> String {
     format!("event: {}\n{}", json.get("type").and_then(Value::as_str).unwrap_or_default(), event(json))
 }
 
-/// A chunk of text.
+/// Returns a text chunk.
 pub fn delta(text: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {"content": text}}]})
 }
 
-/// A chunk that holds a call; its arguments as the model writes them.
+/// Returns a chunk with a call. `arguments` is written as it is.
 pub fn call(index: usize, name: &str, arguments: &str) -> Value {
     let function = json!({"name": name, "arguments": arguments});
     let calls =
@@ -271,17 +270,17 @@ pub fn call(index: usize, name: &str, arguments: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
 }
 
-/// A chunk that ends the reply.
+/// Returns a chunk with a finish reason.
 pub fn finish(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
-/// A chunk that counts tokens.
+/// Returns a chunk with token counts.
 pub fn usage(prompt: u64, completion: u64) -> Value {
     json!({"choices": [], "usage": {"prompt_tokens": prompt, "completion_tokens": completion}})
 }
 
-/// A piece of a chunked body.
+/// Frames a body piece as an HTTP/1.1 chunk.
 pub(super) fn framed(body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{:x}\r\n", body.len()).into_bytes();
     bytes.extend_from_slice(body);
@@ -294,7 +293,7 @@ fn unframed(bytes: &[u8]) -> &[u8] {
     bytes.get(start..bytes.len().saturating_sub(2)).unwrap_or_default()
 }
 
-/// The words behind a status.
+/// Returns the reason phrase of a status.
 pub(super) fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -326,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_is_that_of_the_first_line() {
+    fn status_is_read_from_the_first_line() {
         assert_eq!(Answer::stream().status(), Some(200));
         assert_eq!(Answer::error(429, &[], "wait").status(), Some(429));
         assert_eq!(Answer::silent().status(), None);
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_cut_and_ended_otherwise_but_the_same() {
+    fn byte_by_byte_and_crlf_change_only_the_body_framing() {
         let answer = Answer::stream().piece("a\nb").end();
         let bytes = |answer: &Answer| {
             let body = answer.acts().iter().skip(1).map(|act| match act {

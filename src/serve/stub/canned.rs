@@ -1,25 +1,25 @@
-//! The stub's own words, where nobody wrote a reply: a text, or a text and calls of what the request offers.
+//! Generated replies for requests without a scripted reply: text, or text and calls of the offered tools.
 
 use serde_json::{Map, Value, json};
 
-use super::conversation::{last_said, tools};
+use super::conversation::{last_message, tools};
+use super::faults::Needs;
 use super::http::Received;
-use super::misbehave::Needs;
 use super::reply::Reply;
 use crate::schema::{ArgumentValidator, Fuzzer};
 
-/// What is said where nothing is called.
+/// The text of a reply without calls.
 const TEXT: &str = "This is what the stub says, word for word, so that half of it is still something.";
-/// What is said beside a call.
+/// The text before a call.
 const BEFORE: &str = "Let me look. ";
-/// What is said once the results of calls came.
+/// The text of the reply after a tool result.
 const AFTER: &str = "Done, with what the tools gave.";
-/// The tool that is called where none is offered.
+/// The tool that is called if the request offers none.
 const NO_TOOL: &str = "example";
 
-/// A reply that holds what its misbehaviours need. Once a tool's result came, it is text.
+/// Returns a reply with the content that its faults need. After a tool result, the reply is text.
 pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> Reply {
-    if last_said(request).is_some_and(|last| last.role == "tool") {
+    if last_message(request).is_some_and(|last| last.role == "tool") {
         return Reply::new().text(AFTER);
     }
     let needs = needs.max_by_key(|needs| match needs {
@@ -44,7 +44,8 @@ pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> 
     })
 }
 
-/// The first tool that is offered and that needs arguments, or needs none; else the first.
+/// Returns the first offered tool with required arguments, or without if `has_arguments` is false. The default is the
+/// first tool.
 fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
     let functions = || tools(request).filter(|tool| tool.get("name").is_some());
     let needs_some = |function: &&Value| {
@@ -57,8 +58,8 @@ fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
     (name.to_owned(), chosen.and_then(|function| function.get("parameters")).cloned())
 }
 
-/// Arguments that a person would write, if the schema allows them; else what is made from the schema. Calls of one reply
-/// have different ones where that is easy.
+/// Returns readable arguments if the schema allows them, otherwise arguments that the fuzzer generates. Calls of one
+/// reply get different arguments where that is easy.
 fn arguments(parameters: &Value, validator: Option<&ArgumentValidator>, number: usize) -> Map<String, Value> {
     let properties = parameters.get("properties").and_then(Value::as_object);
     let plain: Map<String, Value> = properties

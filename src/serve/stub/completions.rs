@@ -1,30 +1,30 @@
-//! A reply in the words of chat completions: the chunks of a stream, or a completion.
+//! Replies in the chat completions format: the chunks of a stream, or a whole completion.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::reply::{Ending, Form, MODEL, Part, Reply};
+use super::reply::{AnswerFormat, Ending, MODEL, Part, Reply};
 
-/// Characters of arguments in one delta, unless a reply says otherwise.
+/// The default number of characters of arguments per delta.
 const ARGUMENT_CHARS: usize = 12;
 const ID: &str = "chatcmpl-stub";
-/// When the completion was made: always the same, so that the same request has the same answer.
+/// The creation time of every completion. It is constant, so that equal requests get equal answers.
 pub(super) const CREATED: u64 = 1_700_000_000;
 
-/// One chunk of a stream and the wait before it.
+/// A chunk of a stream and the wait before it.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     pub(super) wait: Duration,
     pub(super) json: Value,
 }
 
-/// The chunks of a stream.
-pub(super) fn chunks(reply: &Reply, form: &Form) -> Vec<Chunk> {
+/// Returns the chunks of a stream.
+pub(super) fn chunks(reply: &Reply, format: &AnswerFormat) -> Vec<Chunk> {
     let every = reply.every.unwrap_or_default();
     let choice = |delta: Value, finish: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-        chunk_json(&form.model, json!([choice]))
+        chunk_json(&format.model, json!([choice]))
     };
     let first = choice(json!({"role": "assistant", "content": null}), Value::Null);
     let mut chunks = vec![Chunk { wait: Duration::ZERO, json: first }];
@@ -69,8 +69,8 @@ pub(super) fn chunks(reply: &Reply, form: &Form) -> Vec<Chunk> {
         return chunks;
     }
     chunks.push(Chunk { wait, json: choice(json!({}), json!(reply.finish_reason())) });
-    if form.has_usage || reply.usage.is_some() {
-        let mut json = chunk_json(&form.model, json!([]));
+    if format.has_usage || reply.usage.is_some() {
+        let mut json = chunk_json(&format.model, json!([]));
         if let Value::Object(members) = &mut json {
             members.insert(String::from("usage"), reply.usage_json());
         }
@@ -79,8 +79,8 @@ pub(super) fn chunks(reply: &Reply, form: &Form) -> Vec<Chunk> {
     chunks
 }
 
-/// The reply in one piece, as it is without `stream`.
-pub(super) fn whole(reply: &Reply, form: &Form) -> Value {
+/// Returns the whole reply, for requests without `stream`.
+pub(super) fn whole(reply: &Reply, format: &AnswerFormat) -> Value {
     let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
     for part in &reply.parts {
         match part {
@@ -107,7 +107,7 @@ pub(super) fn whole(reply: &Reply, form: &Form) -> Value {
     }
     let choice = json!({"index": 0, "message": message, "finish_reason": reply.finish_reason()});
     json!({
-        "id": ID, "object": "chat.completion", "created": CREATED, "model": form.model,
+        "id": ID, "object": "chat.completion", "created": CREATED, "model": format.model,
         "choices": [choice], "usage": reply.usage_json(),
     })
 }
@@ -118,7 +118,7 @@ pub(super) fn chunk_json(model: &str, choices: Value) -> Value {
     })
 }
 
-/// A chunk with this delta.
+/// Returns a chunk with this delta.
 pub(super) fn delta_chunk(delta: Value) -> Chunk {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
     Chunk { wait: Duration::ZERO, json: chunk_json(MODEL, json!([choice])) }
@@ -128,13 +128,13 @@ fn call_id(given: Option<&str>, index: usize) -> String {
     given.map_or_else(|| format!("call{index:05}"), str::to_owned)
 }
 
-/// A word and a blank, or the end of a line after every twentieth.
+/// Returns a short word and a space. Every twentieth word ends its line instead.
 fn token(number: u32) -> String {
     let end = if number.is_multiple_of(20) { '\n' } else { ' ' };
     format!("t{number}{end}")
 }
 
-/// A word a delta, unless so many characters were asked for.
+/// Splits `text` into pieces of `chars` characters. The default is one word per piece.
 fn cut_text(text: &str, chars: Option<usize>) -> Vec<&str> {
     match chars {
         Some(chars) => cut(text, chars),
@@ -142,7 +142,7 @@ fn cut_text(text: &str, chars: Option<usize>) -> Vec<&str> {
     }
 }
 
-/// `text` in pieces of so many characters.
+/// Splits `text` into pieces of `chars` characters, at least one.
 fn cut(text: &str, chars: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -160,17 +160,17 @@ mod tests {
     use super::*;
     use crate::chat::Api;
 
-    fn form(is_stream: bool) -> Form {
-        Form { api: Api::ChatCompletions, is_stream, has_usage: true, model: String::from("m") }
+    fn format(is_stream: bool) -> AnswerFormat {
+        AnswerFormat { api: Api::ChatCompletions, is_stream, has_usage: true, model: String::from("m") }
     }
 
     #[test]
-    fn a_reply_says_the_same_streamed_and_whole() {
+    fn streamed_and_whole_replies_have_the_same_content() {
         let reply = Reply::new().text("one two").call("f", &json!({"a": "a rather long argument"})).text("!");
-        let whole = whole(&reply, &form(false));
+        let whole = whole(&reply, &format(false));
         let message = &whole["choices"][0]["message"];
         let (mut text, mut arguments, mut finish) = (String::new(), String::new(), String::new());
-        for Chunk { json, .. } in chunks(&reply, &form(true)) {
+        for Chunk { json, .. } in chunks(&reply, &format(true)) {
             let choice = &json["choices"][0];
             text += choice["delta"]["content"].as_str().unwrap_or_default();
             arguments +=
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_whole_when_put_together() {
+    fn pieces_concatenate_to_the_original_text() {
         for chars in [0, 1, 2, 100] {
             assert_eq!(cut("aéb😀c", chars).concat(), "aéb😀c");
         }

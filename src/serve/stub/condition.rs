@@ -1,35 +1,35 @@
-//! What a request is held against: by `:when`, to find its answer, and by `expect`, to find a mistake.
+//! Conditions on requests: `:when` selects the answer, `expect` reports mismatches.
 
 use serde_json::Value;
 
-use super::conversation::{is_system, last_said, replies, said, tools as tools_of};
+use super::conversation::{is_system, last_message, messages, reply_count, tools as tools_of};
 use super::http::Received;
 
-/// What is asked of a request; all of it must hold.
+/// A condition on a request. All of its members must match.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Condition {
     /// The role of the last message other than a system message.
     pub last_role: Option<String>,
-    /// A part of that message's text.
+    /// A substring of that message's text.
     pub contains: Option<String>,
-    /// A part of a system message's text.
+    /// A substring of a system message's text.
     pub system: Option<String>,
-    /// Names of tools, all of which are offered.
+    /// The names of tools that the request must offer.
     pub tools: Option<Vec<String>>,
-    /// Headers, names in lower case, and their values.
+    /// The names of headers, in lower case, and their values.
     pub headers: Vec<(String, String)>,
-    /// How many replies the conversation has, this one included.
+    /// The number of replies in the conversation, including the requested one.
     pub turn: Option<u64>,
     /// The model's name.
     pub model: Option<String>,
-    /// Whether the answer is to be streamed.
+    /// Whether the request asks for a stream.
     pub stream: Option<bool>,
-    /// Members of the body; objects may have more than these, lists may not.
+    /// Members of the body. Objects may have additional members, lists must be equal.
     pub body: Option<Value>,
 }
 
 impl Condition {
-    /// What does not hold, a clause each: what was expected and what was found.
+    /// Returns the mismatches, each as `expected …, found …`.
     pub fn mismatches(&self, request: &Received) -> Vec<String> {
         let Self { last_role, contains, system, tools, headers, turn, model, stream, body } = self;
         let mut found = Vec::new();
@@ -39,9 +39,9 @@ impl Condition {
                 found.push(format!("expected {what} {}, found {is}", shown(expected)));
             }
         };
-        let last = last_said(request);
+        let last = last_message(request);
         if let Some(role) = last_role {
-            differ("the last message to be of the role", role, last.map(|said| said.role));
+            differ("the last message to have the role", role, last.map(|message| message.role));
         }
         if let Some(model) = model {
             differ("the model", model, request.body.get("model").and_then(Value::as_str));
@@ -50,7 +50,7 @@ impl Condition {
             differ(&format!("the header {name}:"), value, request.header(name));
         }
         if let Some(turn) = turn {
-            let is = 1 + replies(request);
+            let is = 1 + reply_count(request);
             differ("turn", &turn.to_string(), Some(&is.to_string()));
         }
         if let Some(stream) = stream {
@@ -58,20 +58,21 @@ impl Condition {
             differ("stream to be", &stream.to_string(), Some(&is.to_string()));
         }
         if let Some(part) = contains {
-            let text = last.map(|said| said.text()).unwrap_or_default();
+            let text = last.map(|message| message.text()).unwrap_or_default();
             if !text.contains(part.as_str()) {
                 found.push(format!("expected {} in the last message, found {}", shown(part), shown(&text)));
             }
         }
         if let Some(part) = system
-            && !said(request).any(|said| is_system(said.role) && said.text().contains(part.as_str()))
+            && !messages(request)
+                .any(|message| is_system(message.role) && message.text().contains(part.as_str()))
         {
             found.push(format!("expected {} in a system message", shown(part)));
         }
         let offered: Vec<&str> = tools_of(request).filter_map(|tool| tool.get("name")?.as_str()).collect();
         for tool in tools.iter().flatten().filter(|tool| !offered.contains(&tool.as_str())) {
             let names = if offered.is_empty() { String::from("none") } else { offered.join(", ") };
-            found.push(format!("expected the tool {tool} to be offered, found {names}"));
+            found.push(format!("expected the tool `{tool}` to be offered, found {names}"));
         }
         if let Some(body) = body {
             differences("", body, Some(&request.body), &mut found);
@@ -80,12 +81,13 @@ impl Condition {
     }
 }
 
-/// Where `found` is not what was expected; the expected value comes from a scenario, which is not deep.
-fn differences(path: &str, expected: &Value, found: Option<&Value>, told: &mut Vec<String>) {
+/// Adds the differences between `expected` and `found` to `messages`. Recursion is safe: `expected` comes from a
+/// scenario with limited depth.
+fn differences(path: &str, expected: &Value, found: Option<&Value>, messages: &mut Vec<String>) {
     if let (Value::Object(members), Some(Value::Object(others))) = (expected, found) {
         for (key, value) in members {
             let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            differences(&path, value, others.get(key), told);
+            differences(&path, value, others.get(key), messages);
         }
         return;
     }
@@ -93,7 +95,7 @@ fn differences(path: &str, expected: &Value, found: Option<&Value>, told: &mut V
         && items.len() == others.len()
     {
         for (index, (item, other)) in items.iter().zip(others).enumerate() {
-            differences(&format!("{path}[{index}]"), item, Some(other), told);
+            differences(&format!("{path}[{index}]"), item, Some(other), messages);
         }
         return;
     }
@@ -103,11 +105,11 @@ fn differences(path: &str, expected: &Value, found: Option<&Value>, told: &mut V
     };
     if !is_same {
         let is = found.map_or_else(|| String::from("nothing"), |found| shown(&found.to_string()));
-        told.push(format!("expected {path} to be {}, found {is}", shown(&expected.to_string())));
+        messages.push(format!("expected {path} to be {}, found {is}", shown(&expected.to_string())));
     }
 }
 
-/// The start of a text, for a message.
+/// Returns the start of a text, quoted for a message.
 fn shown(text: &str) -> String {
     let start: String = text.chars().take(200).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
@@ -136,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_is_silent_and_what_does_not_is_told() {
+    fn only_mismatches_are_reported() {
         let some = |text: &str| Some(String::from(text));
         let none = Condition::default;
         let cases: Vec<(Condition, Condition, &str)> = vec![
             (
                 Condition { last_role: some("tool"), ..none() },
                 Condition { last_role: some("user"), ..none() },
-                "expected the last message to be of the role `user`, found `tool`",
+                "expected the last message to have the role `user`, found `tool`",
             ),
             (
                 Condition { contains: some("21"), ..none() },
@@ -158,7 +160,7 @@ mod tests {
             (
                 Condition { tools: Some(vec![String::from("look")]), ..none() },
                 Condition { tools: Some(vec![String::from("lok")]), ..none() },
-                "expected the tool lok to be offered, found look",
+                "expected the tool `lok` to be offered, found look",
             ),
             (
                 Condition { headers: vec![(String::from("x-a"), String::from("b"))], ..none() },

@@ -1,25 +1,25 @@
-//! What a request says, whichever API it came over: the messages of chat completions, or the items of responses.
+//! The conversation in a request of either API: the messages of chat completions, or the items of responses.
 
 use serde_json::Value;
 
 use super::http::Received;
 use crate::chat::Api;
 
-/// One thing that was said.
+/// A message, or an item that corresponds to one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'r> {
-    /// `system`, `developer`, `user`, `assistant` or `tool`; a call is the assistant's, its result the tool's.
+pub(super) struct Message<'r> {
+    /// `system`, `developer`, `user`, `assistant` or `tool`. A call has the role `assistant`, its result `tool`.
     pub(super) role: &'r str,
     content: Option<&'r Value>,
 }
 
-impl Said<'_> {
+impl Message<'_> {
     pub(super) fn text(&self) -> String {
         text_of(self.content)
     }
 }
 
-/// The API that a path belongs to.
+/// Returns the API that a path belongs to.
 pub(super) fn api_of(path: &str) -> Option<Api> {
     let path = path.trim_end_matches('/');
     if path.ends_with("/chat/completions") {
@@ -31,51 +31,53 @@ pub(super) fn api_of(path: &str) -> Option<Api> {
     }
 }
 
-/// All that a request says, in order.
-pub(super) fn said(request: &Received) -> impl DoubleEndedIterator<Item = Said<'_>> {
+/// Returns the messages of a request, in order.
+pub(super) fn messages(request: &Received) -> impl DoubleEndedIterator<Item = Message<'_>> {
     let body = &request.body;
     let (instructions, conversation) = match api_of(request.path()).unwrap_or_default() {
         Api::ChatCompletions => (None, body.get("messages")),
         Api::Responses => (body.get("instructions"), body.get("input")),
     };
     let system = instructions.filter(|text| text.is_string());
-    let system = system.map(|text| Said { role: "system", content: Some(text) });
+    let system = system.map(|text| Message { role: "system", content: Some(text) });
     let input = conversation.filter(|input| input.is_string());
-    let input = input.map(|text| Said { role: "user", content: Some(text) });
+    let input = input.map(|text| Message { role: "user", content: Some(text) });
     let items = conversation.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     system.into_iter().chain(input).chain(items.iter().filter_map(read_item))
 }
 
-/// The last message other than a system message: those say nothing new, and clients send them last to keep the rest the same.
-pub(super) fn last_said(request: &Received) -> Option<Said<'_>> {
-    said(request).rfind(|said| !is_system(said.role))
+/// Returns the last message that is not a system message. Some clients repeat instructions in a final system message,
+/// to keep the prefix of the conversation unchanged.
+pub(super) fn last_message(request: &Received) -> Option<Message<'_>> {
+    messages(request).rfind(|message| !is_system(message.role))
 }
 
-/// Models that reason have a developer in place of a system.
+/// Whether `role` is the system role. Reasoning models use `developer`.
 pub(super) fn is_system(role: &str) -> bool {
     matches!(role, "system" | "developer")
 }
 
-/// A message, or an item of another type.
-fn read_item(item: &Value) -> Option<Said<'_>> {
+/// Reads a message, or an item of another type.
+fn read_item(item: &Value) -> Option<Message<'_>> {
     if let Some(role) = item.get("role").and_then(Value::as_str) {
-        return Some(Said { role, content: item.get("content") });
+        return Some(Message { role, content: item.get("content") });
     }
     match item.get("type").and_then(Value::as_str)? {
-        kind if kind.ends_with("_output") => Some(Said { role: "tool", content: item.get("output") }),
+        kind if kind.ends_with("_output") => Some(Message { role: "tool", content: item.get("output") }),
         kind if kind.ends_with("_call") || kind == "reasoning" => {
-            Some(Said { role: "assistant", content: None })
+            Some(Message { role: "assistant", content: None })
         }
         _ => None,
     }
 }
 
-/// How many replies a conversation holds. One reply is several items: text, calls, reasoning.
-pub(super) fn replies(request: &Received) -> usize {
+/// Counts the replies in a conversation. In the Responses API a reply consists of several items: text, calls,
+/// reasoning.
+pub(super) fn reply_count(request: &Received) -> usize {
     let is_responses = api_of(request.path()) == Some(Api::Responses);
     let mut count = 0;
     let mut before = "";
-    for Said { role, .. } in said(request) {
+    for Message { role, .. } in messages(request) {
         if role == "assistant" && !(is_responses && before == "assistant") {
             count += 1;
         }
@@ -84,13 +86,13 @@ pub(super) fn replies(request: &Received) -> usize {
     count
 }
 
-/// The tools that a request offers: what stands in `function`, or the tool itself.
+/// Returns the tools that a request offers: the value of `function`, or the tool itself.
 pub(super) fn tools(request: &Received) -> impl Iterator<Item = &Value> {
     let tools = request.body.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     tools.iter().map(|tool| tool.get("function").unwrap_or(tool))
 }
 
-/// The text of a message's content: a string, or parts.
+/// Returns the text of a message's content, which is a string or a list of parts.
 fn text_of(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
@@ -111,14 +113,14 @@ mod tests {
         Received { line, headers: Vec::new(), body, raw: Vec::new(), at: std::time::Instant::now() }
     }
 
-    fn told(request: &Received) -> (Vec<String>, usize, Vec<&str>) {
-        let said = said(request).map(|said| format!("{}: {}", said.role, said.text())).collect();
-        (said, replies(request), tools(request).filter_map(|tool| tool["name"].as_str()).collect())
+    fn read(request: &Received) -> (Vec<String>, usize, Vec<&str>) {
+        let texts =
+            messages(request).map(|message| format!("{}: {}", message.role, message.text())).collect();
+        (texts, reply_count(request), tools(request).filter_map(|tool| tool["name"].as_str()).collect())
     }
 
-    /// The same conversation over both APIs is the same to a scenario.
     #[test]
-    fn both_apis_say_the_same() {
+    fn the_same_conversation_is_read_from_both_apis() {
         let call = json!({"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}});
         let over_chat = request(
             "chat/completions",
@@ -151,16 +153,16 @@ mod tests {
                 "tools": [{"type": "function", "name": "look"}, {"type": "web_search"}],
             }),
         );
-        let (mut said, replies, tools) = told(&over_responses);
-        said.retain(|said| said != "assistant: ");
-        assert_eq!((said, replies, tools), told(&over_chat));
-        assert_eq!(told(&over_chat).1, 2);
+        let (mut texts, replies, tools) = read(&over_responses);
+        texts.retain(|text| text != "assistant: ");
+        assert_eq!((texts, replies, tools), read(&over_chat));
+        assert_eq!(read(&over_chat).1, 2);
         let short = request("responses", json!({"input": "hello"}));
-        assert_eq!(told(&short).0, ["user: hello"]);
+        assert_eq!(read(&short).0, ["user: hello"]);
         for odd in
             [json!({"input": 5}), json!({"input": [null, {"type": 1}, {"role": 1}]}), json!([]), Value::Null]
         {
-            assert_eq!(told(&request("responses", odd)).0, Vec::<String>::new());
+            assert_eq!(read(&request("responses", odd)).0, Vec::<String>::new());
         }
     }
 }

@@ -1,8 +1,9 @@
-//! HTTP/1.1 on a raw socket, as much of it as a scripted server needs: any library would mend what is to be wrong.
+//! HTTP/1.1 on a raw socket, reduced to what a scripted server needs. An HTTP library would correct the injected
+//! faults.
 //!
-//! In: a listener and a function from a request to its answer. One task a connection, driven by its timers. What a client
-//! sends is bounded ([`MAX_HEAD`], [`MAX_BODY`]) and may be anything; what cannot be read is answered with the status that
-//! says so, and the connection is closed.
+//! In: a listener and a function from a request to its answer. Each connection has its own task. The size of a request
+//! is limited ([`MAX_HEAD`], [`MAX_BODY`]). An invalid request is answered with an error status, and the connection is
+//! closed.
 
 use std::future::pending;
 use std::io;
@@ -15,36 +16,36 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::answer::{Act, Answer};
-use super::conversation::said;
+use super::conversation::messages;
 
-/// Most bytes of a request's head.
+/// The maximum size of a request head, in bytes.
 pub const MAX_HEAD: usize = 64 << 10;
-/// Most bytes of a request's body. Its JSON may take sixteen times as many.
+/// The maximum size of a request body, in bytes. The parsed JSON may take sixteen times as much memory.
 pub const MAX_BODY: usize = 16 << 20;
-/// A request that has begun is given this long to come whole.
+/// The time limit for reading a request, from its first byte.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
-/// A reset follows what was written by so long, that it can be read first.
+/// The wait before a reset, so that the client can read the last bytes.
 const BEFORE_RESET: Duration = Duration::from_millis(50);
-/// A stream that is this much behind its times takes new ones: a client that was not reading gets no flood.
+/// A stream that is further behind its schedule gets a new one, so that a client that paused reading is not flooded.
 const MAX_BEHIND: Duration = Duration::from_secs(1);
 
-/// A request that came.
+/// A request that the stub received.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// Method and path, query included: `POST /v1/chat/completions`.
     pub line: String,
-    /// Header lines, names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, or null where it is no JSON.
+    /// The body, or null if it is not JSON.
     pub body: Value,
-    /// Head and body as they came.
+    /// The bytes of head and body.
     pub raw: Vec<u8>,
-    /// When it was read.
+    /// The time at which it was read.
     pub at: Instant,
 }
 
 impl Received {
-    /// A request by its bytes, which are one whole.
+    /// Parses the bytes of a complete request.
     pub(super) fn of_raw(raw: Vec<u8>, at: Instant) -> Option<Self> {
         let head_end = memchr::memmem::find(&raw, b"\r\n\r\n")?;
         let Head { line, headers, framing } = read_head(raw.get(..head_end)?).ok()?;
@@ -60,46 +61,46 @@ impl Received {
         Some(Self { line, headers, body: body.unwrap_or_default(), raw, at })
     }
 
-    /// The value of the header called `name`, in lower case.
+    /// Returns the value of the header `name`, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// `POST`
+    /// Returns the method, such as `POST`.
     pub fn method(&self) -> &str {
         self.line.split(' ').next().unwrap_or_default()
     }
 
-    /// `/v1/chat/completions`, without the query.
+    /// Returns the path without the query, such as `/v1/chat/completions`.
     pub fn path(&self) -> &str {
         let target = self.line.split(' ').nth(1).unwrap_or_default();
         target.split('?').next().unwrap_or_default()
     }
 
-    /// The messages of a request for a chat completion.
+    /// Returns the messages of a chat completions request.
     pub fn messages(&self) -> &[Value] {
         self.body.get("messages").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// What `role` says, over whichever API: the texts of its messages.
+    /// Returns the texts of the messages with this role, for either API.
     pub fn contents(&self, role: &str) -> Vec<String> {
-        said(self).filter(|said| said.role == role).map(|said| said.text()).collect()
+        messages(self).filter(|message| message.role == role).map(|message| message.text()).collect()
     }
 }
 
-/// What a server does with its connections.
+/// Callbacks of the HTTP server.
 pub(super) trait Service: Send + Sync + 'static {
-    /// A client connected.
+    /// Called when a client connects.
     fn connected(&self);
 
-    /// The answer to a request.
+    /// Returns the answer to a request.
     fn answer(&self, request: Received) -> Arc<Answer>;
 
-    /// A client closed in the middle of an answer.
-    fn left(&self);
+    /// Called when a client closes the connection in the middle of an answer.
+    fn disconnected(&self);
 }
 
-/// Takes connections for ever.
+/// Accepts connections forever.
 pub(super) async fn serve(listener: TcpListener, service: Arc<dyn Service>) {
     loop {
         match listener.accept().await {
@@ -107,14 +108,14 @@ pub(super) async fn serve(listener: TcpListener, service: Arc<dyn Service>) {
                 service.connected();
                 tokio::spawn(serve_connection(socket, Arc::clone(&service)));
             }
-            // Out of descriptors, as a rule: those that are open close some day.
+            // Usually out of file descriptors: wait until connections close.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
 }
 
-/// What is done with the connection after an answer.
-enum Last {
+/// What happens to the connection after an answer.
+enum AfterAnswer {
     Open,
     Close,
     Reset,
@@ -138,27 +139,27 @@ async fn serve_connection(socket: TcpStream, service: Arc<dyn Service>) {
         let played = tokio::select! {
             biased;
             played = play(&answer, &mut write) => played,
-            // What comes before the answer is over is no request that we would answer; the end of it means that
-            // the client has gone.
-            () = gone(&mut read) => Err(io::ErrorKind::ConnectionAborted.into()),
+            // Pipelined requests are not supported, so bytes that arrive during an answer are dropped. End of input
+            // means that the client disconnected.
+            () = client_closed(&mut read) => Err(io::ErrorKind::ConnectionAborted.into()),
         };
         match played {
-            Ok(Last::Open) if is_last => return,
-            Ok(Last::Open) => {}
-            Ok(Last::Close) => return,
-            Ok(Last::Reset) => {
+            Ok(AfterAnswer::Open) if is_last => return,
+            Ok(AfterAnswer::Open) => {}
+            Ok(AfterAnswer::Close) => return,
+            Ok(AfterAnswer::Reset) => {
                 if let Ok(socket) = read.reunite(write) {
                     let _ = socket.set_zero_linger();
                 }
                 return;
             }
-            Err(_) => return service.left(),
+            Err(_) => return service.disconnected(),
         }
     }
 }
 
-/// An error: the client has gone.
-async fn play(answer: &Answer, write: &mut OwnedWriteHalf) -> io::Result<Last> {
+/// Performs the acts of an answer. Fails if the client disconnected.
+async fn play(answer: &Answer, write: &mut OwnedWriteHalf) -> io::Result<AfterAnswer> {
     let mut pace = Pace::new();
     for act in answer.acts() {
         match act {
@@ -170,7 +171,7 @@ async fn play(answer: &Answer, write: &mut OwnedWriteHalf) -> io::Result<Last> {
                     write.write_all(bytes).await?;
                     left = left.map(|left| left - 1);
                     if every.is_zero() {
-                        // A writer that is always ready would leave nobody else a turn.
+                        // A socket that is always writable would starve other tasks.
                         tokio::task::yield_now().await;
                     } else {
                         pace.wait(*every).await;
@@ -182,19 +183,19 @@ async fn play(answer: &Answer, write: &mut OwnedWriteHalf) -> io::Result<Last> {
                 tokio::task::yield_now().await;
             },
             Act::Silence => pending().await,
-            Act::Close => return Ok(Last::Close),
+            Act::Close => return Ok(AfterAnswer::Close),
             Act::Reset => {
                 tokio::time::sleep(BEFORE_RESET).await;
-                return Ok(Last::Reset);
+                return Ok(AfterAnswer::Reset);
             }
             Act::Make(make) => write.write_all(&make()).await?,
             Act::Do(action) => action(),
         }
     }
-    Ok(Last::Open)
+    Ok(AfterAnswer::Open)
 }
 
-/// Waits that are counted from each other, so that what lies between them does not add up.
+/// Schedules each wait from the end of the last one, so that the time between waits does not accumulate.
 struct Pace {
     due: tokio::time::Instant,
 }
@@ -209,53 +210,53 @@ impl Pace {
         if now.saturating_duration_since(self.due) > MAX_BEHIND {
             self.due = now;
         }
-        // A wait beyond the end of time is as long as it gets.
+        // If the time overflows, wait for one year.
         self.due = self.due.checked_add(time).unwrap_or(now + Duration::from_secs(365 * 24 * 3600));
         tokio::time::sleep_until(self.due).await;
     }
 }
 
-async fn gone(read: &mut OwnedReadHalf) {
+async fn client_closed(read: &mut OwnedReadHalf) {
     let mut bytes = [0; 512];
     while !matches!(read.read(&mut bytes).await, Ok(0) | Err(_)) {}
 }
 
-/// A request that cannot be read.
+/// An invalid request.
 struct BadRequest {
     status: u16,
     message: &'static str,
 }
 
-/// `None`: the connection is over. What came of the next request stays in `buffer`.
+/// Reads a request. Returns `None` at the end of the connection. Bytes of the next request stay in `buffer`.
 async fn read_request(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut Vec<u8>,
 ) -> Result<Option<Received>, BadRequest> {
-    // Between two requests a connection may idle as long as it likes.
+    // There is no time limit between two requests.
     if buffer.is_empty() && read_more(read, buffer).await.is_none() {
         return Ok(None);
     }
-    match tokio::time::timeout(REQUEST_LIMIT, read_begun(read, write, buffer)).await {
+    match tokio::time::timeout(REQUEST_LIMIT, read_rest(read, write, buffer)).await {
         Ok(request) => request,
-        Err(_) => Err(BadRequest { status: 408, message: "the request did not come whole within 60 s" }),
+        Err(_) => Err(BadRequest { status: 408, message: "the request was not complete within 60 s" }),
     }
 }
 
-async fn read_begun(
+async fn read_rest(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut Vec<u8>,
 ) -> Result<Option<Received>, BadRequest> {
-    let mut looked_at = 0;
+    let mut searched = 0;
     let head_end = loop {
-        let from = buffer.get(looked_at..).unwrap_or_default();
+        let from = buffer.get(searched..).unwrap_or_default();
         if let Some(at) = memchr::memmem::find(from, b"\r\n\r\n") {
-            break looked_at + at;
+            break searched + at;
         }
-        looked_at = buffer.len().saturating_sub(3);
+        searched = buffer.len().saturating_sub(3);
         if buffer.len() > MAX_HEAD {
-            return Err(BadRequest { status: 431, message: "the head of the request is larger than 64 KiB" });
+            return Err(BadRequest { status: 431, message: "the request head is larger than 64 KiB" });
         }
         if read_more(read, buffer).await.is_none() {
             return Ok(None);
@@ -297,17 +298,16 @@ async fn read_more(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<()>
     }
 }
 
-const TOO_LARGE: BadRequest =
-    BadRequest { status: 413, message: "the body of the request is larger than 16 MiB" };
+const TOO_LARGE: BadRequest = BadRequest { status: 413, message: "the request body is larger than 16 MiB" };
 
-/// The head of a request.
+/// A request head.
 struct Head {
     line: String,
     headers: Vec<(String, String)>,
     framing: Framing,
 }
 
-/// Where a body ends.
+/// How the end of a body is determined.
 enum Framing {
     Length(usize),
     Chunked,
@@ -315,7 +315,7 @@ enum Framing {
 
 fn read_head(head: &[u8]) -> Result<Head, BadRequest> {
     let bad = |message| BadRequest { status: 400, message };
-    let head = str::from_utf8(head).map_err(|_| bad("the head of the request is not UTF-8"))?;
+    let head = str::from_utf8(head).map_err(|_| bad("the request head is not UTF-8"))?;
     let mut lines = head.lines();
     let line = lines.next().unwrap_or_default();
     let line = line
@@ -332,7 +332,7 @@ fn read_head(head: &[u8]) -> Result<Head, BadRequest> {
         Framing::Chunked
     } else {
         let length = find("content-length").map_or(Ok(0), str::parse);
-        let length: usize = length.map_err(|_| bad("the content-length is no number"))?;
+        let length: usize = length.map_err(|_| bad("invalid content-length"))?;
         if length > MAX_BODY {
             return Err(TOO_LARGE);
         }
@@ -341,17 +341,17 @@ fn read_head(head: &[u8]) -> Result<Head, BadRequest> {
     Ok(Head { line: line.to_owned(), headers, framing })
 }
 
-/// The body of a chunked request, as it comes.
+/// An incremental decoder of a chunked body.
 struct Chunks {
     body: Vec<u8>,
-    /// Where the next chunk begins.
+    /// The start of the next chunk.
     at: usize,
 }
 
 impl Chunks {
-    /// Takes the chunks that are whole in `bytes`; whether the last was among them.
+    /// Decodes the complete chunks in `bytes`. Returns whether the last chunk was among them.
     fn read(&mut self, bytes: &[u8]) -> Result<bool, BadRequest> {
-        let bad = || BadRequest { status: 400, message: "a chunk of the request's body has no size" };
+        let bad = || BadRequest { status: 400, message: "invalid chunk in the request body" };
         loop {
             let rest = bytes.get(self.at..).unwrap_or_default();
             let Some(line_end) = memchr::memmem::find(rest.get(..64).unwrap_or(rest), b"\r\n") else {
@@ -360,7 +360,7 @@ impl Chunks {
             let line = str::from_utf8(rest.get(..line_end).unwrap_or_default()).map_err(|_| bad())?;
             let size = line.split(';').next().unwrap_or_default().trim();
             let size = usize::from_str_radix(size, 16).map_err(|_| bad())?;
-            // The sizes of a million chunks of a byte are more than the bytes.
+            // The encoding of many tiny chunks is larger than their content.
             if size > MAX_BODY || self.body.len() + size > MAX_BODY || self.at > 4 * MAX_BODY {
                 return Err(TOO_LARGE);
             }
@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_or_refused() {
+    fn request_heads_are_parsed_or_rejected() {
         let read = |head: &str| read_head(head.as_bytes()).map(|head| head.line).map_err(|bad| bad.status);
         assert_eq!(read("POST /v1 HTTP/1.1\r\nA: b").as_deref(), Ok("POST /v1"));
         assert_eq!(read("GET / HTTP/1.0").as_deref(), Ok("GET /"));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunked_body_is_put_together() {
+    fn chunked_bodies_are_decoded() {
         let read = |bytes: &str| {
             let mut chunks = Chunks { body: Vec::new(), at: 0 };
             let is_whole = chunks.read(bytes.as_bytes()).map_err(|bad| bad.status)?;

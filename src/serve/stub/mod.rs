@@ -1,27 +1,27 @@
-//! A server of chat completions and responses on a real socket that plays scenarios and misbehaves as it is told: for
-//! tests of agents without a model, and for our own.
+//! A stub model server on a real socket, for chat completions and responses. It plays scenarios and injects faults, so
+//! that agents can be tested without a model.
 //!
-//! In: [`Scenario`]s, written in Rust or as s-expressions ([`read`], `docs/stub.md`). Out: answers, and what was asked
-//! ([`Stub::requests`]). It runs on a thread and a runtime of its own, so that tests with a paused clock, blocking tests
-//! and other programs can all talk to it. Nothing it is sent can make it panic or hold more than it is bounded to.
+//! In: [`Scenario`]s, written in Rust or as s-expressions ([`read`], `docs/stub.md`). Out: answers, and the received
+//! requests ([`Stub::requests`]). The stub runs on its own thread and runtime, so that tests with a paused clock,
+//! blocking tests and other programs can use it. No input can make it panic or exceed its memory limits.
 //!
 //! Absent: TLS, HTTP/2, any model.
 //!
 //! ```
-//! use deftool::serve::stub::{Misbehaviour, Reply, Scenario, Stub};
+//! use deftool::serve::stub::{Fault, Reply, Scenario, Stub};
 //! use serde_json::json;
 //!
 //! let stub = Stub::start(Scenario::replies([
 //!     Reply::new().text("Let me look. ").call("get_weather", &json!({"location": "Paris"})),
 //!     Reply::new().text("It is 21 degrees."),
 //! ]))?;
-//! println!("an agent is pointed to {}", stub.endpoint());
+//! println!("endpoint: {}", stub.endpoint());
 //! assert!(stub.endpoint().ends_with("/v1"));
 //! assert_eq!(stub.requests().len(), 0);
 //!
-//! // One that breaks off in the middle of its first answer.
-//! let rude = Misbehaviour::named("rst-mid-stream").expect("it is in the list");
-//! let stub = Stub::start(Scenario::misbehaving([rude], None))?;
+//! // Reset the connection in the middle of the first answer.
+//! let fault = Fault::named("rst-mid-stream").expect("a known fault");
+//! let stub = Stub::start(Scenario::with_faults([fault], None))?;
 //! # drop(stub);
 //! # Ok::<(), std::io::Error>(())
 //! ```
@@ -31,9 +31,9 @@ mod canned;
 mod completions;
 mod condition;
 mod conversation;
+mod encoded;
+mod faults;
 mod http;
-mod material;
-mod misbehave;
 mod read;
 mod reply;
 mod responses;
@@ -52,23 +52,23 @@ use tokio::sync::oneshot;
 
 pub use answer::{Act, Answer, call, delta, event, finish, usage};
 pub use condition::Condition;
+pub use faults::{Fault, GROUPS, Group};
 pub use http::{MAX_BODY, MAX_HEAD, Received};
-pub use misbehave::{GROUPS, Group, Misbehaviour};
 pub use read::{ScenarioError, load, read};
 pub use reply::{Ending, Reply};
 pub use scenario::{Scenario, Step};
 
 use scenario::Player;
 
-/// Requests that are kept to be looked at; older ones are forgotten.
+/// The maximum number of stored requests. The oldest are discarded.
 const MAX_KEPT: usize = 10_000;
-/// Bytes of them.
+/// The maximum size of the stored requests, in bytes.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
-/// Gives the answer to each request.
-type Script = dyn Fn(&Received) -> Arc<Answer> + Send + Sync;
+/// Returns the answer to a request.
+type Handler = dyn Fn(&Received) -> Arc<Answer> + Send + Sync;
 
-/// A running stub. It stops when it is dropped.
+/// A running stub server. It stops when it is dropped.
 pub struct Stub {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -87,16 +87,16 @@ impl Stub {
     /// Plays `scenario` on a free port of this machine.
     ///
     /// # Errors
-    /// When there is no port or no thread to be had.
+    /// If no port is free, or the thread cannot be started.
     pub fn start(scenario: Scenario) -> io::Result<Self> {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), scenario, |_, _, _| {})
     }
 
-    /// Plays `scenario` at `address`; `listener` is told of each request, the status of its answer
-    /// (`None`: it has none) and what was wrong with the request, if anything.
+    /// Plays `scenario` at `address`. `listener` is called for each request, with the status of the answer (`None` if
+    /// it has no status line) and the mismatch between the request and the scenario, if any.
     ///
     /// # Errors
-    /// When the address cannot be had, or no thread.
+    /// If the address cannot be bound, or the thread cannot be started.
     pub fn start_at(
         address: SocketAddr,
         scenario: Scenario,
@@ -104,30 +104,30 @@ impl Stub {
     ) -> io::Result<Self> {
         let player = Arc::new(Player::new(scenario));
         let played = Arc::clone(&player);
-        let script = move |request: &Received| {
-            let (answer, wrong) = played.answer(request);
-            listener(request, answer.status(), wrong.as_deref());
+        let handler = move |request: &Received| {
+            let (answer, mismatch) = played.answer(request);
+            listener(request, answer.status(), mismatch.as_deref());
             answer
         };
-        Self::run(address, Box::new(script), Some(player))
+        Self::run(address, Box::new(handler), Some(player))
     }
 
-    /// Answers each request, whatever its method, as `script` says.
+    /// Answers every request, with any method, by calling `handler`.
     ///
     /// # Errors
-    /// When the address cannot be had, or no thread.
+    /// If the address cannot be bound, or the thread cannot be started.
     pub fn answering(
         address: SocketAddr,
-        script: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+        handler: impl Fn(&Received) -> Answer + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        Self::run(address, Box::new(move |request| Arc::new(script(request))), None)
+        Self::run(address, Box::new(move |request| Arc::new(handler(request))), None)
     }
 
-    fn run(address: SocketAddr, script: Box<Script>, player: Option<Arc<Player>>) -> io::Result<Self> {
+    fn run(address: SocketAddr, handler: Box<Handler>, player: Option<Arc<Player>>) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { script, log: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared { handler, log: Mutex::default(), changed: Condvar::new() });
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let service: Arc<dyn http::Service> = Arc::<Shared>::clone(&shared);
@@ -143,38 +143,38 @@ impl Stub {
         Ok(Self { address, shared, player, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// The base URL to give to a client.
+    /// Returns the base URL for clients.
     pub fn endpoint(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The requests so far, the newest 10,000 and 64 MiB at most; they are read anew each time.
+    /// Returns the requests so far: the newest, at most 10,000 and 64 MiB. Each call parses them again.
     pub fn requests(&self) -> Vec<Received> {
         let kept: Vec<Kept> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
         kept.into_iter().filter_map(|Kept { raw, at }| Received::of_raw(raw.to_vec(), at)).collect()
     }
 
-    /// The connections that it took.
+    /// Returns the number of accepted connections.
     pub fn connections(&self) -> usize {
         self.shared.with_log(|log| log.connections)
     }
 
-    /// When clients closed in the middle of an answer.
-    pub fn departures(&self) -> Vec<Instant> {
-        self.shared.with_log(|log| log.departures.clone())
+    /// Returns the times at which clients closed the connection in the middle of an answer.
+    pub fn disconnects(&self) -> Vec<Instant> {
+        self.shared.with_log(|log| log.disconnects.clone())
     }
 
-    /// The expectations that were not met, and requests for which the scenario had no step.
+    /// Returns the expectations that were not met, and the requests for which the scenario had no step.
     pub fn failures(&self) -> Vec<String> {
         self.player.as_ref().map(|player| player.failures()).unwrap_or_default()
     }
 
-    /// Waits until `is_met` says so of what it is like, or for so long; whether it was met.
+    /// Waits until `is_met` returns true, at most for `limit`. Returns whether it did.
     pub fn wait_until(&self, limit: Duration, is_met: impl Fn(&Self) -> bool) -> bool {
         let until = Instant::now() + limit;
         loop {
@@ -186,7 +186,7 @@ impl Stub {
             }
             let left = until.saturating_duration_since(Instant::now());
             let Ok(log) = self.shared.log.lock() else { return false };
-            // Something that happened while nobody waited is looked at again at once.
+            // A change since `seen` was read ends the wait immediately.
             let waited = self.shared.changed.wait_timeout_while(log, left, |log| log.changes == seen);
             if waited.map_or(true, |(_log, result)| result.timed_out()) {
                 return is_met(self);
@@ -204,9 +204,9 @@ impl Drop for Stub {
     }
 }
 
-/// What the server's thread and its owner both hold.
+/// The state shared by the server's thread and its owner.
 struct Shared {
-    script: Box<Script>,
+    handler: Box<Handler>,
     log: Mutex<Log>,
     changed: Condvar,
 }
@@ -214,15 +214,15 @@ struct Shared {
 #[derive(Default)]
 struct Log {
     requests: VecDeque<Kept>,
-    /// Bytes of the requests.
+    /// The size of the requests, in bytes.
     size: usize,
     connections: usize,
-    departures: Vec<Instant>,
-    /// Counts everything that happens.
+    disconnects: Vec<Instant>,
+    /// The number of changes so far.
     changes: u64,
 }
 
-/// A request as it came: its JSON takes many times the room.
+/// A stored request. Raw bytes take much less memory than parsed JSON.
 #[derive(Clone)]
 struct Kept {
     raw: Arc<[u8]>,
@@ -230,8 +230,8 @@ struct Kept {
 }
 
 impl Shared {
-    fn with_log<T: Default>(&self, look: impl FnOnce(&mut Log) -> T) -> T {
-        self.log.lock().map(|mut log| look(&mut log)).unwrap_or_default()
+    fn with_log<T: Default>(&self, access: impl FnOnce(&mut Log) -> T) -> T {
+        self.log.lock().map(|mut log| access(&mut log)).unwrap_or_default()
     }
 
     fn change(&self, change: impl FnOnce(&mut Log)) {
@@ -258,13 +258,13 @@ impl http::Service for Shared {
                 log.size -= oldest.raw.len();
             }
         });
-        (self.script)(&request)
+        (self.handler)(&request)
     }
 
-    fn left(&self) {
+    fn disconnected(&self) {
         self.change(|log| {
-            if log.departures.len() < MAX_KEPT {
-                log.departures.push(Instant::now());
+            if log.disconnects.len() < MAX_KEPT {
+                log.disconnects.push(Instant::now());
             }
         });
     }

@@ -1,8 +1,8 @@
-//! What a model says in one reply, and how it becomes an answer.
+//! A scripted reply of the model, and its encoding as an answer.
 //!
-//! A reply becomes chunks (JSON), the chunks events (bytes), the events an answer (HTTP). At each of these steps the
-//! misbehaviours that a reply is told to show have their turn, which is why they can be combined with any reply. Over the
-//! Responses API the chunks, bent as they are, are told in its events ([`responses`](super::responses)).
+//! A reply is encoded as chunks (JSON), then as events (bytes), then as an answer (HTTP). The faults of the reply are
+//! applied at these stages, so that they can be combined with any reply. For the Responses API the chunks, including
+//! their faults, are converted to its events ([`responses`](super::responses)).
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use super::answer::{Answer, DONE, event};
 use super::completions::{Chunk, chunks, whole};
 use super::conversation::api_of;
+use super::encoded::{EncodedReply, Piece};
+use super::faults::{Fault, Injection};
 use super::http::Received;
-use super::material::{Material, Piece};
-use super::misbehave::{Bend, Misbehaviour};
 use super::responses;
 use crate::chat::Api;
 
-/// The model's name, where a request tells none.
+/// The model's name, if the request has none.
 pub(super) const MODEL: &str = "stub";
-/// The longest run of [`Part::Tokens`].
+/// The maximum count of [`Part::Tokens`].
 pub(super) const MAX_TOKENS: u32 = 100_000;
 
-/// A reply.
+/// A scripted reply.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     pub(super) parts: Vec<Part>,
@@ -33,53 +33,53 @@ pub struct Reply {
     pub(super) delay: Duration,
     pub(super) ending: Ending,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) misbehaviours: Vec<&'static Misbehaviour>,
+    pub(super) faults: Vec<&'static Fault>,
 }
 
-/// One thing that is said.
+/// A part of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Part {
     Text(String),
     Reasoning(String),
-    /// A call; the arguments as the model writes them, JSON or not.
+    /// A call. The arguments are written as they are, valid JSON or not.
     Call {
         name: String,
         arguments: String,
         id: Option<String>,
     },
-    /// So many short words, a delta each.
+    /// This number of short words, one per delta.
     Tokens(u32),
-    /// Nothing for a while.
+    /// A pause.
     Wait(Duration),
 }
 
 /// How an answer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ending {
-    /// As it should: finish reason, token counts if asked for, `[DONE]`, end of the body; over the Responses API its last
-    /// event.
+    /// Complete: finish reason, token counts if requested, `[DONE]`, end of the body. In the Responses API, the final
+    /// event and the end of the body.
     #[default]
     Whole,
-    /// The body ends before anything says that the reply is over.
+    /// The body ends without a finish reason, `[DONE]` or final event.
     End,
     /// The connection is closed in the middle of the body.
     Close,
     /// The connection is reset.
     Reset,
-    /// Nothing more comes, and the connection stays.
+    /// Nothing more is sent, and the connection stays open.
     Silence,
 }
 
-/// What a request asks of the form of its answer.
+/// The format of an answer, as the request asks for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Form {
+pub(super) struct AnswerFormat {
     pub(super) api: Api,
     pub(super) is_stream: bool,
     pub(super) has_usage: bool,
     pub(super) model: String,
 }
 
-impl Form {
+impl AnswerFormat {
     pub(super) fn of(request: &Received) -> Self {
         let is_true = |pointer| request.body.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
         let model = request.body.get("model").and_then(Value::as_str).unwrap_or(MODEL);
@@ -87,62 +87,62 @@ impl Form {
         Self {
             api,
             is_stream: is_true("/stream"),
-            // Responses always count.
+            // The Responses API always sends token counts.
             has_usage: api == Api::Responses || is_true("/stream_options/include_usage"),
-            // What a client sends is said again in every chunk.
+            // Every chunk repeats the name.
             model: model.chars().take(100).collect(),
         }
     }
 }
 
 impl Reply {
-    /// A reply in which nothing is said yet.
+    /// Returns an empty reply.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With text.
+    /// Appends text.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
         self.part(Part::Text(text.into()))
     }
 
-    /// With reasoning.
+    /// Appends reasoning.
     #[must_use]
     pub fn reasoning(self, text: impl Into<String>) -> Self {
         self.part(Part::Reasoning(text.into()))
     }
 
-    /// With a call of the tool `name`.
+    /// Appends a call of the tool `name`.
     #[must_use]
     pub fn call(self, name: impl Into<String>, arguments: &Value) -> Self {
         self.part(Part::Call { name: name.into(), arguments: arguments.to_string(), id: None })
     }
 
-    /// With a wait, after which the deltas go on.
+    /// Appends a pause.
     #[must_use]
     pub fn wait(self, time: Duration) -> Self {
         self.part(Part::Wait(time))
     }
 
-    /// With a wait of so long before each delta.
+    /// Sets the wait before each delta.
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
         self.every = Some(every);
         self
     }
 
-    /// With another ending.
+    /// Sets the ending.
     #[must_use]
     pub fn ending(mut self, ending: Ending) -> Self {
         self.ending = ending;
         self
     }
 
-    /// Misbehaving in this way, too.
+    /// Adds a fault.
     #[must_use]
-    pub fn misbehaving(mut self, misbehaviour: &'static Misbehaviour) -> Self {
-        self.misbehaviours.push(misbehaviour);
+    pub fn with_fault(mut self, fault: &'static Fault) -> Self {
+        self.faults.push(fault);
         self
     }
 
@@ -151,60 +151,61 @@ impl Reply {
         self
     }
 
-    /// The answer that this reply is to a request.
+    /// Encodes the reply as the answer to a request.
     pub fn answer(&self, request: &Received) -> Answer {
-        self.answer_in(&Form::of(request))
+        self.answer_in(&AnswerFormat::of(request))
     }
 
-    pub(super) fn answer_in(&self, form: &Form) -> Answer {
-        let pieces = if form.is_stream { self.events(form) } else { vec![Piece::now(self.whole(form))] };
-        let material = Material {
-            form: form.clone(),
+    pub(super) fn answer_in(&self, format: &AnswerFormat) -> Answer {
+        let pieces =
+            if format.is_stream { self.events(format) } else { vec![Piece::now(self.whole(format))] };
+        let encoded = EncodedReply {
+            format: format.clone(),
             pieces,
             ending: self.ending,
             headers: self.headers.clone(),
             every: self.every,
             call: self.parts.iter().find_map(Part::as_written),
         };
-        let bend = self.misbehaviours.iter().find_map(|misbehaviour| match misbehaviour.bend {
-            Bend::Answer(bend) => Some(bend),
-            Bend::Chunks(_) | Bend::Pieces(_) => None,
+        let inject = self.faults.iter().find_map(|fault| match fault.inject {
+            Injection::Answer(inject) => Some(inject),
+            Injection::Chunks(_) | Injection::Pieces(_) => None,
         });
-        let answer = bend.map_or_else(|| material.plain(), |bend| bend(&material));
+        let answer = inject.map_or_else(|| encoded.plain(), |inject| inject(&encoded));
         answer.delayed(self.delay)
     }
 
-    /// The events of the body.
-    fn events(&self, form: &Form) -> Vec<Piece> {
-        let mut chunks = chunks(self, form);
-        for misbehaviour in &self.misbehaviours {
-            if let Bend::Chunks(bend) = misbehaviour.bend {
-                chunks = bend(chunks);
+    /// Returns the events of the body.
+    fn events(&self, format: &AnswerFormat) -> Vec<Piece> {
+        let mut chunks = chunks(self, format);
+        for fault in &self.faults {
+            if let Injection::Chunks(inject) = fault.inject {
+                chunks = inject(chunks);
             }
         }
-        let mut pieces: Vec<Piece> = match form.api {
+        let mut pieces: Vec<Piece> = match format.api {
             Api::ChatCompletions => {
                 let done = (self.ending == Ending::Whole).then(|| Piece::now(DONE));
                 let event = |Chunk { wait, json }| Piece { wait, bytes: event(&json).into_bytes() };
                 chunks.into_iter().map(event).chain(done).collect()
             }
-            Api::Responses => responses::events(chunks, &form.model),
+            Api::Responses => responses::events(chunks, &format.model),
         };
-        for misbehaviour in &self.misbehaviours {
-            if let Bend::Pieces(bend) = misbehaviour.bend {
-                pieces = bend(pieces, form.api);
+        for fault in &self.faults {
+            if let Injection::Pieces(inject) = fault.inject {
+                pieces = inject(pieces, format.api);
             }
         }
         pieces
     }
 
-    /// The reply in one piece, as it is without `stream`.
-    pub(super) fn whole(&self, form: &Form) -> String {
-        let json = match form.api {
-            Api::ChatCompletions => whole(self, form),
+    /// Returns the whole reply, for requests without `stream`.
+    pub(super) fn whole(&self, format: &AnswerFormat) -> String {
+        let json = match format.api {
+            Api::ChatCompletions => whole(self, format),
             Api::Responses => {
                 let ended = Self { ending: Ending::Whole, ..self.clone() };
-                responses::whole(chunks(&ended, form), &form.model)
+                responses::whole(chunks(&ended, format), &format.model)
             }
         };
         json.to_string()
@@ -216,8 +217,8 @@ impl Reply {
     }
 
     pub(super) fn usage_json(&self) -> Value {
-        let said: u64 = self.parts.iter().map(Part::tokens).sum();
-        let (prompt, completion) = self.usage.unwrap_or((10, said.max(1)));
+        let tokens: u64 = self.parts.iter().map(Part::tokens).sum();
+        let (prompt, completion) = self.usage.unwrap_or((10, tokens.max(1)));
         json!({
             "prompt_tokens": prompt, "completion_tokens": completion,
             "total_tokens": prompt.saturating_add(completion),
@@ -226,7 +227,7 @@ impl Reply {
 }
 
 impl Part {
-    /// As many tokens as a tokenizer might make of it.
+    /// Estimates the number of tokens.
     fn tokens(&self) -> u64 {
         match self {
             Self::Text(text) | Self::Reasoning(text) => text.split_whitespace().count() as u64,
@@ -236,7 +237,7 @@ impl Part {
         }
     }
 
-    /// A call as the model writes it, the way many families do.
+    /// Returns a call as text, in the format of many model families.
     fn as_written(&self) -> Option<String> {
         let Self::Call { name, arguments, .. } = self else { return None };
         Some(format!("<tool_call>{{\"name\": \"{name}\", \"arguments\": {arguments}}}</tool_call>"))

@@ -1,7 +1,8 @@
-//! What a stub is to answer, and the answer that one request gets.
+//! Scenarios, and the selection of the answer to a request.
 //!
-//! Steps without a condition are taken in order, each as often as it says; a step with a condition is taken whenever its
-//! condition holds, before those. What comes after the last is the scenario's `default`, or an error that says so.
+//! A step with a condition is taken whenever its condition matches. Otherwise the steps without a condition are taken
+//! in order, each as often as specified. After the last step, the scenario's `default` is used. Without a default the
+//! answer is an error.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,71 +14,72 @@ use super::answer::Answer;
 use super::canned::canned;
 use super::condition::Condition;
 use super::conversation::api_of;
+use super::faults::Fault;
 use super::http::Received;
-use super::misbehave::Misbehaviour;
-use super::reply::{Form, Reply};
-use super::server::{Server, page};
+use super::reply::{AnswerFormat, Reply};
+use super::server::{EmulatedServer, page};
 use crate::chat::Api;
+use crate::text::count;
 
-/// Bytes of answers that are kept ready, beyond which all are made anew.
+/// The maximum size of the cached answers, in bytes. The cache is cleared when it exceeds it.
 const MAX_READY_BYTES: usize = 64 << 20;
-/// Failed expectations that are kept.
+/// The maximum number of stored failures.
 const MAX_FAILURES: usize = 1_000;
 
-/// What a stub is to answer.
+/// A script of the stub's answers.
 #[derive(Debug, Clone, Default)]
 pub struct Scenario {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The key that requests must have.
+    /// The API key that requests must have.
     pub(super) key: Option<String>,
     pub(super) models: Vec<String>,
-    /// Whose server it says that it is.
-    pub(super) server: Server,
+    /// The server to emulate.
+    pub(super) server: EmulatedServer,
     pub(super) pages: Vec<Page>,
-    /// What every request for a reply must be like.
+    /// Conditions that every request for a reply must meet.
     pub(super) expected: Vec<Condition>,
     pub(super) steps: Vec<Step>,
     pub(super) default: Option<Box<Step>>,
-    /// Whether a request whose model is the name of a misbehaviour is answered by it.
-    pub(super) obeys_model: bool,
+    /// Whether a request can select a fault by using its name as the model.
+    pub(super) fault_by_model: bool,
 }
 
-/// What a `GET` of a path is answered with.
+/// The answer to a `GET` of a path.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
     pub(super) path: String,
     pub(super) answer: Answer,
 }
 
-/// One answer and who gets it.
+/// An answer and the requests that get it.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub(super) action: Action,
     pub(super) when: Option<Condition>,
     pub(super) expected: Vec<Condition>,
-    /// How often it is taken; `None`: without end.
+    /// The number of requests that take this step. `None` is unlimited.
     pub(super) times: Option<u64>,
 }
 
-/// What a step does.
+/// The answer of a step.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Reply(Reply),
-    /// These bytes, whatever is asked.
+    /// A fixed answer.
     Fixed(Answer),
-    /// A reply of the stub's own, bent.
-    Misbehave {
-        ways: Vec<&'static Misbehaviour>,
+    /// A generated reply with faults.
+    Faulty {
+        faults: Vec<&'static Fault>,
         every: Option<Duration>,
     },
 }
 
 impl Action {
-    fn misbehaviours(&self) -> &[&'static Misbehaviour] {
+    fn faults(&self) -> &[&'static Fault] {
         match self {
-            Self::Reply(reply) => &reply.misbehaviours,
-            Self::Misbehave { ways, .. } => ways,
+            Self::Reply(reply) => &reply.faults,
+            Self::Faulty { faults, .. } => faults,
             Self::Fixed(_) => &[],
         }
     }
@@ -90,65 +92,62 @@ impl Step {
 }
 
 impl Scenario {
-    /// A scenario without steps: every request gets a short text, one whose model is the name of a misbehaviour
-    /// that misbehaviour.
-    pub fn polite() -> Self {
-        let default = Step::once(Action::Misbehave { ways: Vec::new(), every: None });
+    /// Returns a scenario without steps: every request gets a short text. If the model is the name of a fault, the
+    /// answer has that fault.
+    pub fn well_behaved() -> Self {
+        let default = Step::once(Action::Faulty { faults: Vec::new(), every: None });
         Self {
-            name: String::from("polite"),
+            name: String::from("well-behaved"),
             default: Some(Box::new(default)),
-            obeys_model: true,
+            fault_by_model: true,
             ..Self::default()
         }
     }
 
-    /// A scenario of these replies, in order; what comes after the last is an error.
+    /// Returns a scenario with these replies, in order. Further requests get an error.
     pub fn replies(replies: impl IntoIterator<Item = Reply>) -> Self {
         let steps = replies.into_iter().map(|reply| Step::once(Action::Reply(reply))).collect();
         Self { name: String::from("replies"), steps, ..Self::default() }
     }
 
-    /// The first requests are answered by these misbehaviours, one each, all that follow as they should be. What trickles
-    /// or never ends goes on after `every`, or at a pace of its own. The server is played of the first that is told by
-    /// whose server it is.
-    pub fn misbehaving(
-        ways: impl IntoIterator<Item = &'static Misbehaviour>,
-        every: Option<Duration>,
-    ) -> Self {
-        let ways: Vec<&'static Misbehaviour> = ways.into_iter().collect();
-        let server = ways.iter().map(|way| way.server).find(|server| *server != Server::Other);
-        let step = |way| Step::once(Action::Misbehave { ways: vec![way], every });
-        let steps = ways.into_iter().map(step).collect();
+    /// Returns a scenario in which the first requests get one fault each, and later requests get none. `every` is the
+    /// interval for slow and endless answers; each fault has a default. The stub emulates the server of the first fault
+    /// that requires one.
+    pub fn with_faults(faults: impl IntoIterator<Item = &'static Fault>, every: Option<Duration>) -> Self {
+        let faults: Vec<&'static Fault> = faults.into_iter().collect();
+        let server = faults.iter().map(|fault| fault.server).find(|server| *server != EmulatedServer::Other);
+        let step = |fault| Step::once(Action::Faulty { faults: vec![fault], every });
+        let steps = faults.into_iter().map(step).collect();
         Self {
-            name: String::from("misbehaving"),
+            name: String::from("faults"),
             server: server.unwrap_or_default(),
             steps,
-            obeys_model: false,
-            ..Self::polite()
+            fault_by_model: false,
+            ..Self::well_behaved()
         }
     }
 
-    /// With what every request for a reply must be like; one that is not is answered with 400.
+    /// Adds a condition that every request for a reply must meet. Other requests are answered with 400.
     #[must_use]
     pub fn expecting(mut self, condition: Condition) -> Self {
         self.expected.push(condition);
         self
     }
 
-    /// With a key that requests must have.
+    /// Sets the API key that requests must have.
     #[must_use]
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// The key that requests must have.
+    /// Returns the API key that requests must have.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 }
 
-/// A scenario being played.
+/// The state of a scenario that is being played.
 pub(super) struct Player {
     scenario: Scenario,
     state: Mutex<State>,
@@ -156,11 +155,11 @@ pub(super) struct Player {
 
 #[derive(Default)]
 struct State {
-    /// How often each step was taken.
+    /// The number of times that each step was taken.
     taken: Vec<u64>,
-    /// Answers by step and form: a load of a thousand streams is encoded once.
-    ready: HashMap<(usize, Form), Arc<Answer>>,
-    /// Bytes of them.
+    /// Cached answers by step and format, so that a load test with a thousand streams encodes each reply once.
+    ready: HashMap<(usize, AnswerFormat), Arc<Answer>>,
+    /// The size of the cached answers, in bytes.
     ready_bytes: usize,
     failures: Vec<String>,
 }
@@ -171,62 +170,61 @@ impl Player {
         Self { scenario, state: Mutex::new(State { taken, ..State::default() }) }
     }
 
-    /// The expectations that were not met, and requests for which there was no step.
+    /// Returns the expectations that were not met, and the requests for which there was no step.
     pub(super) fn failures(&self) -> Vec<String> {
         self.state.lock().map(|state| state.failures.clone()).unwrap_or_default()
     }
 
-    /// The answer to a request, and what was wrong with it, if anything.
+    /// Returns the answer to a request, and its mismatch with the scenario, if any.
     pub(super) fn answer(&self, request: &Received) -> (Arc<Answer>, Option<String>) {
-        let refuse = |status, message: &str| (Arc::new(refusal(status, message)), None);
+        let refuse = |status, message: &str| (Arc::new(error_answer(status, message)), None);
         let path = request.path();
-        // As with llama.cpp, who asks whether it is well needs no key.
+        // As in llama.cpp, the health check needs no key.
         if path.trim_end_matches('/') != "/health"
             && let Some(key) = &self.scenario.key
             && request.header("authorization").and_then(|value| value.strip_prefix("Bearer ")) != Some(key)
         {
-            return refuse(401, "stub: the API key is missing or wrong");
+            return refuse(401, "stub: missing or wrong API key");
         }
         match (request.method(), api_of(path)) {
             ("POST", Some(api)) => match self.reply(request, api) {
                 Ok(answer) => (answer, None),
-                Err(Refused { status, message }) => {
+                Err(RequestError { status, message }) => {
                     if let Ok(mut state) = self.state.lock()
                         && state.failures.len() < MAX_FAILURES
                     {
                         state.failures.push(message.clone());
                     }
-                    (Arc::new(refusal(status, &format!("stub: {message}"))), Some(message))
+                    (Arc::new(error_answer(status, &format!("stub: {message}"))), Some(message))
                 }
             },
             (method @ ("GET" | "HEAD" | "POST"), None) => match page(&self.scenario, method, path) {
                 Some(answer) => (Arc::new(answer), None),
                 None if method == "POST" => {
-                    refuse(404, "stub: nothing is here; POST to /v1/chat/completions or /v1/responses")
+                    refuse(404, "stub: unknown path; POST to /v1/chat/completions or /v1/responses")
                 }
-                None => refuse(
-                    404,
-                    "stub: nothing is here; there are /v1/models, /health and what a `page` of the scenario gives",
-                ),
+                None => {
+                    refuse(404, "stub: unknown path; GET /v1/models, /health or a `page` of the scenario")
+                }
             },
-            (_, Some(_)) => refuse(405, "stub: replies are asked for by POST"),
-            (_, None) => refuse(404, "stub: nothing is here; POST to /v1/chat/completions or /v1/responses"),
+            (_, Some(_)) => refuse(405, "stub: method not allowed; use POST"),
+            (_, None) => refuse(404, "stub: unknown path; POST to /v1/chat/completions or /v1/responses"),
         }
     }
 
-    fn reply(&self, request: &Received, api: Api) -> Result<Arc<Answer>, Refused> {
+    fn reply(&self, request: &Received, api: Api) -> Result<Arc<Answer>, RequestError> {
         if !request.body.is_object() {
-            return Err(Refused {
+            return Err(RequestError {
                 status: 400,
-                message: String::from("the request's body is no JSON object"),
+                message: String::from("the request body is not a JSON object"),
             });
         }
-        let by_model = request.body.get("model").and_then(Value::as_str).and_then(Misbehaviour::named);
-        if self.scenario.obeys_model
-            && let Some(way) = by_model
+        let by_model = request.body.get("model").and_then(Value::as_str).and_then(Fault::named);
+        if self.scenario.fault_by_model
+            && let Some(fault) = by_model
         {
-            fit([way], api)?;
-            return Ok(Arc::new(misbehaved(&[way], None, request)));
+            check_api([fault], api)?;
+            return Ok(Arc::new(faulty_answer(&[fault], None, request)));
         }
         let mut refused = mismatches(&self.scenario.expected, request);
         let taken = self.take(request);
@@ -234,32 +232,32 @@ impl Player {
             (Some((index, step)), _) => (format!("step {}", index + 1), *step),
             (None, Some(step)) => (String::from("default"), step),
             (None, None) => {
-                let steps = self.scenario.steps.len();
                 let message = format!(
-                    "scenario `{}` has no step for this request: {steps} were all there are; say (default (reply …)) \
-                     or :repeat",
-                    self.scenario.name
+                    "scenario `{}` has no step left for this request ({} used); add `(default (reply …))` or \
+                     `:repeat`",
+                    self.scenario.name,
+                    count(self.scenario.steps.len(), "step")
                 );
-                return Err(Refused { status: 500, message });
+                return Err(RequestError { status: 500, message });
             }
         };
         refused.extend(mismatches(&step.expected, request));
         if !refused.is_empty() {
             let message = format!("scenario `{}`, {name}: {}", self.scenario.name, refused.join("; "));
-            return Err(Refused { status: 400, message });
+            return Err(RequestError { status: 400, message });
         }
-        fit(step.action.misbehaviours().iter().copied(), api)?;
-        let place = taken.map_or(usize::MAX, |(index, _)| index);
+        check_api(step.action.faults().iter().copied(), api)?;
+        let cache_index = taken.map_or(usize::MAX, |(index, _)| index);
         Ok(match &step.action {
-            // One that is bent may have the time in it.
-            Action::Reply(reply) if !reply.misbehaviours.is_empty() => Arc::new(reply.answer(request)),
-            Action::Reply(reply) => self.ready(place, reply, request),
+            // A reply with faults is not cached: it may contain the current time.
+            Action::Reply(reply) if !reply.faults.is_empty() => Arc::new(reply.answer(request)),
+            Action::Reply(reply) => self.ready(cache_index, reply, request),
             Action::Fixed(answer) => Arc::new(answer.clone()),
-            Action::Misbehave { ways, every } => Arc::new(misbehaved(ways, *every, request)),
+            Action::Faulty { faults, every } => Arc::new(faulty_answer(faults, *every, request)),
         })
     }
 
-    /// The step that a request takes, counted.
+    /// Selects the step for a request and counts it.
     fn take(&self, request: &Received) -> Option<(usize, &Step)> {
         let mut state = self.state.lock().ok()?;
         let is_left = |(index, step): &(usize, &Step)| {
@@ -282,25 +280,26 @@ impl Player {
         self.scenario.steps.get(index).map(|step| (index, step))
     }
 
-    fn ready(&self, place: usize, reply: &Reply, request: &Received) -> Arc<Answer> {
-        let form = Form::of(request);
-        let Ok(mut state) = self.state.lock() else { return Arc::new(reply.answer_in(&form)) };
-        if let Some(ready) = state.ready.get(&(place, form.clone())) {
+    /// Returns the cached answer of a step, or encodes and caches it.
+    fn ready(&self, index: usize, reply: &Reply, request: &Received) -> Arc<Answer> {
+        let format = AnswerFormat::of(request);
+        let Ok(mut state) = self.state.lock() else { return Arc::new(reply.answer_in(&format)) };
+        if let Some(ready) = state.ready.get(&(index, format.clone())) {
             return Arc::clone(ready);
         }
-        let made = Arc::new(reply.answer_in(&form));
-        state.ready_bytes += made.size();
+        let answer = Arc::new(reply.answer_in(&format));
+        state.ready_bytes += answer.size();
         if state.ready_bytes > MAX_READY_BYTES {
             state.ready.clear();
-            state.ready_bytes = made.size();
+            state.ready_bytes = answer.size();
         }
-        state.ready.insert((place, form), Arc::clone(&made));
-        made
+        state.ready.insert((index, format), Arc::clone(&answer));
+        answer
     }
 }
 
 /// A request that is answered with an error and counts as a failure.
-struct Refused {
+struct RequestError {
     status: u16,
     message: String,
 }
@@ -309,39 +308,39 @@ fn mismatches(conditions: &[Condition], request: &Received) -> Vec<String> {
     conditions.iter().flat_map(|condition| condition.mismatches(request)).collect()
 }
 
-/// Nothing is answered as if it misbehaved that cannot misbehave so.
-fn fit(ways: impl IntoIterator<Item = &'static Misbehaviour>, api: Api) -> Result<(), Refused> {
-    match ways.into_iter().find(|way| !way.is_of(api)) {
+/// Fails if one of the faults does not exist in `api`.
+fn check_api(faults: impl IntoIterator<Item = &'static Fault>, api: Api) -> Result<(), RequestError> {
+    match faults.into_iter().find(|fault| !fault.applies_to(api)) {
         None => Ok(()),
-        Some(Misbehaviour { name, .. }) => Err(Refused {
+        Some(Fault { name, .. }) => Err(RequestError {
             status: 400,
             message: format!(
-                "`{name}` is of chat completions only, and a response was asked for: POST to /v1/chat/completions, or \
-                 take one that `deftool stub --list` shows without that remark"
+                "fault `{name}` exists in chat completions only; POST to /v1/chat/completions, or choose a fault that \
+                 `deftool stub --list` shows without `[chat completions only]`"
             ),
         }),
     }
 }
 
-fn misbehaved(ways: &[&'static Misbehaviour], every: Option<Duration>, request: &Received) -> Answer {
-    let mut reply = canned(ways.iter().map(|way| way.needs), request);
-    reply.misbehaviours = ways.to_vec();
+fn faulty_answer(faults: &[&'static Fault], every: Option<Duration>, request: &Received) -> Answer {
+    let mut reply = canned(faults.iter().map(|fault| fault.needs), request);
+    reply.faults = faults.to_vec();
     reply.every = every;
     reply.answer(request)
 }
 
-impl Misbehaviour {
-    /// What a request is answered with in this way: a reply of the stub's own, bent. What trickles or never ends goes on
-    /// after `every`, or at a pace of its own.
+impl Fault {
+    /// Returns the answer to a request: a generated reply with this fault. `every` is the interval for slow and endless
+    /// answers; each fault has a default.
     pub fn answer(&'static self, request: &Received, every: Option<Duration>) -> Answer {
-        match fit([self], api_of(request.path()).unwrap_or_default()) {
-            Ok(()) => misbehaved(&[self], every, request),
-            Err(Refused { status, message }) => refusal(status, &format!("stub: {message}")),
+        match check_api([self], api_of(request.path()).unwrap_or_default()) {
+            Ok(()) => faulty_answer(&[self], every, request),
+            Err(RequestError { status, message }) => error_answer(status, &format!("stub: {message}")),
         }
     }
 }
 
-fn refusal(status: u16, message: &str) -> Answer {
+fn error_answer(status: u16, message: &str) -> Answer {
     let error = json!({"error": {"message": message, "type": "stub_error", "code": status}});
     Answer::json(status, &error)
 }

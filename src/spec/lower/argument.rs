@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use super::Lowerer;
 use super::plist::Entry;
-use crate::spec::schema::Place;
+use crate::spec::schema::SchemaPosition;
 use crate::spec::{Argument, Tool, keywords, rules};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
 impl Lowerer {
-    /// The arguments that the value of `:args` is.
+    /// Lowers the value of `:args`.
     pub(super) fn lower_arguments(&mut self, value: Datum) -> Vec<Argument> {
         let span = value.span;
         let items = match value.kind {
             DatumKind::List(items) => items,
             DatumKind::Invalid => return Vec::new(),
             DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 return Vec::new();
             }
             kind => {
@@ -34,7 +34,7 @@ impl Lowerer {
         let mut seen: HashMap<String, Span> = HashMap::new();
         let mut after_stray = false;
         for item in items {
-            // Stray values one after the other are one mistake.
+            // Consecutive stray values are one mistake.
             let is_stray = !matches!(item.kind, DatumKind::List(_) | DatumKind::Quoted(_));
             if is_stray && std::mem::replace(&mut after_stray, is_stray) {
                 continue;
@@ -62,7 +62,7 @@ impl Lowerer {
             }
             DatumKind::Invalid => return None,
             DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 return None;
             }
             kind => {
@@ -89,7 +89,7 @@ impl Lowerer {
             }
         };
         let optional = take(&mut entries, "optional").map(|entry| self.take_optional(&entry));
-        let schema = self.lower_keywords(entries, span, Place::Argument { name: &name, optional });
+        let schema = self.lower_keywords(entries, span, SchemaPosition::Argument { name: &name, optional });
         let argument = Argument { name, optional: optional.unwrap_or(false), schema, span };
         rules::argument_name::check(self.source, &argument, &mut self.findings);
         rules::idle_description::check(self.source, &argument, &mut self.findings);
@@ -98,7 +98,7 @@ impl Lowerer {
         Some(argument)
     }
 
-    /// As Emacs has it: whatever is not nil is true.
+    /// Reads `:optional` like Emacs: any value but nil is true.
     fn take_optional(&mut self, entry: &Entry) -> bool {
         match &entry.value.kind {
             DatumKind::Symbol(word) if word == "t" => true,
@@ -112,7 +112,7 @@ impl Lowerer {
         }
     }
 
-    /// What only the whole tool tells of its arguments.
+    /// Runs the checks that need the whole tool.
     pub(super) fn check_arguments(&mut self, tool: &Tool) {
         rules::similar_arguments::check(tool, &mut self.findings);
         rules::callback_argument::check(tool, &mut self.findings);
@@ -121,7 +121,7 @@ impl Lowerer {
     }
 }
 
-/// Takes the entry of `key` out.
+/// Removes and returns the entry of `key`.
 fn take(entries: &mut Vec<Entry>, key: &str) -> Option<Entry> {
     let index = entries.iter().position(|entry| entry.key == key)?;
     Some(entries.remove(index))

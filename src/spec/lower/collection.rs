@@ -1,9 +1,9 @@
-//! `(llm-tool-collection-deftool NAME (SPECS…) (ARGS…) "DOC" BODY…)` as the plist of a tool.
+//! Expansion of `(llm-tool-collection-deftool NAME (SPECS…) (ARGS…) "DOC" BODY…)` to the plist of a tool.
 //!
-//! Source: the macro of that name in skissue/llm-tool-collection (2025). It makes
-//! `(:name "…" :description DOC SPECS… :args (…) :function …)`: dashes of the name and of the arguments' names become
-//! underscores, `:name` in SPECS wins, an argument's description comes before its other keys, and what follows
-//! `&optional` is optional. Nothing is evaluated before the body.
+//! Source: the macro of the same name in skissue/llm-tool-collection (2025). It builds `(:name "…" :description DOC
+//! SPECS… :args (…) :function …)`. Dashes in the names of the tool and of the arguments become underscores, `:name` in
+//! SPECS takes precedence, the description of an argument comes before its other keys, and arguments after `&optional`
+//! are optional. Nothing before the body is evaluated.
 
 use super::Lowerer;
 use crate::spec::rules::collection_shape;
@@ -11,23 +11,24 @@ use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
 
 impl Lowerer {
-    /// The plist; `data` are the elements after the head, up to the body. `None`: told.
+    /// Builds the plist. `data` are the elements between the head and the body. Returns `None` if a finding was
+    /// reported.
     pub(super) fn expand_collection(&mut self, span: Span, data: Vec<Datum>) -> Option<Vec<Datum>> {
         let head = Span::new(span.start as usize, span.start as usize + 1);
         let mut data = data.into_iter();
         let mut next = || data.next().unwrap_or(Datum { span: head, kind: DatumKind::List(Vec::new()) });
         let (name, specs, args, doc) = (next(), next(), next(), next());
         let DatumKind::Symbol(symbol) = &name.kind else {
-            return self.tell_shape(&name, "the name of the tool, a symbol");
+            return self.report_shape(&name, "the name of the tool, a symbol");
         };
         let DatumKind::List(specs_items) = specs.kind else {
-            return self.tell_shape(&specs, "a plist of specs after the name");
+            return self.report_shape(&specs, "a plist of specs after the name");
         };
         let DatumKind::List(arguments) = args.kind else {
-            return self.tell_shape(&args, "a list of arguments after the specs");
+            return self.report_shape(&args, "a list of arguments after the specs");
         };
         let DatumKind::String(_) = doc.kind else {
-            return self.tell_shape(&doc, "a description after the arguments");
+            return self.report_shape(&doc, "a description after the arguments");
         };
         let has_name = specs_items
             .iter()
@@ -63,7 +64,7 @@ impl Lowerer {
                     ) = (name, doc)
                     else {
                         let found = Datum { span, kind: DatumKind::List(parts.collect()) };
-                        return self.tell_shape(&found, "an argument `(NAME \"description\" :type …)`");
+                        return self.report_shape(&found, "an argument `(NAME \"description\" :type …)`");
                     };
                     let mut plist = vec![
                         keyword(":name", name_span),
@@ -80,17 +81,17 @@ impl Lowerer {
                 }
                 kind => {
                     let found = Datum { span, kind };
-                    return self.tell_shape(&found, "an argument `(NAME \"description\" :type …)`");
+                    return self.report_shape(&found, "an argument `(NAME \"description\" :type …)`");
                 }
             }
         }
         Some(arguments)
     }
 
-    fn tell_shape<T>(&mut self, found: &Datum, place: &str) -> Option<T> {
+    fn report_shape<T>(&mut self, found: &Datum, place: &str) -> Option<T> {
         if found.kind != DatumKind::Invalid {
             let described = match &found.kind {
-                DatumKind::List(_) if place.starts_with("an argument") => "another list",
+                DatumKind::List(_) if place.starts_with("an argument") => "a different list",
                 _ => found.describe(),
             };
             self.findings.push(collection_shape::finding(self.at(found.span), place, described));
@@ -99,7 +100,7 @@ impl Lowerer {
     }
 }
 
-/// `:tags` is the collection's own.
+/// Removes `:tags`, which only the collection uses.
 fn without_tags(items: Vec<Datum>) -> Vec<Datum> {
     let at = items.iter().step_by(2).position(is_tags).map(|index| index * 2);
     let mut items = items;

@@ -17,7 +17,7 @@ impl Lowerer {
             DatumKind::List(items) if items.is_empty() => return Confirm::Never,
             DatumKind::List(items) if matches!(items.first(), Some(first) if is_keyword(first)) => items,
             DatumKind::Keyword(word) if word == ":json-false" || word == ":false" => return Confirm::Never,
-            // What Emacs makes of it is its own affair: whatever is not nil is true, a function among them.
+            // Emacs interprets the value itself: anything but nil is true, including a function.
             _ => return Confirm::Always,
         };
         let mut items = items.into_iter();
@@ -27,7 +27,7 @@ impl Lowerer {
                 let found = format!("`{word}`");
                 let finding = wrong_value::finding(self.at(at), "confirm", EXPECTED, &found);
                 self.findings.push(match nearest(&word, [":when"]) {
-                    Some(near) => finding.meant(at, near.to_owned()),
+                    Some(near) => finding.did_you_mean(at, near.to_owned()),
                     None => finding,
                 });
                 Confirm::Always
@@ -37,7 +37,7 @@ impl Lowerer {
     }
 
     fn lower_conditions(&mut self, span: Span, items: impl Iterator<Item = Datum>) -> Confirm {
-        let told = self.findings.len();
+        let reported = self.findings.len();
         let mut conditions = Vec::new();
         for item in items {
             match &item.kind {
@@ -48,26 +48,26 @@ impl Lowerer {
                     }
                 }
                 DatumKind::List(inner) if inner.is_empty() => {
-                    let found = "nil, which every call meets; write `:confirm t`";
+                    let found = "nil, which matches every call; write `:confirm t`";
                     self.findings.push(wrong_value::finding(self.at(item.span), "when", CONDITION, found));
                 }
                 DatumKind::Invalid => {}
                 _ => {
                     let found = item.describe();
                     self.findings.push(wrong_value::finding(self.at(item.span), "when", CONDITION, found));
-                    // What follows is of the same mistake: `(:when :path "^/etc/")`.
+                    // The values after it belong to the same mistake: `(:when :path "^/etc/")`.
                     break;
                 }
             }
         }
-        if conditions.is_empty() && self.findings.len() == told {
+        if conditions.is_empty() && self.findings.len() == reported {
             self.findings.push(wrong_value::finding(self.at(span), "when", CONDITION, "none"));
         }
-        // What could not be read is asked about: better once too often.
-        if self.findings.len() == told { Confirm::When(conditions) } else { Confirm::Always }
+        // If a condition could not be read, ask for every call, to be safe.
+        if self.findings.len() == reported { Confirm::When(conditions) } else { Confirm::Always }
     }
 
-    /// nil is the empty object, and here the mistake of one who means false.
+    /// Reports nil in a test: nil is the empty object, but false is probably meant.
     fn check_tests(&mut self, test: &Json) {
         match &test.kind {
             JsonKind::Object(members) if members.is_empty() => {

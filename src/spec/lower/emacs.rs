@@ -1,39 +1,39 @@
-//! What Emacs evaluates before a tool is made, and cannot: `:args (list (:name "x" …))` calls a function `:name`.
+//! Forms that Emacs cannot evaluate before a tool is made: `:args (list (:name "x" …))` calls a function `:name`.
 //!
-//! It is read here as it is meant, so that nothing else tells of it.
+//! deftool reads such forms as intended, so that no other rule reports them.
 
 use std::collections::HashSet;
 
 use crate::syntax::{Kind, NodeId, Tree};
 
-/// Something that lacks its quote.
+/// A form with a missing quote.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Guilty {
-    /// A list that starts with this.
+pub(super) enum Unquoted {
+    /// A list with this head.
     Call(NodeId),
-    /// A symbol, which Emacs takes for a variable.
+    /// A symbol, which Emacs evaluates as a variable.
     Variable,
-    /// The same, where it names a category.
+    /// A symbol used as a category.
     Category,
 }
 
-/// Functions whose arguments are data that is put together; of any other nothing is known.
+/// Functions that build data from their arguments; nothing is known about other functions.
 const BUILDERS: [&str; 9] =
     ["list", "vector", "cons", "append", "nconc", "vconcat", "concat", "format", "identity"];
 
-/// The outermost forms among `items`, the keys and values of a call, that Emacs cannot evaluate, in source order.
+/// Returns the outermost forms that Emacs cannot evaluate in `items`, the keys and values of a call, in source order.
 pub(super) fn unquoted(
     tree: &Tree,
     text: &str,
     items: impl Iterator<Item = NodeId>,
     variables: &mut Variables,
-) -> Vec<(NodeId, Guilty)> {
+) -> Vec<(NodeId, Unquoted)> {
     let mut found = Vec::new();
     let mut key = "";
     for item in items {
         let is_category = key == ":category" && tree.kind(item) == Kind::Symbol;
         if is_category && variables.is_unknown(tree, text, item) {
-            found.push((item, Guilty::Category));
+            found.push((item, Unquoted::Category));
         } else if key != ":function" {
             look_into(tree, text, item, &mut found);
         }
@@ -42,8 +42,8 @@ pub(super) fn unquoted(
     found
 }
 
-fn look_into(tree: &Tree, text: &str, value: NodeId, found: &mut Vec<(NodeId, Guilty)>) {
-    // With each whether it is evaluated.
+fn look_into(tree: &Tree, text: &str, value: NodeId, found: &mut Vec<(NodeId, Unquoted)>) {
+    // Each node, and whether it is evaluated.
     let mut pending = vec![(value, true)];
     while let Some((node, is_evaluated)) = pending.pop() {
         let start = pending.len();
@@ -58,17 +58,17 @@ fn look_into(tree: &Tree, text: &str, value: NodeId, found: &mut Vec<(NodeId, Gu
                             let word = tree.text(child, text);
                             let is_type = key == ":type" && tree.kind(child) == Kind::Symbol;
                             if is_type && !matches!(word, "nil" | "t") {
-                                found.push((child, Guilty::Variable));
+                                found.push((child, Unquoted::Variable));
                             }
                             key = if tree.kind(child) == Kind::Keyword { word } else { "" };
                             pending.push((child, true));
                         }
                     }
-                    // Any other function or macro is left alone, `((lambda …) …)` as well.
+                    // Other functions and macros are skipped, including `((lambda …) …)`.
                     Kind::Symbol => {}
                     Kind::List
                         if tree.children(head).next().is_some_and(|c| tree.text(c, text) == "lambda") => {}
-                    _ => found.push((node, Guilty::Call(head))),
+                    _ => found.push((node, Unquoted::Call(head))),
                 }
             }
             Kind::Unquote | Kind::Splice => pending.extend(tree.children(node).map(|child| (child, true))),
@@ -84,14 +84,14 @@ fn look_into(tree: &Tree, text: &str, value: NodeId, found: &mut Vec<(NodeId, Gu
     }
 }
 
-/// The symbols of a file that may be variables: those that stand elsewhere than as a category. Made when it is asked for.
+/// The symbols of a file that may be variables: those that are used other than as a category. Computed on first use.
 #[derive(Default)]
 pub(super) struct Variables {
     known: Option<HashSet<String>>,
 }
 
 impl Variables {
-    /// Whether nothing suggests that the symbol is a variable: it is a plain word, and the file has it nowhere else.
+    /// Whether nothing suggests that the symbol is a variable: it is a plain word without other uses in the file.
     fn is_unknown(&mut self, tree: &Tree, text: &str, symbol: NodeId) -> bool {
         let word = tree.text(symbol, text);
         if matches!(word, "nil" | "t") || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {

@@ -9,11 +9,11 @@ use crate::text::Spanned;
 const OVERRIDES: [&str; 1] = ["description"];
 
 impl Lowerer {
-    /// A vector or list of argument plists, as JSON objects.
+    /// Lowers a vector or list of argument plists to JSON objects.
     pub(super) fn lower_examples(&mut self, key: &str, value: Datum) -> Vec<Json> {
         let expected = "a vector of argument plists such as `[(:city \"Paris\")]`";
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.tell_wrong(key, &value, expected);
+            self.report_wrong_value(key, &value, expected);
             return Vec::new();
         };
         if matches!(items.first(), Some(Datum { kind: DatumKind::Keyword(_), .. })) {
@@ -25,7 +25,7 @@ impl Lowerer {
         let mut examples = Vec::new();
         for item in items {
             if !matches!(item.kind, DatumKind::List(_) | DatumKind::Quoted(_)) {
-                self.tell_wrong(key, &item, "argument plists");
+                self.report_wrong_value(key, &item, "argument plists");
             } else if let Some(json) = self.json_value(item)
                 && matches!(json.kind, JsonKind::Object(_))
             {
@@ -35,16 +35,16 @@ impl Lowerer {
         examples
     }
 
-    /// `(:gemini (:description "…"))`.
+    /// Lowers `(:gemini (:description "…"))`.
     pub(super) fn lower_overrides(&mut self, value: Datum) -> Vec<TargetOverride> {
         let DatumKind::List(items) = value.kind else {
-            self.tell_wrong("targets", &value, "a plist such as `(:gemini (:description \"…\"))`");
+            self.report_wrong_value("targets", &value, "a plist such as `(:gemini (:description \"…\"))`");
             return Vec::new();
         };
         let mut overrides = Vec::new();
         for entry in self.read_plist(items, &[]) {
             let DatumKind::List(keys) = entry.value.kind else {
-                self.tell_wrong(&entry.key, &entry.value, "a plist such as `(:description \"…\")`");
+                self.report_wrong_value(&entry.key, &entry.value, "a plist such as `(:description \"…\")`");
                 continue;
             };
             let mut description = None;

@@ -1,7 +1,7 @@
-//! Fixes, settled once the text is at hand: who makes a finding knows only the spans of what is wrong.
+//! Completion of fixes. The rules know only spans; this module knows the text.
 //!
-//! What is taken out goes with its blanks or its line, a fix that would take a comment along is none, and what becomes
-//! a symbol in Emacs Lisp that is evaluated is quoted.
+//! A removal is extended over the surrounding whitespace or the whole line, a fix that would remove a comment is
+//! dropped, and a new symbol in evaluated Emacs Lisp is quoted.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use crate::diagnostic::{Diagnostic, Fix};
 use crate::syntax::{Kind, Tree};
 use crate::text::removal;
 
-pub(super) fn settle_fixes(findings: &mut [Diagnostic], text: &str, tree: &Tree, kind: FileKind) {
+pub(super) fn complete_fixes(findings: &mut [Diagnostic], text: &str, tree: &Tree, kind: FileKind) {
     for finding in findings.iter_mut() {
         if let Some(fix) = &mut finding.fix {
-            take_layout_along(fix, text);
-            if takes_comment(fix, tree) || leaves_prefix(fix, text) {
+            extend_over_layout(fix, text);
+            if removes_comment(fix, tree) || leaves_prefix(fix, text) {
                 finding.fix = None;
             }
         }
@@ -24,18 +24,18 @@ pub(super) fn settle_fixes(findings: &mut [Diagnostic], text: &str, tree: &Tree,
     }
 }
 
-fn take_layout_along(fix: &mut Fix, text: &str) {
+fn extend_over_layout(fix: &mut Fix, text: &str) {
     let mut edits = fix.edits.clone();
     for edit in edits.iter_mut().filter(|edit| edit.replacement.is_empty()) {
         edit.span = removal(text, edit.span);
     }
-    // Neighbours that are both taken out may claim the same blanks.
+    // Two removed neighbours may both be extended over the same whitespace.
     if edits.iter().zip(edits.iter().skip(1)).all(|(edit, next)| edit.span.end <= next.span.start) {
         fix.edits = edits;
     }
 }
 
-fn takes_comment(fix: &Fix, tree: &Tree) -> bool {
+fn removes_comment(fix: &Fix, tree: &Tree) -> bool {
     let comments = tree.comments();
     fix.edits.iter().any(|edit| {
         let first = comments.partition_point(|comment| comment.end <= edit.span.start);
@@ -43,7 +43,7 @@ fn takes_comment(fix: &Fix, tree: &Tree) -> bool {
     })
 }
 
-/// `':required t` without what the quote is about would leave the quote to the next form.
+/// Whether the fix would leave a quote to the next form, as the removal of `:required t` from `':required t` would.
 fn leaves_prefix(fix: &Fix, text: &str) -> bool {
     fix.edits.iter().filter(|edit| edit.replacement.is_empty()).any(|edit| {
         let before = text.get(..edit.span.start as usize).unwrap_or("").trim_end();
@@ -52,8 +52,8 @@ fn leaves_prefix(fix: &Fix, text: &str) -> bool {
     })
 }
 
-/// In a call that is evaluated a bare symbol would be a variable and a plist a call: `(list :type "string")` becomes
-/// `(list :type 'string)`.
+/// Quotes new symbols and plists in evaluated calls, where they would be variables and calls: `(list :type "string")`
+/// becomes `(list :type 'string)`.
 fn quote_symbols(findings: &mut [Diagnostic], text: &str, tree: &Tree) {
     let edits = || findings.iter().filter_map(|finding| finding.fix.as_ref()).flat_map(|fix| &fix.edits);
     if !edits().any(|edit| quoted_where_evaluated(&edit.replacement).is_some()) {
@@ -72,7 +72,7 @@ fn quote_symbols(findings: &mut [Diagnostic], text: &str, tree: &Tree) {
     }
 }
 
-/// `string` → `'string`, `(:type string)` → `'(:type string)`, `:type string ` → `:type 'string `.
+/// Quotes `string` to `'string`, `(:type string)` to `'(:type string)`, `:type string ` to `:type 'string `.
 fn quoted_where_evaluated(replacement: &str) -> Option<String> {
     let is_name = |text: &str| {
         let first = text.bytes().next();
@@ -85,7 +85,7 @@ fn quoted_where_evaluated(replacement: &str) -> Option<String> {
     is_name(value).then(|| format!("{key} '{value}"))
 }
 
-/// Where the arguments of calls that are evaluated start.
+/// Returns the start offsets of the arguments of evaluated calls.
 fn evaluated_arguments(text: &str, tree: &Tree) -> HashSet<u32> {
     let mut found = HashSet::new();
     let mut pending: Vec<_> = tree.roots().map(|root| (root, true)).collect();

@@ -1,14 +1,15 @@
-//! What a list is: a spec, or anything else.
+//! Recognition of spec forms.
 //!
-//! In a file of specs the head says so. In Emacs Lisp the same words stand in calls, declarations and patterns, too
-//! (`:commands (gptel-make-tool)`, `(cl-defstruct (llm-tool …))`), so that a list is a spec only if keys follow its head.
+//! In a spec file, the head of a list identifies a spec form. In Emacs Lisp the same names occur in calls,
+//! declarations and patterns (`:commands (gptel-make-tool)`, `(cl-defstruct (llm-tool …))`), so a list is a spec form
+//! only if keys follow its head.
 
 use super::FileKind;
 use crate::spec::ToolKind;
 use crate::syntax::print::FormLayout;
 use crate::syntax::{Kind, NodeId, Tree};
 
-/// The sort of a top-level form.
+/// The kinds of top-level forms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Tool(ToolKind),
@@ -31,12 +32,12 @@ pub(super) const FORMS: [(&str, Form); 9] = [
     ("llm-tool-collection-deftool", Form::Collection),
 ];
 
-/// Whether lists that begin so are specs.
+/// Whether lists with this head are spec forms.
 pub(crate) fn is_spec_form(head: &str) -> bool {
     FORMS.iter().any(|(form, _)| *form == head)
 }
 
-/// Functions of Emacs that are handed a function to call.
+/// Emacs functions that call a function passed to them.
 const CALLERS: [&str; 11] = [
     "apply",
     "funcall",
@@ -51,7 +52,7 @@ const CALLERS: [&str; 11] = [
     "apply-partially",
 ];
 
-/// How a list that starts with this symbol is laid out, where it is a form of specs.
+/// Returns the layout of a list that starts with this symbol, if it is a spec form.
 pub(in crate::spec) fn layout_of(head: &str) -> Option<FormLayout> {
     let (_, form) = FORMS.iter().find(|(form, _)| *form == head)?;
     Some(match form {
@@ -60,30 +61,30 @@ pub(in crate::spec) fn layout_of(head: &str) -> Option<FormLayout> {
     })
 }
 
-/// How the keys and values of a form are taken.
+/// How the keys and values of a form are evaluated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// As data, whatever they are.
+pub(super) enum Evaluation {
+    /// They are data and not evaluated.
     Data,
     /// Emacs evaluates them.
     Evaluated,
-    /// They stand below a quote.
+    /// They are quoted.
     Quoted,
 }
 
-/// A list that is a form of specs.
+/// A list that is a spec form.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct SpecForm {
     pub(super) form: Form,
-    /// The list that holds its keys and values.
+    /// The list with its keys and values.
     pub(super) list: NodeId,
-    /// How many elements of it stand before them.
+    /// Number of elements of the list before the keys and values.
     pub(super) skipped: usize,
-    pub(super) taken: Taken,
+    pub(super) evaluation: Evaluation,
 }
 
-/// What `node` is, if it is a form of specs.
-pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> Option<Found> {
+/// Returns the spec form that `node` is, if it is one.
+pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> Option<SpecForm> {
     let mut children = tree.children(node);
     let head = children.next().filter(|_| tree.kind(node) == Kind::List)?;
     let second = children.next().map(|child| tree.kind(child));
@@ -92,7 +93,7 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
     match tree.kind(head) {
         Kind::Symbol => {
             let Some((_, form)) = FORMS.iter().find(|(form, _)| *form == name) else {
-                return if in_code { called_by_another(tree, text, node) } else { None };
+                return if in_code { called_indirectly(tree, text, node) } else { None };
             };
             let is_meant = match form {
                 Form::Collection => {
@@ -100,24 +101,24 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
                     let is_list = |specs| tree.kind(specs) == Kind::List || tree.text(specs, text) == "nil";
                     matches!(second, Some(Kind::Symbol | Kind::String)) && specs.is_some_and(is_list)
                 }
-                // `(gptel-make-tool "name" …)` is no declaration, and a mistake.
+                // `(gptel-make-tool "name" …)` is a mistake, not a declaration.
                 Form::Tool(_) => matches!(second, Some(Kind::Keyword | Kind::String)),
                 Form::Worker | Form::Mcp | Form::Lint => second == Some(Kind::Keyword),
             };
-            let taken = if is_function(name) { Taken::Evaluated } else { Taken::Data };
-            (is_meant || !in_code).then_some(Found { form: *form, list: node, skipped: 1, taken })
+            let evaluation = if is_function(name) { Evaluation::Evaluated } else { Evaluation::Data };
+            (is_meant || !in_code).then_some(SpecForm { form: *form, list: node, skipped: 1, evaluation })
         }
-        // In Emacs Lisp a list that starts with a keyword is anybody's data.
+        // In Emacs Lisp, a list that starts with a keyword may be any data.
         Kind::Keyword if !in_code => {
             let form = Form::Tool(ToolKind::Normal);
-            Some(Found { form, list: node, skipped: 0, taken: Taken::Data })
+            Some(SpecForm { form, list: node, skipped: 0, evaluation: Evaluation::Data })
         }
         _ => None,
     }
 }
 
-/// `(funcall #'gptel-make-tool :name …)` and `(apply #'gptel-make-tool '(:name …))`.
-fn called_by_another(tree: &Tree, text: &str, node: NodeId) -> Option<Found> {
+/// Recognizes `(funcall #'gptel-make-tool :name …)` and `(apply #'gptel-make-tool '(:name …))`.
+fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> {
     let mut children = tree.children(node);
     let caller = tree.text(children.next()?, text);
     let is_tool = |function: NodeId| names_function(tree, text, function);
@@ -125,7 +126,7 @@ fn called_by_another(tree: &Tree, text: &str, node: NodeId) -> Option<Found> {
     let (first, is_only) = (children.next()?, children.next().is_none());
     let form = Form::Tool(ToolKind::Normal);
     if caller == "funcall" {
-        let found = Found { form, list: node, skipped: 2, taken: Taken::Evaluated };
+        let found = SpecForm { form, list: node, skipped: 2, evaluation: Evaluation::Evaluated };
         return (tree.kind(first) == Kind::Keyword).then_some(found);
     }
     let starts = |list: NodeId, word: Option<&str>| {
@@ -136,33 +137,33 @@ fn called_by_another(tree: &Tree, text: &str, node: NodeId) -> Option<Found> {
     };
     let quoted = |list: NodeId| {
         let is_plist = tree.kind(list) == Kind::List && starts(list, None);
-        is_plist.then_some(Found { form, list, skipped: 0, taken: Taken::Quoted })
+        is_plist.then_some(SpecForm { form, list, skipped: 0, evaluation: Evaluation::Quoted })
     };
     match tree.kind(first) {
         Kind::Quote if is_only => quoted(tree.children(first).next()?),
         Kind::List if is_only && starts(first, Some("quote")) => quoted(tree.children(first).nth(1)?),
         Kind::List if is_only && starts(first, Some("list")) => {
             let has_keys = tree.children(first).nth(1).is_some_and(|key| tree.kind(key) == Kind::Keyword);
-            has_keys.then_some(Found { form, list: first, skipped: 1, taken: Taken::Evaluated })
+            has_keys.then_some(SpecForm { form, list: first, skipped: 1, evaluation: Evaluation::Evaluated })
         }
         _ => None,
     }
 }
 
-/// Where a function of Emacs is handed one that makes tools, so that there are tools nobody can read here.
-pub(super) fn hands_on_function(tree: &Tree, text: &str, node: NodeId) -> Option<NodeId> {
+/// Returns the function that makes tools if `node` passes it to an Emacs function. Such tools cannot be read here.
+pub(super) fn passed_function(tree: &Tree, text: &str, node: NodeId) -> Option<NodeId> {
     let mut children = tree.children(node);
     let head = children.next().filter(|head| CALLERS.contains(&tree.text(*head, text)))?;
     (tree.kind(head) == Kind::Symbol).then(|| children.find(|child| names_function(tree, text, *child)))?
 }
 
-/// `#'gptel-make-tool`, or with a quote alone.
+/// Whether the node is `#'gptel-make-tool` or `'gptel-make-tool`.
 fn names_function(tree: &Tree, text: &str, node: NodeId) -> bool {
     matches!(tree.kind(node), Kind::Function | Kind::Quote)
         && tree.children(node).next().is_some_and(|name| is_function(tree.text(name, text)))
 }
 
-/// Whether a form is a call in Emacs, which evaluates what stands in it.
+/// Whether the form is an Emacs function call, whose arguments are evaluated.
 fn is_function(head: &str) -> bool {
     matches!(head, "gptel-make-tool" | "llm-make-tool" | "llm-tool")
 }

@@ -1,21 +1,21 @@
-//! The parameters of a `:function` that is written in place.
+//! The parameters of an inline `:function`.
 
 use crate::syntax::{Kind, NodeId, Tree};
 use crate::text::Span;
 
-/// What a lambda takes.
+/// The parameters of a lambda.
 pub(super) struct Parameters {
-    /// The list.
+    /// Span of the parameter list.
     pub(super) span: Span,
-    /// The names, those of optional ones too, without the rest.
+    /// The parameter names, including optional ones, without `&rest`.
     pub(super) names: Vec<String>,
-    /// How many must be given.
+    /// Number of required parameters.
     pub(super) required: usize,
-    /// Whether it takes any number more.
+    /// Whether there is a rest parameter.
     pub(super) has_rest: bool,
 }
 
-/// What `node` takes, if it is `(lambda …)`, quoted as a function or not.
+/// Returns the parameters of `node` if it is `(lambda …)`, with or without a function quote.
 pub(super) fn parameters_of(tree: &Tree, text: &str, node: NodeId) -> Option<Parameters> {
     let is_named =
         |node: NodeId, name: &str| tree.kind(node) == Kind::Symbol && tree.text(node, text) == name;
@@ -44,7 +44,7 @@ pub(super) fn parameters_of(tree: &Tree, text: &str, node: NodeId) -> Option<Par
                 parameters.has_rest = true;
                 break;
             }
-            // Of other Lisps, or of a macro.
+            // Syntax of other Lisps or of a macro.
             word if word.starts_with('&') => return None,
             name => {
                 parameters.names.push(name.to_owned());

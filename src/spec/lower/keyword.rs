@@ -1,15 +1,15 @@
-//! The keywords that gptel reads in its own way or that are often written in another: `:type`, `:enum`, `:required`.
+//! Keywords that gptel interprets specially or that are often written in another way: `:type`, `:enum`, `:required`.
 
 use super::Lowerer;
 use crate::spec::keywords::TYPES;
 use crate::spec::rules;
-use crate::spec::schema::Place;
+use crate::spec::schema::SchemaPosition;
 use crate::spec::{Json, JsonKind};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
 
 impl Lowerer {
-    /// The value of `:type`: a symbol becomes its name, as gptel has it.
+    /// Lowers the value of `:type`: a symbol becomes its name, as in gptel.
     pub(super) fn lower_type(&mut self, value: Datum) -> Option<Json> {
         let span = value.span;
         match value.kind {
@@ -20,7 +20,7 @@ impl Lowerer {
                 }
                 Some(self.type_word(word, span))
             }
-            // nil is no type, but `null` may be meant.
+            // nil is not a type, but `null` may be meant.
             DatumKind::List(items) if items.is_empty() => {
                 self.findings.push(rules::unknown_type::finding(self.at(span), "nil"));
                 None
@@ -30,7 +30,7 @@ impl Lowerer {
                 None
             }
             DatumKind::Vector(items) => {
-                // gptel makes a string of the symbol that is a `:type`, not of one in a vector.
+                // gptel converts the symbol of a `:type` to a string, but not symbols in a vector.
                 if let Some(finding) = rules::type_not_a_word::in_vector(self.source, &items) {
                     self.findings.push(finding);
                     return None;
@@ -42,7 +42,7 @@ impl Lowerer {
                 Some(Json { span, kind: JsonKind::Array(words.collect()) })
             }
             DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 None
             }
             DatumKind::Invalid => None,
@@ -64,7 +64,7 @@ impl Lowerer {
         Json { span, kind: JsonKind::String(word) }
     }
 
-    /// The value of `:enum`: a vector of constants, of `types` where the schema names some.
+    /// Lowers the value of `:enum`, a vector of constants. `types` are the types of the schema, if it names any.
     pub(super) fn lower_enum(&mut self, value: Datum, types: &[String]) -> Option<Json> {
         let span = value.span;
         match value.kind {
@@ -74,12 +74,12 @@ impl Lowerer {
                 let constants =
                     items.into_iter().filter(|item| rules::enum_not_a_vector::symbol_of(item).is_none());
                 let values: Vec<Json> = constants.filter_map(|item| self.json_value(item)).collect();
-                // An empty vector was not written.
-                let is_told = values.is_empty() && count > 0;
-                (!is_told).then_some(Json { span, kind: JsonKind::Array(values) })
+                // Without valid elements, treat the vector as missing, unless it was written empty.
+                let is_reported = values.is_empty() && count > 0;
+                (!is_reported).then_some(Json { span, kind: JsonKind::Array(values) })
             }
             DatumKind::Quoted(inner) if matches!(inner.kind, DatumKind::Vector(_)) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 None
             }
             DatumKind::Invalid => None,
@@ -91,12 +91,12 @@ impl Lowerer {
         }
     }
 
-    /// The value of `:required`: the names of properties.
+    /// Lowers the value of `:required`, the names of properties.
     pub(super) fn lower_required(
         &mut self,
         value: Datum,
         key_span: Span,
-        place: Place<'_>,
+        position: SchemaPosition<'_>,
         has_properties: bool,
     ) -> Option<Json> {
         let is_flag = match &value.kind {
@@ -105,12 +105,12 @@ impl Lowerer {
             }
             DatumKind::Symbol(word) => word == "t",
             DatumKind::Keyword(_) => true,
-            // Where names could stand, nil is an empty list of them: `nil-value` tells what it is sent as.
+            // Where names are possible, nil is an empty list of names; `nil-value` reports how Emacs sends it.
             DatumKind::List(items) if items.is_empty() && has_properties => return self.json_value(value),
             DatumKind::List(items) => items.is_empty(),
             DatumKind::Invalid => return None,
             DatumKind::Quoted(inner) if matches!(inner.kind, DatumKind::Vector(_)) => {
-                self.tell_quoted(value.span, inner);
+                self.report_quoted(value.span, inner);
                 return None;
             }
             DatumKind::Vector(_)
@@ -123,9 +123,11 @@ impl Lowerer {
         if is_flag {
             let is_true = matches!(&value.kind, DatumKind::Symbol(_));
             let at = self.at(key_span.to(value.span));
-            self.findings.push(match place {
-                Place::Argument { optional, .. } => rules::required_misplaced::finding(at, is_true, optional),
-                Place::Property(_) | Place::Items | Place::Nested => {
+            self.findings.push(match position {
+                SchemaPosition::Argument { optional, .. } => {
+                    rules::required_misplaced::finding(at, is_true, optional)
+                }
+                SchemaPosition::Property(_) | SchemaPosition::Items | SchemaPosition::Nested => {
                     rules::required_misplaced::of_property(at)
                 }
             });
@@ -133,7 +135,7 @@ impl Lowerer {
         }
         self.findings.extend(rules::required_not_a_vector::check(self.source, &value));
         match value.kind {
-            // As Emacs sends it.
+            // Emacs sends these unchanged.
             DatumKind::String(_) | DatumKind::Number(_) => self.json_value(value),
             DatumKind::Symbol(_)
             | DatumKind::Keyword(_)

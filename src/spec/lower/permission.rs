@@ -1,4 +1,4 @@
-//! `:allow`: what a script may use.
+//! `:allow`: the permissions of a script.
 
 use super::Lowerer;
 use crate::spec::Permissions;
@@ -11,7 +11,7 @@ impl Lowerer {
     pub(super) fn lower_permissions(&mut self, value: Datum) -> Permissions {
         let mut permissions = Permissions::default();
         let DatumKind::List(items) = value.kind else {
-            self.tell_wrong("allow", &value, "a plist such as `(:read [\"notes/\"])`");
+            self.report_wrong_value("allow", &value, "a plist such as `(:read [\"notes/\"])`");
             return permissions;
         };
         for entry in self.read_plist(items, &KINDS) {

@@ -8,19 +8,19 @@ use crate::spec::{keywords, rules};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
-/// One key with its value.
+/// A key with its value.
 pub(super) struct Entry {
     /// The key without its leading colon.
     pub(super) key: String,
     pub(super) key_span: Span,
-    /// [`DatumKind::Invalid`] where it is missing or no constant; that was told.
+    /// [`DatumKind::Invalid`] if the value is missing or not a constant, which has been reported.
     pub(super) value: Datum,
 }
 
-/// Keywords that are values, never keys without one.
+/// Keywords that are values, never keys.
 const CONSTANT_KEYWORDS: [&str; 4] = [":json-false", ":false", ":null", ":json-null"];
 
-/// Whether it can be meant as a key.
+/// Whether the item may be intended as a key.
 fn is_key(datum: &Datum, known: &[&str]) -> bool {
     match &datum.kind {
         DatumKind::Keyword(word) => !CONSTANT_KEYWORDS.contains(&word.as_str()),
@@ -35,82 +35,82 @@ fn is_key(datum: &Datum, known: &[&str]) -> bool {
     }
 }
 
-/// Whether `word` is one of `known`, with its colon or without.
+/// Whether `word` is one of `known`, with or without its colon.
 fn is_known(word: &str, known: &[&str]) -> bool {
     known.contains(&word.strip_prefix(':').unwrap_or(word))
 }
 
-/// Whether it is a keyword that is no key of the place.
+/// Whether the item is a keyword, but not a known key.
 fn is_lone_word(datum: &Datum, known: &[&str]) -> bool {
     matches!(&datum.kind, DatumKind::Keyword(word) if !is_known(word, known) && !word.ends_with(':'))
 }
 
-/// Whether gptel sends a keyword of a schema rightly without its colon: those it looks for by their colon are lost.
+/// Whether gptel sends a schema keyword correctly without its colon. The keywords that gptel searches for need it.
 fn is_sent_bare(word: &str) -> bool {
-    !matches!(word, "name" | "optional" | "type") && !keywords::takes(word).holds_schemas()
+    !matches!(word, "name" | "optional" | "type") && !keywords::value_kind(word).holds_schemas()
 }
 
-/// Up to so many keys they are looked through one by one.
+/// Up to this number of keys, a linear search is used.
 const FEW: usize = 16;
 
-/// Entries in the making.
+/// The entries of a plist that is being read.
 #[derive(Default)]
 struct Entries {
     all: Vec<Entry>,
-    /// Where each key stands, once they are many.
-    places: HashMap<String, usize>,
+    /// Index of each key, if there are more than [`FEW`].
+    indices: HashMap<String, usize>,
 }
 
 impl Entries {
-    fn place(&self, key: &str) -> Option<usize> {
+    fn index_of(&self, key: &str) -> Option<usize> {
         if self.all.len() <= FEW {
             self.all.iter().position(|entry| entry.key == key)
         } else {
-            self.places.get(key).copied()
+            self.indices.get(key).copied()
         }
     }
 
     fn push(&mut self, entry: Entry) {
         self.all.push(entry);
         if self.all.len() > FEW {
-            let known = self.places.len();
+            let known = self.indices.len();
             let new = self.all.iter().enumerate().skip(known);
-            self.places.extend(new.map(|(place, entry)| (entry.key.clone(), place)));
+            self.indices.extend(new.map(|(index, entry)| (entry.key.clone(), index)));
         }
     }
 }
 
-/// Keys that a fix would write in another way: where two would then be one, nobody knows which was meant.
+/// Keys that a fix would rename. If two keys would become equal, the intended one is unknown.
 #[derive(Default)]
-struct Mended {
-    /// Keys as they are meant, each with the number of its finding.
+struct RenamedKeys {
+    /// Intended keys, each with the index of its finding.
     keys: Vec<(String, usize)>,
-    /// Keys with a stray colon, likewise, without it.
+    /// Keys with a stray colon, without the colon, each with the index of its finding.
     stray: Vec<(String, usize)>,
-    /// Keys that stand there more than once.
+    /// Keys that occur more than once.
     doubled: HashSet<String>,
 }
 
 impl Lowerer {
-    /// The entries of a plist, without duplicates; `known` are the keys of the place, for suggestions. None: any key
-    /// may stand there.
+    /// Reads the entries of a plist, without duplicates. `known` are the allowed keys, for suggestions; if it is
+    /// empty, any key is allowed.
     pub(super) fn read_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
         self.read_entries(items, known, false)
     }
 
-    /// The entries of a schema's plist. Emacs writes a key without its colon as it writes one with it.
+    /// Reads the entries of a schema plist, in which Emacs accepts keys with and without a colon.
     pub(super) fn read_schema_plist(&mut self, items: Vec<Datum>, known: &[&str]) -> Vec<Entry> {
         self.read_entries(items, known, true)
     }
 
     fn read_entries(&mut self, items: Vec<Datum>, known: &[&str], takes_bare_keys: bool) -> Vec<Entry> {
         let mut entries = Entries::default();
-        let mut mended = Mended::default();
+        let mut renamed = RenamedKeys::default();
         let mut items = items.into_iter().peekable();
         let mut end_of_string = None;
         let mut colon: Option<usize> = None;
-        let mut held = None;
-        while let Some(item) = held.take().or_else(|| items.next()) {
+        let mut pending = None;
+        while let Some(item) = pending.take().or_else(|| items.next()) {
             let at = self.at(item.span);
             let key = match item.kind {
                 DatumKind::Keyword(mut key) => {
@@ -120,7 +120,7 @@ impl Lowerer {
                     key
                 }
                 DatumKind::Symbol(word) if known.contains(&word.as_str()) => {
-                    mended.keys.push((word.clone(), self.findings.len()));
+                    renamed.keys.push((word.clone(), self.findings.len()));
                     self.findings.push(if takes_bare_keys && is_sent_bare(&word) {
                         rules::bare_key::keyword(at, &word)
                     } else {
@@ -128,24 +128,24 @@ impl Lowerer {
                     });
                     word
                 }
-                // Without a value after it, it is one itself: `:required "name" "type"`.
+                // Without a value after it, the string is a value itself: `:required "name" "type"`.
                 DatumKind::String(word)
                     if is_known(&word, known)
                         && items.peek().is_some_and(|next| !matches!(next.kind, DatumKind::Keyword(_))) =>
                 {
                     let key = word.strip_prefix(':').unwrap_or(&word).to_owned();
-                    mended.keys.push((key.clone(), self.findings.len()));
+                    renamed.keys.push((key.clone(), self.findings.len()));
                     self.findings.push(rules::key_as_string::finding(at, &key));
                     key
                 }
                 kind => {
                     let found = Datum { span: item.span, kind };
-                    // Code in the place of a key was told.
+                    // Code in the position of a key has been reported.
                     if found.kind != DatumKind::Invalid {
                         let touches = end_of_string == Some(item.span.start);
                         self.findings.push(rules::stray_value::finding(at, found.describe(), touches));
                     }
-                    // Up to the next key it is one mistake.
+                    // Everything up to the next key is one mistake.
                     while items.next_if(|next| !is_key(next, known)).is_some() {}
                     continue;
                 }
@@ -154,12 +154,12 @@ impl Lowerer {
                 !matches!(&next.kind, DatumKind::Keyword(word) if !CONSTANT_KEYWORDS.contains(&word.as_str()))
             });
             let value = value.or_else(|| {
-                // `:type :string`: a word that is no key here, with no value of its own.
+                // `:type :string`: an unknown keyword without a value of its own.
                 let word =
                     items.next_if(|next| known.contains(&key.as_str()) && is_lone_word(next, known))?;
                 if items.peek().is_some_and(|next| !is_key(next, known)) {
-                    // It has one: it is a key, and this has none.
-                    held = Some(word);
+                    // The keyword has a value: it is a key, and the previous key has no value.
+                    pending = Some(word);
                     return None;
                 }
                 Some(self.keyword_as_value(&key, word))
@@ -174,9 +174,9 @@ impl Lowerer {
             if key.len() > 1 && key.ends_with(':') && !known.is_empty() {
                 let mut finding = rules::stray_colon::finding(at, &key);
                 let stem = key.trim_end_matches(':').to_owned();
-                let names = stem == "name" && known.contains(&"name") && entries.place("name").is_none();
+                let names = stem == "name" && known.contains(&"name") && entries.index_of("name").is_none();
                 if names {
-                    // Without a name nothing is sent at all.
+                    // A tool or argument without a name cannot be sent.
                     finding.severity = Severity::Error;
                     key.clone_from(&stem);
                 }
@@ -194,46 +194,46 @@ impl Lowerer {
                 };
                 colon = Some(index);
                 if !names {
-                    mended.stray.push((stem, index));
+                    renamed.stray.push((stem, index));
                 }
             }
-            let first = entries.place(&key).and_then(|place| entries.all.get_mut(place));
+            let first = entries.index_of(&key).and_then(|index| entries.all.get_mut(index));
             let Some(first) = first else {
                 entries.push(Entry { key, key_span: item.span, value });
                 continue;
             };
             if first.value.kind == DatumKind::Invalid {
-                // The first had no value: told, and this is it.
+                // The first occurrence had no value, which has been reported.
                 first.value = value;
             } else {
                 self.findings.push(rules::duplicate_key::finding(at, &key, first.key_span));
             }
-            mended.doubled.insert(key);
+            renamed.doubled.insert(key);
         }
-        self.keep_apart(&entries, mended);
+        self.drop_conflicting_fixes(&entries, renamed);
         entries.all
     }
 
-    /// Takes the fixes back that would make one key of two.
-    fn keep_apart(&mut self, entries: &Entries, mended: Mended) {
-        let Mended { keys, stray, doubled } = mended;
+    /// Drops the fixes that would make two keys equal.
+    fn drop_conflicting_fixes(&mut self, entries: &Entries, renamed: RenamedKeys) {
+        let RenamedKeys { keys, stray, doubled } = renamed;
         let mut taken = HashSet::new();
         let of_keys = keys.into_iter().filter(|(key, _)| doubled.contains(key)).map(|(_, finding)| finding);
         let of_stray = stray.into_iter().filter_map(|(stem, finding)| {
-            let is_there = entries.place(&stem).is_some() || !taken.insert(stem);
+            let is_there = entries.index_of(&stem).is_some() || !taken.insert(stem);
             is_there.then_some(finding)
         });
         for index in of_keys.chain(of_stray) {
             if let Some(finding) = self.findings.get_mut(index) {
-                rules::keep_both(finding);
+                rules::report_conflict(finding);
             }
         }
     }
 
-    /// A keyword where a value belongs; `:required :true` is told with the rest of what is wrong about it.
+    /// Reports a keyword in the position of a value. `:required :true` is left to the rule for `:required`.
     fn keyword_as_value(&mut self, key: &str, word: Datum) -> Datum {
         let DatumKind::Keyword(name) = &word.kind else { return word };
-        // These say themselves what is wrong: Emacs takes any `:optional` but nil for true.
+        // These keys have their own findings: Emacs treats any `:optional` but nil as true.
         if matches!(key, "required" | "optional") {
             return word;
         }
@@ -241,8 +241,8 @@ impl Lowerer {
         Datum { span: word.span, kind: DatumKind::Invalid }
     }
 
-    /// Tells that a value is of the wrong kind.
-    pub(super) fn tell_wrong(&mut self, key: &str, value: &Datum, expected: &str) {
+    /// Reports a value of the wrong kind.
+    pub(super) fn report_wrong_value(&mut self, key: &str, value: &Datum, expected: &str) {
         if value.kind != DatumKind::Invalid {
             let at = self.at(value.span);
             self.findings.push(rules::wrong_value::finding(at, key, expected, value.describe()));
@@ -251,26 +251,26 @@ impl Lowerer {
 
     pub(super) fn take_string(&mut self, key: &str, value: Datum) -> Option<String> {
         let DatumKind::String(text) = value.kind else {
-            self.tell_wrong(key, &value, "a string");
+            self.report_wrong_value(key, &value, "a string");
             return None;
         };
         Some(text)
     }
 
-    /// `t` is true, `nil` and `:json-false` are false.
+    /// Reads a flag: `t` is true, `nil` and `:json-false` are false.
     pub(super) fn take_flag(&mut self, key: &str, value: &Datum) -> bool {
         match &value.kind {
             DatumKind::Symbol(word) if word == "t" => true,
             DatumKind::List(items) if items.is_empty() => false,
             DatumKind::Keyword(word) if word == ":json-false" || word == ":false" => false,
             _ => {
-                self.tell_wrong(key, value, "t or nil");
+                self.report_wrong_value(key, value, "t or nil");
                 false
             }
         }
     }
 
-    /// A value that `parse` understands.
+    /// Reads a string or symbol with `parse`.
     pub(super) fn take_parsed<T>(
         &mut self,
         key: &str,
@@ -279,7 +279,7 @@ impl Lowerer {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
         let (DatumKind::String(text) | DatumKind::Symbol(text)) = &value.kind else {
-            self.tell_wrong(key, &value, expected);
+            self.report_wrong_value(key, &value, expected);
             return None;
         };
         let parsed = parse(text);
@@ -290,17 +290,17 @@ impl Lowerer {
         parsed
     }
 
-    /// A vector or list of strings, with their places, each once.
+    /// Reads a vector or list of strings with their spans, without duplicates.
     pub(super) fn take_strings(&mut self, key: &str, value: Datum) -> Option<Vec<Spanned<String>>> {
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.tell_wrong(key, &value, "a vector of strings");
+            self.report_wrong_value(key, &value, "a vector of strings");
             return None;
         };
         let mut strings = Vec::new();
         let mut seen: HashMap<String, Span> = HashMap::new();
         for item in items {
             let DatumKind::String(text) = item.kind else {
-                self.tell_wrong(key, &item, "strings");
+                self.report_wrong_value(key, &item, "strings");
                 continue;
             };
             if let Some(&first) = seen.get(&text) {

@@ -1,4 +1,4 @@
-//! Forms that are about the project: `defmcp` and `deflint`.
+//! Project forms: `defmcp` and `deflint`.
 
 use super::Lowerer;
 use super::plist::Entry;
@@ -13,7 +13,7 @@ const MCP_KEYS: [&str; 5] = ["name", "description", "command", "url", "env"];
 const LINT_KEYS: [&str; 2] = ["allow", "deny"];
 
 impl Lowerer {
-    /// The server that a form's plist is; `None` when it has no usable name or transport.
+    /// Lowers the plist of an MCP server; `None` if it has no usable name or transport.
     pub(super) fn lower_mcp(&mut self, span: Span, items: Vec<Datum>) -> Option<McpServer> {
         let head = Span::new(span.start as usize, span.start as usize + 1);
         let entries = self.read_plist(items, &MCP_KEYS);
@@ -55,21 +55,25 @@ impl Lowerer {
         Some(McpServer { source: self.source, span, name, description, transport, env })
     }
 
-    /// A program and its arguments; unlike other lists it may hold a word twice.
+    /// Reads a program with its arguments. Unlike other lists, it may contain duplicates.
     pub(super) fn take_command(&mut self, value: Datum) -> Option<Vec<String>> {
         let expected = "a vector of a program and its arguments, as strings";
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.tell_wrong("command", &value, expected);
+            self.report_wrong_value("command", &value, expected);
             return None;
         };
         if items.is_empty() {
-            self.tell_wrong("command", &Datum { span: value.span, kind: DatumKind::Vector(items) }, expected);
+            self.report_wrong_value(
+                "command",
+                &Datum { span: value.span, kind: DatumKind::Vector(items) },
+                expected,
+            );
             return None;
         }
         items.into_iter().map(|item| self.take_string("command", item)).collect()
     }
 
-    /// Which rules a project silences and which it raises.
+    /// Lowers the rules that a project silences and raises.
     pub(super) fn lower_lint(&mut self, span: Span, items: Vec<Datum>) -> Lint {
         let mut lint = Lint { source: self.source, span, allow: Vec::new(), deny: Vec::new() };
         for entry in self.read_plist(items, &LINT_KEYS) {
@@ -87,7 +91,7 @@ impl Lowerer {
         lint
     }
 
-    /// Codes or names of rules, as strings or symbols.
+    /// Reads codes or names of rules, as strings or symbols.
     fn take_rules(&mut self, key: &str, value: Datum) -> Vec<Spanned<String>> {
         let expected = "a vector of rules such as `[missing-description]`";
         if matches!(&value.kind, DatumKind::List(items) if !items.is_empty()) {
@@ -95,7 +99,7 @@ impl Lowerer {
             self.findings.push(as_vector(finding, &value));
         }
         let (DatumKind::Vector(items) | DatumKind::List(items)) = value.kind else {
-            self.tell_wrong(key, &value, expected);
+            self.report_wrong_value(key, &value, expected);
             return Vec::new();
         };
         let mut rules = Vec::new();
@@ -104,7 +108,7 @@ impl Lowerer {
                 DatumKind::String(word) | DatumKind::Symbol(word) => {
                     rules.push(Spanned::new(word, item.span));
                 }
-                _ => self.tell_wrong(key, &item, "codes or names of rules"),
+                _ => self.report_wrong_value(key, &item, "codes or names of rules"),
             }
         }
         rules

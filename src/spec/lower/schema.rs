@@ -1,29 +1,34 @@
-//! Argument plists → JSON Schema, keyword by keyword.
+//! Argument plists to JSON Schema.
 
 use std::collections::HashSet;
 
 use super::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::spec::keywords::{self, TYPES, Takes};
+use crate::spec::keywords::{self, TYPES, ValueKind};
 use crate::spec::rules;
-use crate::spec::schema::{Place, Schema};
+use crate::spec::schema::{Schema, SchemaPosition};
 use crate::spec::{Json, JsonKind, Member};
 use crate::syntax::rules::not_json;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, Span, Spanned};
 
-/// The keyword that an unknown key may be meant for.
+/// The keyword that an unknown key was probably meant to be.
 #[derive(Clone, Copy)]
-struct Meant {
+struct IntendedKeyword {
     keyword: &'static str,
-    /// Whether it stands there as well.
+    /// Whether the keyword is present as well.
     is_taken: bool,
 }
 
 impl Lowerer {
-    /// The schema that the value of `key` is. `None`: it is none; told.
-    pub(super) fn lower_schema(&mut self, key: &str, datum: Datum, place: Place<'_>) -> Option<Json> {
+    /// Lowers the schema under `key`. Returns `None` if it is not a schema, which has been reported.
+    pub(super) fn lower_schema(
+        &mut self,
+        key: &str,
+        datum: Datum,
+        position: SchemaPosition<'_>,
+    ) -> Option<Json> {
         let span = datum.span;
         match datum.kind {
             DatumKind::List(items) => {
@@ -34,9 +39,10 @@ impl Lowerer {
                 }
                 let is_empty = items.is_empty();
                 let entries = self.read_schema_plist(items, keywords::of_arguments());
-                let members = self.lower_keywords(entries, span, place);
-                // A schema of which nothing could be read is not the empty one, which says something of its own.
-                let is_lost = members.is_empty() && !is_empty && !matches!(place, Place::Property(_));
+                let members = self.lower_keywords(entries, span, position);
+                // A schema without readable members differs from the empty schema, which has a meaning.
+                let is_lost =
+                    members.is_empty() && !is_empty && !matches!(position, SchemaPosition::Property(_));
                 (!is_lost).then_some(Json { span, kind: JsonKind::Object(members) })
             }
             // `:additionalProperties :json-false`, `:items t`: a schema may be a boolean.
@@ -46,14 +52,14 @@ impl Lowerer {
                 Some(Json { span, kind: JsonKind::Bool(false) })
             }
             DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 None
             }
             DatumKind::Invalid => None,
             kind => {
                 let found = Datum { span, kind };
                 self.findings.push(rules::schema_not_a_plist::finding(self.at(span), key, &found));
-                // Emacs sends all but a symbol as it is.
+                // Emacs sends everything but a symbol unchanged.
                 match found.kind {
                     DatumKind::Vector(items) if rules::schema_not_a_plist::is_writable(&items) => {
                         Some(self.lower_elements(key, items, span))
@@ -73,19 +79,19 @@ impl Lowerer {
         }
     }
 
-    /// The members of a schema.
+    /// Lowers the members of a schema.
     pub(super) fn lower_keywords(
         &mut self,
         entries: Vec<Entry>,
         span: Span,
-        place: Place<'_>,
+        position: SchemaPosition<'_>,
     ) -> Vec<Member> {
         let mut members = Vec::new();
         let mut unread: Vec<String> = Vec::new();
-        // Keywords that stand there, or will when what is misspelt is mended: a fix may not write them once more.
+        // Keywords that are present, or will be after a misspelling is fixed: a fix must not add them again.
         let known = entries.iter().filter_map(|entry| keywords::find(&entry.key));
         let mut taken: Vec<&str> = known.map(|keyword| keyword.name).collect();
-        let around = Around::of(&entries, place);
+        let context = SchemaContext::of(&entries, position);
         for Entry { key, key_span, value } in entries {
             let meant = match keywords::find(&key) {
                 Some(_) => None,
@@ -96,68 +102,71 @@ impl Lowerer {
                 if !is_taken {
                     taken.push(keyword);
                 }
-                Meant { keyword, is_taken }
+                IntendedKeyword { keyword, is_taken }
             });
-            // What was likely meant by a misspelt key is not missing.
+            // The keyword meant by a misspelt key is not missing.
             unread.extend(meant.map(|meant| meant.keyword.to_owned()));
-            match self.lower_keyword(&key, key_span, value, meant, &around) {
+            match self.lower_keyword(&key, key_span, value, meant, &context) {
                 Some(value) => members.push(Member { key, key_span, value }),
                 None => unread.push(key),
             }
         }
-        let schema = Schema { source: self.source, span, place, members: &members, unread: &unread };
+        let schema = Schema { source: self.source, span, position, members: &members, unread: &unread };
         schema.check(&mut self.findings);
         members
     }
 
-    /// `meant` is the keyword that an unknown one may be a misspelling of.
+    /// `meant` is the keyword that an unknown key probably misspells.
     fn lower_keyword(
         &mut self,
         key: &str,
         key_span: Span,
         value: Datum,
-        meant: Option<Meant>,
-        around: &Around<'_>,
+        meant: Option<IntendedKeyword>,
+        context: &SchemaContext<'_>,
     ) -> Option<Json> {
         match key {
             "type" => return self.lower_type(value),
-            "enum" => return self.lower_enum(value, &around.types),
-            "required" => return self.lower_required(value, key_span, around.place, around.has_properties),
+            "enum" => return self.lower_enum(value, &context.types),
+            "required" => {
+                return self.lower_required(value, key_span, context.position, context.has_properties);
+            }
             _ => {}
         }
-        match keywords::find(key).map(|keyword| keyword.takes) {
-            Some(Takes::Named) => self.lower_properties(key, value),
-            Some(Takes::Schema) => {
-                let place = if key == "items" { Place::Items } else { Place::Nested };
-                self.lower_schema(key, value, place)
+        match keywords::find(key).map(|keyword| keyword.value_kind) {
+            Some(ValueKind::Named) => self.lower_properties(key, value),
+            Some(ValueKind::Schema) => {
+                let position = if key == "items" { SchemaPosition::Items } else { SchemaPosition::Nested };
+                self.lower_schema(key, value, position)
             }
-            Some(Takes::Schemas) => self.lower_union(key, value),
+            Some(ValueKind::Schemas) => self.lower_union(key, value),
             Some(
-                takes @ (Takes::Text
-                | Takes::Flag
-                | Takes::Count
-                | Takes::Number
-                | Takes::Positive
-                | Takes::Vector
-                | Takes::Own
-                | Takes::Any),
+                value_kind @ (ValueKind::Text
+                | ValueKind::Flag
+                | ValueKind::Count
+                | ValueKind::Number
+                | ValueKind::Positive
+                | ValueKind::Vector
+                | ValueKind::Own
+                | ValueKind::Any),
             ) => {
-                let told = self.findings.len();
+                let reported = self.findings.len();
                 let span = value.span;
                 let value = self.json_value(value);
-                let later = self.findings.get_mut(told..).unwrap_or_default();
+                let later = self.findings.get_mut(reported..).unwrap_or_default();
                 for finding in later.iter_mut().filter(|finding| finding.primary.span == span) {
-                    not_json::expect(finding, &expected(takes, key, &around.types));
+                    not_json::expect(finding, &expected(value_kind, key, &context.types));
                 }
                 value
             }
             None => {
                 let at = self.at(key_span);
-                let mut finding = unknown_keyword(key, at, meant.map(|meant| meant.keyword), around.place);
+                let mut finding =
+                    unknown_keyword(key, at, meant.map(|meant| meant.keyword), context.position);
                 if meant.is_some_and(|meant| meant.is_taken) {
-                    finding.iter_mut().for_each(rules::keep_both);
+                    finding.iter_mut().for_each(rules::report_conflict);
                 }
-                // `:Type string`: the symbol is another mistake only because the key is one.
+                // `:Type string`: the symbol is invalid only because the key is misspelt.
                 let is_type = meant.is_some_and(|meant| meant.keyword == "type");
                 let is_word = is_type && matches!(value.kind, DatumKind::Symbol(_));
                 if let Some(finding) = finding.as_mut().filter(|_| is_word) {
@@ -169,13 +178,13 @@ impl Lowerer {
         }
     }
 
-    /// The value of `:anyOf` and the like.
+    /// Lowers the value of `:anyOf` and similar keywords.
     fn lower_union(&mut self, key: &str, value: Datum) -> Option<Json> {
         let span = value.span;
         match value.kind {
             DatumKind::Vector(items) => self.lower_schemas(key, items, span),
             DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 None
             }
             DatumKind::Invalid => None,
@@ -187,7 +196,7 @@ impl Lowerer {
         }
     }
 
-    /// The schemas of a vector; `None` where none of them could be read.
+    /// Lowers a vector of schemas; `None` if none of them could be read.
     fn lower_schemas(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Option<Json> {
         self.findings.extend(rules::schema_not_a_plist::in_vector(self.source, key, &items));
         let is_empty = items.is_empty();
@@ -196,7 +205,7 @@ impl Lowerer {
         (!is_lost).then_some(schemas)
     }
 
-    /// The elements of a vector of schemas; of words nothing is said any more.
+    /// Lowers the elements of a vector of schemas. Symbols have been reported.
     fn lower_elements(&mut self, key: &str, items: Vec<Datum>, span: Span) -> Json {
         let mut schemas = Vec::new();
         for item in items {
@@ -206,20 +215,24 @@ impl Lowerer {
                     schemas.push(Json { span: item.span, kind: JsonKind::String(text) });
                 }
                 kind => {
-                    schemas.extend(self.lower_schema(key, Datum { span: item.span, kind }, Place::Nested));
+                    schemas.extend(self.lower_schema(
+                        key,
+                        Datum { span: item.span, kind },
+                        SchemaPosition::Nested,
+                    ));
                 }
             }
         }
         Json { span, kind: JsonKind::Array(schemas) }
     }
 
-    /// A plist of names to schemas.
+    /// Lowers a plist from names to schemas.
     fn lower_properties(&mut self, key: &str, value: Datum) -> Option<Json> {
         let span = value.span;
         let items = match value.kind {
             DatumKind::List(items) => items,
             DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 return None;
             }
             DatumKind::Invalid => return None,
@@ -234,13 +247,13 @@ impl Lowerer {
             }
         };
         let entries = match items.first().map(|first| &first.kind) {
-            // `(a (…) "b" (…))`: all of them are names.
+            // `(a (…) "b" (…))`: all first elements are names.
             Some(_) if has_bare_keys(&items) => {
                 self.findings.push(rules::bare_key::finding(self.at(span), &items));
                 items_of_pairs(items)
             }
             None | Some(DatumKind::Keyword(_)) => {
-                // A property may have any name, `:type` and `:description:` among them: nothing is known here.
+                // A property may have any name, including `:type` and `:description:`, so there are no known keys.
                 self.read_plist(items, &[])
             }
             Some(_) => match alist_entries(&items) {
@@ -263,7 +276,7 @@ impl Lowerer {
         Some(Json { span, kind: JsonKind::Object(members) })
     }
 
-    /// The schemas of an alist. gptel leaves a `:type` in them as it is written.
+    /// Lowers the schemas in an alist. gptel does not convert a `:type` in an alist.
     fn lower_alist(&mut self, entries: Vec<Entry>, span: Span) -> Vec<Member> {
         let start = self.findings.len();
         let mut types = Vec::new();
@@ -286,10 +299,10 @@ impl Lowerer {
             self.findings.push(rules::alist_object::finding(self.at(span)));
         }
         types.sort_unstable();
-        let told = self.findings.len();
+        let reported = self.findings.len();
         let members = self.lower_named(entries, true);
-        // Here the string is right.
-        let later = self.findings.split_off(told);
+        // In an alist, a `:type` must be a string.
+        let later = self.findings.split_off(reported);
         let is_right = |finding: &Diagnostic| {
             *finding.rule == rules::TYPE_AS_STRING && types.binary_search(&finding.primary.span).is_ok()
         };
@@ -301,10 +314,10 @@ impl Lowerer {
         let mut members = Vec::new();
         for entry in entries {
             let name = Spanned::new(entry.key, entry.key_span);
-            let place = if is_property { Place::Property(&name) } else { Place::Nested };
+            let position = if is_property { SchemaPosition::Property(&name) } else { SchemaPosition::Nested };
             let span = entry.value.span;
-            let value = self.lower_schema(&name.value, entry.value, place);
-            // A property that could not be read is there all the same: `:required` may name it.
+            let value = self.lower_schema(&name.value, entry.value, position);
+            // An unreadable property still exists: `:required` may name it.
             let unread = is_property.then_some(Json { span, kind: JsonKind::Bool(true) });
             if let Some(value) = value.or(unread) {
                 members.push(Member { key: name.value, key_span: name.span, value });
@@ -314,29 +327,34 @@ impl Lowerer {
     }
 }
 
-fn unknown_keyword(key: &str, at: Location, meant: Option<&str>, place: Place<'_>) -> Option<Diagnostic> {
-    let is_inside = !matches!(place, Place::Argument { .. });
+fn unknown_keyword(
+    key: &str,
+    at: Location,
+    meant: Option<&str>,
+    position: SchemaPosition<'_>,
+) -> Option<Diagnostic> {
+    let is_inside = !matches!(position, SchemaPosition::Argument { .. });
     match key {
         "optional" if is_inside => Some(rules::optional_misplaced::finding(at)),
         "name" if is_inside => Some(rules::name_misplaced::finding(at)),
         _ => match keywords::in_other_case(key) {
             Some(known) => Some(rules::keyword_spelling::finding(at, key, known)),
-            // A stray colon was told already: one mistake, one finding.
+            // A stray colon has been reported.
             None => (!key.ends_with(':')).then(|| rules::unknown_argument_key::finding(at, key, meant)),
         },
     }
 }
 
-/// What the other keywords of a schema say of one.
-struct Around<'n> {
-    place: Place<'n>,
-    /// The types it names, each once; none where it names none, or what could not be read.
+/// The other keywords of a schema, as needed for one keyword.
+struct SchemaContext<'n> {
+    position: SchemaPosition<'n>,
+    /// The types it names, without duplicates; empty if it names none or they could not be read.
     types: Vec<String>,
     has_properties: bool,
 }
 
-impl<'n> Around<'n> {
-    fn of(entries: &[Entry], place: Place<'n>) -> Self {
+impl<'n> SchemaContext<'n> {
+    fn of(entries: &[Entry], position: SchemaPosition<'n>) -> Self {
         let value = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value.kind);
         let types = match value("type") {
             Some(DatumKind::Symbol(word) | DatumKind::String(word)) => vec![word.clone()],
@@ -350,24 +368,26 @@ impl<'n> Around<'n> {
             }
             _ => Vec::new(),
         };
-        Self { place, types, has_properties: value("properties").is_some() }
+        Self { position, types, has_properties: value("properties").is_some() }
     }
 }
 
-/// The types of which the value of a keyword can be; empty: any.
-fn expected(takes: Takes, key: &str, types: &[String]) -> Vec<String> {
+/// Returns the possible types of a keyword's value; empty for any type.
+fn expected(value_kind: ValueKind, key: &str, types: &[String]) -> Vec<String> {
     let one = |name: &str| vec![name.to_owned()];
-    match takes {
-        Takes::Text => one("string"),
-        Takes::Flag => one("boolean"),
-        Takes::Count | Takes::Number | Takes::Positive => one("number"),
-        Takes::Vector => one("array"),
-        Takes::Any if matches!(key, "default" | "const") => types.to_vec(),
-        Takes::Any | Takes::Own | Takes::Schema | Takes::Schemas | Takes::Named => Vec::new(),
+    match value_kind {
+        ValueKind::Text => one("string"),
+        ValueKind::Flag => one("boolean"),
+        ValueKind::Count | ValueKind::Number | ValueKind::Positive => one("number"),
+        ValueKind::Vector => one("array"),
+        ValueKind::Any if matches!(key, "default" | "const") => types.to_vec(),
+        ValueKind::Any | ValueKind::Own | ValueKind::Schema | ValueKind::Schemas | ValueKind::Named => {
+            Vec::new()
+        }
     }
 }
 
-/// Whether it can begin a plist.
+/// Whether the item can be the first key of a plist.
 fn is_key(datum: &Datum) -> bool {
     match &datum.kind {
         DatumKind::Keyword(_) | DatumKind::Invalid => true,
@@ -382,7 +402,7 @@ fn is_key(datum: &Datum) -> bool {
     }
 }
 
-/// `(a (:type string) "b" (:type number))`: symbols or strings where keywords belong.
+/// Whether there are symbols or strings instead of keywords: `(a (:type string) "b" (:type number))`.
 fn has_bare_keys(items: &[Datum]) -> bool {
     let is_bare = |key: &Datum| matches!(&key.kind, DatumKind::Symbol(_) | DatumKind::String(_));
     let is_pair = |pair: &[Datum]| match pair {
@@ -407,8 +427,8 @@ fn items_of_pairs(items: Vec<Datum>) -> Vec<Entry> {
     without_duplicates(entries)
 }
 
-/// The entries of `((a :type "string") (b :type "number"))`, which is how Emacs reads an alist of plists; of a
-/// duplicate key the first counts.
+/// Returns the entries of `((a :type "string") (b :type "number"))`, the form in which Emacs reads an alist of plists.
+/// Of duplicate keys, the first one counts.
 pub(super) fn alist_entries(items: &[Datum]) -> Option<Vec<Entry>> {
     let entry = |item: &Datum| match &item.kind {
         DatumKind::List(pair) => match pair.split_first() {

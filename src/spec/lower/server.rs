@@ -9,16 +9,16 @@ use crate::syntax::{Datum, DatumKind, Number};
 const SERVER_KEYS: [&str; 4] = ["command", "env", "cwd", "port"];
 
 impl Lowerer {
-    /// The server; `None` when it has no command. Told, once.
+    /// Lowers the server settings; `None` if there is no valid command, which is reported once.
     pub(super) fn lower_server(&mut self, value: Datum) -> Option<ServerSpec> {
         let expected = "a plist such as `(:command [\"llama-server\" \"--port\" \"{port}\"])`";
         let DatumKind::List(items) = value.kind else {
-            self.tell_wrong("server", &value, expected);
+            self.report_wrong_value("server", &value, expected);
             return None;
         };
         let whole = value.span;
         let (mut command, mut env, mut cwd, mut port) = (None, Vec::new(), None, None);
-        // Whether there is a command, a port: right or wrong, which is told.
+        // Whether there is a command and a port, valid or not; invalid ones are reported elsewhere.
         let (mut command_at, mut misspelt, mut has_port) = (None, None, false);
         for Entry { key, key_span, value } in self.read_plist(items, &SERVER_KEYS) {
             match key.as_str() {
@@ -38,7 +38,7 @@ impl Lowerer {
                     port = self.take_port(&value);
                 }
                 _ if key.ends_with(':') => {}
-                // Told as the command that is missing.
+                // Reported as a missing command.
                 _ if unknown_tool_key::meant(&key, &SERVER_KEYS) == Some("command") => {
                     misspelt = Some((key, key_span));
                 }
@@ -68,10 +68,10 @@ impl Lowerer {
         Some(ServerSpec { command, env, cwd, port })
     }
 
-    /// `(:NAME "value" …)`.
+    /// Reads `(:NAME "value" …)`.
     fn take_variables(&mut self, value: Datum) -> Vec<(String, String)> {
         let DatumKind::List(items) = value.kind else {
-            self.tell_wrong("env", &value, "a plist such as `(:NAME \"value\")`");
+            self.report_wrong_value("env", &value, "a plist such as `(:NAME \"value\")`");
             return Vec::new();
         };
         let mut variables = Vec::new();
@@ -86,7 +86,7 @@ impl Lowerer {
     fn take_port(&mut self, value: &Datum) -> Option<u16> {
         let expected = "an integer from 1 to 65535";
         let DatumKind::Number(Number::Integer(number)) = value.kind else {
-            self.tell_wrong("port", value, expected);
+            self.report_wrong_value("port", value, expected);
             return None;
         };
         let port = u16::try_from(number).ok().filter(|port| *port > 0);

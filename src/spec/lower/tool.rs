@@ -31,22 +31,22 @@ const TOOL_KEYS: [&str; 16] = [
 ];
 
 impl Lowerer {
-    /// The tool that a form's plist is; `None` when it has no usable name.
+    /// Lowers the plist of a tool; `None` if it has no usable name.
     pub(super) fn lower_tool(&mut self, kind: ToolKind, span: Span, items: Vec<Datum>) -> Option<Tool> {
         if let Some(finding) = self.name_without_key(&items) {
-            // Whatever is wrong with the rest follows from it.
+            // All other findings are consequences.
             self.findings.truncate(self.form_start);
             self.findings.push(finding);
             return None;
         }
         let entries = self.read_plist(items, &TOOL_KEYS);
         let mut tool = empty_tool(self.source, span, kind);
-        // What was written but could not be read, or is misspelt, is not missing.
-        let written = Written::of(&entries);
-        let mut told_name = false;
+        // A key with an invalid value or a misspelt key is not missing.
+        let written = WrittenKeys::of(&entries);
+        let mut has_misspelt_name = false;
         for entry in entries {
-            if !written.name && Written::meant(&entry.key) == Some("name") {
-                told_name = true;
+            if !written.name && WrittenKeys::meant(&entry.key) == Some("name") {
+                has_misspelt_name = true;
                 let at = self.at(entry.key_span);
                 self.findings.push(rules::missing_name::misspelt(at, "a tool", &entry.key));
                 if let DatumKind::String(name) = entry.value.kind {
@@ -56,7 +56,7 @@ impl Lowerer {
                 self.lower_tool_key(&mut tool, entry);
             }
         }
-        if !written.name && !told_name {
+        if !written.name && !has_misspelt_name {
             let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
             self.findings.push(rules::missing_name::finding(head, "a tool"));
         }
@@ -64,8 +64,8 @@ impl Lowerer {
             return None;
         }
         if tool.description.value.trim().is_empty() {
-            let is_told = tool.description.span == Span::default() || self.is_misread || self.has_error();
-            if !(written.description && is_told) {
+            let is_reported = tool.description.span == Span::default() || self.is_misread || self.has_error();
+            if !(written.description && is_reported) {
                 let (name, written) = (&tool.name, tool.description.span);
                 let is_empty = written != Span::default();
                 let at = self.at(if is_empty { written } else { name.span });
@@ -83,7 +83,7 @@ impl Lowerer {
         Some(tool)
     }
 
-    /// `(deftool "now" …)`, `(deftool now (city) "Tell …")`: a tool defined as a function is.
+    /// Reports `(deftool "now" …)` and `(deftool now (city) "Tell …")`: a tool defined like a function.
     fn name_without_key(&self, items: &[Datum]) -> Option<Diagnostic> {
         let first = items.first()?;
         let (DatumKind::String(word) | DatumKind::Symbol(word)) = &first.kind else { return None };
@@ -137,7 +137,7 @@ impl Lowerer {
                     self.take_parsed("effect", value, "pure, keyed or once", as_effect).unwrap_or_default();
             }
             "confirm" => tool.confirm = self.lower_confirm(value),
-            // What Emacs makes of it is its own affair: whatever is not nil is true.
+            // Emacs interprets the value itself: anything but nil is true.
             "include" => tool.include = is_true(&value),
             "category" => {
                 tool.category = match value.kind {
@@ -148,7 +148,7 @@ impl Lowerer {
             "accepts" => tool.accepts = self.lower_examples("accepts", value),
             "rejects" => tool.rejects = self.lower_examples("rejects", value),
             "targets" => tool.overrides = self.lower_overrides(value),
-            // A stray colon was told.
+            // A stray colon has been reported.
             _ if key.ends_with(':') => {}
             _ => {
                 let at = self.at(key_span);
@@ -157,7 +157,7 @@ impl Lowerer {
         }
     }
 
-    /// A name that every API takes, or at least one by which it is known.
+    /// Reads a name and reports characters that an API rejects.
     pub(super) fn take_name(&mut self, value: Datum) -> Option<String> {
         let at = self.at(value.span);
         let name = self.take_string("name", value)?;
@@ -166,30 +166,30 @@ impl Lowerer {
     }
 }
 
-/// Whether a keyword, or nothing, is no key of a tool.
+/// Whether a keyword is not a key of a tool.
 pub(super) fn is_unknown_key(keyword: &str) -> bool {
     keyword.strip_prefix(':').is_some_and(|key| !TOOL_KEYS.contains(&key))
 }
 
-/// Whether an unknown keyword was meant to be `:args`.
+/// Whether an unknown keyword was probably meant to be `:args`.
 pub(super) fn is_meant_for_args(keyword: &str) -> bool {
-    is_unknown_key(keyword) && Written::meant(keyword.trim_start_matches(':')) == Some("args")
+    is_unknown_key(keyword) && WrittenKeys::meant(keyword.trim_start_matches(':')) == Some("args")
 }
 
-/// Which of the keys that a tool needs stand in it, were they misspelt or not.
-struct Written {
+/// The required keys that are present, including misspelt ones.
+struct WrittenKeys {
     name: bool,
     description: bool,
 }
 
-impl Written {
+impl WrittenKeys {
     fn of(entries: &[Entry]) -> Self {
         let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
         let is_meant = |key: &str| entries.iter().any(|entry| Self::meant(&entry.key) == Some(key));
         Self { name: is_written("name"), description: is_written("description") || is_meant("description") }
     }
 
-    /// The known key that an unknown one was meant to be.
+    /// Returns the known key that an unknown one was probably meant to be.
     fn meant(key: &str) -> Option<&'static str> {
         if TOOL_KEYS.contains(&key) {
             return None;
@@ -204,7 +204,7 @@ fn is_true(value: &Datum) -> bool {
     !is_false && !value.is_nil()
 }
 
-/// A path that does not leave the project.
+/// Accepts a path that does not leave the project.
 fn as_inner_path(path: &str) -> Option<String> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     (!path.is_empty() && Path::new(path).components().all(is_plain)).then(|| path.to_owned())

@@ -1,4 +1,4 @@
-//! Constants → JSON values, by the rules of the spec language.
+//! Constants to JSON values, by the rules of the spec language.
 
 use serde_json::Number as JsonNumber;
 
@@ -12,7 +12,7 @@ use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::Span;
 
 impl Lowerer {
-    /// `word`, told where Emacs has another.
+    /// Returns `word`, and reports it if Emacs uses another name.
     pub(super) fn constant<'w>(&mut self, word: &'w str, span: Span) -> &'w str {
         if self.is_called {
             self.findings.extend(rules::constant_of_ours::check(self.at(span), word));
@@ -20,8 +20,8 @@ impl Lowerer {
         word
     }
 
-    /// The JSON value of a constant: `t`, `:json-false` and `:null` are true, false and null, nil is `{}`, a plist
-    /// is an object and a vector an array. `None`: it has none; told.
+    /// Converts a constant to JSON: `t`, `:json-false` and `:null` become true, false and null, nil becomes `{}`, a
+    /// plist becomes an object and a vector an array. Returns `None` if it has no JSON form, which has been reported.
     pub(super) fn json_value(&mut self, datum: Datum) -> Option<Json> {
         let span = datum.span;
         let kind = match datum.kind {
@@ -62,7 +62,7 @@ impl Lowerer {
                 }
             },
             DatumKind::Quoted(inner) => {
-                self.tell_quoted(span, &inner);
+                self.report_quoted(span, &inner);
                 return None;
             }
             DatumKind::Dotted(..) => {
@@ -77,12 +77,12 @@ impl Lowerer {
         Some(Json { span, kind })
     }
 
-    /// `None`: there was something in it, and nothing that has a JSON form.
+    /// Returns `None` if there were entries, but none with a JSON form.
     fn json_object(&mut self, entries: Vec<Entry>) -> Option<JsonKind> {
         let is_empty = entries.is_empty();
         let members = entries.into_iter().filter_map(|entry| {
             let value = match entry.value.kind {
-                // As everywhere, `:type string` is `"type": "string"`.
+                // `:type string` is `"type": "string"`, as everywhere.
                 DatumKind::Symbol(word) if entry.key == "type" && word != "t" => {
                     Json { span: entry.value.span, kind: JsonKind::String(word) }
                 }
@@ -94,8 +94,8 @@ impl Lowerer {
         (is_empty || !members.is_empty()).then_some(JsonKind::Object(members))
     }
 
-    /// A quote where everything is quoted already.
-    pub(super) fn tell_quoted(&mut self, span: Span, inner: &Datum) {
+    /// Reports a quote inside data that is already quoted.
+    pub(super) fn report_quoted(&mut self, span: Span, inner: &Datum) {
         self.findings.push(rules::quoted_in_data::finding(self.at(span), inner.span));
     }
 

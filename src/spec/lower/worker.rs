@@ -60,13 +60,13 @@ const RESERVED_PARAMS: [&str; 8] = [
     "stream",
     "stream_options",
     "tools",
-    // Of the Responses API: the conversation goes along whole.
+    // Responses API: the whole conversation is sent with each request.
     "input",
     "previous_response_id",
     "conversation",
 ];
 
-/// The words of `:dialect`.
+/// The values of `:dialect`.
 const DIALECTS: [(&str, Option<Dialect>); 7] = [
     ("auto", None),
     ("openai", Some(Dialect::OpenAi)),
@@ -77,7 +77,7 @@ const DIALECTS: [(&str, Option<Dialect>); 7] = [
     ("openrouter", Some(Dialect::OpenRouter)),
 ];
 
-/// A timer as it was written.
+/// A timer as written.
 struct Timer {
     key: String,
     span: Span,
@@ -85,7 +85,7 @@ struct Timer {
 }
 
 impl Lowerer {
-    /// The worker that a form's plist is; `None` when it has no usable name.
+    /// Lowers the plist of a worker; `None` if it has no usable name.
     pub(super) fn lower_worker(&mut self, span: Span, items: Vec<Datum>) -> Option<WorkerSpec> {
         let entries = self.read_plist(items, &WORKER_KEYS);
         let mut worker = WorkerSpec::named("");
@@ -214,7 +214,7 @@ impl Lowerer {
             }
             "dialect" => self.take_word(&mut worker.dialect, &key, value, &DIALECTS),
             "description" | "category" => {}
-            // A stray colon was told.
+            // A stray colon has been reported.
             _ if key.ends_with(':') => {}
             _ if secret_in_file::is_secret(&key) => {
                 self.findings.push(secret_in_file::finding(self.at(key_span), &key));
@@ -245,7 +245,7 @@ impl Lowerer {
         Some(duration)
     }
 
-    /// A timer that `:total` overtakes never ends anything.
+    /// Reports timers that have no effect because `:total` ends first.
     fn check_timers(&mut self, timers: &[Timer]) {
         let Some(total) = timers.iter().find(|timer| timer.key == "total") else { return };
         for timer in timers.iter().filter(|timer| timer.duration > total.duration) {
@@ -269,7 +269,7 @@ impl Lowerer {
                 let at = self.at(value.span);
                 self.findings.push(wrong_value::finding(at, key, &expected, &number.to_string()));
             }
-            _ => self.tell_wrong(key, value, &expected),
+            _ => self.report_wrong_value(key, value, &expected),
         }
         None
     }
@@ -281,7 +281,7 @@ impl Lowerer {
             few => few.concat(),
         };
         let (DatumKind::String(text) | DatumKind::Symbol(text)) = &value.kind else {
-            self.tell_wrong(key, &value, &expected);
+            self.report_wrong_value(key, &value, &expected);
             return;
         };
         if let Some((_, meaning)) = words.iter().find(|(word, _)| word == text) {
@@ -290,15 +290,15 @@ impl Lowerer {
         }
         let finding = wrong_value::finding(self.at(value.span), key, &expected, &format!("`{text}`"));
         self.findings.push(match nearest(text, words.iter().map(|(word, _)| *word)) {
-            Some(meant) => finding.meant(value.span, meant),
+            Some(meant) => finding.did_you_mean(value.span, meant),
             None => finding,
         });
     }
 
-    /// `:max-tokens 100` → `"max_tokens": 100`.
+    /// Reads `:max-tokens 100` as `"max_tokens": 100`.
     fn lower_params(&mut self, value: Datum) -> Map<String, Value> {
         let DatumKind::List(items) = value.kind else {
-            self.tell_wrong("params", &value, "a plist such as `(:temperature 0)`");
+            self.report_wrong_value("params", &value, "a plist such as `(:temperature 0)`");
             return Map::new();
         };
         let mut params = Map::new();

@@ -5,8 +5,8 @@ use crate::text::Location;
 rule! {
     /// an alist where a plist belongs
     ///
-    /// Emacs writes an alist with symbols as keys as the same JSON object, but gptel looks into plists only: a `:type` symbol in an alist stays a
-    /// symbol, which Emacs cannot write. A plist does what is meant.
+    /// Emacs writes an alist with symbol keys as the same JSON object, but gptel converts only plists. A `:type`
+    /// symbol in an alist stays a symbol, which Emacs cannot write as JSON. Use a plist instead.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties ((id . (:type "integer"))))))
@@ -19,15 +19,15 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {
-    Diagnostic::new(&ALIST_OBJECT, at, "an alist, where a plist `(:key value …)` belongs")
-        .note("Emacs writes both as the same object; gptel makes strings of `:type` symbols in plists only")
+    Diagnostic::new(&ALIST_OBJECT, at, "expected a plist `(:key value …)`, found an alist")
+        .note("Emacs writes both as the same object, but gptel converts `:type` symbols to strings only in plists")
 }
 
-/// A `:type` symbol in it, which gptel does not send.
+/// Reports a `:type` symbol in an alist, which gptel does not convert.
 pub(in crate::spec) fn symbol(at: Location, word: &str) -> Diagnostic {
-    let message = format!("in an alist gptel leaves the symbol `{word}` as it is, and Emacs cannot write it");
+    let message = format!("gptel does not convert the symbol `{word}` in an alist, and Emacs cannot write it as JSON");
     let mut finding = Diagnostic::new(&ALIST_OBJECT, at, message)
-        .note("write a plist in place of the alist, or the type as a string");
+        .note("write a plist instead of the alist, or the type as a string");
     finding.severity = Severity::Error;
     finding.maybe_fixed_by("write a string", at.span, super::quoted(word))
 }

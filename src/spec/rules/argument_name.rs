@@ -4,10 +4,10 @@ use crate::spec::Argument;
 use crate::text::{Location, SourceId, Spanned};
 
 rule! {
-    /// an argument name that an API refuses
+    /// an argument name that an API rejects
     ///
-    /// Anthropic takes names of 1 to 64 letters, digits, `_`, `.` and `-`, and refuses the request for any other; models misspell names with blanks.
-    /// An empty name is no key at all.
+    /// Anthropic accepts names of 1 to 64 letters, digits, `_`, `.` and `-`, and rejects the request for any other
+    /// name. Models misspell names with spaces. An empty name is not a usable key.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "file name" :description "A name." :type string)))
@@ -27,11 +27,11 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
     let at = Location { source, span: *span };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     if name.is_empty() {
-        let mut finding = Diagnostic::new(&ARGUMENT_NAME, at, "an argument's name cannot be empty");
+        let mut finding = Diagnostic::new(&ARGUMENT_NAME, at, "an argument name cannot be empty");
         finding.severity = Severity::Error;
         findings.push(finding);
     } else if let Some(bad) = name.chars().find(|c| !is_plain(*c)) {
-        let message = format!("`{bad}` in an argument's name; Anthropic takes A-Z a-z 0-9 _ . -");
+        let message = format!("invalid character `{bad}` in an argument name; Anthropic accepts A-Z a-z 0-9 _ . -");
         let finding = Diagnostic::new(&ARGUMENT_NAME, at, message);
         let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
         findings.push(if name.is_ascii() {
@@ -40,7 +40,7 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
             finding
         });
     } else if name.len() > MAX_NAME {
-        let message = format!("an argument's name of {} characters; Anthropic takes {MAX_NAME}", name.len());
+        let message = format!("an argument name of {} characters; Anthropic accepts at most {MAX_NAME}", name.len());
         findings.push(Diagnostic::new(&ARGUMENT_NAME, at, message));
     }
 }

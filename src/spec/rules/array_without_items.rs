@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::spec::schema::Schema;
 
 rule! {
-    /// an array that does not say what it holds
+    /// an array without a schema for its items
     ///
-    /// OpenAI and Gemini refuse an array schema without `items`, and with it every tool of the request. Others leave the model to guess.
+    /// OpenAI and Gemini reject an array schema without `items`, and with it all tools of the request. With other APIs
+    /// the model has to guess the element type.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array)))
@@ -17,14 +18,14 @@ rule! {
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
-    // What holds `:properties` is no array: `keyword-without-effect` tells it.
-    let told = ["items", "prefixItems", "contains", "$ref", "enum", "const", "properties"];
-    if !schema.types().contains(&"array") || told.into_iter().any(|key| schema.is_written(key)) {
+    // A schema with `:properties` is reported by `keyword-without-effect`.
+    let exempt = ["items", "prefixItems", "contains", "$ref", "enum", "const", "properties"];
+    if !schema.types().contains(&"array") || exempt.into_iter().any(|key| schema.is_written(key)) {
         return;
     }
-    let message = "an array without `:items` does not say what it holds";
+    let message = "missing `:items` for the array";
     findings.push(
         Diagnostic::new(&ARRAY_WITHOUT_ITEMS, schema.at(schema.type_span()), message)
-            .note("OpenAI and Gemini refuse it; add `:items (:type string)` or the like"),
+            .note("OpenAI and Gemini reject such an array; add `:items (:type string)` or another schema"),
     );
 }

@@ -5,7 +5,8 @@ use crate::spec::schema::Schema;
 rule! {
     /// :exclusiveMinimum or :exclusiveMaximum as a flag
     ///
-    /// Draft 4 of JSON Schema had it as a flag beside `:minimum`; since draft 6 it is the bound itself, and that is what APIs and validators take.
+    /// In draft 4 of JSON Schema this keyword was a flag for `:minimum`. Since draft 6 it is the bound itself, and
+    /// APIs and validators expect a number.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type number :minimum 0 :exclusiveMinimum t)))
@@ -21,10 +22,11 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     for (key, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         let Some(member) = schema.get(key) else { continue };
         if let JsonKind::Bool(_) = member.value.kind {
-            let message = format!("`:{key}` is the bound itself, a number, since draft 6 of JSON Schema");
+            let message =
+                format!("`:{key}` must be a number, the bound itself, since draft 6 of JSON Schema");
             findings.push(
                 Diagnostic::new(&BOOLEAN_BOUND, schema.at(member.span()), message)
-                    .note(format!("write `:{key} 0` in place of `:{bound} 0 :{key} t`")),
+                    .note(format!("write `:{key} 0` instead of `:{bound} 0 :{key} t`")),
             );
         }
     }

@@ -3,11 +3,11 @@ use crate::spec::Tool;
 use crate::text::Location;
 
 rule! {
-    /// a name that a model's template keeps for a tool of its own
+    /// a name that a chat template reserves for a built-in tool
     ///
-    /// Llama 3 was trained with a few tools built in, and llama.cpp holds a tool of such a name against what it expects: without
-    /// that argument, required, it answers the request with an error ("Parameters of tool python is missing property: code";
-    /// `common/chat.cpp`, 2025).
+    /// Llama 3 has a few built-in tools, and llama.cpp checks tools with their names. If the expected required
+    /// argument is missing, llama.cpp answers the request with an error ("Parameters of tool python is missing
+    /// property: code"; `common/chat.cpp`, 2025).
     ///
     /// ```eld fails
     /// (deftool :name "web_search" :description "Search the web."
@@ -21,7 +21,7 @@ rule! {
     pub(crate) BUILTIN_NAME, "DT121", "builtin-name", Warning
 }
 
-/// Names, and the argument that is expected.
+/// Tool names with the argument that llama.cpp expects.
 const BUILT_IN: [(&str, &str); 5] = [
     ("wolfram_alpha", "query"),
     ("web_search", "query"),
@@ -37,9 +37,9 @@ pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {
         return None;
     }
     let at = Location { source: tool.source, span: tool.name.span };
-    let message = format!("llama.cpp expects of a tool called `{name}` a required argument `{expected}`");
+    let message = format!("llama.cpp expects a required argument `{expected}` for a tool called `{name}`");
     Some(
         Diagnostic::new(&BUILTIN_NAME, at, message)
-            .note("with a template of Llama 3 it refuses the request; give the tool or the argument another name"),
+            .note("llama.cpp rejects the request with a Llama 3 template; rename the tool or the argument"),
     )
 }

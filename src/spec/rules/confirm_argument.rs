@@ -6,10 +6,10 @@ use crate::spec::{Json, JsonKind, Member, Tool, nearest};
 use crate::text::Location;
 
 rule! {
-    /// a condition of :confirm on an argument that the tool does not have
+    /// a :confirm condition on an unknown argument
     ///
-    /// `:confirm (:when …)` names arguments of the tool, and members of those that are objects. What is misspelt is in no
-    /// call: the condition never holds, and nobody is asked.
+    /// `:confirm (:when …)` names arguments of the tool and members of object arguments. With a misspelt name the
+    /// condition never matches, and the user is never asked.
     ///
     /// ```eld fails
     /// (deftool :name "drop" :description "Drop a file." :confirm (:when (:pth "^/etc/"))
@@ -23,7 +23,7 @@ rule! {
     pub(crate) CONFIRM_ARGUMENT, "DT134", "confirm-argument", Error
 }
 
-/// Most suggestions for one tool: nobody reads the hundredth, and each has its cost.
+/// Maximum number of suggestions for one tool, to limit their cost.
 const MAX_SUGGESTIONS: usize = 20;
 
 pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
@@ -32,7 +32,7 @@ pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     }
     let named = tool.arguments.iter().map(|argument| (argument.name.value.as_str(), Testable::new(&argument.schema)));
     let known: HashMap<&str, Testable<'_>> = named.collect();
-    let mut check = Check { tool, told: 0, findings };
+    let mut check = Check { tool, reported: 0, findings };
     for condition in tool.confirm.conditions() {
         let JsonKind::Object(tests) = &condition.kind else { continue };
         for test in tests {
@@ -40,7 +40,7 @@ pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
                 Some(argument) => check.members(argument, &test.value),
                 None => {
                     let known = tool.arguments.iter().map(|argument| argument.name.value.as_str());
-                    check.tell(test, "the tool has no argument", known);
+                    check.report(test, "the tool has no argument", known);
                 }
             }
         }
@@ -49,12 +49,12 @@ pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
 
 struct Check<'t> {
     tool: &'t Tool,
-    told: usize,
+    reported: usize,
     findings: &'t mut Vec<Diagnostic>,
 }
 
 impl Check<'_> {
-    /// The same for what is inside of an object.
+    /// Checks the members of an object.
     fn members(&mut self, known: &Testable<'_>, test: &Json) {
         let Some(names) = known.members() else { return };
         match &test.kind {
@@ -71,7 +71,7 @@ impl Check<'_> {
                         None => {
                             let names = testable_members(known.schema).unwrap_or_default().iter();
                             let names = names.map(|member| member.key.as_str());
-                            self.tell(test, "the argument has no member", names);
+                            self.report(test, "the argument has no member", names);
                         }
                     }
                 }
@@ -80,14 +80,14 @@ impl Check<'_> {
         }
     }
 
-    fn tell<'k>(&mut self, test: &Member, lack: &str, known: impl Iterator<Item = &'k str>) {
+    fn report<'k>(&mut self, test: &Member, lack: &str, known: impl Iterator<Item = &'k str>) {
         let at = Location { source: self.tool.source, span: test.key_span };
-        let message = format!("{lack} `{}`, so this condition never holds", test.key);
+        let message = format!("{lack} `{}`, so this condition never matches", test.key);
         let finding = Diagnostic::new(&CONFIRM_ARGUMENT, at, message);
-        self.told += 1;
-        let near = (self.told <= MAX_SUGGESTIONS).then(|| nearest(&test.key, known)).flatten();
+        self.reported += 1;
+        let near = (self.reported <= MAX_SUGGESTIONS).then(|| nearest(&test.key, known)).flatten();
         self.findings.push(match near {
-            Some(near) => finding.meant(at.span, format!(":{near}")),
+            Some(near) => finding.did_you_mean(at.span, format!(":{near}")),
             None => finding,
         });
     }

@@ -5,7 +5,8 @@ use crate::spec::{JsonKind, is_same};
 rule! {
     /// a :const that the rest of its schema excludes
     ///
-    /// A value must satisfy every keyword: a constant that is not of the `:type` or not in the `:enum` can never be given.
+    /// A value must satisfy every keyword. A constant that does not have the `:type` or is not in the `:enum` is never
+    /// valid.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :const 1)))
@@ -20,15 +21,15 @@ rule! {
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     let Some(member) = schema.get("const") else { return };
     let types = schema.types();
-    let mut tell = |message: String| {
+    let mut report = |message: String| {
         findings.push(Diagnostic::new(&CONST_MISFIT, schema.at(member.value.span), message));
     };
     if !types.is_empty() && !types.iter().any(|name| is_of_type(&member.value.kind, name)) {
-        tell(format!("the `:const` is no {}", types.join(" or ")));
+        report(format!("the `:const` is not of type {}", types.join(" or ")));
     } else if let Some(JsonKind::Array(values)) = schema.get("enum").map(|member| &member.value.kind) {
         let value = member.value.to_value();
         if !values.iter().any(|known| is_same(&known.to_value(), &value)) {
-            tell(String::from("the `:const` is not in the `:enum`"));
+            report(String::from("the `:const` is not in the `:enum`"));
         }
     }
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a constant that Emacs does not write
+    /// a JSON constant that Emacs does not support
     ///
-    /// gptel gives Emacs `:json-false` and `:null` for false and null. `:false` and `:json-null` mean the same to deftool, and to Emacs nothing: the
-    /// request ends in an error.
+    /// gptel uses `:json-false` and `:null` for false and null. deftool also accepts `:false` and `:json-null`, but
+    /// Emacs does not: the request fails.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :function #'ignore :description "Do a." :args '((:name "x" :description "An x." :type boolean :optional t :default :false)))
@@ -17,7 +17,7 @@ rule! {
     pub(crate) CONSTANT_OF_OURS, "DT256", "constant-of-ours", Warning
 }
 
-/// The constant of Emacs that `word` is, where Emacs has another.
+/// Returns the Emacs constant for `word`, if Emacs uses another name.
 fn of_emacs(word: &str) -> Option<&'static str> {
     match word {
         ":false" => Some(":json-false"),
@@ -28,6 +28,6 @@ fn of_emacs(word: &str) -> Option<&'static str> {
 
 pub(in crate::spec) fn check(at: Location, word: &str) -> Option<Diagnostic> {
     let known = of_emacs(word)?;
-    let finding = Diagnostic::new(&CONSTANT_OF_OURS, at, format!("Emacs does not write `{word}`; it has `{known}`"));
+    let finding = Diagnostic::new(&CONSTANT_OF_OURS, at, format!("Emacs does not support `{word}`; use `{known}`"));
     Some(finding.fixed_by(format!("write `{known}`"), at.span, known))
 }

@@ -4,9 +4,9 @@ use crate::spec::keywords::TYPES;
 use crate::spec::schema::Schema;
 
 rule! {
-    /// :allOf whose types exclude each other
+    /// :allOf with types that exclude each other
     ///
-    /// A value must satisfy every schema of `:allOf` and the one that it stands in: no value is of two types.
+    /// A value must satisfy all schemas of `:allOf` and the enclosing schema, but it cannot have two types.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :allOf [(:type string) (:type integer)])))
@@ -26,10 +26,10 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         let Some(name) = member.value.as_str() else { continue };
         match before {
             Some(first) if !agree(first, name) => {
-                let message = format!("nothing is both {first} and {name}");
+                let message = format!("no value is both {first} and {name}");
                 findings.push(
                     Diagnostic::new(&CONTRADICTORY_TYPES, schema.at(member.value.span), message)
-                        .note("for one or the other write `:anyOf`"),
+                        .note("use `:anyOf` for alternatives"),
                 );
                 return;
             }

@@ -3,9 +3,9 @@ use crate::spec::Argument;
 use crate::text::{Location, SourceId, Span};
 
 rule! {
-    /// a :default of an argument that must be given
+    /// a :default on a required argument
     ///
-    /// An argument without `:optional t` is required: the model gives it in every call, and its default is never used.
+    /// An argument without `:optional t` is required: the model passes it in every call, and the default is never used.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :default 1)))
@@ -20,7 +20,7 @@ rule! {
 pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &mut Vec<Diagnostic>) {
     let default = argument.schema.iter().find(|member| member.key == "default");
     let Some(default) = default.filter(|_| !argument.optional) else { return };
-    let message = format!("`{}` must be given, so that its default is never used", argument.name.value);
+    let message = format!("`{}` is required, so its default is never used", argument.name.value);
     let end = Span { start: default.value.span.end, end: default.value.span.end };
     findings.push(
         Diagnostic::new(&DEFAULT_ON_REQUIRED, Location { source, span: default.key_span }, message)

@@ -5,7 +5,7 @@ use crate::text::Location;
 rule! {
     /// a description that only repeats the name
     ///
-    /// The model reads the name already. What it needs to know is when to call the tool, and what comes back.
+    /// The model already knows the name. It needs to know when to call the tool and what the tool returns.
     ///
     /// ```eld fails
     /// (deftool :name "get_weather" :description "Get weather.")
@@ -22,13 +22,13 @@ pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {
         text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
     let (name, description) = (&tool.name.value, &tool.description);
-    // Short ones only: everything else says more than a name can.
+    // Only short descriptions: longer ones contain more than the name.
     if name.is_empty() || description.value.len() > name.len() * 4 || plain(name) != plain(&description.value) {
         return None;
     }
     let at = Location { source: tool.source, span: description.span };
     Some(
         Diagnostic::new(&DESCRIPTION_IS_NAME, at, format!("the description of `{name}` only repeats its name"))
-            .note("say when to call it and what it returns"),
+            .note("describe when to call it and what it returns"),
     )
 }

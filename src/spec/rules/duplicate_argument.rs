@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// two arguments of one name
+    /// two arguments with the same name
     ///
-    /// An argument is a key of a JSON object. Emacs writes both, and the API or its parser keeps one of them; the function still takes two.
+    /// An argument is a key of a JSON object. Emacs writes both keys, and the API or its parser keeps one of them, but
+    /// the function still expects two arguments.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string) (:name "x" :description "A y." :type string)))
@@ -17,6 +18,6 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, name: &str, first: Span) -> Diagnostic {
-    let message = format!("two arguments called `{name}`");
-    Diagnostic::new(&DUPLICATE_ARGUMENT, at, message).and_at(first, "first given here")
+    let message = format!("duplicate argument `{name}`");
+    Diagnostic::new(&DUPLICATE_ARGUMENT, at, message).with_label_at(first, "first defined here")
 }

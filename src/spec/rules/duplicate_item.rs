@@ -6,9 +6,9 @@ use crate::spec::{JsonKind, same_key};
 use crate::text::Span;
 
 rule! {
-    /// a value that stands twice in :enum, :required or :type
+    /// a duplicate value in :enum, :required or :type
     ///
-    /// JSON Schema wants these without duplicates, and OpenAI and Gemini refuse them; often the second is a slip for another value.
+    /// JSON Schema does not allow duplicates here, and OpenAI and Gemini reject them. Often another value was meant.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["a" "b" "a"])))
@@ -28,13 +28,13 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         for value in values {
             let same = same_key(value);
             if let Some(first) = seen.get(&same) {
-                let message = format!("{} stands twice in `:{key}`", value.to_value());
-                // Only a blank between the two is beyond doubt.
+                let message = format!("duplicate value {} in `:{key}`", value.to_value());
+                // The fix includes the separator only if it is a single space.
                 let gap = before.filter(|end| *end + 1 == value.span.start);
                 let cut = Span { start: gap.unwrap_or(value.span.start), end: value.span.end };
                 findings.push(
                     Diagnostic::new(&DUPLICATE_ITEM, schema.at(value.span), message)
-                        .and_at(*first, "first given here")
+                        .with_label_at(*first, "first used here")
                         .fixed_by("remove it", cut, ""),
                 );
             } else {

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// a key that is given twice; the first counts
+    /// a duplicate key; the first one is used
     ///
-    /// Emacs takes the first of two, JSON readers take the last: what a server makes of it cannot be known. deftool sends the
-    /// first and drops the second.
+    /// Emacs uses the first of two equal keys, JSON parsers use the last, so the behaviour of a server is undefined.
+    /// deftool sends the first one and drops the others.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time." :description "Tell the date.")
@@ -18,6 +18,7 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, first: Span) -> Diagnostic {
-    let finding = Diagnostic::new(&DUPLICATE_KEY, at, format!("`:{key}` is given twice; the first counts"));
-    finding.and_at(first, "first given here")
+    let finding =
+        Diagnostic::new(&DUPLICATE_KEY, at, format!("duplicate key `:{key}`; the first one is used"));
+    finding.with_label_at(first, "first used here")
 }

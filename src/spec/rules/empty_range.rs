@@ -5,9 +5,9 @@ use crate::spec::schema::Schema;
 use crate::text::Span;
 
 rule! {
-    /// bounds that leave nothing between them
+    /// bounds that exclude all values
     ///
-    /// No value is at least the lower and at most the upper bound, so that no call can ever be valid.
+    /// The lower bound is above the upper bound, so that no call is ever valid.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :minimum 10 :maximum 1)))
@@ -19,7 +19,7 @@ rule! {
     pub(crate) EMPTY_RANGE, "DT225", "empty-range", Error
 }
 
-/// Lower and upper bounds, and whether they exclude what they name.
+/// Lower and upper bounds, and whether they exclude the bound itself.
 const PAIRS: [(&str, &str, bool); 8] = [
     ("minimum", "maximum", false),
     ("minimum", "exclusiveMaximum", true),
@@ -34,7 +34,7 @@ const PAIRS: [(&str, &str, bool); 8] = [
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     let types = schema.types();
     for (lower, upper, excludes) in PAIRS {
-        // What a bound says nothing about it does not exclude; that it stands there is told elsewhere.
+        // A bound has no effect on other types; that is reported by another rule.
         let on = keywords::find(lower).map_or(&[][..], |keyword| keyword.on);
         if !types.is_empty() && !types.iter().any(|name| on.contains(name)) {
             continue;
@@ -45,9 +45,9 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         let is_empty = low > high || (excludes && low >= high);
         if is_empty {
             let (later, earlier) = if low_at.start > high_at.start { (low_at, high_at) } else { (high_at, low_at) };
-            let message = format!("nothing is between `:{lower} {low}` and `:{upper} {high}`");
+            let message = format!("no value is between `:{lower} {low}` and `:{upper} {high}`");
             findings.push(
-                Diagnostic::new(&EMPTY_RANGE, schema.at(later), message).and_at(earlier, "the other bound"),
+                Diagnostic::new(&EMPTY_RANGE, schema.at(later), message).with_label_at(earlier, "the other bound"),
             );
         }
     }

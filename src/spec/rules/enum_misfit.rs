@@ -5,10 +5,10 @@ use crate::spec::{Json, JsonKind, Member};
 rule! {
     /// an :enum value that does not fit the :type
     ///
-    /// A value must satisfy every keyword: one that is in `:enum` and not of the `:type` can never be sent, and an empty `:enum` allows
-    /// nothing at all. OpenAI refuses such a schema in strict mode.
+    /// A value must satisfy every keyword. An `:enum` value that does not have the `:type` can never be sent, and an
+    /// empty `:enum` allows no value at all. OpenAI rejects such a schema in strict mode.
     ///
-    /// For an array the values belong in `:items`.
+    /// For an array, the values belong in `:items`.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :enum [1 "2"])))
@@ -20,7 +20,7 @@ rule! {
     pub(crate) ENUM_MISFIT, "DT208", "enum-misfit", Error
 }
 
-/// Most places that are shown beside the first.
+/// Maximum number of labels in addition to the first one.
 const MAX_LABELS: usize = 3;
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
@@ -28,7 +28,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         return;
     };
     if values.is_empty() {
-        findings.push(Diagnostic::new(&ENUM_MISFIT, schema.at(*span), "an empty `:enum` allows nothing"));
+        findings.push(Diagnostic::new(&ENUM_MISFIT, schema.at(*span), "an empty `:enum` allows no value"));
     }
     let types = schema.types();
     if types.is_empty() {
@@ -36,21 +36,21 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     }
     let fits = |value: &Json| types.iter().any(|name| is_of_type(&value.kind, name));
     if types == ["array"] && !values.is_empty() && !values.iter().any(fits) {
-        let message = "these `:enum` values are no arrays, and the `:type` is array";
+        let message = "these `:enum` values are not arrays, but the `:type` is array";
         findings.push(
             Diagnostic::new(&ENUM_MISFIT, schema.at(*span), message)
-                .note("what the elements may be stands in the items: `:items (:type string :enum […])`"),
+                .note("restrict the elements with `:items (:type string :enum […])`"),
         );
         return;
     }
-    // One mistake, however many values it is in.
+    // Reported once, for any number of values.
     let mut misfits = values.iter().filter(|value| !fits(value));
     let Some(first) = misfits.next() else { return };
-    let message = format!("this `:enum` value is no {}", types.join(" or "));
+    let message = format!("this `:enum` value is not of type {}", types.join(" or "));
     let mut finding = Diagnostic::new(&ENUM_MISFIT, schema.at(first.span), message);
     finding.fix = repair(types.as_slice(), values.iter().filter(|value| !fits(value)));
     for other in misfits.by_ref().take(MAX_LABELS) {
-        finding = finding.and_at(other.span, "nor is this");
+        finding = finding.with_label_at(other.span, "neither is this");
     }
     findings.push(match misfits.count() {
         0 => finding,
@@ -58,7 +58,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     });
 }
 
-/// Strings for numbers where strings are meant, `:json-false` for nil.
+/// Returns a fix that writes numbers as strings if strings are expected, or nil as `:json-false`.
 fn repair<'v>(types: &[&str], misfits: impl Iterator<Item = &'v Json>) -> Option<Fix> {
     let edits: Option<Vec<Edit>> = misfits
         .map(|value| {

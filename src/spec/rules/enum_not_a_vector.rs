@@ -6,8 +6,8 @@ use crate::text::{Location, SourceId, Span};
 rule! {
     /// an :enum that is not a vector of constants
     ///
-    /// Emacs writes a vector as a JSON array; a list is taken for a plist and refused, and so is a symbol. gptel fails when the first
-    /// request is sent, for every tool of the request.
+    /// Emacs writes a vector as a JSON array. It interprets a list as a plist and rejects it, and it rejects symbols
+    /// too. gptel then fails when the first request is sent, for all tools of the request.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ("fast" "slow"))))
@@ -36,7 +36,7 @@ pub(in crate::spec) fn finding(at: Location, found: &Datum) -> Diagnostic {
     }
 }
 
-/// The bracket takes the place of the quote, too.
+/// Extends the fix over the quote.
 fn without_quote(mut finding: Diagnostic, quoted: Span) -> Diagnostic {
     if let Some(edit) = finding.fix.as_mut().and_then(|fix| fix.edits.first_mut()) {
         edit.span.start = quoted.start;
@@ -44,27 +44,27 @@ fn without_quote(mut finding: Diagnostic, quoted: Span) -> Diagnostic {
     finding
 }
 
-/// Values that are symbols or keywords; the first of them is told, and all are mended where `types`, those of the schema,
-/// leave no doubt of what is meant. No types: any.
+/// Reports symbols and keywords as values. Only the first one is reported, but all are fixed if their meaning is clear
+/// from `types`, the types of the schema; an empty list means any type.
 pub(in crate::spec) fn of_symbols(source: SourceId, items: &[Datum], types: &[String]) -> Option<Diagnostic> {
     let symbols = || items.iter().filter_map(|item| Some((item.span, symbol_of(item)?)));
     let (span, word) = symbols().next()?;
     let sort = if word.starts_with(':') { "keyword" } else { "symbol" };
-    let message = format!("`:enum` values are constants, and `{word}` is a {sort}");
+    let message = format!("`:enum` values must be constants, found the {sort} `{word}`");
     let mut finding = Diagnostic::new(&ENUM_NOT_A_VECTOR, Location { source, span }, message);
     let edit = |(span, word)| Some(Edit { span, replacement: constant_of(word, types)? });
     let edits: Option<Vec<Edit>> = symbols().map(edit).collect();
     finding.fix = edits.map(|edits| {
         let are_strings = edits.iter().all(|edit| edit.replacement.starts_with('"'));
         let title = if are_strings { "write strings" } else { "write constants" };
-        // Without a type `true` may be a word like any other.
+        // Without a type, `true` may be an ordinary word.
         let is_safe = are_strings || !types.is_empty();
         Fix { title: String::from(title), edits, is_safe }
     });
     Some(finding)
 }
 
-/// The constant of one of `types` that is meant by a symbol.
+/// Returns the constant of one of `types` for a symbol.
 fn constant_of(word: &str, types: &[String]) -> Option<String> {
     let word = word.strip_prefix(':').unwrap_or(word);
     let takes = |name: &str| {
@@ -78,7 +78,7 @@ fn constant_of(word: &str, types: &[String]) -> Option<String> {
     }
 }
 
-/// The name of a symbol that is no constant.
+/// Returns the name of a symbol that is not a constant.
 pub(in crate::spec) fn symbol_of(datum: &Datum) -> Option<&str> {
     match &datum.kind {
         DatumKind::Symbol(word) if word != "t" => Some(word),

@@ -6,7 +6,7 @@ use crate::text::Span;
 rule! {
     /// an :enum without a :type
     ///
-    /// gptel asks for the type, and Gemini refuses an `enum` without one.
+    /// gptel requires the type, and Gemini rejects an `enum` without one.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :enum ["a" "b"])))
@@ -24,17 +24,17 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         return;
     }
     let JsonKind::Array(values) = &member.value.kind else { return };
-    // An empty one was told.
+    // An empty `:enum` has been reported.
     if values.is_empty() {
         return;
     }
-    let finding = Diagnostic::new(&ENUM_WITHOUT_TYPE, schema.at(member.key_span), "`:enum` without a `:type`");
+    let finding = Diagnostic::new(&ENUM_WITHOUT_TYPE, schema.at(member.key_span), "missing `:type` for `:enum`");
     let all_are = |name: &str| values.iter().all(|value| is_of_type(&value.kind, name));
     findings.push(match ["string", "integer", "number", "boolean"].into_iter().find(|name| all_are(name)) {
         Some(name) => {
             let start = Span { start: member.key_span.start, end: member.key_span.start };
             finding.fixed_by(format!("add `:type {name}`"), start, format!(":type {name} "))
         }
-        None => finding.note("its values are of several types; name them, as in `:type [\"string\" \"null\"]`"),
+        None => finding.note("its values have several types; list them, as in `:type [\"string\" \"null\"]`"),
     });
 }

@@ -4,11 +4,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, count};
 
 rule! {
-    /// a :function that does not take the tool's arguments
+    /// a :function with the wrong parameters for the tool's arguments
     ///
-    /// gptel and llm.el call the function with all arguments in the order of `:args`, nil for one that the model left out, and with
-    /// `:async t` a callback before them. Another number of parameters is an error of Emacs at the first call; parameters that are
-    /// named as other arguments are swapped, and nothing says so but the results.
+    /// gptel and llm.el call the function with all arguments in the order of `:args`, with nil for omitted ones, and
+    /// with a callback first for `:async t`. A wrong number of parameters is an error at the first call. Parameters
+    /// with the names of other arguments receive the wrong values without an error.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "copy" :description "Copy a note."
@@ -26,7 +26,7 @@ rule! {
     pub(crate) FUNCTION_PARAMETERS, "DT131", "function-parameters", Warning
 }
 
-/// `names`: of the parameters, the first `required` of which must be given; `expected`: what the function is called with.
+/// `names` are the parameters, of which the first `required` are mandatory; `expected` are the arguments of the call.
 pub(in crate::spec) fn check(
     at: Location,
     tool: &str,
@@ -39,22 +39,22 @@ pub(in crate::spec) fn check(
     let message = if given < required || (given > names.len() && !has_rest) {
         let takes = if given < required { required } else { names.len() };
         let takes = count(takes, "parameter");
-        format!("the function of `{tool}` takes {takes} and is called with {}", count(given, "argument"))
+        format!("the function of `{tool}` takes {takes}, but is called with {}", count(given, "argument"))
     } else {
         let (name, argument) = swapped(names, expected)?;
-        format!("the parameter `{name}` of `{tool}` is given the argument `{argument}`")
+        format!("the parameter `{name}` of `{tool}` receives the argument `{argument}`")
     };
     let finding = Diagnostic::new(&FUNCTION_PARAMETERS, at, message)
         .note(format!("write `(lambda ({}) …)`", expected.join(" ")));
     Some(if expected.first() == Some(&"callback") {
-        finding.note("the spec says `:async t`, so the callback comes first")
+        finding.note("with `:async t`, the callback comes first")
     } else {
         finding
     })
 }
 
-/// The first parameter that is named as the argument of another place, and the argument it gets. The same name may be
-/// written with dashes, underscores or capitals; one that is not used may begin with an underscore.
+/// Returns the first parameter with the name of an argument in another position, and the argument that it receives.
+/// Dashes, underscores and case are ignored; an unused parameter may start with an underscore.
 pub(crate) fn swapped<'a>(names: &'a [String], expected: &[&'a str]) -> Option<(&'a str, &'a str)> {
     let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
     let mut places: HashMap<String, usize> = HashMap::new();

@@ -3,9 +3,10 @@ use crate::spec::{Argument, Json, JsonKind};
 use crate::text::{Location, SourceId};
 
 rule! {
-    /// a description of an argument that says nothing
+    /// an argument description without information
     ///
-    /// The description is all that the model knows of an argument beside its name; an empty one, or the name again, leaves it to guess.
+    /// The model knows an argument only by its name and description. If the description is empty or repeats the name,
+    /// the model has to guess.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "path" :description "path" :type string)))
@@ -30,7 +31,7 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
         finding.severity = Severity::Warning;
         findings.push(finding);
     } else if text.len() <= name.len() + 2 && plain(text) == plain(name) && !plain(name).is_empty() {
-        let message = format!("the description of `{name}` says no more than its name");
+        let message = format!("the description of `{name}` only repeats its name");
         findings.push(Diagnostic::new(&IDLE_DESCRIPTION, at, message));
     }
 }

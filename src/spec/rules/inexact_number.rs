@@ -4,7 +4,8 @@ use crate::text::Location;
 rule! {
     /// an integer beyond 64 bits
     ///
-    /// JSON readers keep 64 bits of an integer or 53 of any number. It is sent as the nearest float; Emacs before 30 refuses it.
+    /// JSON parsers support integers of 64 bits, or only 53 bits. The number is sent as the nearest float; Emacs
+    /// before version 30 rejects it.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :maximum 99999999999999999999)))
@@ -17,6 +18,6 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, sent: f64) -> Diagnostic {
-    let message = format!("an integer beyond 64 bits; sent as the nearest float {sent:e}");
+    let message = format!("the integer does not fit into 64 bits and is sent as the nearest float {sent:e}");
     Diagnostic::new(&INEXACT_NUMBER, at, message)
 }

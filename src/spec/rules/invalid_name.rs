@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a name that APIs refuse
+    /// a name that APIs reject
     ///
-    /// OpenAI and Anthropic take letters, digits, underscores and dashes, 64 at most, and answer anything else with an error
-    /// for the whole request. Emacs itself takes any text.
+    /// OpenAI and Anthropic accept at most 64 letters, digits, underscores and dashes. They reject the whole request
+    /// for any other name. Emacs itself accepts any text.
     ///
     /// ```eld fails
     /// (deftool :name "tell time" :description "Tell the time.")
@@ -17,10 +17,10 @@ rule! {
     pub(crate) INVALID_NAME, "DT110", "invalid-name", Error
 }
 
-/// The longest name that every API takes.
+/// Maximum length of a name that every API accepts.
 const MAX_NAME: usize = 64;
 
-/// What is wrong with `name`, the string at `at`. An argument's name may be anything that is not empty.
+/// Checks `name`, the string at `at`. For argument names see `argument-name`.
 pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
     let message = if name.is_empty() {
         String::from("a name cannot be empty")
@@ -30,9 +30,9 @@ pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
         } else {
             format!("U+{:04X}", u32::from(bad))
         };
-        format!("{bad} cannot stand in a name; APIs take A-Z a-z 0-9 _ -")
+        format!("invalid character {bad} in a name; APIs accept A-Z a-z 0-9 _ -")
     } else if name.len() > MAX_NAME {
-        format!("a name of {} characters; APIs take {MAX_NAME}", name.len())
+        format!("a name of {} characters; APIs accept at most {MAX_NAME}", name.len())
     } else {
         return None;
     };
@@ -47,7 +47,7 @@ pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
     })
 }
 
-/// Whether every API takes a tool of this name.
+/// Whether every API accepts a tool with this name.
 pub fn is_tool_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain)
 }

@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a key that is written as a string
+    /// a key written as a string
     ///
-    /// Keys are keywords, not strings as in JSON. Emacs signals an error for a keyword list with a string in the place of a key.
+    /// Keys are keywords, not strings as in JSON. Emacs signals an error if a keyword list has a string in the
+    /// position of a key.
     ///
     /// ```eld fails
     /// (deftool :name "now" "description" "Tell the time.")

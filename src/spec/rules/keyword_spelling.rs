@@ -4,7 +4,8 @@ use crate::text::Location;
 rule! {
     /// a keyword in the spelling of another language
     ///
-    /// JSON Schema writes its keywords in camel case, and case counts: `:min_length` or `:any-of` is sent as a key that nobody knows.
+    /// JSON Schema keywords are case-sensitive and use camel case. `:min_length` or `:any-of` is sent as an unknown
+    /// key.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :min_length 1)))
@@ -17,8 +18,8 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &str) -> Diagnostic {
-    let message = format!("`:{key}` is spelt `:{known}`");
+    let message = format!("unknown keyword `:{key}`; the correct spelling is `:{known}`");
     Diagnostic::new(&KEYWORD_SPELLING, at, message)
-        .note(format!("it is sent as the JSON key \"{key}\", which no API knows"))
+        .note(format!("it is sent as the JSON key \"{key}\", which APIs do not support"))
         .fixed_by(format!("write `:{known}`"), at.span, format!(":{known}"))
 }

@@ -1,13 +1,13 @@
 use crate::diagnostic::{Diagnostic, rule};
-use crate::spec::keywords::{self, Takes};
+use crate::spec::keywords::{self, ValueKind};
 use crate::spec::schema::Schema;
 use crate::spec::{Json, JsonKind, Member};
 
 rule! {
-    /// a keyword whose value is of the wrong kind
+    /// a schema keyword with the wrong kind of value
     ///
-    /// It is sent as it is and makes the whole no JSON Schema: OpenAI, Anthropic and Gemini check tools against their idea of one, and refuse the
-    /// request.
+    /// The value is sent unchanged and makes the schema invalid. OpenAI, Anthropic and Gemini validate tools and
+    /// reject the request.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :minLength "3")))
@@ -23,14 +23,14 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     for member in schema.members {
         let Some(keyword) = keywords::find(&member.key) else { continue };
         let value = &member.value;
-        if is_right(keyword.takes, &value.kind) || has_own_rule(member) {
+        if is_right(keyword.value_kind, &value.kind) || has_own_rule(member) {
             continue;
         }
-        let message = format!("`:{}` takes {}, found {}", member.key, keyword.takes.describe(), describe(value));
+        let message = format!("`:{}` takes {}, found {}", member.key, keyword.value_kind.describe(), describe(value));
         let finding = Diagnostic::new(&KEYWORD_VALUE, schema.at(value.span), message);
         let number = value.as_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty());
-        findings.push(match (keyword.takes, number) {
-            (Takes::Count | Takes::Number, Some(number)) => {
+        findings.push(match (keyword.value_kind, number) {
+            (ValueKind::Count | ValueKind::Number, Some(number)) => {
                 finding.fixed_by(format!("write {number}"), value.span, number)
             }
             _ => finding,
@@ -38,22 +38,22 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     }
 }
 
-fn is_right(takes: Takes, value: &JsonKind) -> bool {
-    match takes {
-        Takes::Text => matches!(value, JsonKind::String(_)),
-        Takes::Flag => matches!(value, JsonKind::Bool(_)),
-        Takes::Number => matches!(value, JsonKind::Number(_)),
-        Takes::Positive => matches!(value, JsonKind::Number(number) if number.as_f64().is_some_and(|n| n > 0.0)),
-        Takes::Count => matches!(value, JsonKind::Number(number)
+fn is_right(value_kind: ValueKind, value: &JsonKind) -> bool {
+    match value_kind {
+        ValueKind::Text => matches!(value, JsonKind::String(_)),
+        ValueKind::Flag => matches!(value, JsonKind::Bool(_)),
+        ValueKind::Number => matches!(value, JsonKind::Number(_)),
+        ValueKind::Positive => matches!(value, JsonKind::Number(number) if number.as_f64().is_some_and(|n| n > 0.0)),
+        ValueKind::Count => matches!(value, JsonKind::Number(number)
             if number.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0)),
-        Takes::Vector => matches!(value, JsonKind::Array(_)),
-        Takes::Schemas => !matches!(value, JsonKind::Array(items) if items.is_empty()),
-        // What is no schema was told where it was read.
-        Takes::Schema | Takes::Named | Takes::Own | Takes::Any => true,
+        ValueKind::Vector => matches!(value, JsonKind::Array(_)),
+        ValueKind::Schemas => !matches!(value, JsonKind::Array(items) if items.is_empty()),
+        // Values that are not schemas have been reported during lowering.
+        ValueKind::Schema | ValueKind::Named | ValueKind::Own | ValueKind::Any => true,
     }
 }
 
-/// nil is told by `nil-value`, the flags of an old draft by `boolean-bound`.
+/// Whether another rule handles the value: `nil-value` for nil, `boolean-bound` for the flags of an old draft.
 fn has_own_rule(member: &Member) -> bool {
     match &member.value.kind {
         JsonKind::Object(members) => members.is_empty(),

@@ -4,10 +4,11 @@ use crate::spec::keywords::{self, TYPES};
 use crate::spec::schema::Schema;
 
 rule! {
-    /// a keyword that says nothing about its :type
+    /// a keyword without effect on its :type
     ///
-    /// `:minLength` is for strings, `:minimum` for numbers, `:items` for arrays, `:properties` for objects. On another type it is legal and limits
-    /// nothing; often it stands one level too high or the type is the wrong one. Gemini refuses some of them.
+    /// `:minLength` applies to strings, `:minimum` to numbers, `:items` to arrays, `:properties` to objects. On
+    /// another type it is legal but has no effect. Often it belongs one level deeper, or the type is wrong. Gemini
+    /// rejects some of these keywords.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :maxLength 3)))
@@ -21,19 +22,19 @@ rule! {
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
     let types = schema.types();
-    // An unknown type was told, and what was meant is not known.
+    // An unknown type has been reported, and the intended one is not known.
     if types.is_empty() || types.iter().any(|name| !TYPES.contains(name)) {
         return;
     }
     for member in schema.members {
         let on = keywords::find(&member.key).map(|keyword| keyword.on).unwrap_or_default();
-        // `:required t` was told.
+        // `:required t` has been reported.
         let is_flag = member.key == "required" && !matches!(member.value.kind, JsonKind::Array(_));
         if on.is_empty() || is_flag || on.iter().any(|name| types.contains(name)) {
             continue;
         }
         let message = format!(
-            "`:{}` says nothing about {}; it is for {}",
+            "`:{}` has no effect on {}; it applies to {}",
             member.key,
             types.join(" or "),
             on.first().copied().map_or("", |name| if name == "number" { "numbers" } else { plural(name) })

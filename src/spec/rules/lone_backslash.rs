@@ -1,13 +1,14 @@
 use crate::diagnostic::{Diagnostic, Edit, Fix, rule};
-use crate::spec::keywords::{self, Takes};
+use crate::spec::keywords::{self, ValueKind};
 use crate::spec::{Json, JsonKind, Member, Tool};
 use crate::text::{Location, Span};
 
 rule! {
     /// a single backslash in a :pattern
     ///
-    /// A string in Emacs Lisp takes the backslash for itself: `"\w"` is the letter w, `"\s"` a blank, `"\d"` the character DEL. What is sent
-    /// is another pattern than the one that was meant, and most often one that nothing matches. A backslash of a pattern is written twice.
+    /// Emacs Lisp strings interpret the backslash: `"\w"` is the letter w, `"\s"` a space, `"\d"` the character DEL.
+    /// The resulting pattern differs from the intended one and usually matches nothing. Write two backslashes for each
+    /// one in the pattern.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^\d{4}-\d\d$")))
@@ -19,7 +20,7 @@ rule! {
     pub(crate) LONE_BACKSLASH, "DT255", "lone-backslash", Warning
 }
 
-/// Looks at every `:pattern` of `tool` that is written as one string in `text`, the whole of its source.
+/// Checks every `:pattern` of `tool` that is a single string literal in `text`, the complete text of its source.
 pub(in crate::spec) fn check(tool: &Tool, text: &str, findings: &mut Vec<Diagnostic>) {
     for argument in &tool.arguments {
         check_members(tool, &argument.schema, text, findings);
@@ -28,17 +29,17 @@ pub(in crate::spec) fn check(tool: &Tool, text: &str, findings: &mut Vec<Diagnos
 
 fn check_members(tool: &Tool, schema: &[Member], text: &str, findings: &mut Vec<Diagnostic>) {
     for Member { key, value, .. } in schema {
-        match (keywords::takes(key), &value.kind) {
+        match (keywords::value_kind(key), &value.kind) {
             (_, JsonKind::String(_)) if key == "pattern" => {
                 findings.extend(finding(tool, value.span, value.span.of(text)));
             }
-            (Takes::Schema, JsonKind::Object(members)) => check_members(tool, members, text, findings),
-            (Takes::Schema | Takes::Schemas, JsonKind::Array(items)) => {
+            (ValueKind::Schema, JsonKind::Object(members)) => check_members(tool, members, text, findings),
+            (ValueKind::Schema | ValueKind::Schemas, JsonKind::Array(items)) => {
                 for item in items {
                     check_schema(tool, item, text, findings);
                 }
             }
-            (Takes::Named, JsonKind::Object(named)) => {
+            (ValueKind::Named, JsonKind::Object(named)) => {
                 for member in named {
                     check_schema(tool, &member.value, text, findings);
                 }
@@ -59,27 +60,27 @@ fn finding(tool: &Tool, span: Span, literal: &str) -> Option<Diagnostic> {
     let &(first, letter) = lone.first()?;
     let start = span.start as usize + 1 + first;
     let sent = match letter {
-        's' => String::from("a blank"),
+        's' => String::from("a space"),
         'd' => String::from("the character DEL"),
         'b' => String::from("a backspace"),
         '^' => String::from("a control character"),
         other => format!("`{other}`"),
     };
-    let message = format!("`\\{letter}` in a string is {sent}; a backslash of a pattern is written twice, `\\\\{letter}`");
+    let message = format!("`\\{letter}` in a string is {sent}; write `\\\\{letter}` for a backslash in the pattern");
     let at = Location { source: tool.source, span: Span::new(start, start + 2) };
     let mut finding = Diagnostic::new(&LONE_BACKSLASH, at, message);
     let edit = |(offset, _): (usize, char)| Edit {
         span: Span::at(span.start as usize + 1 + offset),
         replacement: String::from("\\"),
     };
-    let title = if lone.len() == 1 { "write it twice" } else { "write each of them twice" };
+    let title = if lone.len() == 1 { "double the backslash" } else { "double the backslashes" };
     let edits = lone.into_iter().map(edit).collect();
     finding.fix = Some(Fix { title: String::from(title), edits, is_safe: false });
     Some(finding)
 }
 
-/// The backslashes of a string that stand before what means something in a pattern, with that. What Emacs reads as a
-/// character (`\n`, `\u00e9`) may be meant.
+/// Returns the single backslashes before characters with a meaning in patterns. Characters that Emacs escapes (`\n`,
+/// `\u00e9`) may be intended.
 fn lone_escapes(inside: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     let mut characters = inside.char_indices();
@@ -96,7 +97,7 @@ fn lone_escapes(inside: &str) -> Vec<(usize, char)> {
     found
 }
 
-/// Where backslashes are alone, sorted.
+/// Returns the spans of all lone backslashes, sorted.
 pub(crate) fn places(findings: &[Diagnostic]) -> Vec<Span> {
     let lone = findings.iter().filter(|finding| *finding.rule == LONE_BACKSLASH);
     let mut places: Vec<Span> = lone.map(|finding| finding.primary.span).collect();
@@ -104,7 +105,7 @@ pub(crate) fn places(findings: &[Diagnostic]) -> Vec<Span> {
     places
 }
 
-/// Whether one of `places` is in the pattern that `pattern` holds: what else is wrong with it may follow from that.
+/// Whether one of `places` is inside the string `pattern`: other findings for it may be consequences.
 pub(crate) fn is_in(places: &[Span], pattern: Span) -> bool {
     let first = places.partition_point(|place| place.start < pattern.start);
     places.get(first).is_some_and(|place| place.end <= pattern.end)

@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// an MCP server that cannot be reached, or in two ways
+    /// an MCP server with no transport, or with two
     ///
-    /// A server is either a program that is started (`:command`, a vector of its name and arguments) or an address (`:url`).
+    /// A server is either a program to start (`:command`, a vector of its name and arguments) or a URL (`:url`).
     ///
     /// ```eld fails
     /// (defmcp :name "files")
@@ -16,12 +16,12 @@ rule! {
     pub(crate) MCP_TRANSPORT, "DT304", "mcp-transport", Error
 }
 
-/// `both`: there are two.
+/// `both` means that there are two transports.
 pub(in crate::spec) fn finding(at: Location, name: &str, both: bool) -> Diagnostic {
     let message = if both {
-        format!("`{name}` has a `:command` and a `:url`; an MCP server is one of them")
+        format!("`{name}` has both a `:command` and a `:url`; remove one of them")
     } else {
-        format!("`{name}` needs a `:command` or a `:url`")
+        format!("missing `:command` or `:url` for `{name}`")
     };
     Diagnostic::new(&MCP_TRANSPORT, at, message).note("write `:command [\"program\" \"argument\"]` or `:url \"https://…\"`")
 }

@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// an MCP server, which no worker uses yet
+    /// an MCP server definition, which has no effect yet
     ///
-    /// `defmcp` is read and checked, so that specs may hold it; workers do not call servers yet.
+    /// `defmcp` is parsed and checked so that specs can contain it, but workers do not call MCP servers yet.
     ///
     /// ```eld fails
     /// (defmcp :name "files" :command ["mcp-server-filesystem" "notes/"])

@@ -4,8 +4,7 @@ use crate::text::Location;
 rule! {
     /// a tool without a description
     ///
-    /// The description is all that a model knows of a tool when it decides whether to call it. Gemini refuses a function
-    /// without one.
+    /// The model decides by the description whether to call a tool. Gemini rejects a function without one.
     ///
     /// ```eld fails
     /// (deftool :name "now")

@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// a form without :name
     ///
-    /// The name is what a model writes to call a tool and what an argument is called in the JSON; no API takes either without.
+    /// The model calls a tool by its name, and the name of an argument is its JSON key. Every API requires both.
     ///
     /// ```eld fails
     /// (deftool :description "Tell the time.")
@@ -16,22 +16,22 @@ rule! {
     pub(crate) MISSING_NAME, "DT109", "missing-name", Error
 }
 
-/// `what`: with its article, as in `a tool`.
+/// `what` is a noun with its article, such as `a tool`.
 pub(in crate::spec) fn finding(at: Location, what: &str) -> Diagnostic {
-    let finding = Diagnostic::new(&MISSING_NAME, at, format!("{what} needs a `:name`"));
+    let finding = Diagnostic::new(&MISSING_NAME, at, format!("missing `:name` for {what}"));
     if what == "a tool" { finding.note("add `:name \"…\"`, up to 64 of A-Z a-z 0-9 _ -") } else { finding }
 }
 
-/// `word` stands where the first key does.
+/// Reports a name without its key; `word` is the first element of the form.
 pub(in crate::spec) fn without_key(at: Location, word: &str) -> Diagnostic {
     let name = super::quoted(word);
-    Diagnostic::new(&MISSING_NAME, at, format!("a tool needs a `:name`, found {name} without the key"))
+    Diagnostic::new(&MISSING_NAME, at, format!("missing `:name` for a tool, found {name} without the key"))
         .note("a tool is a plist: `(deftool :name \"…\" :description \"…\" :args (…))`")
         .maybe_fixed_by(format!("write `:name {name}`"), at.span, format!(":name {name}"))
 }
 
-/// A key that is none and was meant to be the name.
+/// Reports an unknown key that was probably meant to be the name.
 pub(in crate::spec) fn misspelt(at: Location, what: &str, key: &str) -> Diagnostic {
-    Diagnostic::new(&MISSING_NAME, at, format!("{what} needs a `:name`, found `:{key}`"))
-        .meant(at.span, ":name")
+    Diagnostic::new(&MISSING_NAME, at, format!("missing `:name` for {what}, found `:{key}`"))
+        .did_you_mean(at.span, ":name")
 }

@@ -1,6 +1,6 @@
-//! The rules of forms, plists, arguments and workers.
+//! The rules for forms, plists, arguments and workers.
 //!
-//! One file each: what it means, with an example that breaks it and the repair, and what it says.
+//! Each file has one rule: its documentation with a failing example and its repair, and its findings.
 
 use crate::diagnostic::{Diagnostic, rules};
 
@@ -91,9 +91,10 @@ rules! {
 pub(in crate::spec) use crate::syntax::quoted;
 pub(in crate::spec) use crate::syntax::rules::not_json::as_vector;
 
-/// Of a key that was meant to be one which stands there, too: which of them is meant, only the author knows.
-pub(in crate::spec) fn keep_both(finding: &mut Diagnostic) {
+/// Replaces the fix of a finding by a note if the intended key is present as well: only the author knows which is
+/// meant.
+pub(in crate::spec) fn report_conflict(finding: &mut Diagnostic) {
     if let Some(edit) = finding.fix.take().and_then(|fix| fix.edits.into_iter().next()) {
-        finding.notes.push(format!("`{}` stands there, too: one of the two must go", edit.replacement));
+        finding.notes.push(format!("`{}` is present as well; remove one of the two", edit.replacement));
     }
 }

@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// :name inside a schema, where it has no effect
     ///
-    /// Only arguments have a `:name`. A property is named by its key, and the elements of an array have no name; it is sent as a key that no API
-    /// knows.
+    /// Only arguments have a `:name`. A property is named by its key, and array elements have no name. The key is sent
+    /// as an unknown schema keyword.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array :items (:name "y" :type string))))

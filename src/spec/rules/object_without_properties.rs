@@ -1,12 +1,12 @@
 use crate::diagnostic::{Diagnostic, rule};
 use crate::spec::JsonKind;
-use crate::spec::schema::{Place, Schema};
+use crate::spec::schema::{SchemaPosition, Schema};
 
 rule! {
-    /// an object that does not say what it holds
+    /// an object without a definition of its properties
     ///
-    /// For OpenAI an argument of type object is closed where the spec is silent: without `:properties` the model can send nothing but `{}`. Gemini
-    /// refuses it. What takes any key says so with `:additionalProperties t`.
+    /// For OpenAI, an object argument is closed by default: without `:properties` the model can send only `{}`. Gemini
+    /// rejects such a schema. Use `:additionalProperties t` to allow any keys.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object)))
@@ -19,21 +19,21 @@ rule! {
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
-    // What has `:items` is no object: `keyword-without-effect` tells it.
-    let told = ["properties", "anyOf", "oneOf", "allOf", "$ref", "patternProperties", "enum", "const", "items"];
-    if !schema.types().contains(&"object") || told.into_iter().any(|key| schema.is_written(key)) {
+    // A schema with `:items` is reported by `keyword-without-effect`.
+    let exempt = ["properties", "anyOf", "oneOf", "allOf", "$ref", "patternProperties", "enum", "const", "items"];
+    if !schema.types().contains(&"object") || exempt.into_iter().any(|key| schema.is_written(key)) {
         return;
     }
     match schema.get("additionalProperties") {
         Some(member) if member.value.kind == JsonKind::Bool(false) => {
-            let message = "an object without `:properties` that allows no others can only be empty";
+            let message = "an object without `:properties` and additional properties can only be empty";
             findings.push(Diagnostic::new(&OBJECT_WITHOUT_PROPERTIES, schema.at(member.span()), message));
         }
         None if !schema.is_written("additionalProperties") => {
-            let message = "an object without `:properties` does not say what it holds";
+            let message = "missing `:properties` for the object";
             let finding = Diagnostic::new(&OBJECT_WITHOUT_PROPERTIES, schema.at(schema.type_span()), message);
-            findings.push(if matches!(schema.place, Place::Argument { .. }) {
-                finding.note("such an argument is closed and takes only `{}`; for any keys write `:additionalProperties t`")
+            findings.push(if matches!(schema.position, SchemaPosition::Argument { .. }) {
+                finding.note("such an argument accepts only `{}`; write `:additionalProperties t` to allow any keys")
             } else {
                 finding
             });

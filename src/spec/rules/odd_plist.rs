@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// a key without a value
     ///
-    /// The value is missing, or the next key stands where it should. Emacs takes that next key for the value.
+    /// The value is missing, or the next key is in its position. Emacs uses the next key as the value.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time." :timeout)
@@ -17,7 +17,7 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
-    let finding = Diagnostic::new(&ODD_PLIST, at, format!("`:{key}` has no value"));
+    let finding = Diagnostic::new(&ODD_PLIST, at, format!("missing value for `:{key}`"));
     match key {
         "optional" | "async" | "confirm" | "include" | "final-turn" => {
             finding.maybe_fixed_by(format!("write `:{key} t`"), at.span, format!(":{key} t"))

@@ -3,10 +3,10 @@ use crate::spec::{Argument, Json, JsonKind};
 use crate::text::{Location, SourceId, Span};
 
 rule! {
-    /// an argument that only its description calls optional
+    /// an argument that is optional only in its description
     ///
-    /// Arguments are required unless they have `:optional t`, whatever the description says: the model must give it in every call, and invents a
-    /// value where it has none.
+    /// Arguments are required unless they have `:optional t`, whatever the description says. The model must pass a
+    /// required argument in every call, and makes up a value if it has none.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Optional: an x." :type string)))
@@ -23,7 +23,7 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
     if argument.optional || !says_optional(text) {
         return;
     }
-    let message = format!("the description calls `{}` optional, and without `:optional t` it is required", argument.name.value);
+    let message = format!("the description calls `{}` optional, but without `:optional t` it is required", argument.name.value);
     let end = Span { start: span.end, end: span.end };
     findings.push(
         Diagnostic::new(&OPTIONAL_IN_WORDS, Location { source, span: *span }, message)
@@ -31,7 +31,7 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
     );
 }
 
-/// Only what can hardly be meant in another way: "Optional …", "… (optional)".
+/// Matches only unambiguous phrases: "Optional …", "… (optional)".
 fn says_optional(text: &str) -> bool {
     const WORD: &str = "optional";
     let starts = |text: &str| text.get(..WORD.len()).is_some_and(|start| start.eq_ignore_ascii_case(WORD));

@@ -3,9 +3,9 @@ use crate::syntax::DatumKind;
 use crate::text::Location;
 
 rule! {
-    /// :optional with another value than t or nil
+    /// :optional with a value other than t or nil
     ///
-    /// For Emacs everything but nil is true: `:optional :json-false` and `:optional "no"` make the argument optional.
+    /// For Emacs every value but nil is true: `:optional :json-false` and `:optional "no"` make the argument optional.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :optional :json-false)))
@@ -25,10 +25,10 @@ pub(in crate::spec) fn finding(at: Location, found: &DatumKind) -> Diagnostic {
         _ => false,
     };
     if no {
-        let message = "whatever is not nil makes an argument optional, this too";
+        let message = "every value but nil makes an argument optional, including this one";
         Diagnostic::new(&OPTIONAL_NOT_A_FLAG, at, message).maybe_fixed_by("write `nil`", at.span, "nil")
     } else {
-        Diagnostic::new(&OPTIONAL_NOT_A_FLAG, at, "`:optional` takes t or nil; this counts as t")
+        Diagnostic::new(&OPTIONAL_NOT_A_FLAG, at, "`:optional` takes t or nil; this value counts as t")
             .fixed_by("write `t`", at.span, "t")
     }
 }

@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// :properties that is not a plist of plists
     ///
-    /// `:properties` is a JSON object: `(:first (:type string) :second (:type number))`, the names as keys. Arguments are a list of plists with
-    /// `:name`, properties are not: Emacs cannot write such a list as JSON.
+    /// `:properties` is a JSON object with the names as keys: `(:first (:type string) :second (:type number))`. Only
+    /// arguments are a list of plists with `:name`. Emacs cannot write such a list of properties as JSON.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties ((:name "id" :type integer)))))

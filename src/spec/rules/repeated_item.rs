@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// a name that stands twice in a list
+    /// a duplicate name in a list
     ///
-    /// The second changes nothing; mostly another one was meant.
+    /// The duplicate has no effect; often another name was meant.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -19,6 +19,6 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, item: &str, first: Span) -> Diagnostic {
-    Diagnostic::new(&REPEATED_ITEM, at, format!("\"{item}\" stands twice in `:{key}`"))
-        .and_at(first, "first given here")
+    Diagnostic::new(&REPEATED_ITEM, at, format!("duplicate \"{item}\" in `:{key}`"))
+        .with_label_at(first, "first used here")
 }

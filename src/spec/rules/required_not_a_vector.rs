@@ -5,7 +5,7 @@ use crate::text::{Location, SourceId};
 rule! {
     /// :required that is not a vector of strings
     ///
-    /// Emacs writes a vector as a JSON array; it refuses a list of strings, and symbols, when the request is sent.
+    /// Emacs writes a vector as a JSON array. It rejects lists of strings and symbols when the request is sent.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :required ("id"))))
@@ -17,15 +17,14 @@ rule! {
     pub(crate) REQUIRED_NOT_A_VECTOR, "DT221", "required-not-a-vector", Error
 }
 
-/// The value of `:required`, if it is not what it should be; of its elements the first wrong one is told, and all are
-/// mended.
+/// Checks the value of `:required`. Only the first wrong element is reported, but all are fixed.
 pub(in crate::spec) fn check(source: SourceId, value: &Datum) -> Option<Diagnostic> {
     let at = |span| Location { source, span };
     let DatumKind::Vector(items) = &value.kind else {
         let message = format!("`:required` takes a vector of property names, found {}", value.describe());
         let is_flag = matches!(&value.kind, DatumKind::Symbol(word) if matches!(word.as_str(), "true" | "false"));
         let finding = Diagnostic::new(&REQUIRED_NOT_A_VECTOR, at(value.span), message).note(if is_flag {
-            "it is no flag: an argument is required unless it has `:optional t`"
+            "`:required` is not a flag; an argument is required unless it has `:optional t`"
         } else {
             "write `:required [\"first\" \"second\"]`"
         });
@@ -41,7 +40,7 @@ pub(in crate::spec) fn check(source: SourceId, value: &Datum) -> Option<Diagnost
     };
     let is_wrong = |item: &&Datum| !matches!(item.kind, DatumKind::String(_) | DatumKind::Invalid);
     let first = items.iter().find(is_wrong)?;
-    let message = format!("`:required` holds the names of properties as strings, found {}", first.describe());
+    let message = format!("`:required` takes property names as strings, found {}", first.describe());
     let mut finding = Diagnostic::new(&REQUIRED_NOT_A_VECTOR, at(first.span), message);
     let edit = |item: &Datum| {
         let (DatumKind::Symbol(word) | DatumKind::Keyword(word)) = &item.kind else { return None };

@@ -5,10 +5,10 @@ use crate::spec::schema::Schema;
 use crate::spec::{JsonKind, nearest};
 
 rule! {
-    /// :required that names no property
+    /// :required with an unknown property
     ///
-    /// What is required and not among the `:properties` of a closed object can never be given. Gemini refuses the schema, and so does OpenAI in
-    /// strict mode.
+    /// A required property that is missing in the `:properties` of a closed object makes every value invalid. Gemini
+    /// rejects the schema, and so does OpenAI in strict mode.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :required ["ids"])))
@@ -20,7 +20,7 @@ rule! {
     pub(crate) REQUIRED_UNKNOWN, "DT213", "required-unknown", Error
 }
 
-/// Most names for which a near one is looked up.
+/// Maximum number of suggestions for one schema, to limit their cost.
 const MAX_SUGGESTIONS: usize = 20;
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {
@@ -34,12 +34,11 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     let keys: HashSet<&str> = known.iter().map(|property| property.key.as_str()).collect();
     let unknown = names.iter().filter_map(|name| Some((name, name.as_str()?)));
     for (index, (name, word)) in unknown.filter(|(_, word)| !keys.contains(word)).enumerate() {
-        let message = format!("`:required` names `{word}`, which `:properties` does not have");
+        let message = format!("unknown property `{word}` in `:required`");
         let mut finding = Diagnostic::new(&REQUIRED_UNKNOWN, schema.at(name.span), message);
         let candidates = || known.iter().map(|property| property.key.as_str());
-        // Nobody reads the hundredth suggestion, and each has its cost.
         if let Some(near) = (index < MAX_SUGGESTIONS).then(|| nearest(word, candidates())).flatten() {
-            finding = finding.meant(name.span, super::quoted(near));
+            finding = finding.did_you_mean(name.span, super::quoted(near));
         }
         findings.push(finding);
     }

@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a member of :params that the engine sets itself
+    /// a member of :params that the engine sets
     ///
-    /// Messages, tools and streaming are what the loop is made of; a request that had others could not be followed.
+    /// The request loop controls messages, tools and streaming; they cannot be overridden.
     ///
     /// ```eld fails
     /// (defworker :name "local" :params (:temperature 0 :stream t))
@@ -17,7 +17,7 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
-    let message = format!("`:{key}` is set by the engine and cannot stand in `:params`");
+    let message = format!("`:{key}` is set by the engine and not allowed in `:params`");
     let finding = Diagnostic::new(&RESERVED_PARAM, at, message);
-    if key == "model" { finding.note("write `:model` beside `:params`") } else { finding }
+    if key == "model" { finding.note("set `:model` on the worker instead") } else { finding }
 }

@@ -5,10 +5,11 @@ use crate::syntax::{Datum, DatumKind};
 use crate::text::{Location, SourceId};
 
 rule! {
-    /// something else where a schema belongs
+    /// a value that is not a schema
     ///
-    /// `:items`, the values of `:properties`, the alternatives of `:anyOf` and their like are schemas: plists such as `(:type string)`. A type's
-    /// name alone is none. Emacs refuses the symbol; what it does write, every API refuses.
+    /// `:items`, the values of `:properties`, the alternatives of `:anyOf` and similar keywords take schemas: plists
+    /// such as `(:type string)`. The name of a type alone is not a schema. Emacs rejects the symbol, and APIs reject
+    /// other values.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array :items string)))
@@ -20,7 +21,7 @@ rule! {
     pub(crate) SCHEMA_NOT_A_PLIST, "DT223", "schema-not-a-plist", Error
 }
 
-/// What Emacs writes all the same is a warning.
+/// Reports the value; as a warning if Emacs can write it as JSON.
 pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagnostic {
     let message =
         format!("`:{key}` takes a schema plist such as `(:type string)`, found {}", found.describe());
@@ -39,16 +40,16 @@ pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagno
             finding.fixed_by(format!("write `{schema}`"), at.span, schema)
         }
         DatumKind::Vector(_) if key == "items" => {
-            finding.note("one schema holds for every element; a schema for each position is `:prefixItems`")
+            finding.note("`:items` is one schema for all elements; use `:prefixItems` for one schema per position")
         }
         _ if ["required", "type", "description", "additionalProperties"].contains(&key) => {
-            finding.note(format!("here `{key}` is a property; what is said of the object stands beside `:properties`"))
+            finding.note(format!("`{key}` is a property here; write keywords of the object next to `:properties`"))
         }
         _ => finding,
     }
 }
 
-/// Words in a vector of schemas; the first of them is told, and all are mended.
+/// Reports words in a vector of schemas. Only the first one is reported, but all are fixed.
 pub(in crate::spec) fn in_vector(source: SourceId, key: &str, items: &[Datum]) -> Option<Diagnostic> {
     let mut words = items.iter().filter(|item| match &item.kind {
         DatumKind::Symbol(word) => word != "t",
@@ -75,7 +76,7 @@ pub(in crate::spec) fn in_vector(source: SourceId, key: &str, items: &[Datum]) -
     Some(finding)
 }
 
-/// Whether Emacs writes a vector of these, for all that is known without looking into them.
+/// Whether Emacs can write a vector of these elements, without inspecting nested values.
 pub(in crate::spec) fn is_writable(items: &[Datum]) -> bool {
     !items.iter().any(|item| matches!(&item.kind, DatumKind::Symbol(word) if word != "t"))
 }

@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// a key or password in a spec
     ///
-    /// Specs are shared, committed and quoted in reports. deftool takes the key from the environment variable that
-    /// `:api-key-env` names, and never writes it anywhere.
+    /// Specs are shared, committed and quoted in reports. deftool reads the API key from the environment variable
+    /// named by `:api-key-env` and never writes it to a file.
     ///
     /// ```eld fails
     /// (defworker :name "hosted" :endpoint "https://me:secret@llm.example.org/v1")
@@ -21,12 +21,12 @@ rule! {
 const KEYS: [&str; 8] =
     ["api-key", "api_key", "apikey", "key", "token", "password", "secret", "authorization"];
 
-/// Whether a key of this name holds a secret.
+/// Whether a key with this name contains a secret.
 pub(in crate::spec) fn is_secret(key: &str) -> bool {
     KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
-/// User and password, or a key in the query, of an endpoint. What it is is not repeated.
+/// Reports a user and password, or a key in the query, of an endpoint. The message does not repeat the secret.
 pub(in crate::spec) fn check(at: Location, endpoint: &str) -> Option<Diagnostic> {
     let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or("");
@@ -34,14 +34,14 @@ pub(in crate::spec) fn check(at: Location, endpoint: &str) -> Option<Diagnostic>
     if !host.contains('@') && !query.any(|pair| is_secret(pair.split('=').next().unwrap_or(""))) {
         return None;
     }
-    Some(note(Diagnostic::new(&SECRET_IN_FILE, at, "`:endpoint` holds a key or password")))
+    Some(note(Diagnostic::new(&SECRET_IN_FILE, at, "`:endpoint` contains a key or password")))
 }
 
-/// A key of a worker that is meant for a secret.
+/// Reports a worker key that is meant for a secret.
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
-    note(Diagnostic::new(&SECRET_IN_FILE, at, format!("`:{key}` would put a secret into the file")))
+    note(Diagnostic::new(&SECRET_IN_FILE, at, format!("`:{key}` puts a secret into the file")))
 }
 
 fn note(finding: Diagnostic) -> Diagnostic {
-    finding.note("export it and name the variable: `:api-key-env \"MY_KEY\"`")
+    finding.note("export it as an environment variable and write `:api-key-env \"MY_KEY\"`")
 }

@@ -4,7 +4,8 @@ use crate::text::Location;
 rule! {
     /// a :server without a :command
     ///
-    /// The command is what the worker starts: a program and its arguments, as a vector of strings. Without it there is no server.
+    /// The command is the program that the worker starts, with its arguments, as a vector of strings. Without it there
+    /// is no server.
     ///
     /// ```eld fails
     /// (defworker :name "local" :server (:port 8080))
@@ -17,12 +18,12 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {
-    let message = "a `:server` needs a `:command`, such as `[\"llama-server\" \"--port\" \"{port}\"]`";
+    let message = "missing `:command` for `:server`, such as `[\"llama-server\" \"--port\" \"{port}\"]`";
     Diagnostic::new(&SERVER_WITHOUT_COMMAND, at, message)
 }
 
-/// `at`: the key that was meant to be it.
+/// Reports a misspelt `:command`; `at` is the key.
 pub(in crate::spec) fn misspelt(at: Location, key: &str) -> Diagnostic {
-    let message = format!("`:{key}` is no key of `:server`, which needs a `:command`");
+    let message = format!("unknown key `:{key}` for `:server`; missing `:command`");
     Diagnostic::new(&SERVER_WITHOUT_COMMAND, at, message).fixed_by("write `:command`", at.span, ":command")
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a :server that nobody could find
+    /// a :server with an unknown port
     ///
-    /// The worker chooses a free port at each start and writes it where `{port}` stands in the command or a variable. A command that
-    /// is not told the port must be known to listen on another: `:port N` says which.
+    /// The worker chooses a free port at each start and substitutes it for `{port}` in the command and its environment
+    /// variables. If the command does not use `{port}`, `:port N` must specify the port on which the server listens.
     ///
     /// ```eld fails
     /// (defworker :name "local" :server (:command ["llama-server" "-m" "model.gguf"]))
@@ -17,9 +17,9 @@ rule! {
     pub(crate) SERVER_WITHOUT_PORT, "DT313", "server-without-port", Error
 }
 
-/// `at`: the command.
+/// `at` is the command.
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {
-    let message = "neither this command nor `:env` holds `{port}`, and there is no `:port`: the worker cannot know where \
+    let message = "missing `{port}` in this command or in `:env`, or `:port`: the worker needs to know where \
                    the server listens";
     Diagnostic::new(&SERVER_WITHOUT_PORT, at, message)
 }

@@ -5,9 +5,9 @@ use crate::spec::Tool;
 use crate::text::{Location, Spanned};
 
 rule! {
-    /// two arguments whose names differ in case or dashes only
+    /// two arguments whose names differ only in case or dashes
     ///
-    /// The model mixes them up, and so do people.
+    /// Models and people mix up such names.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "file_name" :description "A name." :type string) (:name "fileName" :description "Another." :type string)))
@@ -26,9 +26,9 @@ pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
         let plain: String =
             name.value.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect();
         if let Some(first) = seen.get(&plain) {
-            let message = format!("`{}` and `{}` differ in case or dashes only", first.value, name.value);
+            let message = format!("`{}` and `{}` differ only in case or dashes", first.value, name.value);
             let at = Location { source: tool.source, span: name.span };
-            findings.push(Diagnostic::new(&SIMILAR_ARGUMENTS, at, message).and_at(first.span, "the other one"));
+            findings.push(Diagnostic::new(&SIMILAR_ARGUMENTS, at, message).with_label_at(first.span, "the other one"));
         } else {
             seen.insert(plain, name);
         }

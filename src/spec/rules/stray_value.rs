@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a value where a plist expects a key
+    /// a value where a plist needs a key
     ///
-    /// In a plist keys and values alternate. Emacs signals an error for a keyword list that is out of step, or takes keys for
-    /// values and values for keys from there on. A quotation mark inside of a string that lacks its backslash looks
-    /// like this, too: the string ends there and the rest of it is words.
+    /// In a plist, keys and values alternate. If a value is in the position of a key, Emacs signals an error or swaps
+    /// keys and values from there on. An unescaped quotation mark inside a string has the same effect: the string ends
+    /// there, and the rest is read as symbols.
     ///
     /// ```eld fails
     /// (deftool :name "now" description "Tell the time.")
@@ -18,18 +18,18 @@ rule! {
     pub(crate) STRAY_VALUE, "DT104", "stray-value", Error
 }
 
-/// `touches_string`: it stands right behind a string.
+/// `touches_string` means that the value directly follows a string.
 pub(in crate::spec) fn finding(at: Location, found: &str, touches_string: bool) -> Diagnostic {
     let finding = Diagnostic::new(&STRAY_VALUE, at, format!("expected a key such as `:name`, found {found}"));
     if touches_string {
-        finding.note("the string before it ends here; a quotation mark inside of a string is written `\\\"`")
+        finding.note("the previous string ends here; write `\\\"` for a quotation mark inside a string")
     } else {
         finding
     }
 }
 
 pub(in crate::spec) fn without_colon(at: Location, word: &str) -> Diagnostic {
-    Diagnostic::new(&STRAY_VALUE, at, format!("`{word}` is a key without its colon")).fixed_by(
+    Diagnostic::new(&STRAY_VALUE, at, format!("missing colon before the key `{word}`")).fixed_by(
         format!("write `:{word}`"),
         at.span,
         format!(":{word}"),

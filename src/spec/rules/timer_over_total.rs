@@ -4,10 +4,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// a timer that is longer than the whole request may take
+    /// a timer longer than the limit for the whole request
     ///
-    /// `:total` ends the request before the timer can, so the failure is told as a request that took too long, not as what it
-    /// was.
+    /// `:total` ends the request first. The failure is then reported as a request timeout, without its actual cause.
     ///
     /// ```eld fails
     /// (defworker :name "local" :tool "10m" :total "5m")
@@ -20,6 +19,6 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, timer: Duration, total: (Duration, Span)) -> Diagnostic {
-    let message = format!("`:{key}` of {timer:?} is longer than `:total`, {:?}", total.0);
-    Diagnostic::new(&TIMER_OVER_TOTAL, at, message).and_at(total.1, "the request ends here")
+    let message = format!("`:{key}` of {timer:?} is longer than `:total` of {:?}", total.0);
+    Diagnostic::new(&TIMER_OVER_TOTAL, at, message).with_label_at(total.1, "limit for the whole request")
 }

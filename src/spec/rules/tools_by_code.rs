@@ -2,10 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// tools that code makes
+    /// tools created by code
     ///
-    /// Where a function that makes tools is handed to `mapcar`, `apply` or the like, what it is called with is known only once Emacs
-    /// runs. Nothing is executed here, so nothing is said of those tools, and they do not compile. Told once a file.
+    /// If a function that makes tools is passed to `mapcar`, `apply` or a similar function, its arguments are only
+    /// known in a running Emacs. deftool does not execute code, so these tools are neither checked nor compiled. There
+    /// is one finding per file.
     ///
     /// ```el fails
     /// (mapc (lambda (spec) (apply #'gptel-make-tool spec)) my-specs)
@@ -17,8 +18,8 @@ rule! {
     pub(crate) TOOLS_BY_CODE, "DT133", "tools-by-code", Note
 }
 
-/// `function`: as it is written.
+/// `function` is the function name as written.
 pub(in crate::spec) fn finding(at: Location, function: &str) -> Diagnostic {
-    let message = format!("the tools that code makes with `{function}` are not looked at");
-    Diagnostic::new(&TOOLS_BY_CODE, at, message).note("nothing is executed here; write them as forms to have them checked")
+    let message = format!("tools that code creates with `{function}` are not checked");
+    Diagnostic::new(&TOOLS_BY_CODE, at, message).note("deftool does not execute code; write the tools as forms to check them")
 }

@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// tools that a worker can never call
+    /// tools that a worker never calls
     ///
-    /// With a tool budget of 0 the model is never offered a normal tool; only exit tools cost nothing.
+    /// With a tool budget of 0, normal tools are never offered to the model. Only exit tools are free.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -18,8 +18,8 @@ rule! {
     pub(crate) TOOLS_WITHOUT_BUDGET, "DT309", "tools-without-budget", Warning
 }
 
-/// `at`: the budget; `tools`: the list.
+/// `at` is the budget, `tools` the list.
 pub(in crate::spec) fn finding(at: Location, tools: Span) -> Diagnostic {
-    Diagnostic::new(&TOOLS_WITHOUT_BUDGET, at, "with a `:tool-budget` of 0 none of the `:tools` is ever called")
-        .and_at(tools, "listed here")
+    Diagnostic::new(&TOOLS_WITHOUT_BUDGET, at, "with a `:tool-budget` of 0, none of the `:tools` is ever called")
+        .with_label_at(tools, "listed here")
 }

@@ -7,7 +7,8 @@ use crate::text::{Location, SourceId};
 rule! {
     /// a :type written as a string
     ///
-    /// Both are sent as the same string; the symbol is how gptel's documentation writes it. Told once a file.
+    /// Both notations are sent as the same string; the gptel documentation uses the symbol. There is one finding per
+    /// file.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type "string")))
@@ -20,12 +21,12 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
-    let message = format!("`:type \"{word}\"` is written `:type {word}`");
+    let message = format!("write `:type {word}` instead of `:type \"{word}\"`");
     Diagnostic::new(&TYPE_AS_STRING, at, message).fixed_by(format!("write `{word}`"), at.span, word)
 }
 
-/// Makes one finding of all in a file: where one type is a string, most are. What is allowed is gone by then, and stays
-/// as it is.
+/// Merges all findings of a file into one, because most types of a file are usually written the same way. Allowed
+/// findings are already removed and keep their notation.
 pub(crate) fn merge(findings: &mut Vec<Diagnostic>) {
     let mut edits: BTreeMap<SourceId, Vec<Edit>> = BTreeMap::new();
     findings.retain_mut(|finding| {
@@ -49,8 +50,8 @@ pub(crate) fn merge(findings: &mut Vec<Diagnostic>) {
         edits.sort_unstable_by_key(|edit| edit.span);
         finding.notes.extend(match edits.len().saturating_sub(1) {
             0 => None,
-            1 => Some(String::from("so is one more in this file")),
-            more => Some(format!("so are {more} more in this file")),
+            1 => Some(String::from("there is one more in this file")),
+            more => Some(format!("there are {more} more in this file")),
         });
         if let Some(fix) = &mut finding.fix {
             if edits.len() > 1 {

@@ -6,8 +6,8 @@ use crate::text::{Location, SourceId};
 rule! {
     /// a :type that is neither a word nor a vector of strings
     ///
-    /// Several types are a vector of strings. gptel makes a string of a symbol that stands as `:type` itself, not of one in a vector, so that Emacs
-    /// cannot write it; and it takes a list for a plist.
+    /// Several types are written as a vector of strings. gptel converts a symbol that is the value of `:type`, but not
+    /// symbols in a vector, which Emacs then cannot write. gptel interprets a list as a plist.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type [string null])))
@@ -35,11 +35,11 @@ pub(in crate::spec) fn finding(at: Location, found: &Datum) -> Diagnostic {
     }
 }
 
-/// Elements of a vector that are no strings; the first of them is told, and all are mended.
+/// Reports vector elements that are not strings. Only the first one is reported, but all are fixed.
 pub(in crate::spec) fn in_vector(source: SourceId, items: &[Datum]) -> Option<Diagnostic> {
     let is_wrong = |item: &&Datum| !matches!(item.kind, DatumKind::String(_) | DatumKind::Invalid);
     let first = items.iter().find(is_wrong)?;
-    let message = format!("in a vector a type is a string, found {}", first.describe());
+    let message = format!("types in a vector must be strings, found {}", first.describe());
     let mut finding = Diagnostic::new(&TYPE_NOT_A_WORD, Location { source, span: first.span }, message);
     let edits: Option<Vec<Edit>> = items
         .iter()

@@ -3,9 +3,9 @@ use crate::spec::Tool;
 use crate::text::Location;
 
 rule! {
-    /// a description that is still to be written
+    /// an unfinished description
     ///
-    /// It is sent to the model as it stands, which then guesses what the tool is for.
+    /// The description is sent to the model unchanged, which then has to guess the purpose of the tool.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "TODO: say what it does")
@@ -17,7 +17,7 @@ rule! {
     pub(crate) UNFINISHED_DESCRIPTION, "DT119", "unfinished-description", Warning
 }
 
-/// A description that starts with one of these, or is nothing else.
+/// Marks at the start of an unfinished description.
 const MARKS: [&str; 6] = ["TODO", "FIXME", "TBD", "XXX", "Lorem ipsum", "..."];
 
 pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {
@@ -28,11 +28,11 @@ pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {
         rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric) && !is_list_of(rest))
     })?;
     let at = Location { source: tool.source, span: tool.description.span };
-    let message = format!("the description of `{}` is still to be written: `{mark}`", tool.name.value);
+    let message = format!("the description of `{}` is unfinished: `{mark}`", tool.name.value);
     Some(Diagnostic::new(&UNFINISHED_DESCRIPTION, at, message))
 }
 
-/// Tools that handle TODO entries speak of them: `TODO entries of the agenda`.
+/// Whether the tool handles TODO entries: `TODO entries of the agenda`.
 fn is_list_of(rest: &str) -> bool {
     rest.starts_with(' ') && rest.chars().nth(1).is_some_and(char::is_lowercase)
 }

@@ -3,9 +3,9 @@ use crate::syntax::{Datum, DatumKind};
 use crate::text::Location;
 
 rule! {
-    /// :anyOf and the like that is not a vector of schemas
+    /// :anyOf or a similar keyword that is not a vector of schemas
     ///
-    /// The alternatives are a JSON array, and Emacs writes a vector as one; a list of plists it cannot write at all.
+    /// The alternatives are a JSON array, which Emacs writes for a vector. Emacs cannot write a list of plists.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :anyOf ((:type string) (:type null)))))

@@ -3,10 +3,10 @@ use crate::spec::{keywords, nearest};
 use crate::text::Location;
 
 rule! {
-    /// a key that is no JSON Schema keyword
+    /// an unknown schema keyword
     ///
-    /// It is sent as it is. Most APIs ignore what they do not know, Gemini and OpenAI in strict mode refuse it; what it should have said is
-    /// said to nobody.
+    /// The key is sent unchanged. Most APIs ignore unknown keys; Gemini, and OpenAI in strict mode, reject them. The
+    /// intended setting has no effect.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :desciption "An x." :type string)))
@@ -18,24 +18,24 @@ rule! {
     pub(crate) UNKNOWN_ARGUMENT_KEY, "DT206", "unknown-argument-key", Warning
 }
 
-/// `meant` is what [`meant`] says.
+/// `meant` is the result of [`meant`].
 pub(in crate::spec) fn finding(at: Location, key: &str, meant: Option<&str>) -> Diagnostic {
-    let message = format!("`:{key}` is no key of an argument or of JSON Schema");
+    let message = format!("unknown key `:{key}`, neither an argument key nor a JSON Schema keyword");
     let finding = Diagnostic::new(&UNKNOWN_ARGUMENT_KEY, at, message);
     match meant {
-        Some(near) => finding.meant(at.span, format!(":{near}")),
+        Some(near) => finding.did_you_mean(at.span, format!(":{near}")),
         None => finding,
     }
 }
 
-/// The keyword that `key` is likely a misspelling of, or another name for.
+/// Returns the keyword that `key` probably misspells or that it is another name for.
 pub(in crate::spec) fn meant(key: &str) -> Option<&'static str> {
     keywords::in_other_case(key)
         .or_else(|| alias(key))
         .or_else(|| nearest(key, keywords::names().chain(["optional"])))
 }
 
-/// What others call a keyword.
+/// Returns the keyword for a name used elsewhere.
 fn alias(key: &str) -> Option<&'static str> {
     Some(match key {
         "desc" | "doc" | "documentation" | "help" => "description",

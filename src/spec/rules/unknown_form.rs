@@ -3,10 +3,10 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// a top-level form that is none of the known ones
+    /// an unknown top-level form
     ///
-    /// A spec file holds specs and nothing else; it is never executed. Emacs Lisp with tools somewhere in it belongs into an
-    /// `.el` file, where other forms are left alone.
+    /// A spec file contains only specs and is never executed. Emacs Lisp code with tools in it belongs in an `.el`
+    /// file, where other forms are ignored.
     ///
     /// ```eld fails
     /// (deftol :name "now" :description "Tell the time.")
@@ -18,17 +18,17 @@ rule! {
     pub(crate) UNKNOWN_FORM, "DT101", "unknown-form", Error
 }
 
-/// A form of another language that looks like ours.
+/// A form of stub scenarios that looks like a spec form.
 const SCENARIO: &str = "defscenario";
 
-/// A list whose head is `word`.
+/// Reports a list with the head `word`.
 pub(in crate::spec) fn named(at: Location, word: &str, known: &[&str]) -> Diagnostic {
     if word == SCENARIO {
         let message = format!("`{word}` is a scenario of `deftool stub`, not a spec");
         return Diagnostic::new(&UNKNOWN_FORM, at, message)
-            .note("keep it outside of the specs, in `stub/` say, and play it with `deftool stub FILE`");
+            .note("keep it outside the specs, for example in `stub/`, and run it with `deftool stub FILE`");
     }
-    let finding = Diagnostic::new(&UNKNOWN_FORM, at, format!("`{word}` is no form of a spec file"));
+    let finding = Diagnostic::new(&UNKNOWN_FORM, at, format!("unknown form `{word}` in a spec file"));
     match nearest(word, known.iter().copied()) {
         Some(near) => finding
             .maybe_fixed_by(format!("write `{near}`"), at.span, near)
@@ -37,17 +37,17 @@ pub(in crate::spec) fn named(at: Location, word: &str, known: &[&str]) -> Diagno
     }
 }
 
-/// Anything else.
+/// Reports any other value.
 pub(in crate::spec) fn finding(at: Location, is_json: bool) -> Diagnostic {
     let finding = Diagnostic::new(&UNKNOWN_FORM, at, "expected a form such as `(deftool …)`");
-    if is_json { finding.note("of definitions in JSON `deftool import` makes specs") } else { finding }
+    if is_json { finding.note("convert JSON definitions to specs with `deftool import`") } else { finding }
 }
 
-/// A value that a program holds.
+/// Reports a value passed by a program.
 pub(in crate::spec) fn value(at: Location, head: Option<&str>) -> Diagnostic {
     let message = match head {
-        Some(head) => format!("`{head}` is no tool form"),
-        None => String::from("a tool spec is a list"),
+        Some(head) => format!("unknown tool form `{head}`"),
+        None => String::from("expected a tool spec as a list"),
     };
     Diagnostic::new(&UNKNOWN_FORM, at, message)
 }

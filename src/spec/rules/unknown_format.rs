@@ -3,10 +3,11 @@ use crate::spec::nearest;
 use crate::spec::schema::Schema;
 
 rule! {
-    /// a :format that nobody knows
+    /// an unknown :format
     ///
-    /// The names are those of JSON Schema (`date-time`, `uri`, `email` …). Another is legal and checked by nobody; OpenAI refuses it in strict
-    /// mode. Told only where a known one is near: any other may be meant as a word to the model.
+    /// The known formats are those of JSON Schema (`date-time`, `uri`, `email` …). Other names are legal but never
+    /// validated, and OpenAI rejects them in strict mode. The rule reports only names similar to a known format:
+    /// others may be hints for the model.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :format "datetime")))
@@ -24,7 +25,7 @@ const FORMATS: [&str; 19] = [
     "relative-json-pointer", "regex",
 ];
 
-/// What `OpenAPI` adds, and others.
+/// Formats defined by `OpenAPI` and others.
 const KNOWN_ELSEWHERE: [&str; 11] =
     ["int32", "int64", "float", "double", "byte", "binary", "password", "url", "color", "phone", "enum"];
 
@@ -42,9 +43,9 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
         _ => nearest(word, FORMATS),
     };
     let Some(known) = meant else { return };
-    let message = format!("\"{word}\" is no format of JSON Schema");
+    let message = format!("unknown JSON Schema format \"{word}\"");
     findings.push(
         Diagnostic::new(&UNKNOWN_FORMAT, schema.at(member.value.span), message)
-            .meant(member.value.span, super::quoted(known)),
+            .did_you_mean(member.value.span, super::quoted(known)),
     );
 }

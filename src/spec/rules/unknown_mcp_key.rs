@@ -3,9 +3,9 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// a key that defmcp does not have
+    /// an unknown key of defmcp
     ///
-    /// It is dropped, and what was meant by it never happens.
+    /// The key is ignored, and the intended setting has no effect.
     ///
     /// ```eld fails
     /// (defmcp :name "web" :uri "https://example.org/mcp" :url "https://example.org/mcp") ; deftool: allow(DT306)
@@ -18,10 +18,10 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagnostic {
-    let finding = Diagnostic::new(&UNKNOWN_MCP_KEY, at, format!("`:{key}` is no key of an MCP server"));
+    let finding = Diagnostic::new(&UNKNOWN_MCP_KEY, at, format!("unknown key `:{key}` for an MCP server"));
     match nearest(key, known.iter().copied()) {
-        _ if key == "args" => finding.note("arguments stand in `:command`, after the program"),
-        Some(near) => finding.meant(at.span, format!(":{near}")),
+        _ if key == "args" => finding.note("write arguments in `:command`, after the program"),
+        Some(near) => finding.did_you_mean(at.span, format!(":{near}")),
         None => finding.note(format!("keys: {}", known.iter().map(|key| format!(":{key}")).collect::<Vec<_>>().join(" "))),
     }
 }

@@ -3,10 +3,10 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// a permission that does not exist
+    /// an unknown permission
     ///
-    /// A script may use what `:allow` lists and nothing else. A grant that is misspelt grants nothing, and the script fails
-    /// when it is called.
+    /// A script may use only what `:allow` lists. A misspelt permission grants nothing, and the script fails when it
+    /// is called.
     ///
     /// ```eld fails
     /// (deftool :name "note" :description "Read a note." :allow (:reed ["notes/"]))
@@ -19,9 +19,9 @@ rule! {
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagnostic {
-    let finding = Diagnostic::new(&ALLOW_UNKNOWN, at, format!("`:{key}` is no permission"));
+    let finding = Diagnostic::new(&ALLOW_UNKNOWN, at, format!("unknown permission `:{key}`"));
     match nearest(key, known.iter().copied()) {
-        Some(near) => finding.meant(at.span, format!(":{near}")),
+        Some(near) => finding.did_you_mean(at.span, format!(":{near}")),
         None => finding.note("permissions: :net :read :write :run :env"),
     }
 }

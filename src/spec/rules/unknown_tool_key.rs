@@ -3,10 +3,10 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// a key that no tool form has
+    /// an unknown key of a tool form
     ///
-    /// gptel and deftool drop a key that they do not know, and what was meant by it never happens. Keys of the JSON that an
-    /// API is sent are called otherwise here: `:parameters` is `:args`.
+    /// gptel and deftool ignore unknown keys, so the intended setting has no effect. Some keys differ from the JSON of
+    /// the APIs: `:parameters` is `:args` here.
     ///
     /// ```eld fails
     /// (deftool :name "now" :desciption "Tell the time.")
@@ -18,7 +18,7 @@ rule! {
     pub(crate) UNKNOWN_TOOL_KEY, "DT108", "unknown-tool-key", Warning
 }
 
-/// What other programs call the keys.
+/// Names of the keys in other programs.
 const ALIASES: [(&str, &str); 23] = [
     ("doc", "description"),
     ("docstring", "description"),
@@ -45,12 +45,12 @@ const ALIASES: [(&str, &str); 23] = [
     ("examples", "accepts"),
 ];
 
-/// The key that `key` was meant to be, if that can be guessed.
+/// Returns the key that `key` was probably meant to be.
 pub(in crate::spec) fn meant<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, known)| *known);
     match alias.and_then(|alias| known.iter().find(|known| **known == alias)) {
         Some(known) => Some(known),
-        // `:descr` and the like.
+        // Abbreviations such as `:descr`.
         None if key.len() >= 4 && let Some(known) = known.iter().find(|known| known.starts_with(key)) => {
             Some(known)
         }
@@ -58,14 +58,14 @@ pub(in crate::spec) fn meant<'k>(key: &str, known: &[&'k str]) -> Option<&'k str
     }
 }
 
-/// `of`: what has the key, as in `a tool`.
+/// `of` is the owner of the key with its article, such as `a tool`.
 pub(in crate::spec) fn finding(at: Location, key: &str, of: &str, known: &[&str]) -> Diagnostic {
-    let finding = Diagnostic::new(&UNKNOWN_TOOL_KEY, at, format!("`:{key}` is no key of {of}"));
+    let finding = Diagnostic::new(&UNKNOWN_TOOL_KEY, at, format!("unknown key `:{key}` for {of}"));
     match (key, meant(key, known)) {
         ("optional" | "required" | "type", _) => {
-            finding.note("it belongs into one of the plists of `:args`")
+            finding.note("it belongs in one of the plists of `:args`")
         }
-        (_, Some(near)) => finding.meant(at.span, format!(":{near}")),
-        (_, None) => finding.note("it is dropped"),
+        (_, Some(near)) => finding.did_you_mean(at.span, format!(":{near}")),
+        (_, None) => finding.note("the key is ignored"),
     }
 }

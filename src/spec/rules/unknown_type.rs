@@ -3,10 +3,10 @@ use crate::spec::{keywords::TYPES, nearest};
 use crate::text::Location;
 
 rule! {
-    /// a :type that JSON Schema does not have
+    /// an unknown :type
     ///
-    /// The types are string, number, integer, boolean, array, object and null. The word is sent as it is, and every API refuses the whole
-    /// request for it.
+    /// The types are string, number, integer, boolean, array, object and null. Any other word is sent unchanged, and
+    /// every API rejects the whole request.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type bool)))
@@ -21,8 +21,8 @@ rule! {
 pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
     let plain = word.strip_prefix(':').unwrap_or(word);
     let message = match word {
-        "nil" => String::from("`nil` is no type"),
-        _ => format!("`{word}` is no JSON Schema type"),
+        "nil" => String::from("unknown type `nil`"),
+        _ => format!("unknown type `{word}`"),
     };
     let finding = Diagnostic::new(&UNKNOWN_TYPE, at, message);
     let known = |word: &str| TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
@@ -31,13 +31,13 @@ pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
     } else if let Some(known) = known(plain).or_else(|| same_type(plain)) {
         finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
     } else if let Some(known) = kin_type(plain).or_else(|| nearest(plain, TYPES)) {
-        finding.meant(at.span, known)
+        finding.did_you_mean(at.span, known)
     } else {
         finding.note(format!("types: {}", TYPES.join(", ")))
     }
 }
 
-/// What is said in another way than by a type.
+/// Returns how to write types that JSON Schema expresses differently.
 fn hint(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "date" => "a date is `:type string :format \"date\"`",
@@ -46,13 +46,13 @@ fn hint(word: &str) -> Option<&'static str> {
         "uri" | "url" => "an address is `:type string :format \"uri\"`",
         "uuid" => "an identifier is `:type string :format \"uuid\"`",
         "email" => "an address is `:type string :format \"email\"`",
-        "any" => "what may be anything has no `:type`",
-        "enum" => "the type is that of its values, as in `:type string :enum [\"first\" \"second\"]`",
+        "any" => "omit `:type` to allow any value",
+        "enum" => "use the type of its values, as in `:type string :enum [\"first\" \"second\"]`",
         _ => return None,
     })
 }
 
-/// What other languages call a type.
+/// Returns the type for its name in another language.
 fn same_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "bool" => "boolean",
@@ -64,7 +64,7 @@ fn same_type(word: &str) -> Option<&'static str> {
     })
 }
 
-/// What is likely sent as a type.
+/// Returns the type in which the value is probably sent.
 fn kin_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "list" | "vector" => "array",

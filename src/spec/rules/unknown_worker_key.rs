@@ -3,9 +3,9 @@ use crate::spec::nearest;
 use crate::text::Location;
 
 rule! {
-    /// a key that workers do not have
+    /// an unknown key of a worker
     ///
-    /// It is dropped. What belongs to the model's request, as a temperature, stands in `:params`.
+    /// The key is ignored. Request parameters such as a temperature belong in `:params`.
     ///
     /// ```eld fails
     /// (defworker :name "local" :tool-bugdet 3)
@@ -17,7 +17,7 @@ rule! {
     pub(crate) UNKNOWN_WORKER_KEY, "DT301", "unknown-worker-key", Warning
 }
 
-/// What other programs call the keys.
+/// Names of the keys in other programs.
 const ALIASES: [(&str, &str); 9] = [
     ("url", "endpoint"),
     ("base-url", "endpoint"),
@@ -30,20 +30,20 @@ const ALIASES: [(&str, &str); 9] = [
     ("key-env", "api-key-env"),
 ];
 
-/// Members of a request body that people write on the worker.
+/// Request parameters that are often written on the worker.
 const PARAMS: [&str; 12] = [
     "temperature", "max-tokens", "max_tokens", "top-p", "top_p", "top-k", "seed", "stop", "tool-choice",
     "frequency-penalty", "presence-penalty", "reasoning-effort",
 ];
 
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagnostic {
-    let finding = Diagnostic::new(&UNKNOWN_WORKER_KEY, at, format!("`:{key}` is no key of a worker"));
+    let finding = Diagnostic::new(&UNKNOWN_WORKER_KEY, at, format!("unknown key `:{key}` for a worker"));
     if PARAMS.contains(&key) {
-        return finding.note(format!("it belongs to the request: `:params (:{key} …)`"));
+        return finding.note(format!("write it as a request parameter: `:params (:{key} …)`"));
     }
     let alias = ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, known)| *known);
     match alias.or_else(|| nearest(key, known.iter().copied())) {
-        Some(near) => finding.meant(at.span, format!(":{near}")),
+        Some(near) => finding.did_you_mean(at.span, format!(":{near}")),
         None => finding,
     }
 }

@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// data in a call of Emacs Lisp that lacks its quote
+    /// unquoted data in a call of Emacs Lisp
     ///
-    /// `gptel-make-tool`, `llm-make-tool` and `llm-tool` are functions: Emacs evaluates what stands in their calls. There `(:name "x")` calls a
-    /// function `:name` and `string` is a variable, neither of which exists, so that the file stops loading there. Read as a spec it is what
-    /// was meant, and compiles.
+    /// `gptel-make-tool`, `llm-make-tool` and `llm-tool` are functions, so Emacs evaluates their arguments. There
+    /// `(:name "x")` calls a function `:name`, and `string` is a variable. Neither exists, so loading the file fails.
+    /// deftool reads the data as intended and compiles it.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :function #'ignore :args (list (:name "x" :description "An x." :type string)))
@@ -18,24 +18,24 @@ rule! {
     pub(crate) UNQUOTED_IN_CODE, "DT132", "unquoted-in-code", Warning
 }
 
-/// A list that starts with `head`.
+/// Reports a list with the head `head`.
 pub(in crate::spec) fn call(at: Location, head: &str) -> Diagnostic {
     let message = if head.starts_with(':') {
-        format!("Emacs calls this list as the function `{head}`: it lacks its quote")
+        format!("missing quote: Emacs evaluates this list as a call of the function `{head}`")
     } else {
-        String::from("Emacs calls this list as a function: it lacks its quote")
+        String::from("missing quote: Emacs evaluates this list as a function call")
     };
     quoted(Diagnostic::new(&UNQUOTED_IN_CODE, at, message))
 }
 
 pub(in crate::spec) fn variable(at: Location, word: &str) -> Diagnostic {
-    let message = format!("Emacs takes `{word}` for a variable: it lacks its quote");
+    let message = format!("missing quote: Emacs evaluates `{word}` as a variable");
     quoted(Diagnostic::new(&UNQUOTED_IN_CODE, at, message))
 }
 
-/// The name of a category, which is a string.
+/// Reports a category name, which should be a string.
 pub(in crate::spec) fn category(at: Location, word: &str) -> Diagnostic {
-    let message = format!("Emacs takes `{word}` for a variable, and nothing here defines it");
+    let message = format!("Emacs evaluates `{word}` as a variable, which this file does not define");
     Diagnostic::new(&UNQUOTED_IN_CODE, at, message).maybe_fixed_by(
         "write a string",
         at.span,
@@ -45,5 +45,5 @@ pub(in crate::spec) fn category(at: Location, word: &str) -> Diagnostic {
 
 fn quoted(finding: Diagnostic) -> Diagnostic {
     let start = finding.primary.span.start as usize;
-    finding.fixed_by("write the quote", crate::text::Span::new(start, start), "'")
+    finding.fixed_by("add the quote", crate::text::Span::new(start, start), "'")
 }

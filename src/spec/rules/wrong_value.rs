@@ -6,8 +6,8 @@ use crate::text::Location;
 rule! {
     /// a value of the wrong kind for its key
     ///
-    /// What stands there cannot mean what the key is for: a number where a text belongs, a word that is none of the known
-    /// ones, a duration without its unit.
+    /// The value does not make sense for the key: a number instead of a string, an unknown word, a duration without a
+    /// unit.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time." :timeout 5)
@@ -19,12 +19,12 @@ rule! {
     pub(crate) WRONG_VALUE, "DT113", "wrong-value", Error
 }
 
-/// `found`: its kind, as in `a string`, or itself in backquotes.
+/// `found` is the kind of the value, such as `a string`, or the value in backquotes.
 pub(in crate::spec) fn finding(at: Location, key: &str, expected: &str, found: &str) -> Diagnostic {
     Diagnostic::new(&WRONG_VALUE, at, format!("`:{key}` takes {expected}, found {found}"))
 }
 
-/// The keyword `word`, with its colon, where a value belongs.
+/// Reports the keyword `word`, with its colon, in the position of a value.
 pub(in crate::spec) fn keyword(at: Location, key: &str, word: &str) -> Diagnostic {
     let plain = word.strip_prefix(':').unwrap_or(word);
     let expected = match key {
@@ -55,8 +55,9 @@ pub(in crate::spec) fn keyword(at: Location, key: &str, word: &str) -> Diagnosti
     }
 }
 
-/// What stands there may be a key: it is not repeated.
+/// Reports a value that may be an API key. The message does not repeat it.
 pub(in crate::spec) fn key_variable(at: Location) -> Diagnostic {
-    Diagnostic::new(&WRONG_VALUE, at, "`:api-key-env` takes the name of an environment variable")
-        .note("a key does not belong in a file; export it and name the variable")
+    Diagnostic::new(&WRONG_VALUE, at, "`:api-key-env` takes the name of an environment variable").note(
+        "keys do not belong in files; export the key as an environment variable and write its name here",
+    )
 }

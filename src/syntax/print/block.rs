@@ -1,36 +1,36 @@
-//! Text that is moved as it is.
+//! Code that is moved without changing its layout.
 
 use super::super::NodeId;
 use super::super::tree::Tree;
 use crate::text::Span;
 
-/// Columns that a tab reaches to, as in Emacs.
+/// Tab width, as in Emacs.
 const TAB: usize = 8;
 
-/// Columns that the body of a form is indented by, as in Emacs.
+/// Indentation of the body of a form, as in Emacs.
 const BODY: usize = 2;
 
-/// The column after `text`, which starts at column `from`.
+/// Returns the column after `text`, which starts at column `from`.
 pub(super) fn column_after(text: &str, from: usize) -> usize {
     text.chars().fold(from, |column, character| match character {
         '\n' => 0,
         '\t' => (column / TAB + 1) * TAB,
-        // A byte order mark takes no room.
+        // A byte order mark has no width.
         '\u{FEFF}' => column,
         _ => column + 1,
     })
 }
 
-/// The column of byte `at` in its line.
+/// Returns the column of byte `at` in its line.
 pub(super) fn column_of(text: &str, at: usize) -> usize {
     let before = text.get(..at).unwrap_or_default();
     let line = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |newline| newline + 1);
     column_after(before.get(line..).unwrap_or_default(), 0)
 }
 
-/// The text of `id` as it has to be where it starts in `column`: every line after the first is moved along, but for
-/// those that start inside a string or another token. A block that goes on to the left of where it starts goes
-/// where Emacs indents the body of a `lambda` to.
+/// Returns the text of `id` for a block that starts in `column`. Every line after the first is shifted, except for
+/// lines that start inside a string or another token. A block that continues left of its start is indented like the
+/// body of a `lambda` in Emacs.
 pub(super) fn moved(tree: &Tree, text: &str, id: NodeId, column: usize) -> String {
     let span = tree.span(id);
     let block = span.of(text);
@@ -44,7 +44,7 @@ pub(super) fn moved(tree: &Tree, text: &str, id: NodeId, column: usize) -> Strin
     let lines = lines(tree, text, id);
     let is_code = |line: &&Line<'_>| !line.text.trim_start_matches(BLANKS).starts_with(';');
     let second = lines.iter().filter(is_code).find_map(|line| line.indent).unwrap_or(old);
-    // What goes on to the left of where it starts was never aligned with it.
+    // Lines left of the start of the block were never aligned with it.
     let (from, to) = if second < old { (second, column + BODY) } else { (old, column) };
     let mut out = String::with_capacity(block.len());
     for Line { text, indent } in lines {
@@ -59,10 +59,10 @@ pub(super) fn moved(tree: &Tree, text: &str, id: NodeId, column: usize) -> Strin
     out
 }
 
-/// A line of a block with its end.
+/// A line of a block, with its line end.
 struct Line<'t> {
     text: &'t str,
-    /// The column of its first word; `None` where it has to stay as it is.
+    /// Column of its first word; `None` if the line must not move.
     indent: Option<usize>,
 }
 

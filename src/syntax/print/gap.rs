@@ -1,11 +1,11 @@
-//! What stands between two tokens: comments, blank lines and pages.
+//! Text between two tokens: comments, blank lines and pages.
 
 use super::WIDTH;
 use super::block::{column_after, column_of};
 use super::layout::Printer;
 use crate::text::Span;
 
-/// What a gap follows.
+/// The token before a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// The start of the file.
@@ -16,20 +16,20 @@ pub(super) enum After {
     Item,
 }
 
-/// What a gap leaves behind for the token after it.
+/// The state after printing a gap, for the token that follows.
 pub(super) struct Lead {
-    /// Something was printed: the token starts a line.
+    /// Whether something was printed: the token then starts a line.
     pub(super) printed: bool,
-    /// There is a blank line before it.
+    /// Whether there is a blank line before the token.
     pub(super) blank: bool,
 }
 
 impl Printer<'_> {
-    /// Prints the comments of the bytes `from..to`; those with a line of their own are indented to `indent`.
+    /// Prints the comments in `from..to`. Comments on lines of their own are indented to `indent`.
     pub(super) fn gap(&mut self, from: usize, to: usize, after: After, indent: usize) -> Lead {
         let mut at = from;
         let mut place = after;
-        // Columns of a comment at the end of a line, before and now: the next line's may go on with it.
+        // Old and new column of a trailing comment; a comment on the next line may continue it.
         let mut trailing: Option<(usize, usize)> = None;
         while let Some(comment) = self.next_comment(to) {
             let start = comment.start as usize;
@@ -70,12 +70,12 @@ impl Printer<'_> {
         is_next.then_some(comment)
     }
 
-    /// The comments before byte `at` are printed, or stay as they are.
+    /// Skips the comments before byte `at`, which are already printed or stay unchanged.
     pub(super) fn skip_comments(&mut self, at: usize) {
         while self.next_comment(at).is_some() {}
     }
 
-    /// Keeps a short gap before a comment, and the column of one that was aligned by hand.
+    /// Keeps a short gap before a comment, and the column of a comment aligned by hand.
     fn pad_comment(&mut self, from: usize, start: usize, least: usize) {
         let gap = self.text.get(from..start).unwrap_or_default();
         let blanks = if gap.len() <= 2 && !gap.contains('\t') {
@@ -87,12 +87,12 @@ impl Printer<'_> {
         self.blanks(blanks.max(least));
     }
 
-    /// The number of line ends in `from..to`, and between top-level forms the page breaks (form feeds) in it, each on
-    /// a line of its own: those after the last one are counted then.
+    /// Returns the number of line ends in `from..to`. Between top-level forms, prints each page break (form feed) on a
+    /// line of its own and returns the number of line ends after the last one.
     fn pages(&mut self, from: usize, to: usize, place: &mut After) -> (usize, bool) {
         let gap = self.text.get(from..to).unwrap_or_default();
         let newlines = |text: &str| memchr::memchr_iter(b'\n', text.as_bytes()).count();
-        self.is_odd |= gap.contains(|c: char| !matches!(c, ' ' | '\t' | '\r' | '\n' | '\u{C}'));
+        self.is_unsupported |= gap.contains(|c: char| !matches!(c, ' ' | '\t' | '\r' | '\n' | '\u{C}'));
         if !self.is_top_level || !gap.contains('\u{C}') {
             return (newlines(gap), false);
         }
@@ -109,7 +109,7 @@ impl Printer<'_> {
     }
 }
 
-/// A comment without the blanks at its end.
+/// Returns a comment without its trailing whitespace.
 pub(super) fn without_blanks_after(comment: &str) -> &str {
     comment.trim_end_matches([' ', '\t', '\r'])
 }

@@ -1,4 +1,4 @@
-//! The printer: forms in canonical layout.
+//! The printer: prints forms in canonical layout.
 
 use super::super::NodeId;
 use super::super::tree::{Kind, Tree};
@@ -12,15 +12,15 @@ pub(super) struct Printer<'t> {
     pub(super) text: &'t str,
     shapes: &'t Shapes,
     out: String,
-    /// Where the next character stands on its line.
+    /// Column of the next character.
     pub(super) column: usize,
     line_end: &'static str,
-    /// Comments that are printed, or stay as they are.
+    /// Number of comments that are already printed or stay unchanged.
     pub(super) comments_done: usize,
-    /// Between two forms of a file.
+    /// Whether the printer is between two top-level forms.
     pub(super) is_top_level: bool,
-    /// Something stands between forms that this cannot lay out.
-    pub(super) is_odd: bool,
+    /// Whether there is text between forms that the printer does not support.
+    pub(super) is_unsupported: bool,
 }
 
 impl<'t> Printer<'t> {
@@ -28,7 +28,7 @@ impl<'t> Printer<'t> {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).peekable();
         let is_windows = lines.peek().is_some()
             && lines.all(|line| line.ends_with("\r\n"))
-            // `?\r` is the character: what ends its line is the line feed.
+            // In `?\r` the CR is the character literal; the line feed alone ends its line.
             && !tree.iter().any(|id| tree.kind(id).is_token() && tree.text(id, text).ends_with('\r'));
         let line_end = if is_windows { "\r\n" } else { "\n" };
         Self {
@@ -40,13 +40,13 @@ impl<'t> Printer<'t> {
             line_end,
             comments_done: 0,
             is_top_level: false,
-            is_odd: false,
+            is_unsupported: false,
         }
     }
 
-    /// What was printed; `None` where the text has to stay as it is.
+    /// Returns the printed text; `None` if the text must stay unchanged.
     pub(super) fn finish(self) -> Option<String> {
-        (!self.is_odd).then_some(self.out)
+        (!self.is_unsupported).then_some(self.out)
     }
 
     pub(super) fn print_file(&mut self) {
@@ -90,7 +90,7 @@ impl<'t> Printer<'t> {
         self.push(self.text.get(at..).unwrap_or_default());
     }
 
-    /// Prints `id` where the printer stands; `closers` is the number of parentheses that follow it on its line.
+    /// Prints `id` at the current position; `closers` is the number of parentheses that follow on its line.
     fn node(&mut self, id: NodeId, closers: usize) {
         let class = self.shapes.class(id);
         if self.shapes.flat(id).is_some_and(|flat| self.fits(flat + closers)) {
@@ -99,7 +99,7 @@ impl<'t> Printer<'t> {
         match class {
             Class::Atom => self.push(self.tree.text(id, self.text)),
             Class::Code => self.block(id),
-            // Nobody reads this far to the right, and it would cost an indentation of its own for every line.
+            // Lines this long are not readable, and each would need its full indentation.
             _ if self.column >= WIDTH => self.block(id),
             Class::Prefix => {
                 self.push(prefix(self.tree.kind(id)));
@@ -117,7 +117,7 @@ impl<'t> Printer<'t> {
         self.column.saturating_add(width) <= WIDTH
     }
 
-    /// Prints what is at most a line wide.
+    /// Prints a node on one line.
     fn flat(&mut self, id: NodeId) {
         let kind = self.tree.kind(id);
         match self.shapes.class(id) {
@@ -191,7 +191,7 @@ impl<'t> Printer<'t> {
         self.push(closer(kind));
     }
 
-    /// Prints an item beside what stands before it, if no comment is between.
+    /// Prints an item directly after the text before it, unless there is a comment in between.
     fn item(&mut self, at: usize, item: NodeId, after: After, indent: usize) {
         let lead = self.gap(at, self.tree.span(item).start as usize, after, indent);
         if lead.printed {
@@ -202,7 +202,8 @@ impl<'t> Printer<'t> {
         self.node(item, 0);
     }
 
-    /// Where the arguments of a call stand: under the first, which stands beside the head if it may.
+    /// Returns the column for the arguments of a call: that of the first argument, which goes next to the head if
+    /// possible.
     fn argument_column(&self, at: usize, first: NodeId, inside: usize) -> usize {
         let next = self.tree.comments().get(self.comments_done);
         let has_comment = next.is_some_and(|c| c.start >= at as u32 && c.start < self.tree.span(first).start);
@@ -214,7 +215,7 @@ impl<'t> Printer<'t> {
         self.node(entry.first, 0);
         let (from, to) = (self.tree.span(entry.first).end, self.tree.span(value).start);
         let lead = self.gap(from as usize, to as usize, After::Item, indent);
-        // After a key of several lines the column tells nothing of the depth.
+        // After a key of several lines, the column does not show the depth.
         let is_key_whole = self.shapes.flat(entry.first).is_some() || self.is_word(value);
         if lead.printed || !is_key_whole || !self.may_stand_beside(value, closers) {
             self.start_line(false, indent);
@@ -229,7 +230,7 @@ impl<'t> Printer<'t> {
         self.is_word(value) || self.fits_next(value, closers) || is_left()
     }
 
-    /// Whether it is a plist of plists: `(:key (:type …) …)`.
+    /// Whether the node is a plist of plists: `(:key (:type …) …)`.
     fn is_table(&self, id: NodeId) -> bool {
         let first = entries(self.tree, self.text, id, Class::Plist).first().and_then(|entry| entry.value);
         self.shapes.class(id) == Class::Plist
@@ -240,7 +241,7 @@ impl<'t> Printer<'t> {
         self.shapes.flat(id).is_some_and(|flat| self.fits(1 + flat + closers))
     }
 
-    /// Whether it is an atom, quoted or not.
+    /// Whether the node is an atom, quoted or not.
     fn is_word(&self, id: NodeId) -> bool {
         match self.shapes.class(id) {
             Class::Atom => true,
@@ -268,7 +269,7 @@ impl<'t> Printer<'t> {
         self.column += count;
     }
 
-    /// Goes to `column`, at the start of a line.
+    /// Indents to `column`, at the start of a line.
     pub(super) fn indent(&mut self, column: usize) {
         self.blanks(column.saturating_sub(self.column));
     }

@@ -1,35 +1,35 @@
-//! The formatter: a text in canonical layout, with the same tree and the same comments.
+//! The formatter: prints a text in canonical layout, with the same tree and the same comments.
 //!
-//! In goes text and a [`Scope`] that says which of its forms are tool forms, out comes the text as a careful Emacs
-//! user would have laid it out. Where it says nothing is written is between the tokens: every string, number and
-//! symbol stays byte for byte, comments stay in their place and order. Layout depends on the tokens, the comments and
-//! the blank lines, and not on how lines were broken before.
+//! Input is a text and a [`Scope`], which identifies its tool forms. The output has the layout of carefully written
+//! Emacs Lisp. The formatter changes only the whitespace between tokens: every string, number and symbol stays
+//! byte-identical, and comments keep their position and order. The layout depends on the tokens, comments and blank
+//! lines, not on the previous line breaks.
 //!
-//! The rules:
+//! Rules:
 //!
-//! - A tool form has its head on the first line and one key a line, its value beside it, one column inside the
-//!   parenthesis.
-//! - An inner plist stays on one line where it fits in [`WIDTH`] columns and has at most [`MAX_KEYS`] keys, those
-//!   inside of it included; otherwise it has one key a line, aligned after its parenthesis.
-//! - Items of a list or vector stay on one line where they fit, or stand one a line, aligned. Atoms fill their lines.
-//!   Two plists or more in a list, such as arguments, are always one a line.
-//! - Arguments of `list`, `vector`, `append`, `concat` and their like are aligned under the first.
-//! - A value that has to be broken goes below its key if it would start right of column [`BESIDE`] or is a plist of
-//!   plists, as the value of `:properties` is.
-//! - What is code (a `lambda`, any other call) is left as it is, and moved as a block with the place it starts at.
-//!   Lines that start inside a string never move.
-//! - Blank lines between items stay, several become one, at the edges of a list there are none.
-//! - A comment on a line of its own stays on one, indented like what follows it; one with three semicolons stays in
-//!   its column, as Emacs has it. A comment at the end of a line stays at the end of that line, and in its column if
-//!   it was aligned by hand. A list with a comment in it is never on one line.
-//! - No blanks at the end of a line, one line end at the end of a file. Line ends are CRLF where all of the
-//!   file are, and a byte order mark stays.
+//! - A tool form has its head on the first line, then one key per line with the value next to it, indented to one
+//!   column inside the parenthesis.
+//! - An inner plist stays on one line if it fits into [`WIDTH`] columns and has at most [`MAX_KEYS`] keys, including
+//!   those of nested plists. Otherwise it has one key per line, aligned after its parenthesis.
+//! - The items of a list or vector stay on one line if they fit; otherwise they have one aligned line each. Atoms fill
+//!   their lines. Two or more plists in a list, such as arguments, always have one line each.
+//! - The arguments of `list`, `vector`, `append`, `concat` and similar functions are aligned under the first one.
+//! - A value that must be broken goes below its key if it would start right of column [`BESIDE`] or is a plist of
+//!   plists, such as the value of `:properties`.
+//! - Code (a `lambda` or any other call) keeps its layout and is moved as a block with its first line. Lines that start
+//!   inside a string never move.
+//! - Blank lines between items stay; several become one; blank lines at the edges of a list are removed.
+//! - A comment on a line of its own stays on its own line, indented like the text after it. A comment with three
+//!   semicolons keeps its column, as in Emacs. A comment at the end of a line stays there, and keeps its column if it
+//!   was aligned by hand. A list with a comment is never on one line.
+//! - There is no trailing whitespace and one line end at the end of a file. Line ends are CRLF if all line ends of the
+//!   file are; a byte order mark stays.
 //!
-//! A list that starts at column [`WIDTH`] or further right is left as it is, which bounds indentation and recursion:
-//! every level costs a column. Time and output are linear.
+//! A list that starts at column [`WIDTH`] or further right keeps its layout. Each level adds a column, so this bounds
+//! indentation and recursion. Time and output size are linear.
 //!
-//! Deliberately absent: options, wrapping or joining of strings, an indenter for Emacs Lisp. What cannot be moved
-//! without knowing more stays: lists that hold labels (`#1=`) or odd blanks, and files with `#@`, which counts bytes.
+//! Deliberately absent: options, wrapping or joining of strings, an indenter for Emacs Lisp. Text that cannot be moved
+//! safely stays unchanged: lists with labels (`#1=`) or unusual whitespace, and files with `#@`, which counts bytes.
 
 mod block;
 mod gap;
@@ -44,52 +44,52 @@ use crate::text::SourceId;
 use layout::Printer;
 use shape::{Role, Shapes};
 
-/// Lines are at most this long, where there is a choice.
+/// Maximum line width, as far as lines can be broken.
 pub const WIDTH: usize = 100;
 
-/// A plist of more keys than this is never on one line.
+/// Maximum number of keys in a plist on one line.
 pub const MAX_KEYS: u32 = 5;
 
-/// The last column (from 0) in which a value that does not fit on its line starts beside its key.
+/// The last column (from 0) in which a multi-line value starts next to its key.
 pub const BESIDE: usize = 50;
 
-/// What of a text is laid out.
+/// The parts of a text to format.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope {
-    /// All of it; otherwise the tool forms alone, wherever they stand, and every other byte stays.
+    /// Whether to format the whole text. Otherwise only the tool forms are formatted, and every other byte stays.
     pub whole_file: bool,
-    /// How a list that starts with this symbol is laid out, where it is a tool form.
+    /// Returns the layout of a list that starts with this symbol, if it is a tool form.
     pub layout: fn(&str) -> Option<FormLayout>,
 }
 
-/// How a tool form is laid out.
+/// The layout of a tool form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormLayout {
-    /// The head, then one key a line.
+    /// The head, then one key per line.
     Keys,
-    /// As Emacs indents the macro of a definition with a name: head, name and arguments, then the rest two columns in.
+    /// Like a defining macro in Emacs: head, name and arguments, then the rest indented by two columns.
     Definition,
 }
 
-/// Why a text is left as it is.
+/// The reason why a text is not formatted.
 #[derive(Debug)]
 pub enum FormatError {
-    /// It cannot be read: the findings of the reader.
-    Faults(Vec<Diagnostic>),
-    /// What came out does not read as what went in. A mistake in here.
+    /// The text has syntax errors: the findings of the reader.
+    Syntax(Vec<Diagnostic>),
+    /// The result differs from the input in more than layout. This is a bug in the formatter.
     Damaged,
 }
 
-/// `text`, the whole of `source`, in canonical layout.
+/// Formats `text`, the complete text of `source`.
 ///
 /// # Errors
-/// When it cannot be read without an error, or the result would read as something else.
+/// Returns an error if the text has syntax errors or the result would have another tree.
 pub fn format(source: SourceId, text: &str, scope: Scope) -> Result<String, FormatError> {
     let (tree, findings) = parse(source, text);
     let has_errors =
         |findings: &[Diagnostic]| findings.iter().any(|finding| finding.severity == Severity::Error);
     if has_errors(&findings) {
-        return Err(FormatError::Faults(findings));
+        return Err(FormatError::Syntax(findings));
     }
     let counts_bytes = tree.comments().iter().any(|comment| comment.of(text).starts_with("#@"));
     if counts_bytes {
@@ -113,7 +113,7 @@ pub fn format(source: SourceId, text: &str, scope: Scope) -> Result<String, Form
     Ok(formatted)
 }
 
-/// Every top-level form; those that are no specs are code.
+/// Returns the top-level forms. Forms that are not specs are code.
 fn roots(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
     let role = |root| match form_role(tree, text, root, scope) {
         Some(role) => role,
@@ -123,7 +123,7 @@ fn roots(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
     tree.roots().map(|root| (root, role(root))).collect()
 }
 
-/// The outermost tool forms, wherever they stand. `(deftool …)` may be anybody's macro: those with keys are ours.
+/// Returns the outermost tool forms at any depth. `(deftool …)` without keys may be the macro of another package.
 fn inner_forms(tree: &Tree, text: &str, scope: Scope) -> Vec<(NodeId, Role)> {
     let mut forms = Vec::new();
     let mut next = 0;

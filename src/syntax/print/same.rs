@@ -1,9 +1,9 @@
-//! Whether two texts are the same but for their layout.
+//! Comparison of two texts except for their layout.
 
 use super::super::tree::{Kind, Tree};
 use super::gap::without_blanks_after;
 
-/// Same forms with the same words, and nothing but blanks added or taken away.
+/// Whether both texts have the same forms with the same tokens, and differ in whitespace only.
 pub(super) fn is_same(before: (&Tree, &str), after: (&Tree, &str)) -> bool {
     is_same_but_for_blanks(before.1, after.1)
         && tokens(before).eq(tokens(after))
@@ -15,7 +15,7 @@ fn is_same_but_for_blanks(before: &str, after: &str) -> bool {
     words(before) == words(after)
 }
 
-/// What each node is, where its subtree ends, and its text where it has one of its own.
+/// Returns kind and end of subtree of each node, with the text of tokens.
 fn tokens<'t>((tree, text): (&'t Tree, &'t str)) -> impl Iterator<Item = (Kind, u32, &'t str)> {
     tree.nodes.iter().enumerate().map(move |(index, node)| {
         let is_leaf = node.end as usize == index + 1;

@@ -1,63 +1,63 @@
-//! What each node is to the layout, and how wide it is on one line.
+//! The layout class and the one-line width of each node.
 
 use super::super::NodeId;
 use super::super::tree::{Kind, Tree};
 use super::MAX_KEYS;
 
-/// Functions whose calls specs are written with; any other call is code.
+/// The functions whose calls are formatted; any other call is code.
 const CALLS: [&str; 9] =
     ["list", "vector", "cons", "append", "nconc", "vconcat", "concat", "format", "quote"];
 
-/// How a node is laid out.
+/// The layout class of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// One token.
     Atom,
-    /// A prefix and its form.
+    /// A prefix with its form.
     Prefix,
     /// `(:key value …)`
     Plist,
     /// A list or vector of constants.
     Data,
-    /// `(list …)`: arguments under the first.
+    /// `(list …)`: arguments aligned under the first.
     Call,
-    /// Head, then one key a line.
+    /// Head, then one key per line.
     Form,
-    /// Head and name, then the rest two columns in.
+    /// Head and name, then the rest indented by two columns.
     Collection,
-    /// Moved as it is.
+    /// Moved without changing its layout.
     Code,
 }
 
-/// What a node is to its parent.
+/// The role of a node in its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// A tool form.
     Form,
     /// An `llm-tool-collection-deftool`.
     Collection,
-    /// Its arguments.
+    /// The argument list of an `llm-tool-collection-deftool`.
     CollectionArguments,
-    /// One of them: `(path "description" :type string)`.
+    /// One argument of it: `(path "description" :type string)`.
     CollectionArgument,
-    /// A value, evaluated.
+    /// An evaluated value.
     Value,
-    /// A constant: quoted, or inside of one.
+    /// A constant: quoted, or inside a quoted form.
     Constant,
-    /// Code, whatever it looks like.
+    /// Code, whatever its syntax.
     Code,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     class: Class,
-    /// Columns on one line; `None` where it takes several.
+    /// Width on one line; `None` if the node takes several lines.
     flat: Option<usize>,
-    /// Keys of plists in it.
+    /// Number of plist keys in the node.
     keys: u32,
 }
 
-/// The shape of every node of some forms, but for what stands in code.
+/// The shape of every node in some forms, except inside code.
 pub(super) struct Shapes {
     shapes: Vec<Shape>,
 }
@@ -76,7 +76,7 @@ impl Shapes {
             builder.push_children(id, role, class, &mut pending);
             seen.push((id, role));
         }
-        // Whatever is inside of a node was seen after it.
+        // Children come after their parent in the list.
         for (id, role) in seen.into_iter().rev() {
             let (flat, keys) = builder.measure(id, role);
             if let Some(shape) = builder.shapes.get_mut(id.0 as usize) {
@@ -152,7 +152,7 @@ impl Builder<'_> {
             Kind::Symbol if role == Role::CollectionArgument => Class::Call,
             Kind::Symbol if role == Role::CollectionArguments => Class::Data,
             Kind::Symbol if role == Role::Constant => {
-                // A list of names is data, `(if (a) …)` is code that somebody quoted.
+                // A list of names is data; `(if (a) …)` is quoted code.
                 if children.all(|child| self.is_name(child)) { Class::Data } else { Class::Code }
             }
             Kind::Symbol if CALLS.contains(&self.tree.text(head, self.text)) => Class::Call,
@@ -225,7 +225,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Columns on one line and the number of keys, where those of all children are known.
+    /// Returns width on one line and number of keys. The shapes of all children must be known.
     fn measure(&self, id: NodeId, role: Role) -> (Option<usize>, u32) {
         let shape = |id: NodeId| self.shapes.get(id.0 as usize);
         let span = self.tree.span(id);
@@ -267,7 +267,7 @@ impl Builder<'_> {
         ((!is_broken).then_some(width), keys)
     }
 
-    /// Whether two items or more are plists, quoted or not, or arguments of a collection.
+    /// Whether at least two items are plists, quoted or not, or arguments of a collection.
     fn holds_several_plists(&self, id: NodeId, role: Role) -> bool {
         let is_plist = |child: &NodeId| {
             let mut child = *child;
@@ -281,7 +281,7 @@ impl Builder<'_> {
         self.tree.children(id).filter(is_plist).nth(1).is_some()
     }
 
-    /// Whether there is nothing between the items but blanks and comments.
+    /// Whether all gaps between the items consist of whitespace and comments.
     fn has_plain_gaps(&self, id: NodeId) -> bool {
         self.gaps(id).into_iter().all(is_plain)
     }
@@ -301,7 +301,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What stands before each item and before the end.
+    /// Returns the gaps before each item and before the end.
     fn gaps(&self, id: NodeId) -> Vec<&str> {
         let span = self.tree.span(id);
         let mut at = span.start as usize + 1;
@@ -316,7 +316,7 @@ impl Builder<'_> {
     }
 }
 
-/// What stands on a line of its own in a list: an item, or a key and its value.
+/// An entry of a list with its own line: an item, or a key and its value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) first: NodeId,
@@ -329,7 +329,7 @@ impl Entry {
     }
 }
 
-/// How many items stand before the entries of a list.
+/// Returns the number of items before the entries of a list.
 pub(super) fn heads(class: Class) -> usize {
     match class {
         Class::Form | Class::Call => 1,
@@ -338,7 +338,7 @@ pub(super) fn heads(class: Class) -> usize {
     }
 }
 
-/// The entries of a list. Keys and values alternate as they do for the checks: a key without a value stays alone.
+/// Returns the entries of a list. Keys and values alternate as in the checks; a key without a value is its own entry.
 pub(super) fn entries(tree: &Tree, text: &str, id: NodeId, class: Class) -> Vec<Entry> {
     let mut items = tree.children(id).skip(heads(class)).peekable();
     let mut entries = Vec::new();
@@ -358,7 +358,7 @@ fn is_key(tree: &Tree, text: &str, id: NodeId) -> bool {
     tree.kind(id) == Kind::Keyword && !is_constant()
 }
 
-/// Whether a gap holds only blanks and comments.
+/// Whether a gap consists of whitespace and comments.
 fn is_plain(gap: &str) -> bool {
     gap.split('\n').all(|line| {
         let words = line.trim_start_matches([' ', '\t', '\r', '\u{C}']);
@@ -366,7 +366,7 @@ fn is_plain(gap: &str) -> bool {
     })
 }
 
-/// How a prefix is written.
+/// Returns the text of a prefix.
 pub(super) fn prefix(kind: Kind) -> &'static str {
     match kind {
         Kind::Quote => "'",

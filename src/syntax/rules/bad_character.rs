@@ -2,9 +2,9 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a character literal that Emacs does not read
+    /// a character literal that Emacs cannot read
     ///
-    /// `?a` is the number of one character. What looks like a word with a question mark before it is not Lisp.
+    /// `?a` is the number of a single character. A word after a question mark is a syntax error.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "sep" :description "Split a text." :function (lambda () (string ?ab)))
@@ -16,7 +16,7 @@ rule! {
     pub(crate) BAD_CHARACTER, "DT006", "bad-character", Error
 }
 
-/// `problem`: what is wrong with it, in a clause.
+/// `problem` is the error message.
 pub(in crate::syntax) fn finding(at: Location, problem: String) -> Diagnostic {
     Diagnostic::new(&BAD_CHARACTER, at, problem)
 }

@@ -4,7 +4,8 @@ use crate::text::Location;
 rule! {
     /// a dot that is not before the last element of a list
     ///
-    /// A dot with a blank on either side makes a pair; Emacs reads it nowhere else. In prose it belongs into a string.
+    /// A dot with whitespace around it makes a dotted pair, and Emacs accepts it only before the last element of a
+    /// list. A dot in prose belongs in a string.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time" . :timeout "5s")
@@ -17,5 +18,5 @@ rule! {
 }
 
 pub(in crate::syntax) fn finding(at: Location) -> Diagnostic {
-    Diagnostic::new(&BAD_DOT, at, "a dot belongs before the last element of a list")
+    Diagnostic::new(&BAD_DOT, at, "a dot is only allowed before the last element of a list")
 }

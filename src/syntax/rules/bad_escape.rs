@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a backslash escape that Emacs does not read
+    /// a backslash escape that Emacs cannot read
     ///
-    /// Emacs gives up on the whole file at such an escape. A regular expression or a Windows path needs two backslashes for
-    /// each one that is meant.
+    /// Emacs stops reading the whole file at such an escape. Regular expressions and Windows paths need two
+    /// backslashes for each literal one.
     ///
     /// ```eld fails
     /// (deftool :name "clean" :description "Remove what stands in C:\users\temp.")
@@ -17,7 +17,7 @@ rule! {
     pub(crate) BAD_ESCAPE, "DT005", "bad-escape", Error
 }
 
-/// `problem`: what is wrong with it, in a clause.
+/// `problem` is the error message.
 pub(in crate::syntax) fn finding(at: Location, problem: String) -> Diagnostic {
-    Diagnostic::new(&BAD_ESCAPE, at, problem).note("for a backslash itself write two: `\\\\`")
+    Diagnostic::new(&BAD_ESCAPE, at, problem).note("write `\\\\` for a literal backslash")
 }

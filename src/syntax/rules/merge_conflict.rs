@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::{Location, Span};
 
 rule! {
-    /// a merge that was not settled
+    /// an unresolved merge conflict
     ///
-    /// The markers that git leaves where two versions disagree are words to Emacs, and both versions would count. The first one
-    /// is read here.
+    /// Emacs reads the conflict markers of git as symbols, and both versions would be used. deftool reads the first
+    /// version only.
     ///
     /// ```eld fails
     /// <<<<<<< HEAD
@@ -21,7 +21,8 @@ rule! {
     pub(crate) MERGE_CONFLICT, "DT013", "merge-conflict", Error
 }
 
-/// `last`: the marker that ends it.
+/// `last` is the marker at the end of the conflict.
 pub(in crate::syntax) fn finding(at: Location, last: Span) -> Diagnostic {
-    Diagnostic::new(&MERGE_CONFLICT, at, "an unsettled merge starts here").and_at(last, "and ends here")
+    Diagnostic::new(&MERGE_CONFLICT, at, "unresolved merge conflict")
+        .with_label_at(last, "the conflict ends here")
 }

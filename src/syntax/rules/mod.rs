@@ -1,6 +1,6 @@
-//! The rules of reading and folding.
+//! The rules for reading and constant folding.
 //!
-//! One file each: what it means, with an example that breaks it and the repair, and what it says.
+//! Each file has one rule: its documentation with a failing example and its repair, and its findings.
 
 use crate::diagnostic::rules;
 

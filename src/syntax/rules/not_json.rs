@@ -5,8 +5,9 @@ use crate::text::{Location, Span};
 rule! {
     /// a value that has no JSON form
     ///
-    /// Emacs writes strings, numbers, vectors, plists, t, :json-false and :null as JSON. It refuses any other symbol or keyword, a list that is no
-    /// plist, a dotted pair, a float that is no number and a string with raw bytes, when the first request is sent.
+    /// Emacs writes strings, numbers, vectors, plists, t, :json-false and :null as JSON. It rejects everything else
+    /// when the first request is sent: other symbols and keywords, lists that are not plists, dotted pairs, infinite
+    /// and NaN floats, and strings with raw bytes.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type array :items (:type string) :default ("a" "b") :optional t)))
@@ -28,7 +29,7 @@ pub(crate) fn symbol(at: Location, word: &str) -> Diagnostic {
     }
 }
 
-/// What Emacs writes as the constant that JSON has under this name.
+/// Returns the Emacs value for a JSON constant with this name.
 pub(crate) fn constant_meant(word: &str) -> Option<&'static str> {
     match word {
         "false" => Some(":json-false"),
@@ -38,8 +39,8 @@ pub(crate) fn constant_meant(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Takes back the repair of a finding that makes what cannot stand there: `types` are those that can, none is any. A word
-/// where only a string can stand is one.
+/// Drops the fix of a finding if its value has none of the expected `types`; an empty list means any type. If a string
+/// is expected, `true` and `false` are fixed as strings.
 pub(crate) fn expect(finding: &mut Diagnostic, types: &[String]) {
     if *finding.rule != NOT_JSON || types.is_empty() {
         return;
@@ -70,13 +71,13 @@ pub(crate) fn expect(finding: &mut Diagnostic, types: &[String]) {
     }
 }
 
-/// A keyword that stands for no JSON value.
+/// Reports a keyword without a JSON value.
 pub(crate) fn keyword(at: Location, word: &str) -> Diagnostic {
     Diagnostic::new(&NOT_JSON, at, format!("the keyword `{word}` has no JSON form"))
         .labelled("expected a string, a number, a vector, a plist, t or :json-false")
 }
 
-/// A list that is no plist.
+/// Reports a list that is not a plist.
 pub(crate) fn list(at: Location, found: &Datum) -> Diagnostic {
     let finding = Diagnostic::new(&NOT_JSON, at, "a list has no JSON form; write a vector `[…]` for an array")
         .note("an object is a plist `(:key value)`");
@@ -87,17 +88,17 @@ pub(crate) fn list(at: Location, found: &Datum) -> Diagnostic {
     }
 }
 
-/// A dotted list.
+/// Reports a dotted list.
 pub(crate) fn dotted(at: Location) -> Diagnostic {
     Diagnostic::new(&NOT_JSON, at, "a dotted list has no JSON form; an object is a plist `(:key value)`")
 }
 
-/// An infinite number or none, as it was written.
+/// Reports an infinity or a NaN, as written.
 pub(crate) fn not_finite(at: Location, number: &str) -> Diagnostic {
     Diagnostic::new(&NOT_JSON, at, format!("the number `{number}` has no JSON form"))
 }
 
-/// Brackets in place of the parentheses, where the list is written with nothing but its elements between them.
+/// Adds a fix that replaces the parentheses by brackets, if there is only the elements between them.
 pub(crate) fn as_vector(mut finding: Diagnostic, found: &Datum) -> Diagnostic {
     let DatumKind::List(items) = &found.kind else { return finding };
     let (Some(first), Some(last)) = (items.first(), items.last()) else { return finding };

@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a blank that Emacs takes for a letter
+    /// a space character that Emacs treats as a letter
     ///
-    /// Text copied from web pages and chats holds blanks that only look like one: narrow and wide spaces, spaces of no width.
-    /// Emacs separates words at spaces, tabs, line ends and no-break spaces; every other blank is part of a symbol, so a
-    /// key with one at its end is another key.
+    /// Text copied from web pages and chats can contain unusual spaces: narrow, wide and zero-width ones. Emacs
+    /// separates words at spaces, tabs, line ends and no-break spaces only. Any other space character becomes part of
+    /// a symbol, so a key that ends in one is a different key.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")
@@ -18,8 +18,8 @@ rule! {
     pub(crate) ODD_BLANK, "DT010", "odd-blank", Error
 }
 
-/// Whether it looks like a blank or like nothing and is a letter to Emacs. Joiners are left alone: words of some
-/// scripts need them.
+/// Whether the character looks like a space or is invisible, but is a letter to Emacs. Joiners are excluded: some
+/// scripts need them in words.
 pub(in crate::syntax) fn is_odd(character: char) -> bool {
     is_wide(character) || matches!(character, '\u{AD}' | '\u{200B}' | '\u{2060}' | '\u{FEFF}')
 }
@@ -28,11 +28,11 @@ fn is_wide(character: char) -> bool {
     matches!(character, '\u{85}' | '\u{1680}' | '\u{2000}'..='\u{200A}' | '\u{2028}' | '\u{2029}' | '\u{202F}' | '\u{205F}' | '\u{3000}')
 }
 
-/// `run`: such characters, one after the other.
+/// `run` is a run of such characters.
 pub(in crate::syntax) fn finding(at: Location, run: &str) -> Diagnostic {
     let first = run.chars().next().unwrap_or(' ');
     let code = u32::from(first);
-    let message = format!("U+{code:04X} looks like a blank and is part of a word to Emacs");
+    let message = format!("U+{code:04X} looks like a space, but Emacs treats it as a letter");
     let finding = Diagnostic::new(&ODD_BLANK, at, message);
     if has_no_width(run) {
         finding.fixed_by("remove it", at.span, "")
@@ -41,7 +41,7 @@ pub(in crate::syntax) fn finding(at: Location, run: &str) -> Diagnostic {
     }
 }
 
-/// Whether nothing of it is seen.
+/// Whether all characters are invisible.
 pub(in crate::syntax) fn has_no_width(run: &str) -> bool {
     !run.chars().any(is_wide)
 }

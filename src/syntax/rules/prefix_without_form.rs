@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// a quote, backquote or comma with nothing after it
     ///
-    /// A prefix belongs to the form that follows. Emacs refuses to read a list that ends right after one.
+    /// A prefix applies to the form after it. Emacs cannot read a list that ends directly after a prefix.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "now" :description "Tell the current time." :function #'now :args ')
@@ -17,5 +17,5 @@ rule! {
 }
 
 pub(in crate::syntax) fn finding(at: Location, prefix: &str) -> Diagnostic {
-    Diagnostic::new(&PREFIX_WITHOUT_FORM, at, format!("`{prefix}` is followed by no form"))
+    Diagnostic::new(&PREFIX_WITHOUT_FORM, at, format!("missing form after `{prefix}`"))
 }

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// an escape for a raw byte, which JSON cannot carry
+    /// an escape for a raw byte, which JSON cannot represent
     ///
-    /// In a string of Emacs, `\xe9` and `\351` are a byte, not the character é; gptel fails to encode it. A character is
-    /// written with four digits or as it is.
+    /// In an Emacs string, `\xe9` and `\351` are a raw byte, not the character é, and gptel fails to encode it. Write
+    /// the character itself or an escape with four digits.
     ///
     /// ```eld fails
     /// (deftool :name "cafe" :description "Find a caf\xe9.")
@@ -18,11 +18,11 @@ rule! {
 }
 
 pub(in crate::syntax) fn message(byte: u32) -> String {
-    format!("the escape is the raw byte {byte:#x} in Emacs, which JSON cannot carry")
+    format!("this escape is the raw byte {byte:#x}, which JSON cannot represent")
 }
 
-/// `message`: of [`message`].
+/// `message` is the result of [`message`].
 pub(in crate::syntax) fn finding(at: Location, message: String) -> Diagnostic {
     let finding = Diagnostic::new(&RAW_BYTE, at, message);
-    finding.note("write the character itself, or `\\u` and its four digits")
+    finding.note("write the character itself, or `\\u` with its four digits")
 }

@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// data nested too deeply
     ///
-    /// Real specs stay below 20 levels. OpenAI refuses schemas deeper than ten; what reads a spec must not be led into
-    /// the depths by a file that was made to do so.
+    /// Real specs stay below 20 levels, and OpenAI rejects schemas deeper than ten. The limit protects programs that
+    /// read specs from malicious files.
     ///
     /// ```eld fails
     /// (deftool :name "deep" :description "Take a value."
@@ -20,5 +20,5 @@ rule! {
 }
 
 pub(in crate::syntax) fn finding(at: Location, most: usize) -> Diagnostic {
-    Diagnostic::new(&TOO_DEEP, at, format!("data is nested deeper than {most} levels"))
+    Diagnostic::new(&TOO_DEEP, at, format!("data is nested more than {most} levels deep"))
 }

@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// an opening parenthesis, bracket or string that is never closed
+    /// an unclosed parenthesis, bracket or string
     ///
-    /// Everything after it belongs to it, so the rest of the file is read as something else. Reading starts anew at the next
-    /// parenthesis in the first column, and indentation says which list was meant to end: the broken form is left out, the
-    /// others are as they were.
+    /// Everything after the opening character belongs to the unclosed form, so the rest of the file has a different
+    /// meaning. The reader resumes at the next parenthesis in the first column and uses the indentation to find the
+    /// unclosed list. The broken form is skipped; all other forms are checked as usual.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the current time."
@@ -22,7 +22,7 @@ rule! {
     pub(crate) UNCLOSED, "DT001", "unclosed", Error
 }
 
-/// `opener` stands at `at`; the label says until where it is open.
+/// `opener` is the text at `at`; the label shows how far it is open.
 pub(in crate::syntax) fn finding(at: Location, opener: &str, label: String) -> Diagnostic {
-    Diagnostic::new(&UNCLOSED, at, format!("`{opener}` is never closed")).labelled(label)
+    Diagnostic::new(&UNCLOSED, at, format!("unclosed `{opener}`")).labelled(label)
 }

@@ -2,9 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// reader syntax after # that Emacs does not have
+    /// syntax after # that Emacs does not have
     ///
-    /// `#t`, `#f` and `#|…|#` are of other Lisps, `#<buffer x>` is how Emacs prints what cannot be read. Emacs stops there.
+    /// `#t`, `#f` and `#|…|#` are syntax of other Lisps. `#<buffer x>` is the printed form of an object that cannot be
+    /// read. Emacs stops reading there.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time." :async #f)
@@ -16,24 +17,24 @@ rule! {
     pub(crate) UNKNOWN_HASH, "DT007", "unknown-hash", Error
 }
 
-/// `text` is a comment as other languages write it, or a line that Org mode gives a meaning.
+/// Reports a comment of another language, or a line with Org mode syntax.
 pub(in crate::syntax) fn foreign(at: Location, text: &str) -> Diagnostic {
     if text.starts_with("#+") {
         let word = text.split_whitespace().next().unwrap_or("#+");
-        return Diagnostic::new(&UNKNOWN_HASH, at, format!("`{word}` is of Org mode, no Emacs Lisp"))
-            .note("leave the line out, or tangle the Org file into one of Emacs Lisp");
+        return Diagnostic::new(&UNKNOWN_HASH, at, format!("`{word}` is Org mode syntax, not Emacs Lisp"))
+            .note("remove the line, or tangle the Org file to Emacs Lisp");
     }
     let opener = if text.starts_with("#|") { "#|" } else { "#" };
-    let finding = Diagnostic::new(&UNKNOWN_HASH, at, format!("`{opener}` starts no comment; `;` does"));
+    let finding = Diagnostic::new(&UNKNOWN_HASH, at, format!("comments start with `;`, not with `{opener}`"));
     if opener == "#" { finding.fixed_by("write `;`", at.span, ";") } else { finding }
 }
 
 pub(in crate::syntax) fn finding(at: Location, text: &str) -> Diagnostic {
-    let finding = Diagnostic::new(&UNKNOWN_HASH, at, format!("`{text}` is no reader syntax of Emacs Lisp"));
+    let finding = Diagnostic::new(&UNKNOWN_HASH, at, format!("`{text}` is not Emacs Lisp syntax"));
     match text {
         "#t" => finding.labelled("did you mean `t`?").maybe_fixed_by("write `t`", at.span, "t"),
         "#f" => finding.labelled("did you mean `nil`?").maybe_fixed_by("write `nil`", at.span, "nil"),
-        "#<" => finding.note("it is how Emacs shows an object that has no text to be read from"),
+        "#<" => finding.note("Emacs prints objects without a readable form this way"),
         _ => finding,
     }
 }

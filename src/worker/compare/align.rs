@@ -1,24 +1,24 @@
-//! Which item of one list is which of the other.
+//! Aligns the items of two lists.
 //!
-//! Equal items hold the lists together; between them, items of the same name (tools), role (messages) or sort go
-//! together in order. What is left was removed, added or, if its name is on both sides, moved.
+//! Equal items are aligned first. Between them, items with the same name (tools), role (messages) or JSON type are
+//! aligned in order. The remaining items were removed, added or, if both lists contain the name, moved.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Lists whose differing parts are larger than this, multiplied, are compared place by place.
+/// Maximum product of the lengths of the differing parts. Longer lists are compared index by index.
 const MAX_CELLS: usize = 1 << 20;
 
-/// What an equal pair counts, beside one of the same sort.
+/// Score of an equal pair. A pair of the same kind scores 1.
 const EQUAL: u32 = 4;
 
-/// One step through both lists.
+/// One step of an alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pair {
     /// The same item, changed or not.
     Both(usize, usize),
-    /// The same item at another place.
+    /// The same item at another index.
     Moved(usize, usize),
     /// Only in the first list.
     Gone(usize),
@@ -33,11 +33,11 @@ pub(super) fn align(before: &[Value], after: &[Value]) -> Vec<Pair> {
     let (old_len, new_len) = (old.len() - end, new.len() - end);
     let (old, new) = (old.get(..old_len).unwrap_or_default(), new.get(..new_len).unwrap_or_default());
     let middle = if old_len.saturating_mul(new_len) > MAX_CELLS {
-        place_by_place(old_len, new_len)
+        index_by_index(old_len, new_len)
     } else {
         join_moved(best(old, new), old, new)
     };
-    // Equal ends are walked, too: the order of keys may differ in them.
+    // Equal ends are included: the order of their keys may differ.
     let shifted = middle.into_iter().map(|pair| match pair {
         Pair::Both(i, j) => Pair::Both(i + start, j + start),
         Pair::Moved(i, j) => Pair::Moved(i + start, j + start),
@@ -49,18 +49,18 @@ pub(super) fn align(before: &[Value], after: &[Value]) -> Vec<Pair> {
     head.chain(shifted).chain(tail).collect()
 }
 
-/// The name of what is called by one: a tool in either API's form, a parameter.
+/// Returns the name of an item: a tool in the format of either API, or a parameter.
 pub(super) fn name_of(value: &Value) -> Option<&str> {
     value.pointer("/function/name").or_else(|| value.get("name")).and_then(Value::as_str)
 }
 
-fn place_by_place(old: usize, new: usize) -> Vec<Pair> {
+fn index_by_index(old: usize, new: usize) -> Vec<Pair> {
     let common = old.min(new);
     let both = (0..common).map(|index| Pair::Both(index, index));
     both.chain((common..old).map(Pair::Gone)).chain((common..new).map(Pair::New)).collect()
 }
 
-/// The alignment that keeps the most together.
+/// Returns the alignment with the highest score.
 fn best(old: &[Value], new: &[Value]) -> Vec<Pair> {
     let (old_marks, new_marks) = marks(old, new);
     let width = new.len() + 1;
@@ -101,11 +101,11 @@ fn best(old: &[Value], new: &[Value]) -> Vec<Pair> {
     pairs
 }
 
-/// An item as the alignment sees it: two numbers.
+/// An item as two numbers, for fast comparison.
 struct Mark {
-    /// The same for equal items.
+    /// Equal for equal items.
     whole: usize,
-    /// The same for items of one name, role or sort.
+    /// Equal for items with the same name, role or JSON type.
     sort: usize,
 }
 
@@ -137,7 +137,7 @@ fn sort_of(value: &Value) -> String {
     }
 }
 
-/// What is gone at one place and new at another under the same name was moved.
+/// Joins a removed and an added item with the same name into a moved one.
 fn join_moved(pairs: Vec<Pair>, old: &[Value], new: &[Value]) -> Vec<Pair> {
     let mut gone: HashMap<&str, usize> = HashMap::new();
     for pair in &pairs {

@@ -1,15 +1,15 @@
-//! Values as a difference shows them: short, and from where they part.
+//! Short representations of differing values.
 
 use serde_json::Value;
 
-/// So much of a value is shown, in characters.
+/// Maximum length of a shown value, in characters.
 const MAX_SHOWN: usize = 120;
-/// So much of what two texts have in common is shown before the place where they part.
+/// Number of common characters shown before the first difference.
 const BEFORE: usize = 30;
 
-/// A value as JSON, cut.
+/// Formats a value as JSON, truncated.
 pub(super) fn show(value: &Value) -> String {
-    // What is long is not written to its end only to be cut.
+    // Long values are not serialized completely only to be truncated.
     let text = match value {
         Value::String(text) => quoted(text.chars()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
@@ -21,7 +21,7 @@ pub(super) fn show(value: &Value) -> String {
     cut(text)
 }
 
-/// Two texts from a little before the place where they part: long prompts begin alike.
+/// Formats two texts from shortly before their first difference: long prompts have equal beginnings.
 pub(super) fn show_strings(recorded: &str, now: &str) -> (String, String) {
     let common = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
     let skipped = common.saturating_sub(BEFORE);
@@ -32,7 +32,7 @@ pub(super) fn show_strings(recorded: &str, now: &str) -> (String, String) {
     (from(recorded), from(now))
 }
 
-/// `path.key`, or `path["odd key"]`.
+/// Returns `path.key` or `path["odd key"]`.
 pub(super) fn join(path: &str, key: &str) -> String {
     let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
@@ -54,7 +54,7 @@ fn cut(text: String) -> String {
     }
 }
 
-/// Takes as much as is shown, and ends the writing then.
+/// A writer that stops after the shown length.
 struct Short {
     text: Vec<u8>,
 }

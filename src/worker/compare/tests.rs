@@ -5,16 +5,16 @@ use serde_json::json;
 
 use super::*;
 
-fn told(recorded: &Value, now: &Value) -> Vec<String> {
+fn reported(recorded: &Value, now: &Value) -> Vec<String> {
     differences(recorded, now, false).iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn each_field_is_told() {
+fn each_changed_field_is_reported() {
     let recorded = json!({"model": "a", "messages": [{"content": "x"}, {"content": "y"}], "seed": 1});
     let now = json!({"model": "b", "messages": [{"content": "z"}], "stop": []});
     assert_eq!(
-        told(&recorded, &now),
+        reported(&recorded, &now),
         [
             "model: recorded \"a\", now \"b\"",
             "messages[0].content: recorded \"x\", now \"z\"",
@@ -23,22 +23,22 @@ fn each_field_is_told() {
             "stop: not recorded, now []",
         ]
     );
-    assert_eq!(told(&json!(1), &json!("1")), ["the whole: recorded 1, now \"1\""]);
+    assert_eq!(reported(&json!(1), &json!("1")), ["(root): recorded 1, now \"1\""]);
     assert_eq!(
-        told(&json!({"a b": {"c.d": 1}}), &json!({"a b": {"c.d": 2}})),
+        reported(&json!({"a b": {"c.d": 1}}), &json!({"a b": {"c.d": 2}})),
         ["[\"a b\"][\"c.d\"]: recorded 1, now 2"]
     );
 }
 
 #[test]
-fn long_texts_are_shown_where_they_part() {
+fn long_texts_are_shown_from_their_first_difference() {
     let long = |end: &str| json!({"content": format!("{}{end}", "é".repeat(500))});
-    let told = told(&long("left: 8"), &long("left: 9"));
-    assert!(told[0].contains("left: 8") && told[0].contains("left: 9"), "{told:?}");
-    assert!(told[0].chars().count() < 400, "{told:?}");
+    let reported = reported(&long("left: 8"), &long("left: 9"));
+    assert!(reported[0].contains("left: 8") && reported[0].contains("left: 9"), "{reported:?}");
+    assert!(reported[0].chars().count() < 400, "{reported:?}");
     let big = json!({"items": vec!["x".repeat(100); 10_000]});
-    let told = differences(&json!({}), &big, false);
-    assert!(told[0].now.as_ref().unwrap().chars().count() <= 121);
+    let reported = differences(&json!({}), &big, false);
+    assert!(reported[0].now.as_ref().unwrap().chars().count() <= 121);
 }
 
 #[test]
@@ -46,23 +46,23 @@ fn lists_are_aligned() {
     let tool =
         |name: &str, about: &str| json!({"type": "function", "function": {"name": name, "about": about}});
     let before = json!({"tools": [tool("a", "1"), tool("b", "2"), tool("c", "3")]});
-    // One more in the middle is one difference.
+    // An added item in the middle is one difference.
     let now = json!({"tools": [tool("a", "1"), tool("x", "9"), tool("b", "2"), tool("c", "3")]});
-    let found = told(&before, &now);
+    let found = reported(&before, &now);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0]
             .starts_with("tools[1]: not recorded, now {\"type\":\"function\",\"function\":{\"name\":\"x\"")
     );
-    // So is one less, and what changed beside it is told of itself.
+    // So is a removed item; a change of another item is reported separately.
     let now = json!({"tools": [tool("b", "2"), tool("c", "4")]});
-    let found = told(&before, &now);
+    let found = reported(&before, &now);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("tools[0]: recorded {") && found[0].ends_with("now absent"), "{found:?}");
     assert_eq!(found[1], "tools[2].function.about: recorded \"3\", now \"4\"");
     let now = json!({"tools": [tool("b", "2"), tool("c", "3"), tool("a", "1")]});
-    assert_eq!(told(&before, &now), ["tools[0]: recorded at place 1 (a), now at place 3"]);
-    // Messages go by their roles.
+    assert_eq!(reported(&before, &now), ["tools[0]: recorded at position 1 (a), now at position 3"]);
+    // Messages are aligned by role.
     let message = |role: &str, content: &str| json!({"role": role, "content": content});
     let before =
         json!([message("system", "s"), message("user", "u"), message("tool", "t"), message("user", "v")]);
@@ -74,7 +74,7 @@ fn lists_are_aligned() {
         message("user", "v")
     ]);
     assert_eq!(
-        told(&before, &now),
+        reported(&before, &now),
         [
             "[0].content: recorded \"s\", now \"S\"",
             "[1]: not recorded, now {\"role\":\"system\",\"content\":\"new\"}",
@@ -84,7 +84,7 @@ fn lists_are_aligned() {
 }
 
 #[test]
-fn the_order_of_keys_is_told_where_it_is_asked_for() {
+fn the_order_of_keys_is_reported_if_requested() {
     let (one, other) = (json!({"a": [{"x": 1, "y": 2}]}), json!({"a": [{"y": 2, "x": 1}]}));
     assert!(differences(&one, &other, false).is_empty());
     let found: Vec<String> = differences(&one, &other, true).iter().map(ToString::to_string).collect();
@@ -92,7 +92,7 @@ fn the_order_of_keys_is_told_where_it_is_asked_for() {
 }
 
 #[test]
-fn what_was_redacted_equals_anything() {
+fn redacted_text_equals_any_text() {
     let recorded =
         json!({"a": "Bearer [redacted-1], twice [redacted-1].", "n": "[redacted]", "[redacted-2]": 1});
     let now = json!({"a": "Bearer hunter2, twice hunter2.", "n": 1234, "hunter3": 1});
@@ -102,14 +102,14 @@ fn what_was_redacted_equals_anything() {
 }
 
 #[test]
-fn many_differences_and_large_lists_end_soon() {
+fn many_differences_and_large_lists_are_bounded() {
     let many = |value: i32| Value::Array(vec![json!(value); 100_000]);
-    let found = told(&many(1), &many(2));
+    let found = reported(&many(1), &many(2));
     assert_eq!((found.len(), found[20].as_str()), (21, "and 99980 more"));
     assert!(differences(&many(1), &many(1), true).is_empty());
 }
 
-/// Values with few names, so that lists and objects have something in common.
+/// Generates values with few distinct names, so that they have items in common.
 fn values() -> impl Strategy<Value = Value> {
     let text = prop_oneof!["[a-c]{0,2}", Just(String::from("é\"\\\n"))];
     let leaf = prop_oneof![
@@ -131,12 +131,12 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// With the order of keys.
+/// Returns the JSON text, which includes the order of keys.
 fn text(value: &Value) -> String {
     value.to_string()
 }
 
-/// What a path leads to.
+/// Returns the value at a path.
 fn resolve<'v>(mut value: &'v Value, mut path: &str) -> Option<&'v Value> {
     while !path.is_empty() {
         if path.starts_with("[\"") {
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn one_change_is_told_as_one(
+    fn one_change_is_one_difference(
         items in prop::collection::vec("[a-z]{4}", 1..30), at in any::<prop::sample::Index>(), how in 0..2,
     ) {
         let message = |text: &String| json!({"role": "user", "content": text});

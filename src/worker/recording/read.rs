@@ -1,4 +1,4 @@
-//! Reading. Files are believed as little as servers are.
+//! Reads recordings. Their content is untrusted.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{Line, RecordingError, Session, Stopped, VERSION};
 
-/// The largest file that is read, in bytes.
+/// Maximum file size, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 
-/// A recording, read: at least one request.
+/// A parsed recording with at least one request.
 #[derive(Debug, Clone)]
 pub struct Recording {
     path: PathBuf,
@@ -22,15 +22,15 @@ pub struct Recording {
 /// One request of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
-    /// What the engine drew from the world.
+    /// The inputs of the request from its environment.
     pub session: Session,
-    /// The format that it was written in.
+    /// Format version.
     pub(in crate::worker) version: u32,
     /// Each line with its number in the file, from 1.
     pub(in crate::worker) lines: Vec<(usize, Line)>,
 }
 
-/// What says which request a line belongs to.
+/// The part of a line that names its request.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default = "first")]
@@ -42,10 +42,10 @@ fn first() -> u32 {
 }
 
 impl Recording {
-    /// Reads the file at `path`. A last line that was cut is left out.
+    /// Reads the file at `path`. Ignores an incomplete last line.
     ///
     /// # Errors
-    /// When it cannot be read, or is no recording.
+    /// When the file cannot be read or is not a recording.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
         let too_large = || RecordingError::TooLarge { path: path.to_owned(), limit: MAX_FILE };
@@ -75,7 +75,7 @@ impl Recording {
         Ok(Self { path: path.to_owned(), requests: reading.requests })
     }
 
-    /// Whether the file at `path` begins as a recording does. Cheap, for choosing among files.
+    /// Whether the file at `path` starts like a recording. A cheap check for selecting files.
     pub fn is_at(path: &Path) -> bool {
         let mut start = Vec::new();
         let read = std::fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start));
@@ -83,17 +83,17 @@ impl Recording {
         read.is_ok() && text.trim_start().starts_with("{\"record\":\"session\",")
     }
 
-    /// The file it was read from.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its requests, in the order they were submitted.
+    /// Returns the requests, in submission order.
     pub fn requests(&self) -> &[RecordedRequest] {
         &self.requests
     }
 
-    /// The requests themselves.
+    /// Returns the requests by value.
     pub fn into_requests(self) -> Vec<RecordedRequest> {
         self.requests
     }
@@ -102,9 +102,9 @@ impl Recording {
 struct Reading<'p> {
     path: &'p Path,
     requests: Vec<RecordedRequest>,
-    /// Where each is among them, by its `request`.
+    /// Index of each request, by its `request` number.
     by_number: HashMap<u32, usize>,
-    /// The ids that are taken.
+    /// Request ids so far.
     ids: HashSet<String>,
 }
 
@@ -114,7 +114,7 @@ impl Reading<'_> {
             .and_then(|head| serde_json::from_slice::<Line>(text).map(|line| (head.request, line)));
         let (request, line) = match parsed {
             Ok(parsed) => parsed,
-            // Only the last line has no end, and only if its writer was stopped in the middle of it.
+            // Only the last line can lack a line break: its writer was stopped within the line.
             Err(_) if !text.ends_with(b"\n") && !self.requests.is_empty() => return Ok(()),
             Err(error) => return Err(self.malformed(number, &describe_json_error(&error))),
         };
@@ -125,14 +125,14 @@ impl Reading<'_> {
                 }
                 let is_known = self.by_number.insert(request, self.requests.len()).is_some();
                 if is_known || !self.ids.insert(session.request_id.clone()) {
-                    return Err(self.malformed(number, "the session of this request was begun before"));
+                    return Err(self.malformed(number, "duplicate `session` line for this request"));
                 }
                 self.requests.push(RecordedRequest { session: *session, version, lines: Vec::new() });
             }
             line => {
                 let index = self.by_number.get(&request);
                 let Some(request) = index.and_then(|index| self.requests.get_mut(*index)) else {
-                    let message = "the session's line must come first";
+                    let message = "expected a `session` line first";
                     return Err(self.malformed(number, message));
                 };
                 request.lines.push((number, line));
@@ -147,7 +147,7 @@ impl Reading<'_> {
 }
 
 impl RecordedRequest {
-    /// Where the request was stopped, if the model's side did not end it.
+    /// Returns where the request was stopped, if it was not ended by the model.
     pub(in crate::worker) fn stopped(&self) -> Option<Stopped> {
         self.lines.iter().rev().find_map(|(_, line)| match line {
             Line::Stopped(stopped) => Some(stopped.clone()),
@@ -155,7 +155,7 @@ impl RecordedRequest {
         })
     }
 
-    /// How it ended, if that was recorded.
+    /// Returns the outcome, if it was recorded.
     pub(in crate::worker) fn outcome(&self) -> Option<&Value> {
         self.lines.iter().rev().find_map(|(_, line)| match line {
             Line::Finished { outcome, .. } => Some(outcome),
@@ -163,29 +163,29 @@ impl RecordedRequest {
         })
     }
 
-    /// Whether it holds what tools gave and how the request ended; the first format did not.
+    /// Whether it contains tool results and the outcome. Format 1 does not.
     pub fn holds_results(&self) -> bool {
         self.version >= 2
     }
 
-    /// Whether the request's end was recorded; if not, its writer was stopped before. The first format does not tell.
+    /// Whether the end of the request was recorded. Always true for format 1, which does not record it.
     pub fn is_whole(&self) -> bool {
         !self.holds_results() || self.outcome().is_some()
     }
 
-    /// How many chat requests were sent, repetitions included.
+    /// Returns the number of chat requests, including retries.
     pub fn exchanges(&self) -> usize {
         self.lines.iter().filter(|(_, line)| matches!(line, Line::Request { .. })).count()
     }
 
-    /// How many tool calls were answered.
+    /// Returns the number of answered tool calls.
     pub fn tool_calls(&self) -> usize {
         let is_call = |line: &Line| matches!(line, Line::Tool { .. } | Line::ToolFinished { .. });
         self.lines.iter().filter(|(_, line)| is_call(line)).count()
     }
 }
 
-/// The error without its line number, which counts within the one line.
+/// Returns the text of an error without its position, which is relative to the line.
 fn describe_json_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned()

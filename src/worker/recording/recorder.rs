@@ -1,8 +1,7 @@
-//! Writing: one small write a line, straight to the file, so that the reader of a crashed session misses at most its
-//! last line.
+//! Writes recordings: one unbuffered write per line, so that a crash loses at most the last line.
 //!
-//! Where the user has secrets, the pieces of a reply wait for its end: a model spells a secret over many of them. What
-//! crashes then loses that reply.
+//! If the user has secrets, the chunks of a reply are written at its end, because a secret may be split over many
+//! chunks. A crash then loses that reply.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,18 +17,18 @@ use crate::project::create_private;
 use crate::worker::redact::Redactor;
 use crate::worker::secrets::{Mask, Secrets};
 
-/// A reply that waits for its end is no larger than this, in bytes.
+/// Maximum size of a reply that is buffered for redaction, in bytes.
 const MAX_WAITING: usize = 64 << 20;
-/// How every recording begins.
+/// The first bytes of every recording.
 const BEGINNING: &str = r#"{"record":"#;
 
-/// Writes a recording.
+/// A writer of a recording.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
-    /// Of the API key.
+    /// Redacts the API key.
     redactor: Redactor,
-    /// Of every other secret.
+    /// Redacts all other secrets.
     mask: Mask,
     state: Mutex<State>,
 }
@@ -38,9 +37,9 @@ pub struct Recorder {
 struct State {
     file: File,
     error: Option<std::io::Error>,
-    /// How many requests were begun.
+    /// Number of requests so far.
     requests: u32,
-    /// Pieces of replies that wait for their end, by request.
+    /// Buffered chunks of replies, by request.
     waiting: HashMap<u32, Waiting>,
 }
 
@@ -51,10 +50,10 @@ struct Waiting {
 }
 
 impl Recorder {
-    /// Creates the file at `path`, or empties a recording that is there; it is its user's alone from then on.
+    /// Creates the file at `path`, or truncates an existing recording. Only the user can access the file.
     ///
     /// # Errors
-    /// When that is not possible, or the file holds something else.
+    /// When the file cannot be created, or exists and is not a recording.
     pub fn create(path: &Path) -> Result<Self, RecordingError> {
         let file = create_private(path, "recording", BEGINNING)
             .map_err(|source| RecordingError::Io { path: path.to_owned(), source })?;
@@ -67,24 +66,24 @@ impl Recorder {
         })
     }
 
-    /// Leaves the API key out, wherever it stands: in the prompt, in a tool's result.
+    /// Redacts the API key everywhere, for example in prompts and tool results.
     #[must_use]
     pub fn without(mut self, key: Option<&str>) -> Self {
         self.redactor = Redactor::new(key);
         self
     }
 
-    /// Leaves these out as well.
+    /// Redacts these secrets, too.
     #[must_use]
     pub fn without_secrets(mut self, secrets: Secrets) -> Self {
         self.mask = Mask::new(secrets);
         self
     }
 
-    /// The first error of writing, if there was one: the recording is not whole.
+    /// Writes buffered chunks and returns the first write error, if any. After an error the recording is incomplete.
     ///
     /// # Errors
-    /// That error.
+    /// The first write error.
     pub fn close(&self) -> Result<(), RecordingError> {
         let Ok(mut state) = self.state.lock() else { return Ok(()) };
         let open: Vec<u32> = state.waiting.keys().copied().collect();
@@ -95,7 +94,7 @@ impl Recorder {
         error.map_or(Ok(()), |source| Err(RecordingError::Io { path: self.path.clone(), source }))
     }
 
-    /// Begins the next request.
+    /// Starts the recording of the next request.
     pub(in crate::worker) fn begin(self: &Arc<Self>, session: &Session) -> RequestRecorder {
         let request = self.state.lock().map_or(1, |mut state| {
             state.requests += 1;
@@ -128,10 +127,9 @@ impl Recorder {
         waiting.pieces.push(piece);
         if waiting.size > MAX_WAITING {
             let limit = MAX_WAITING >> 20;
-            let told =
-                format!("a reply is larger than {limit} MiB, and secrets are looked for in whole ones");
+            let message = format!("a reply is larger than {limit} MiB, the limit for redacting secrets");
             state.waiting.clear();
-            state.error = Some(std::io::Error::other(told));
+            state.error = Some(std::io::Error::other(message));
         }
     }
 
@@ -164,7 +162,7 @@ impl Recorder {
     }
 }
 
-/// Writes the lines of one request.
+/// A writer of the lines of one request.
 #[derive(Debug)]
 pub(in crate::worker) struct RequestRecorder {
     recorder: Arc<Recorder>,
@@ -176,7 +174,7 @@ impl RequestRecorder {
         self.recorder.write(self.request, line);
     }
 
-    /// A piece of a reply's body.
+    /// Writes a chunk of the body of a reply.
     pub(in crate::worker) fn data(&self, at_ms: u64, bytes: &[u8]) {
         self.recorder.data(self.request, Piece { at_ms, bytes: bytes.to_vec() });
     }

@@ -1,8 +1,9 @@
-//! Secrets in the body of a reply. A model writes a token at a time, each in a frame of its own, so that no single read
-//! holds a secret whole: the texts of all frames are put together, looked at, and the frames written anew without it.
+//! Redacts secrets in the body of a reply. A model sends each token in a separate frame, so no single read contains a
+//! complete secret. This module joins the texts of all frames, searches them, and rewrites the frames without the
+//! secrets.
 //!
-//! Pieces keep their number and their times; what is written in place of a secret stands where the secret began, and a
-//! frame that changed comes with the piece that completed it.
+//! The number of chunks and their times do not change. The mark of a secret is placed where the secret begins, and a
+//! changed frame is part of the chunk that completed it.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use super::Line;
 use crate::worker::secrets::{Hit, Mask, replace};
 
-/// A piece of a body, as it was read.
+/// A chunk of a body, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) at_ms: u64,
@@ -30,7 +31,7 @@ impl Piece {
     }
 }
 
-/// Members whose texts go on in the next frame.
+/// Names of members with text that continues in the next frame.
 const CONTINUED: [&str; 9] = [
     "content",
     "reasoning_content",
@@ -43,10 +44,10 @@ const CONTINUED: [&str; 9] = [
     "partial_json",
 ];
 
-/// Members whose words are the protocol's.
+/// Names of members with values that the protocol defines.
 const PROTOCOL: [&str; 6] = ["role", "type", "object", "finish_reason", "event", "status"];
 
-/// The pieces of one reply without secrets.
+/// Returns the chunks of one reply without secrets.
 pub(super) fn redact_reply(pieces: Vec<Piece>, mask: &Mask) -> Vec<Piece> {
     let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.iter().copied()).collect();
     let mut edits = Vec::new();
@@ -88,7 +89,7 @@ impl Frame {
     }
 }
 
-/// The JSON values after each `data:`. A body that is one JSON value is one frame.
+/// Returns the JSON values after each `data:`. A body that is one JSON value is one frame.
 pub(in crate::worker) fn frames_of(all: &[u8]) -> Vec<Frame> {
     if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(all) {
         return vec![Frame { range: 0..all.len(), value }];
@@ -112,10 +113,10 @@ pub(in crate::worker) fn frames_of(all: &[u8]) -> Vec<Frame> {
 #[derive(Default)]
 pub(in crate::worker) struct Channel {
     pub(in crate::worker) text: String,
-    /// Where each frame begins that adds to the text: in the text, and in the body.
+    /// For each frame that adds to the text: its start in the text, and its start in the body.
     frames: Vec<(usize, usize)>,
     hits: Vec<Hit>,
-    /// How much of it the frames before the one at hand hold, when it is gone through again.
+    /// Bytes of the text in the frames before the current one, during the second pass.
     passed: usize,
 }
 
@@ -132,7 +133,7 @@ impl Channel {
     }
 }
 
-/// The texts that are split over frames.
+/// Returns the texts that are split over frames.
 pub(in crate::worker) fn texts_of(mut frames: Vec<Frame>) -> Vec<Channel> {
     channels_of(&mut frames).1
 }
@@ -148,7 +149,7 @@ pub(in crate::worker) fn rewrite_texts(all: Vec<u8>, find: impl Fn(&str) -> Vec<
     apply(&edits, &all, vec![piece]).into_iter().flat_map(|piece| piece.bytes).collect()
 }
 
-/// The texts that are split over frames, and the index of each by its name. Marks are numbered in this order.
+/// Returns the texts that are split over frames, and the index of each by its name. Marks are numbered in this order.
 fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut channels: Vec<Channel> = Vec::new();
@@ -173,8 +174,8 @@ fn channels_of(frames: &mut [Frame]) -> (HashMap<String, usize>, Vec<Channel>) {
     (numbers, channels)
 }
 
-/// Returns the frames that change. `find` returns the hits in a text; its flag tells whether the text is split over frames.
-/// `find_in_frame` returns the hits in the JSON text of a frame.
+/// Returns the frames that change. `find` returns the hits in a text; its flag tells whether the text is split over
+/// frames. `find_in_frame` returns the hits in the JSON text of a frame.
 fn redact_frames(
     mut frames: Vec<Frame>,
     find: &dyn Fn(&str, bool) -> Vec<Hit>,
@@ -200,7 +201,7 @@ fn redact_frames(
             true
         });
         let text = value.to_string().into_bytes();
-        // What stands in a name or a number, and is known by its value, breaks no JSON when it is taken out.
+        // Removing a known secret from a name or a number keeps the JSON valid.
         let hits = find_in_frame(&text);
         if changed || !hits.is_empty() {
             edits.push((range, replace(&text, &hits)));
@@ -210,11 +211,11 @@ fn redact_frames(
 }
 
 impl Channel {
-    /// The hits in the next `length` bytes. The mark of one stands where it begins; the rest of it is nothing.
+    /// Returns the hits in the next `length` bytes. The start of a hit is replaced by its mark, the rest is removed.
     fn take(&mut self, length: usize) -> Vec<Hit> {
         let here = self.passed..self.passed + length;
         self.passed = here.end;
-        // Of thousands of frames each looks only at its own.
+        // Binary search: there may be thousands of frames.
         let first = self.hits.partition_point(|hit| hit.range.end <= here.start);
         let hits = self.hits.iter().skip(first).take_while(|hit| hit.range.start < here.end);
         hits.map(|hit| {
@@ -227,7 +228,7 @@ impl Channel {
     }
 }
 
-/// Visits every text of a frame with the channel that it goes on in; true if one was changed.
+/// Visits every text of a frame with its channel. Returns whether a text was changed.
 fn each_text(
     value: &mut Value,
     path: &mut String,
@@ -247,7 +248,7 @@ fn each_text(
             let mut changed = false;
             let length = path.len();
             for (index, item) in items.iter_mut().enumerate() {
-                // The number that the server gives, where it gives one: its place in the frame says little.
+                // Use the index of the server, if present: the position in the frame is not stable.
                 let number = item.get("index").and_then(Value::as_u64).unwrap_or(index as u64);
                 let _ = write!(path, "/{number}");
                 changed |= each_text(item, path, key, visit);
@@ -257,10 +258,10 @@ fn each_text(
         }
         Value::Object(members) => {
             let length = path.len();
-            // Events that are told apart by members of their own.
-            let told_by: &[&str] =
+            // Members that distinguish the events of different texts.
+            let identity: &[&str] =
                 if path.is_empty() { &["type", "item_id", "output_index", "content_index"] } else { &[] };
-            for name in told_by {
+            for name in identity {
                 if let Some(value) = members.get(*name) {
                     let _ = write!(path, "({value})");
                 }
@@ -279,7 +280,7 @@ fn each_text(
     }
 }
 
-/// Cuts the edited body where the pieces were cut.
+/// Applies the edits and splits the result at the original chunk boundaries.
 fn apply(edits: &[(Range<usize>, Vec<u8>)], all: &[u8], pieces: Vec<Piece>) -> Vec<Piece> {
     let mut ends = Vec::with_capacity(pieces.len());
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());

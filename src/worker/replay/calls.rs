@@ -1,4 +1,4 @@
-//! The tool calls and approvals of a recorded request: what a call gave, and in which order calls were answered.
+//! The tool calls and approvals of a recorded request: their results, and the order of the answers.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,83 +6,83 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Script;
+use super::ReplayCursor;
 use crate::request::Approval;
 use crate::tool::{ToolCall, ToolError, ToolErrorKind};
 use crate::worker::compare::differences;
 use crate::worker::recording::{Line, RecordedRequest, Stopped, fit};
 
-/// What a replay knows of the calls of its request.
+/// The recorded calls of a request, and the state of its replay.
 #[derive(Debug)]
 pub(super) struct Calls(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// In the order they came.
+    /// Recorded answers, in order.
     answers: VecDeque<Answer>,
-    /// The calls of each tool, in the order they began.
-    begun: HashMap<String, VecDeque<RecordedCall>>,
-    /// Those that were begun in this replay, by their ids.
+    /// Recorded calls by tool, in the order in which they began.
+    started: HashMap<String, VecDeque<RecordedCall>>,
+    /// Calls that began in this replay, by id.
     open: HashMap<String, (String, Option<RecordedCall>)>,
-    /// How many calls of each tool were begun in this replay.
+    /// Number of calls by tool that began in this replay.
     count: HashMap<String, usize>,
-    /// Whether the recording tells calls apart.
+    /// Whether the recording contains call ids.
     has_ids: bool,
-    /// Calls that an approval in the recording allows.
+    /// Calls that were approved in the recording.
     approved: HashSet<String>,
 }
 
-/// Something that was answered.
+/// A recorded answer.
 #[derive(Debug)]
 struct Answer {
-    /// `None` in the first format.
+    /// `None` in format 1.
     id: Option<String>,
     at_ms: u64,
-    /// `None`: a tool's result.
+    /// `None`: a tool result.
     approval: Option<Approval>,
 }
 
-/// A call that was begun.
+/// A recorded call.
 #[derive(Debug, Clone)]
 struct RecordedCall {
     id: String,
     at_ms: u64,
     arguments: Value,
-    /// When it was over and what it gave; `None`: it was given up.
+    /// End time and result; `None`: the call was abandoned.
     finished: Option<(u64, Result<Value, ToolError>)>,
 }
 
-/// Which answer the machine gets next.
+/// The next answer for the request machine.
 #[derive(Debug)]
-pub(in crate::worker) enum Next {
-    /// That of this call; its approval, or its result.
+pub(in crate::worker) enum NextAnswer {
+    /// The approval or the result of this call.
     Of {
         /// The call.
         id: String,
         /// Whether it is an approval.
         is_approval: bool,
     },
-    /// Whichever comes first.
+    /// The first answer of any call.
     Any,
-    /// None: the recorded request was stopped here.
+    /// The recorded request was stopped here.
     Stop(Stopped),
 }
 
-/// What is done with a call.
+/// How a replay answers a call.
 #[derive(Debug)]
 pub(in crate::worker) enum CallPlan {
-    /// The tool runs.
+    /// Run the tool.
     Run,
-    /// It gives this, after a while.
-    Give(Result<Value, ToolError>, Option<Duration>),
-    /// Nothing: the recorded call was given up before it gave anything.
+    /// Return this result, after a delay.
+    Return(Result<Value, ToolError>, Option<Duration>),
+    /// Never answer: the recorded call was abandoned.
     Never,
 }
 
 impl Calls {
     pub(super) fn of(request: &RecordedRequest) -> Self {
         let mut answers = VecDeque::new();
-        let mut begun: HashMap<String, VecDeque<RecordedCall>> = HashMap::new();
+        let mut started: HashMap<String, VecDeque<RecordedCall>> = HashMap::new();
         for (_, line) in &request.lines {
             match line {
                 Line::Tool { finished_ms, .. } => {
@@ -91,10 +91,10 @@ impl Calls {
                 Line::ToolStarted { at_ms, id, name, arguments } => {
                     let (id, arguments) = (id.clone(), arguments.clone());
                     let call = RecordedCall { id, at_ms: *at_ms, arguments, finished: None };
-                    begun.entry(name.clone()).or_default().push_back(call);
+                    started.entry(name.clone()).or_default().push_back(call);
                 }
                 Line::ToolFinished { at_ms, id, name, result, error } => {
-                    let calls = begun.get_mut(name).into_iter().flatten();
+                    let calls = started.get_mut(name).into_iter().flatten();
                     if let Some(call) = calls.rev().find(|call| call.id == *id && call.finished.is_none()) {
                         let given = match error {
                             Some(error) => Err(error.clone()),
@@ -121,7 +121,7 @@ impl Calls {
         }
         Self(Mutex::new(State {
             answers,
-            begun,
+            started,
             open: HashMap::new(),
             count: HashMap::new(),
             has_ids: request.holds_results(),
@@ -134,19 +134,19 @@ impl Calls {
     }
 }
 
-impl Script {
-    /// Which answer comes next.
-    pub(in crate::worker) fn next_answer(&self) -> Next {
+impl ReplayCursor {
+    /// Returns the next answer.
+    pub(in crate::worker) fn next_answer(&self) -> NextAnswer {
         match self.calls.lock().answers.front() {
             Some(Answer { id: Some(id), approval, .. }) => {
-                Next::Of { id: id.clone(), is_approval: approval.is_some() }
+                NextAnswer::Of { id: id.clone(), is_approval: approval.is_some() }
             }
-            Some(Answer { id: None, .. }) => Next::Any,
-            None => self.stopped().map_or(Next::Any, Next::Stop),
+            Some(Answer { id: None, .. }) => NextAnswer::Any,
+            None => self.stopped().map_or(NextAnswer::Any, NextAnswer::Stop),
         }
     }
 
-    /// What a person answered about a call, and after what time. Nobody is asked in a replay.
+    /// Returns the recorded approval of a call and its delay. A replay does not ask the user.
     pub(in crate::worker) fn approval(&self, id: &str) -> (Approval, Option<Duration>) {
         let mut calls = self.calls.lock();
         let is_of = |answer: &&Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
@@ -157,65 +157,65 @@ impl Script {
                 calls.approved.insert(id.to_owned());
                 (approval, self.paced(gap))
             }
-            // The recorded request may have ended before it: a difference it is once it is taken.
+            // The recorded request may have ended before. A difference is reported once the answer is used.
             Some(_) | None => {
-                (Approval::Refused { reason: String::from("the recording holds no answer") }, None)
+                (Approval::Refused { reason: String::from("no approval is recorded for this call") }, None)
             }
         }
     }
 
-    /// What is done with a call that begins. `allows`: calls that need an approval have that of whoever plays. That of a
-    /// recording is the word of whoever wrote it, for what was done then: such a call gives what it gave.
+    /// Returns how to answer a call that begins. `allows`: the user of the replay approves calls that require approval.
+    /// An approval in a recording is not sufficient to run a tool: such a call returns its recorded result.
     pub(in crate::worker) fn begin_call(&self, call: &ToolCall, allows: bool) -> CallPlan {
         let is_stopped = self.stopped().is_some();
         let mut calls = self.calls.lock();
-        let gives = self.options.recorded_tools || (!allows && calls.approved.contains(&call.id));
-        let recorded = calls.begun.get_mut(&call.name).and_then(VecDeque::pop_front);
+        let uses_recorded = self.options.recorded_tools || (!allows && calls.approved.contains(&call.id));
+        let recorded = calls.started.get_mut(&call.name).and_then(VecDeque::pop_front);
         let count = calls.count.entry(call.name.clone()).or_default();
         *count += 1;
         let place = format!("call {count} of {}", call.name);
-        let gave_up = match &recorded {
+        let is_abandoned = match &recorded {
             Some(recorded) => recorded.finished.is_none(),
             None => is_stopped && !calls.has_ids && calls.answers.is_empty(),
         };
         let has_ids = calls.has_ids;
         calls.open.insert(call.id.clone(), (place.clone(), recorded.clone()));
         drop(calls);
-        if gave_up && (is_stopped || gives) {
+        if is_abandoned && (is_stopped || uses_recorded) {
             return CallPlan::Never;
         }
-        if !gives {
+        if !uses_recorded {
             return CallPlan::Run;
         }
         let Some(RecordedCall { at_ms, arguments, finished: Some((end_ms, given)), .. }) = recorded else {
             let message = if has_ids {
-                format!("the recording holds no result of {place}")
+                format!("no result is recorded for {place}")
             } else {
-                String::from("this recording is of format 1, which holds no results of tools; let them run")
+                String::from("recordings of format 1 contain no tool results; run the tools instead")
             };
-            self.tell(&place, String::from("was not recorded"), None);
-            return CallPlan::Give(Err(ToolError::new(ToolErrorKind::Internal, message)), None);
+            self.report(&place, String::from("was not recorded"), None);
+            return CallPlan::Return(Err(ToolError::new(ToolErrorKind::Internal, message)), None);
         };
         let mut now = Value::Object(call.arguments.clone());
         self.mask.value(&mut now);
         fit(&mut now);
-        self.tell_fields(&format!("{place}, arguments"), differences(&arguments, &now, false));
+        self.report_fields(&format!("{place}, arguments"), differences(&arguments, &now, false));
         let took = Duration::from_millis(end_ms.saturating_sub(at_ms));
-        CallPlan::Give(given, self.paced(took))
+        CallPlan::Return(given, self.paced(took))
     }
 
-    /// A call was answered by a person; the clock reaches the time of the recorded answer.
+    /// Handles the approval of a call. Advances the clock to the time of the recorded answer.
     pub(in crate::worker) fn approved(&self, id: &str, name: &str) {
         let is_of = |answer: &Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
         let is_recorded = self.calls.lock().answers.iter().any(is_of);
         if !is_recorded {
-            let message = String::from("asks for an approval now, which the recording has no answer to");
-            self.tell(&format!("a call of {name}"), message, None);
+            let message = String::from("requires an approval now, but none is recorded");
+            self.report(&format!("a call of {name}"), message, None);
         }
         self.take(id, true);
     }
 
-    /// A tool gave something; the clock reaches the time when the recorded one did.
+    /// Handles the result of a tool. Advances the clock to the time of the recorded result, and compares the results.
     pub(in crate::worker) fn finished(&self, id: &str, result: &Result<Value, ToolError>) {
         self.take(id, false);
         if self.options.recorded_tools {
@@ -226,10 +226,10 @@ impl Script {
         else {
             return;
         };
-        let mut now = told(result);
+        let mut now = comparable(result);
         self.mask.value(&mut now);
         fit(&mut now);
-        self.tell_fields(&place, differences(&told(&recorded), &now, false));
+        self.report_fields(&place, differences(&comparable(&recorded), &now, false));
     }
 
     fn take(&self, id: &str, is_approval: bool) {
@@ -249,8 +249,8 @@ impl Script {
     }
 }
 
-/// What a call gave, as differences name it. Not its details: where in a script it failed is for people.
-fn told(result: &Result<Value, ToolError>) -> Value {
+/// Returns the result of a call for a comparison, without the details of an error.
+fn comparable(result: &Result<Value, ToolError>) -> Value {
     match result {
         Ok(value) => json!({"result": value}),
         Err(ToolError { kind, message, path, .. }) => {

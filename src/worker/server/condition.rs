@@ -1,25 +1,25 @@
-//! Where a worker stands.
+//! The state of a worker and its server.
 
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a worker stands. Requests are taken in `Ready` only.
+/// The state of a worker. It accepts requests only in `Ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkerState {
-    /// Its server was started, or is to be started again, and has not answered yet.
+    /// The server is starting or waits for a restart.
     Running,
-    /// Its server answers; or it has a plain endpoint, which is taken at its word until it is asked.
+    /// The server answers. A worker with a plain endpoint is ready until a probe fails.
     Ready,
-    /// Its server is dead or locked out, or its endpoint refuses.
+    /// The server cannot be started or failed too often, or the endpoint rejects requests.
     Failed,
-    /// It was stopped.
+    /// The worker was stopped.
     Stopped,
 }
 
 impl WorkerState {
-    /// The stable name.
+    /// Returns the stable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -36,24 +36,24 @@ impl std::fmt::Display for WorkerState {
     }
 }
 
-/// A worker and its server at one moment.
+/// A snapshot of a worker and its server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkerStatus {
-    /// Where it stands.
+    /// The state.
     pub state: WorkerState,
-    /// Since when.
+    /// Start of this state.
     pub since: SystemTime,
-    /// Why it is not ready.
+    /// The reason why it is not ready.
     pub reason: Option<String>,
-    /// How often its server was started again.
+    /// Number of restarts of the server.
     pub restarts: u32,
-    /// The process number of its server.
+    /// Process id of the server.
     pub pid: Option<u32>,
-    /// Where its server listens.
+    /// Base URL of the server.
     pub endpoint: Option<String>,
-    /// The last lines that its server wrote, the oldest first.
+    /// The last lines of the server's output, oldest first.
     pub recent_logs: Vec<String>,
-    /// Requests that it takes at a time.
+    /// Maximum concurrent requests.
     pub slots: usize,
     /// Requests in flight.
     pub in_flight: usize,
@@ -61,13 +61,13 @@ pub struct WorkerStatus {
     pub queued: usize,
 }
 
-/// Why a worker takes no requests.
+/// An error: the worker does not accept requests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the worker is {state}, not ready{}", because(reason.as_deref()))]
 pub struct NotReady {
-    /// Where it stands.
+    /// The state of the worker.
     pub state: WorkerState,
-    /// Why.
+    /// The reason of this state.
     pub reason: Option<String>,
 }
 
@@ -75,7 +75,7 @@ fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
-/// What is known of the server.
+/// The state of the worker and the observed facts about its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::worker) struct Condition {
     pub(in crate::worker) state: WorkerState,
@@ -92,7 +92,7 @@ impl Condition {
         Self { state, since, reason, restarts: 0, pid: None, endpoint: None }
     }
 
-    /// It stands there from now on; false: it did before, for the same reason.
+    /// Enters a state. Returns `false` if the state and the reason are unchanged.
     pub(in crate::worker) fn enter(&mut self, state: WorkerState, reason: Option<String>) -> bool {
         if (self.state, &self.reason) == (state, &reason) {
             return false;

@@ -1,16 +1,17 @@
-//! The process between a worker and its server, there so that no server outlives its worker.
+//! The guard: a process between a worker and its server. It ends the server when the worker ends.
 //!
-//! Its stdin is the lifeline: a pipe whose other end the worker holds and the kernel closes when the worker is gone,
-//! however it went. On it comes one line, an [`Order`]; when it ends the server is ended: SIGTERM to its group, a grace,
-//! SIGKILL. What the worker wants to know comes on stdout, a line each ([`Word`]); stderr is the server's output.
+//! Stdin of the guard is the lifeline, a pipe from the worker. The kernel closes it when the worker exits for any
+//! reason. The worker sends one line on it, a [`GuardRequest`]. At the end of the lifeline, the guard ends the server:
+//! SIGTERM to its process group, a grace period, SIGKILL. The guard writes [`GuardReport`]s to stdout, one per line;
+//! stderr is the server's output.
 //!
-//! The server is in a group of its own, in the guard's session: no Ctrl-C of a terminal reaches either. On Linux what the
-//! server starts becomes the guard's when its parent ends, whatever group or session it made for itself, and is found and
-//! killed at the end; and the server itself hangs on the guard (`PR_SET_PDEATHSIG`), so that a guard that is killed takes
-//! it along. For that a second process of the same program takes the server's place before it: only a process can tie
-//! itself so. Elsewhere a group is all that can be killed, and the worker kills it when the guard is lost.
+//! The server has its own process group in the guard's session, so Ctrl-C in a terminal reaches neither. On Linux the
+//! guard is the subreaper of the server's descendants: it finds and kills them at the end, even in another group or
+//! session. The server also has a parent death signal (`PR_SET_PDEATHSIG`), so it is killed together with its guard.
+//! Only a process can set this signal for itself, so a second process of the same program sets it and then executes
+//! the server. On other systems only the group can be killed, and the worker kills it if the guard is lost.
 //!
-//! Three kills at once, of worker, guard and server, leave what the server itself had started.
+//! If worker, guard and server are killed at the same time, processes that the server started remain.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -28,72 +29,72 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 use crate::script::processes::Descendants;
 
-/// Longer orders are none.
-const MAX_ORDER: usize = 4 << 20;
-/// How long what was killed may take to be gone.
+/// Maximum length of a request, in bytes.
+const MAX_REQUEST: usize = 4 << 20;
+/// Time limit for killed processes to exit.
 const DEATH_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a guard is told.
+/// A request to a guard process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Order {
-    /// Be the guard of this program.
+pub(super) enum GuardRequest {
+    /// Start this program and guard it.
     Guard {
         /// The program and its arguments.
         command: Vec<String>,
         /// Milliseconds between SIGTERM and SIGKILL.
         grace_ms: u64,
     },
-    /// Become this program; the guard of this number says so.
+    /// Execute this program in place of the current process. Sent by the guard.
     Become {
         /// The program and its arguments.
         command: Vec<String>,
-        /// The guard's process number.
+        /// Process id of the guard.
         guard: i32,
     },
 }
 
-/// What a guard says.
+/// A report from a guard process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Word {
-    /// The server's process number, which is its group's.
+pub(super) enum GuardReport {
+    /// The process id of the server, which is also the id of its group.
     Started(i32),
     /// The program cannot be started.
     Failed(String),
-    /// The server ended, and nothing of it is left.
+    /// The server and its descendants exited.
     Exited {
-        /// Its exit code.
+        /// The exit code.
         code: Option<i32>,
-        /// Or the signal that ended it.
+        /// The signal that terminated it.
         signal: Option<i32>,
     },
 }
 
-/// Serves as the guard of a managed server, to its end. To be called first thing by a program that
-/// [`GuardProgram`](super::GuardProgram) names, whose `main` then returns.
+/// Runs the guard of a managed server until the server ends. The program in [`GuardProgram`](super::GuardProgram) must
+/// call this first and then return from `main`.
 ///
 /// # Errors
-/// When the pipes cannot be taken, or what comes over them makes no sense.
+/// When the pipes are not available or the request is invalid.
 pub fn guard_server() -> io::Result<()> {
     let mut lifeline = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // The copies are closed in programs that this one starts.
-    let words = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    // The copies have close-on-exec set.
+    let reports = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
-    match read_order(&mut lifeline)? {
-        // Who would have ordered it is gone.
+    match read_request(&mut lifeline)? {
+        // The worker exited before it sent a request.
         None => Ok(()),
-        Some(Order::Guard { command, grace_ms }) => {
+        Some(GuardRequest::Guard { command, grace_ms }) => {
             rustix::stdio::dup2_stdout(&nothing)?;
-            guard(lifeline, words, command, Duration::from_millis(grace_ms))
+            guard(lifeline, reports, command, Duration::from_millis(grace_ms))
         }
-        Some(Order::Become { command, guard }) => {
+        Some(GuardRequest::Become { command, guard }) => {
             rustix::stdio::dup2_stdout(io::stderr())?;
-            say(&words, &Word::Failed(become_program(&command, guard)))
+            send_report(&reports, &GuardReport::Failed(become_program(&command, guard)))
         }
     }
 }
 
-fn read_order(lifeline: &mut File) -> io::Result<Option<Order>> {
+fn read_request(lifeline: &mut File) -> io::Result<Option<GuardRequest>> {
     let mut line = Vec::new();
     let mut piece = [0; 4096];
     loop {
@@ -106,82 +107,81 @@ fn read_order(lifeline: &mut File) -> io::Result<Option<Order>> {
         if line.last() == Some(&b'\n') {
             return serde_json::from_slice(&line).map(Some).map_err(io::Error::from);
         }
-        if line.len() > MAX_ORDER {
-            return Err(io::Error::other("the order has no end"));
+        if line.len() > MAX_REQUEST {
+            return Err(io::Error::other("the request to the guard is too long"));
         }
     }
 }
 
-fn say(mut words: &File, word: &Word) -> io::Result<()> {
-    let mut line = serde_json::to_vec(word)?;
+fn send_report(mut reports: &File, report: &GuardReport) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
-    words.write_all(&line)
+    reports.write_all(&line)
 }
 
-/// Becomes the program; why it cannot.
+/// Executes the program in place of this process. Returns only on an error, as text.
 fn become_program(command: &[String], guard: i32) -> String {
     #[cfg(target_os = "linux")]
     {
         let tied = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-        // A guard that died before cannot take anything along any more.
+        // The signal is not sent if the guard exited before it was set.
         if tied.is_ok() && rustix::process::getppid().map(|id| id.as_raw_nonzero().get()) != Some(guard) {
-            return String::from("its guard is gone");
+            return String::from("the guard process has exited");
         }
     }
     #[cfg(not(target_os = "linux"))]
     let _ = guard;
     let Some((program, arguments)) = command.split_first() else {
-        return String::from("it has no name");
+        return String::from("the command is empty");
     };
     describe(&Command::new(program).args(arguments).exec())
 }
 
-/// The system's words without its number.
+/// Returns the text of a system error without its number.
 fn describe(error: &io::Error) -> String {
-    let words = error.to_string();
-    words.split(" (os error").next().unwrap_or_default().to_lowercase()
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 enum Event {
     /// The server's process ended.
     Exited { code: Option<i32>, signal: Option<i32> },
-    /// The worker wants the server's end, or is gone.
-    Cut,
+    /// The worker stops the server, or exited.
+    Stop,
 }
 
-fn guard(mut lifeline: File, words: File, command: Vec<String>, grace: Duration) -> io::Result<()> {
-    // Fails only for the leader of a group, which is out of a terminal's reach just so.
+fn guard(mut lifeline: File, reports: File, command: Vec<String>, grace: Duration) -> io::Result<()> {
+    // Fails only for a group leader, which a terminal does not reach either.
     let _ = rustix::process::setsid();
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let (sender, events) = mpsc::channel();
-    let cut = sender.clone();
+    let stop = sender.clone();
     std::thread::Builder::new().name(String::from("lifeline")).spawn(move || {
         let mut piece = [0; 64];
-        // Nothing more is said on it; only its end counts.
+        // No further data is expected; only the end of the pipe matters.
         while !matches!(lifeline.read(&mut piece), Ok(0) | Err(_)) {}
-        let _ = cut.send(Event::Cut);
+        let _ = stop.send(Event::Stop);
     })?;
-    // From this thread, which lives as long as the process: the server hangs on its end.
-    let group = match start(&words, &command) {
+    // Started from this thread, which lives as long as the process: the parent death signal is bound to the thread.
+    let group = match start(&reports, &command) {
         Ok(group) => group,
-        Err(error) => return say(&words, &Word::Failed(describe(&error))),
+        Err(error) => return send_report(&reports, &GuardReport::Failed(describe(&error))),
     };
-    // A worker that is gone already is told by the lifeline.
-    let _ = say(&words, &Word::Started(group.as_raw_nonzero().get()));
-    let burying =
-        std::thread::Builder::new().name(String::from("undertaker")).spawn(move || bury(group, &sender));
-    let burying = match burying {
-        Ok(burying) => burying,
+    // If the worker has exited, the lifeline reports it.
+    let _ = send_report(&reports, &GuardReport::Started(group.as_raw_nonzero().get()));
+    let reaper = std::thread::Builder::new().name(String::from("reaper")).spawn(move || reap(group, &sender));
+    let reaper = match reaper {
+        Ok(reaper) => reaper,
         Err(error) => {
             let _ = kill_process_group(group, Signal::KILL);
             return Err(error);
         }
     };
     let mut ending = events.recv();
-    if matches!(ending, Ok(Event::Cut)) {
+    if matches!(ending, Ok(Event::Stop)) {
         let _ = kill_process_group(group, Signal::TERM);
-        // One that is stopped hears no other signal.
+        // A stopped process handles SIGTERM only after SIGCONT.
         let _ = kill_process_group(group, Signal::CONT);
         ending = await_exit(&events, grace).or_else(|_| {
             let _ = kill_process_group(group, Signal::KILL);
@@ -189,11 +189,11 @@ fn guard(mut lifeline: File, words: File, command: Vec<String>, grace: Duration)
         });
     }
     #[cfg(target_os = "linux")]
-    Descendants::default().kill(|| burying.is_finished());
+    Descendants::default().kill(|| reaper.is_finished());
     match ending {
-        Ok(Event::Exited { code, signal }) => say(&words, &Word::Exited { code, signal }),
-        // It is in the kernel's hands, which lets nobody kill it now.
-        Ok(Event::Cut) | Err(_) => say(&words, &Word::Exited { code: None, signal: None }),
+        Ok(Event::Exited { code, signal }) => send_report(&reports, &GuardReport::Exited { code, signal }),
+        // The process is in an uninterruptible system call.
+        Ok(Event::Stop) | Err(_) => send_report(&reports, &GuardReport::Exited { code: None, signal: None }),
     }
 }
 
@@ -202,35 +202,36 @@ fn await_exit(events: &mpsc::Receiver<Event>, limit: Duration) -> Result<Event, 
     loop {
         match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(event @ Event::Exited { .. }) => return Ok(event),
-            Ok(Event::Cut) => {}
+            Ok(Event::Stop) => {}
             Err(_) => return Err(mpsc::RecvError),
         }
     }
 }
 
-/// Starts the server in a group of its own, which it leads.
-fn start(words: &File, command: &[String]) -> io::Result<Pid> {
+/// Starts the server as the leader of a new process group.
+fn start(reports: &File, command: &[String]) -> io::Result<Pid> {
     let mut child = if cfg!(target_os = "linux") {
-        let order = Order::Become {
+        let request = GuardRequest::Become {
             command: command.to_vec(),
             guard: rustix::process::getpid().as_raw_nonzero().get(),
         };
-        // The very file that runs now, also if another has taken its place since.
+        // The executable that runs now, even if its file was replaced since.
         let own = PathBuf::from("/proc/self/exe");
         let mut child = Command::new(if own.exists() { own } else { std::env::current_exe()? })
             .args(std::env::args_os().skip(1))
             .stdin(Stdio::piped())
-            .stdout(Stdio::from(words.try_clone()?))
+            .stdout(Stdio::from(reports.try_clone()?))
             .process_group(0)
             .spawn()?;
         if let Some(mut input) = child.stdin.take() {
-            let mut line = serde_json::to_vec(&order)?;
+            let mut line = serde_json::to_vec(&request)?;
             line.push(b'\n');
             input.write_all(&line)?;
         }
         child
     } else {
-        let (program, arguments) = command.split_first().ok_or_else(|| io::Error::other("it has no name"))?;
+        let (program, arguments) =
+            command.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
         Command::new(program)
             .args(arguments)
             .stdin(Stdio::null())
@@ -242,23 +243,23 @@ fn start(words: &File, command: &[String]) -> io::Result<Pid> {
         Some(group) => Ok(group),
         None => {
             child.kill()?;
-            Err(io::Error::other("it has no number"))
+            Err(io::Error::other("the process has no id"))
         }
     }
 }
 
-/// Waits for the end of the server and of all that falls to the guard.
-fn bury(group: Pid, events: &mpsc::Sender<Event>) {
+/// Reaps the server and all descendants that the guard inherits.
+fn reap(group: Pid, events: &mpsc::Sender<Event>) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((id, status))) if id == group => {
-                // What is left of its group keeps its number from being given to another.
+                // Remaining processes of the group keep its id from being reused.
                 let _ = kill_process_group(group, Signal::KILL);
                 let (code, signal) = (status.exit_status(), status.terminating_signal());
                 let _ = events.send(Event::Exited { code, signal });
             }
             Ok(_) | Err(Errno::INTR) => {}
-            // There is nobody left.
+            // No child processes are left.
             Err(_) => return,
         }
     }

@@ -1,4 +1,4 @@
-//! What a managed server writes: its last lines, bounded, without secrets and control characters.
+//! The output of a managed server: its last lines, bounded, without secrets and control characters.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -7,14 +7,14 @@ use crate::text::is_control;
 use crate::worker::record::lock;
 use crate::worker::redact::Redactor;
 
-/// The most lines that are kept.
+/// Maximum number of lines kept.
 const MAX_LINES: usize = 500;
-/// The most bytes that are kept, of all lines.
+/// Maximum total size of the lines kept, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// A line is cut to so many bytes.
+/// Maximum length of a line, in bytes. Longer lines are truncated.
 const MAX_LINE: usize = 2 << 10;
 
-/// The last lines of a server, over all its restarts.
+/// The last lines of a server's output, across its restarts.
 #[derive(Debug)]
 pub(super) struct Logs(Mutex<Ring>);
 
@@ -22,16 +22,16 @@ pub(super) struct Logs(Mutex<Ring>);
 struct Ring {
     lines: VecDeque<String>,
     bytes: usize,
-    /// Where in a sequence for terminals the output stands.
+    /// State of the escape sequence parser.
     sequence: Sequence,
-    /// The line that has no end yet, cut where it is too long.
+    /// The incomplete last line, truncated if it is too long.
     open: Vec<u8>,
     is_cut: bool,
     redactor: Redactor,
 }
 
 impl Logs {
-    /// Logs out of which `secrets` are taken.
+    /// Creates an empty log that redacts `secrets`.
     pub(super) fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         Self(Mutex::new(Ring {
             lines: VecDeque::new(),
@@ -43,16 +43,16 @@ impl Logs {
         }))
     }
 
-    /// Takes what the server wrote, in whatever pieces.
+    /// Adds output of the server, in chunks of any size.
     pub(super) fn feed(&self, mut bytes: Vec<u8>) {
         let mut ring = lock(&self.0);
-        // Before secrets are looked for: one that is coloured in the middle is one all the same.
+        // Removed before redaction: a secret may contain colour sequences.
         bytes.retain(|byte| ring.sequence.is_text(*byte));
         let bytes = ring.redactor.feed(bytes);
         ring.take(&bytes);
     }
 
-    /// The server ended: what it wrote last is a line, whether it ended it or not.
+    /// Ends the output: an incomplete last line becomes a line.
     pub(super) fn end(&self) {
         let mut ring = lock(&self.0);
         let rest = ring.redactor.cut();
@@ -60,7 +60,7 @@ impl Logs {
         ring.end_line();
     }
 
-    /// The last `count` lines, the oldest first.
+    /// Returns the last `count` lines, oldest first.
     pub(super) fn last(&self, count: usize) -> Vec<String> {
         let ring = lock(&self.0);
         ring.lines.iter().skip(ring.lines.len().saturating_sub(count)).cloned().collect()
@@ -69,7 +69,7 @@ impl Logs {
 
 impl Ring {
     fn take(&mut self, bytes: &[u8]) {
-        // A carriage return alone draws a progress bar anew: a line of its own.
+        // A carriage return alone redraws a progress bar: it ends a line, too.
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let (text, ends) = match piece.split_last() {
                 Some((b'\n' | b'\r', text)) => (text, true),
@@ -102,21 +102,21 @@ impl Ring {
     }
 }
 
-/// Where a stream stands in the sequences that colour a terminal and move its cursor (ECMA-48).
+/// The parser state for terminal escape sequences (ECMA-48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sequence {
-    /// In none.
+    /// Outside of a sequence.
     None,
-    /// Behind ESC.
+    /// After ESC.
     Begun,
     /// In `ESC [ … letter`.
     Control,
-    /// In `ESC ] … BEL` or `ESC ] … ESC \`, and the like.
+    /// In `ESC ] … BEL`, `ESC ] … ESC \` or a similar sequence.
     Text,
 }
 
 impl Sequence {
-    /// Goes on by a byte; whether that is text. A line's end is, and ends every sequence.
+    /// Consumes a byte and returns whether it is text. A line break is text and ends every sequence.
     fn is_text(&mut self, byte: u8) -> bool {
         let next = match (*self, byte) {
             (_, b'\n' | b'\r') => {
@@ -126,11 +126,11 @@ impl Sequence {
             (_, 0x1b) => Self::Begun,
             (Self::Begun, b'[') => Self::Control,
             (Self::Begun, b']' | b'P' | b'X' | b'^' | b'_') => Self::Text,
-            // Between those letters and the last one stand intermediate bytes.
+            // Intermediate bytes.
             (Self::Begun, 0x20..=0x2f) => Self::Begun,
             (Self::Control, 0x40..=0x7e) | (Self::Begun, _) | (Self::Text, 0x07) => Self::None,
             (Self::Control | Self::Text, _) => return false,
-            // What else controls a terminal stands in no text, and in no secret.
+            // Other control characters are dropped.
             (Self::None, byte) => return byte == b'\t' || !byte.is_ascii_control(),
         };
         *self = next;
@@ -138,7 +138,7 @@ impl Sequence {
     }
 }
 
-/// Without what else controls a terminal.
+/// Returns `text` without control characters and trailing whitespace.
 fn plain(text: &str) -> String {
     let character = |character| match character {
         '\t' => ' ',
@@ -164,11 +164,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_they_come_and_hold_no_control() {
+    fn lines_are_complete_for_any_chunks_and_contain_no_control_characters() {
         assert_eq!(logged(&[b"one\ntw", b"o\n\n\nthree"]), ["one", "two", "three"]);
         assert_eq!(logged(&[b"10%\r20%\r\nend \n"]), ["10%", "20%", "end"]);
         assert_eq!(logged(&[b"\x1b[1;31mred\x1b[0m \x07bell\tx\xff\n"]), ["red bell x\u{fffd}"]);
-        // Titles, links, character sets; one that has no end ends with its line.
+        // Titles, links, character sets. An unterminated sequence ends with its line.
         assert_eq!(
             logged(&[b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b(Bc \x1b[1\nd\x1b]0;\ne\xc2\x9b"]),
             ["abc", "d", "e\u{fffd}"]
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_gone_however_they_are_cut() {
+    fn secrets_are_redacted_for_any_chunks() {
         let text = b"key sk-secret-key, token hf_other, sk-secret-kex";
         for size in 1..text.len() {
             let pieces: Vec<&[u8]> = text.chunks(size).collect();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn gigabytes_are_bounded() {
+    fn large_output_is_bounded() {
         let logs = Logs::new([]);
         for _ in 0..2_000 {
             logs.feed(vec![b'x'; 64 << 10]);

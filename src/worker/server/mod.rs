@@ -1,32 +1,32 @@
-//! Managed servers: a model server that its worker starts, watches, starts again and never leaves behind.
+//! Managed servers: a model server that its worker starts, supervises, restarts and ends.
 //!
-//! In: [`ServerOptions`], which a spec's `:server` says. Out: a condition that the worker shows and waits for, a way to the
-//! server ([`route`]), its last lines ([`logs`]), and evidence that it works ([`pulse`]). A task of its own
-//! ([`keeper`]) does it all; a process of its own ([`guard`]) ends the server when the worker is gone, however it went. When
-//! a server is started again is decided by [`policy`], which knows no clock.
+//! Input: [`ServerOptions`], from `:server` in a spec. Output: a condition that the worker reports and waits for, a
+//! transport to the server ([`route`]), its last log lines ([`logs`]), and its CPU activity ([`liveness`]). A separate
+//! task ([`supervisor`]) manages the server. A separate process ([`guard`]) ends the server when the worker exits for
+//! any reason. [`policy`] decides when a server is restarted; it does not read a clock.
 //!
-//! A request whose stream is open when the server is lost fails and keeps its text; one whose tool runs goes on and waits for
-//! the server before its next turn. Nothing is sent a second time.
+//! When the server is lost, a request with an open stream fails and keeps its text. A request that runs a tool
+//! continues and waits for the server before its next turn. No request is sent twice.
 //!
-//! Unix only, for groups of processes and their signals; who listens at a port and what a server computes is told by Linux
-//! alone. Absent on purpose: servers that go to the background, whose end nobody would hear of.
+//! Requires Unix for process groups and signals. Only Linux reports the owner of a port and the CPU time of a process.
+//! Servers that go to the background are not supported: their end cannot be observed.
 
 mod condition;
-#[cfg(not(unix))]
-mod elsewhere;
 #[cfg(unix)]
 mod guard;
-mod keeper;
+mod health;
+mod liveness;
 mod logs;
-mod look;
 mod options;
 mod plan;
 mod policy;
 mod port;
 #[cfg(unix)]
 mod process;
-mod pulse;
 mod route;
+mod supervisor;
+#[cfg(not(unix))]
+mod unsupported;
 
 use std::sync::Arc;
 
@@ -34,89 +34,89 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 pub use condition::{NotReady, WorkerState, WorkerStatus};
-#[cfg(not(unix))]
-pub use elsewhere::guard_server;
 #[cfg(unix)]
 pub use guard::guard_server;
 pub use options::{ServerLimits, ServerOptions};
 pub use plan::GuardProgram;
 pub use policy::RestartLimits;
 pub use port::{is_port_free, port_holder};
+#[cfg(not(unix))]
+pub use unsupported::guard_server;
 
 pub(super) use condition::Condition;
-pub(super) use keeper::{Dependents, Order};
 pub(super) use route::Route;
+pub(super) use supervisor::{Dependents, SupervisorCommand};
 
 use crate::request::Failure;
-#[cfg(not(unix))]
-use elsewhere::Process;
-use keeper::{Keeper, Phase};
+use liveness::LivenessProbe;
 use logs::Logs;
 use policy::RestartPolicy;
 #[cfg(unix)]
 use process::Process;
-use pulse::Pulse;
+use supervisor::{Phase, Supervisor};
+#[cfg(not(unix))]
+use unsupported::Process;
 
-/// A worker's hold on its server.
+/// A worker's handle of its server.
 pub(super) struct Server {
-    orders: mpsc::UnboundedSender<Order>,
+    commands: mpsc::UnboundedSender<SupervisorCommand>,
     logs: Arc<Logs>,
-    pulse: Arc<Pulse>,
+    liveness: Arc<LivenessProbe>,
     route: Arc<Route>,
 }
 
-/// What a keeper needs beyond its dependents.
-pub(super) struct Seed {
+/// A supervisor that is not yet running, without its dependents.
+pub(super) struct PendingSupervisor {
     options: ServerOptions,
-    orders: mpsc::UnboundedReceiver<Order>,
+    commands: mpsc::UnboundedReceiver<SupervisorCommand>,
     logs: Arc<Logs>,
-    pulse: Arc<Pulse>,
+    liveness: Arc<LivenessProbe>,
     route: Arc<Route>,
 }
 
 impl Server {
-    /// A server that is started when its seed is sown.
-    pub(super) fn new(options: ServerOptions) -> (Self, Seed) {
-        let (sender, orders) = mpsc::unbounded_channel();
+    /// Creates a server, which starts when the returned supervisor runs.
+    pub(super) fn new(options: ServerOptions) -> (Self, PendingSupervisor) {
+        let (sender, commands) = mpsc::unbounded_channel();
         let logs = Arc::new(Logs::new(options.secrets()));
-        let pulse = Arc::new(Pulse::default());
+        let liveness = Arc::new(LivenessProbe::default());
         let program = options.command.first().map(String::as_str).unwrap_or_default();
         let name = format!("the managed server `{}`", crate::text::one_line(program.to_owned()));
         let route = Arc::new(Route::new(name, options.key.as_deref()));
         let server = Self {
-            orders: sender,
+            commands: sender,
             logs: Arc::clone(&logs),
-            pulse: Arc::clone(&pulse),
+            liveness: Arc::clone(&liveness),
             route: Arc::clone(&route),
         };
-        (server, Seed { options, orders, logs, pulse, route })
+        (server, PendingSupervisor { options, commands, logs, liveness, route })
     }
 
-    pub(super) fn order(&self, order: Order) {
-        // A keeper that is gone has stopped it.
-        let _ = self.orders.send(order);
+    pub(super) fn send(&self, command: SupervisorCommand) {
+        // If the supervisor has ended, the server is stopped.
+        let _ = self.commands.send(command);
     }
 
-    /// Waits until it is known whether the server of a broken stream is lost, and returns the loss.
-    pub(super) async fn verdict(&self) -> Option<Failure> {
-        let (answer, verdict) = oneshot::channel();
-        self.order(Order::Verdict(answer));
-        // A keeper that is gone has stopped the server, and with it its requests.
-        verdict.await.ok().flatten()
+    /// Waits until it is known whether the server of a broken stream is lost. Returns the loss.
+    pub(super) async fn loss(&self) -> Option<Failure> {
+        let (answer, loss) = oneshot::channel();
+        self.send(SupervisorCommand::LossQuery(answer));
+        // If the supervisor has ended, the server and its requests are stopped.
+        loss.await.ok().flatten()
     }
 
     pub(super) fn recent_logs(&self, count: usize) -> Vec<String> {
         self.logs.last(count)
     }
 
-    /// As long as nothing else is known.
-    pub(super) fn is_starting(&self) -> String {
+    /// Returns the reason of the initial state.
+    pub(super) fn starting_reason(&self) -> String {
         format!("{} is starting", self.route.name())
     }
 
-    /// When it was last seen to work.
-    pub(super) fn worked(&self) -> Option<Instant> {
-        self.pulse.feel()
+    /// Returns the time of the last observed CPU activity.
+    pub(super) fn last_active(&self) -> Option<Instant> {
+        self.liveness.sample()
     }
 
     pub(super) fn route(&self) -> &Arc<Route> {
@@ -124,35 +124,31 @@ impl Server {
     }
 }
 
-/// A keeper that is lost, as by a bug, leaves nobody waiting.
-struct LastWord(Arc<watch::Sender<Condition>>);
+/// Enters the stopped state on drop, so that no task waits for a supervisor that panicked.
+struct StoppedOnDrop(Arc<watch::Sender<Condition>>);
 
-impl Drop for LastWord {
+impl Drop for StoppedOnDrop {
     fn drop(&mut self) {
         self.0.send_if_modified(|condition| {
-            let why = "the task that keeps the server was lost";
+            let why = "the supervisor of the server ended unexpectedly";
             condition.state != WorkerState::Stopped
                 && condition.enter(WorkerState::Stopped, Some(String::from(why)))
         });
     }
 }
 
-impl Seed {
-    /// Starts the server, and keeps it until its [`Server`] is dropped or says stop.
-    pub(super) async fn keep(
-        self,
-        condition: Arc<watch::Sender<Condition>>,
-        dependents: Box<dyn Dependents>,
-    ) {
-        let Self { options, orders, logs, pulse, route } = self;
+impl PendingSupervisor {
+    /// Starts the server and supervises it until its [`Server`] is dropped or sends a stop command.
+    pub(super) async fn run(self, condition: Arc<watch::Sender<Condition>>, dependents: Box<dyn Dependents>) {
+        let Self { options, commands, logs, liveness, route } = self;
         let policy = RestartPolicy::new(options.limits.restarts);
-        let _last = LastWord(Arc::clone(&condition));
-        let keeper = Keeper {
+        let _stopped = StoppedOnDrop(Arc::clone(&condition));
+        let supervisor = Supervisor {
             options,
-            orders,
+            commands,
             condition,
             logs,
-            pulse,
+            liveness,
             route,
             dependents,
             policy,
@@ -162,6 +158,6 @@ impl Seed {
             began: Instant::now(),
             last_loss: None,
         };
-        keeper.keep().await;
+        supervisor.run().await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a managed server is started with.
+//! Options of a managed server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,50 +10,50 @@ use crate::spec::{Dialect, ServerSpec};
 use crate::text::one_line;
 use crate::worker::redact::Redactor;
 
-/// What stands for the port in a command and its variables.
+/// Placeholder of the port in the command and the environment.
 const PORT: &str = "{port}";
-/// Ends of the names of variables whose values are secrets.
+/// Suffixes of names of variables and options that hold secrets.
 const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
 
-/// A server for a worker to start and to watch.
+/// A server that a worker starts and supervises.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// The program and its arguments; `{port}` stands for the port. The program must stay in the foreground.
+    /// The program and its arguments; `{port}` is replaced by the port. The program must stay in the foreground.
     pub command: Vec<String>,
-    /// Variables added to this process's own; `{port}` stands for the port here, too.
+    /// Environment variables in addition to those of this process; `{port}` is replaced by the port.
     pub env: Vec<(String, String)>,
-    /// Where it runs.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// The port that it listens on; `None`: a free one, chosen at each start.
+    /// The port that it listens on; `None`: a free port, chosen at each start.
     pub port: Option<u16>,
-    /// The API key that requests to it carry.
+    /// API key for requests.
     pub key: Option<String>,
-    /// The model's name; `None`: the first that it lists.
+    /// Model name; `None`: the first model in its list.
     pub model: Option<String>,
-    /// Whose server it is; `None`: it is asked.
+    /// Dialect of the server; `None`: detected.
     pub dialect: Option<Dialect>,
-    /// The program that guards it.
+    /// The guard program.
     pub guard: GuardProgram,
-    /// How long things may take.
+    /// Time limits.
     pub limits: ServerLimits,
 }
 
-/// How long things may take.
+/// Time limits of a managed server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// From the start of the process to the first good answer.
+    /// From the start of the process to the first successful probe.
     pub start: Duration,
-    /// Between two looks at a server that is ready.
-    pub look: Duration,
-    /// One answer to a probe.
+    /// Interval between two probes of a ready server.
+    pub probe_interval: Duration,
+    /// Time limit of one probe.
     pub probe: Duration,
-    /// A server that leaves so many probes in a row unanswered is started anew.
+    /// The server is restarted after this number of consecutive failed probes.
     pub misses: u32,
-    /// How long a slot may stay busy after its request was disconnected for a stall.
+    /// Maximum time for a slot to become idle after its stalled request was disconnected.
     pub drain: Duration,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Restarts.
+    /// Limits of automatic restarts.
     pub restarts: RestartLimits,
 }
 
@@ -61,7 +61,7 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             start: Duration::from_secs(600),
-            look: Duration::from_secs(5),
+            probe_interval: Duration::from_secs(5),
             probe: Duration::from_secs(5),
             misses: 3,
             drain: Duration::from_secs(60),
@@ -71,7 +71,7 @@ impl Default for ServerLimits {
     }
 }
 
-/// Without secrets.
+/// Does not print secrets.
 impl std::fmt::Debug for ServerOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerOptions")
@@ -83,7 +83,7 @@ impl std::fmt::Debug for ServerOptions {
 }
 
 impl ServerOptions {
-    /// What a spec says, of a project at `root`.
+    /// Creates the options from the spec of a project at `root`.
     pub fn of_spec(spec: &ServerSpec, root: &Path, guard: GuardProgram) -> Self {
         Self {
             command: spec.command.clone(),
@@ -98,12 +98,12 @@ impl ServerOptions {
         }
     }
 
-    /// The command on one line, as messages name it; without secrets.
+    /// Returns the command as one line for messages, without secrets.
     pub(super) fn shown(&self) -> String {
         self.without_secrets(&one_line(self.command.join(" ")))
     }
 
-    /// Whether the program's name holds a blank and leads to no file: likely a whole command line.
+    /// Whether the program name contains whitespace and is not a file: probably a whole command line.
     pub(super) fn is_one_string(&self) -> bool {
         let program = self.command.first().map(String::as_str).unwrap_or_default();
         program.trim().contains(char::is_whitespace) && !self.cwd.join(program).exists()
@@ -113,7 +113,7 @@ impl ServerOptions {
         Redactor::new(self.secrets()).text(text)
     }
 
-    /// What is never shown: the key, and what stands under a name like `HF_TOKEN`, `--api-key`.
+    /// Returns the secrets: the key, and the values of names like `HF_TOKEN` and `--api-key`.
     pub(super) fn secrets(&self) -> Vec<&str> {
         let values = self.env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.as_str());
         let named = self.command.windows(2).filter_map(|pair| match pair {
@@ -125,20 +125,20 @@ impl ServerOptions {
         self.key.as_deref().into_iter().chain(values).chain(named).chain(joined).collect()
     }
 
-    /// What the next start starts, and its port.
+    /// Returns the launch plan of the next start, and its port.
     ///
     /// # Errors
-    /// When the port is taken; in a clause.
+    /// When the port is in use or no port is free, as a clause.
     pub(super) fn plan(&self) -> Result<(Plan, u16), String> {
         let port = match self.port {
             Some(port) if is_port_free(port) => port,
             Some(port) => {
                 let holder = port_holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();
                 return Err(format!(
-                    "port {port} is taken{holder}: stop that, or give the server another :port"
+                    "port {port} is already in use{holder}; stop that process or set another `:port`"
                 ));
             }
-            None => free_port().map_err(|error| format!("there is no free port: {error}"))?,
+            None => free_port().map_err(|error| format!("no free port: {error}"))?,
         };
         let filled = |text: &String| text.replace(PORT, &port.to_string());
         let plan = Plan {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_is_filled_in_wherever_it_stands() {
+    fn every_port_placeholder_is_replaced() {
         let (plan, port) = options(&spec()).plan().unwrap();
         assert_eq!(plan.command, ["serve".to_owned(), format!("--port={port}"), format!("{port}{port}")]);
         assert_eq!(plan.env[0].1, format!("127.0.0.1:{port}"));
@@ -190,17 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_taken_is_not_started_at() {
+    fn a_port_in_use_is_an_error() {
         let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = held.local_addr().unwrap().port();
         let error = options(&ServerSpec { port: Some(port), ..spec() }).plan().unwrap_err();
-        assert!(error.starts_with(&format!("port {port} is taken")) && error.contains(":port"), "{error}");
+        assert!(
+            error.starts_with(&format!("port {port} is already in use")) && error.contains(":port"),
+            "{error}"
+        );
         drop(held);
         assert_eq!(options(&ServerSpec { port: Some(port), ..spec() }).plan().unwrap().1, port);
     }
 
     #[test]
-    fn secrets_are_the_key_and_what_is_called_one() {
+    fn secrets_are_the_key_and_values_with_secret_names() {
         let mut options = ServerOptions { key: Some(String::from("sk-main")), ..options(&spec()) };
         options.command = ["serve", "--api-key", "sk-other", "--hf-token=hf_more", "-x", "plain"]
             .map(String::from)

@@ -1,24 +1,23 @@
-//! What is started, by which guard, and how it ended.
+//! The launch plan of a server, its guard program, and how a server ended.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which program the guards of managed servers are.
+/// The program that runs as the guard of a managed server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardProgram {
-    /// A program that calls [`guard_server`](super::guard_server) when it is started with `arguments`.
+    /// A program that calls [`guard_server`](super::guard_server) when started with `arguments`.
     pub program: PathBuf,
-    /// What it is started with.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
 }
 
 impl GuardProgram {
-    /// The program that asks, started with `arguments`: the very file that runs now, also if another has taken its
-    /// place since.
+    /// Returns the current program with `arguments`: the executable that runs now, even if its file is replaced later.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the path of the executable is unknown.
     pub fn this_program(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> std::io::Result<Self> {
         let own = PathBuf::from("/proc/self/exe");
         let program = if own.exists() { own } else { std::env::current_exe()? };
@@ -26,38 +25,38 @@ impl GuardProgram {
     }
 }
 
-/// What is started, every placeholder filled in.
+/// The process to start, with all placeholders filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) command: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: PathBuf,
-    /// How long it has between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
 }
 
 /// How a server ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// By itself or by a signal.
+pub(super) enum Termination {
+    /// The process exited or was terminated by a signal.
     Exited { code: Option<i32>, signal: Option<i32> },
-    /// It never began.
+    /// The program could not be started.
     NotStarted(String),
-    /// Its guard was lost, and the server was killed.
-    Unguarded,
+    /// The guard exited unexpectedly, and the server was killed.
+    GuardLost,
 }
 
-impl std::fmt::Display for Ending {
+impl std::fmt::Display for Termination {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Exited { code: Some(code), .. } => write!(f, "ended with exit code {code}"),
+            Self::Exited { code: Some(code), .. } => write!(f, "exited with code {code}"),
             Self::Exited { signal: Some(signal), .. } => match name_of(*signal) {
-                Some(name) => write!(f, "was ended by signal {signal} ({name})"),
-                None => write!(f, "was ended by signal {signal}"),
+                Some(name) => write!(f, "was terminated by signal {signal} ({name})"),
+                None => write!(f, "was terminated by signal {signal}"),
             },
             Self::Exited { code: None, signal: None } => f.write_str("ended"),
             Self::NotStarted(why) => write!(f, "cannot be started: {why}"),
-            Self::Unguarded => f.write_str("was killed, because the process that guards it was lost"),
+            Self::GuardLost => f.write_str("was killed because its guard process exited unexpectedly"),
         }
     }
 }
@@ -73,11 +72,11 @@ fn name_of(_: i32) -> Option<String> {
     None
 }
 
-/// What a server's guard tells.
+/// An event of a server process.
 #[derive(Debug)]
-pub(super) enum News {
-    /// The server has a number.
+pub(super) enum ProcessEvent {
+    /// The server started and has a process id.
     Started,
     /// The server ended.
-    Ended(Ending),
+    Ended(Termination),
 }

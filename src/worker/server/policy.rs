@@ -1,19 +1,19 @@
-//! When a server that was lost is started again, and when no more. Time is a value here: milliseconds of a clock that
-//! never goes back.
+//! The restart policy: whether and when a lost server is restarted. Time is a parameter: the value of a monotonic
+//! clock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often and how soon.
+/// Limits of automatic restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartLimits {
-    /// The wait before the first restart; each further one within the window waits twice as long.
+    /// Delay before the first restart. It doubles with each further restart within the window.
     pub first_delay: Duration,
-    /// The longest wait.
+    /// Maximum delay.
     pub max_delay: Duration,
-    /// More restarts than this within the window lock the server out.
+    /// Maximum restarts within the window. After that, the server is not restarted automatically.
     pub max_restarts: usize,
-    /// The window.
+    /// Length of the window.
     pub window: Duration,
 }
 
@@ -28,20 +28,20 @@ impl Default for RestartLimits {
     }
 }
 
-/// What follows a loss.
+/// The reaction to the loss of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Another start, after a wait.
-    Again(Duration),
-    /// None, until a person says so.
-    LockOut,
+pub(super) enum RestartDecision {
+    /// Restart after this delay.
+    Restart(Duration),
+    /// No automatic restart.
+    GiveUp,
 }
 
-/// The restarts so far.
+/// The restart policy and the recent restarts.
 #[derive(Debug)]
 pub(super) struct RestartPolicy {
     limits: RestartLimits,
-    /// When those within the window were granted, the oldest first.
+    /// Times of the restarts within the window, oldest first.
     granted: VecDeque<Duration>,
 }
 
@@ -50,24 +50,24 @@ impl RestartPolicy {
         Self { limits, granted: VecDeque::new() }
     }
 
-    /// The server was lost at `now`. `jitter`, from 0 to 1, moves the wait by up to a quarter either way, so that several
-    /// servers that fell together do not rise together.
-    pub(super) fn on_loss(&mut self, now: Duration, jitter: f64) -> Verdict {
+    /// Decides after a loss of the server at `now`. `jitter`, from 0 to 1, changes the delay by up to a quarter in
+    /// either direction, so that servers that failed together do not restart together.
+    pub(super) fn on_loss(&mut self, now: Duration, jitter: f64) -> RestartDecision {
         while self.granted.front().is_some_and(|then| now.saturating_sub(*then) > self.limits.window) {
             self.granted.pop_front();
         }
         if self.granted.len() >= self.limits.max_restarts {
-            return Verdict::LockOut;
+            return RestartDecision::GiveUp;
         }
         let doublings = u32::try_from(self.granted.len()).unwrap_or(u32::MAX);
         let factor = 2_u32.checked_pow(doublings).unwrap_or(u32::MAX);
         let delay = self.limits.first_delay.saturating_mul(factor).min(self.limits.max_delay);
         self.granted.push_back(now);
-        Verdict::Again(delay.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0))
+        RestartDecision::Restart(delay.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0))
     }
 
-    /// A person wants it to run: what was is forgotten.
-    pub(super) fn forgive(&mut self) {
+    /// Forgets the previous restarts, after a manual restart.
+    pub(super) fn reset(&mut self) {
         self.granted.clear();
     }
 }
@@ -76,44 +76,44 @@ impl RestartPolicy {
 mod tests {
     use super::*;
 
-    fn verdicts(policy: &mut RestartPolicy, seconds: impl IntoIterator<Item = u64>) -> Vec<Option<f64>> {
-        let verdict = |at| match policy.on_loss(Duration::from_secs(at), 0.5) {
-            Verdict::Again(delay) => Some(delay.as_secs_f64()),
-            Verdict::LockOut => None,
+    fn decisions(policy: &mut RestartPolicy, seconds: impl IntoIterator<Item = u64>) -> Vec<Option<f64>> {
+        let decision = |at| match policy.on_loss(Duration::from_secs(at), 0.5) {
+            RestartDecision::Restart(delay) => Some(delay.as_secs_f64()),
+            RestartDecision::GiveUp => None,
         };
-        seconds.into_iter().map(verdict).collect()
+        seconds.into_iter().map(decision).collect()
     }
 
     #[test]
-    fn waits_double_and_the_sixth_loss_in_ten_minutes_locks_out() {
+    fn delays_double_and_the_sixth_loss_in_ten_minutes_is_final() {
         let mut policy = RestartPolicy::new(RestartLimits::default());
         let expected = [Some(1.0), Some(2.0), Some(4.0), Some(8.0), Some(16.0), None, None];
-        assert_eq!(verdicts(&mut policy, [0, 5, 10, 20, 40, 599, 600]), expected);
-        // The first is as old as the window allows; then it counts no more.
-        assert_eq!(verdicts(&mut policy, [601, 602]), [Some(16.0), None]);
-        policy.forgive();
-        assert_eq!(verdicts(&mut policy, [602, 603]), [Some(1.0), Some(2.0)]);
+        assert_eq!(decisions(&mut policy, [0, 5, 10, 20, 40, 599, 600]), expected);
+        // The first restart is now older than the window and does not count.
+        assert_eq!(decisions(&mut policy, [601, 602]), [Some(16.0), None]);
+        policy.reset();
+        assert_eq!(decisions(&mut policy, [602, 603]), [Some(1.0), Some(2.0)]);
     }
 
     #[test]
-    fn who_falls_rarely_is_started_soon_and_for_ever() {
+    fn rare_losses_are_always_followed_by_a_quick_restart() {
         let mut policy = RestartPolicy::new(RestartLimits::default());
         let hourly = (0..1000).map(|hour| hour * 3600);
-        assert!(verdicts(&mut policy, hourly).iter().all(|delay| *delay == Some(1.0)));
+        assert!(decisions(&mut policy, hourly).iter().all(|delay| *delay == Some(1.0)));
         assert!(policy.granted.len() <= 2);
     }
 
     #[test]
-    fn a_wait_has_a_limit_and_jitter() {
+    fn the_delay_has_a_maximum_and_jitter() {
         let limits = RestartLimits { max_restarts: 100, ..RestartLimits::default() };
         let mut policy = RestartPolicy::new(limits);
-        let waits = verdicts(&mut policy, 0..100);
-        assert_eq!(waits[5..8], [Some(32.0), Some(60.0), Some(60.0)]);
-        assert_eq!(waits[99], Some(60.0));
+        let delays = decisions(&mut policy, 0..100);
+        assert_eq!(delays[5..8], [Some(32.0), Some(60.0), Some(60.0)]);
+        assert_eq!(delays[99], Some(60.0));
         for (jitter, expected) in [(0.0, 750), (1.0, 1250), (-3.0, 750), (7.0, 1250)] {
             let mut policy = RestartPolicy::new(limits);
-            let verdict = policy.on_loss(Duration::ZERO, jitter);
-            assert_eq!(verdict, Verdict::Again(Duration::from_millis(expected)));
+            let decision = policy.on_loss(Duration::ZERO, jitter);
+            assert_eq!(decision, RestartDecision::Restart(Duration::from_millis(expected)));
         }
     }
 }

@@ -1,54 +1,54 @@
-//! The port that a server is given, and who has it.
+//! Free ports, and the process that listens at a port.
 
 use std::net::{Ipv4Addr, TcpListener};
 
 use crate::script::processes::{process, processes};
 
-/// A port that nobody has now. Somebody may have it a moment later.
+/// Returns a port that is free now. Another process may take it at any time.
 pub(super) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Whether nobody listens at `port` of this machine.
+/// Whether no process listens at `port` on the loopback address.
 pub fn is_port_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Who listens at a port, as far as this user may see: `llama-server (process 12)`.
+/// Returns the process that listens at a port, if visible to this user: `llama-server (process 12)`.
 pub fn port_holder(port: u16) -> Option<String> {
     let holder = listener(port)?;
     let name = std::fs::read_to_string(format!("/proc/{holder}/comm")).unwrap_or_default();
     Some(format!("{} (process {holder})", crate::text::one_line(name.trim().to_owned())))
 }
 
-/// Whose the listener at a port is.
+/// The owner of the listener at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// The server's, or its children's.
-    Ours,
-    /// That of a process that was there before the server.
-    Another(u32),
-    /// It cannot be told: the process is another user's, or was started by the server elsewhere.
-    Untold,
+pub(super) enum PortOwner {
+    /// The server or one of its children.
+    Server,
+    /// A process that started before the server.
+    Other(u32),
+    /// Unknown: a process of another user, or one that the server started in another group.
+    Unknown,
 }
 
-/// Whose it is, seen from the server that leads `group`.
-pub(super) fn whose(port: u16, group: u32) -> Whose {
-    let Some(leader) = process(group) else { return Whose::Untold };
+/// Returns the owner of `port`, relative to the server that leads `group`.
+pub(super) fn port_owner(port: u16, group: u32) -> PortOwner {
+    let Some(leader) = process(group) else { return PortOwner::Unknown };
     match listener(port).and_then(process) {
-        Some(holder) if holder.group == group => Whose::Ours,
-        Some(holder) if holder.began < leader.began => Whose::Another(holder.id),
-        Some(_) | None => Whose::Untold,
+        Some(holder) if holder.group == group => PortOwner::Server,
+        Some(holder) if holder.began < leader.began => PortOwner::Other(holder.id),
+        Some(_) | None => PortOwner::Unknown,
     }
 }
 
-/// The process that listens at `port`.
+/// Returns the id of the process that listens at `port`.
 fn listener(port: u16) -> Option<u32> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .into_iter()
         .filter_map(|table| std::fs::read_to_string(table).ok())
         .flat_map(|table| {
-            let inodes = table.lines().filter_map(|line| listening(line, port));
+            let inodes = table.lines().filter_map(|line| listening_socket(line, port));
             inodes.map(|inode| format!("socket:[{inode}]")).collect::<Vec<_>>()
         })
         .collect();
@@ -65,8 +65,8 @@ fn listener(port: u16) -> Option<u32> {
     processes().find_map(|stat| holds(stat.id))
 }
 
-/// The inode of a socket that listens at `port`, from its line of `/proc/net/tcp`.
-fn listening(line: &str, port: u16) -> Option<&str> {
+/// Returns the inode of a socket that listens at `port`, from a line of `/proc/net/tcp`.
+fn listening_socket(line: &str, port: u16) -> Option<&str> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (_, local) = fields.get(1)?.rsplit_once(':')?;
     let is_it = u16::from_str_radix(local, 16) == Ok(port) && *fields.get(3)? == "0A";
@@ -78,17 +78,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_table_is_read() {
+    fn lines_of_proc_net_tcp_are_parsed() {
         let line = "   3: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0 100 0 0 10 0";
-        assert_eq!(listening(line, 8080), Some("4242"));
-        assert_eq!(listening(line, 8081), None);
-        assert_eq!(listening(&line.replace(" 0A ", " 01 "), 8080), None);
-        assert_eq!(listening("  sl  local_address rem_address   st", 8080), None);
+        assert_eq!(listening_socket(line, 8080), Some("4242"));
+        assert_eq!(listening_socket(line, 8081), None);
+        assert_eq!(listening_socket(&line.replace(" 0A ", " 01 "), 8080), None);
+        assert_eq!(listening_socket("  sl  local_address rem_address   st", 8080), None);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn who_listens_is_named() {
+    fn the_listening_process_is_named() {
         let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = held.local_addr().unwrap().port();
         assert!(!is_port_free(port));

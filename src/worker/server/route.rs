@@ -1,4 +1,4 @@
-//! The way to a managed server, which listens elsewhere after each start.
+//! The transport to a managed server. Its port changes with each start.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,11 +10,11 @@ use crate::worker::endpoint::Endpoint;
 use crate::worker::http::HttpTransport;
 use crate::worker::record::lock;
 use crate::worker::redact::Redactor;
-use crate::worker::transport::{Incoming, Look, Outgoing, Page, Transport, TransportError};
+use crate::worker::transport::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
 
-/// Sends to wherever the server listens now.
+/// A transport that sends to the current endpoint of the server.
 pub(in crate::worker) struct Route {
-    /// As messages name it: a port would be wrong after a restart.
+    /// Name in messages: a port would be wrong after a restart.
     name: String,
     redactor: Redactor,
     current: Mutex<Option<(Endpoint, Arc<HttpTransport>)>>,
@@ -25,17 +25,17 @@ impl Route {
         Self { name, redactor: Redactor::new(key), current: Mutex::new(None) }
     }
 
-    /// As messages name it.
+    /// Returns the name for messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// It leads there from now on.
-    pub(super) fn lead(&self, endpoint: Endpoint, transport: HttpTransport) {
+    /// Sets the current endpoint and transport.
+    pub(super) fn set_target(&self, endpoint: Endpoint, transport: HttpTransport) {
         *lock(&self.current) = Some((endpoint, Arc::new(transport)));
     }
 
-    /// The endpoint that it led to last.
+    /// Returns the current endpoint.
     pub(in crate::worker) fn endpoint(&self) -> Option<Endpoint> {
         lock(&self.current).as_ref().map(|(endpoint, _)| endpoint.clone())
     }
@@ -56,12 +56,12 @@ impl Transport for Route {
         .boxed()
     }
 
-    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
+    fn get_page(&self, page: Page) -> BoxFuture<'_, PageResponse> {
         let transport = lock(&self.current).as_ref().map(|(_, transport)| Arc::clone(transport));
         async move {
             match transport {
-                Some(transport) => transport.look(page).await,
-                None => Look::Silent,
+                Some(transport) => transport.get_page(page).await,
+                None => PageResponse::NoAnswer,
             }
         }
         .boxed()

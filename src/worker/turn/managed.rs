@@ -1,32 +1,33 @@
-//! A turn on a server that the worker manages: it may have to be waited for, it is seen to work, and it may be lost.
+//! A turn with a managed server: waits until it is ready, observes its activity, and handles its loss.
 
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::{Over, Turn};
+use super::{RequestEnded, Turn};
 use crate::request::{FailReason, Failure};
 use crate::worker::drive::{Drive, until};
 use crate::worker::record::Streaming;
 use crate::worker::stream_timers::after;
 
 impl<'a> Turn<'a> {
-    /// Waits until a managed server takes requests; from then on its loss is the request's.
-    pub(super) async fn reach_server(&mut self) -> Result<Streaming<'a>, Over> {
+    /// Waits until a managed server accepts requests. While the returned guard exists, a loss of the server fails the
+    /// request.
+    pub(super) async fn reach_server(&mut self) -> Result<Streaming<'a>, RequestEnded> {
         let task = self.task;
         loop {
             let ready = tokio::select! {
                 biased;
-                () = task.cancel.cancelled() => return Err(self.give_up()),
+                () = task.cancel.cancelled() => return Err(self.end_canceled()),
                 () = until(self.total) => return Err(self.total_timeout()),
                 ready = task.shared.server_ready() => ready,
             };
             if let Err(not_ready) = ready {
                 return Err(self.fail(Failure::new(FailReason::ServerDied, "", not_ready.to_string())));
             }
-            // Marked before the last look: a server that is lost now fails the request, one that was lost before is waited
-            // for.
+            // Marked before the last check: a later loss of the server fails the request; after an earlier loss, the
+            // request waits again.
             let streaming = task.record.stream();
             if let Some(Ok(())) = task.shared.server_ready().now_or_never() {
                 return Ok(streaming);
@@ -35,8 +36,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Whether a stream broke because its managed server died or was restarted; that loss becomes the stop reason of the request.
-/// Waits until the state of the server is known.
+/// Whether a stream broke because its managed server died or was restarted. That loss becomes the stop reason of the
+/// request. Waits until the state of the server is known.
 pub(super) async fn is_lost(task: &Drive, total: Option<Instant>) -> bool {
     tokio::select! {
         biased;
@@ -45,7 +46,7 @@ pub(super) async fn is_lost(task: &Drive, total: Option<Instant>) -> bool {
             task.record.stop_with(task.total_failure());
             true
         }
-        verdict = task.shared.server_verdict() => match verdict {
+        loss = task.shared.server_loss() => match loss {
             Some(failure) => {
                 task.record.stop_with(failure);
                 true
@@ -55,7 +56,7 @@ pub(super) async fn is_lost(task: &Drive, total: Option<Instant>) -> bool {
     }
 }
 
-/// Waits for a head; a managed server that works for this request alone is given `limit` from when it last was seen to.
+/// Waits for a head. If a managed server works only on this request, `limit` counts from its last activity.
 pub(super) async fn head_within<T>(
     task: &Drive,
     limit: Duration,
@@ -67,7 +68,7 @@ pub(super) async fn head_within<T>(
         if let Ok(head) = tokio::time::timeout_at(until, &mut head).await {
             return Some(head);
         }
-        until = after(task.shared.worked_for_one()?, limit);
+        until = after(task.shared.active_for_one_stream()?, limit);
         if until <= Instant::now() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! A reply as it comes: bytes to events to the machine, under the timers, to its last word or its failure.
+//! Reads a reply: decodes bytes into events and passes them to the request machine, under the timers.
 
 use std::time::Duration;
 
@@ -8,9 +8,10 @@ use tokio::time::Instant;
 
 use super::failure::{is_page, of_transport};
 use super::managed::is_lost;
-use super::{Open, Over, Said, Turn};
+use super::{OpenResponse, RequestEnded, ServerRefusal, Turn};
 use crate::chat::{
-    ChatEvent, End, ReplyStatus, StreamDecoder, StreamNotes, classify_http_error, demands_call, silently_cut,
+    ChatEvent, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd, classify_http_error, requires_call,
+    truncation_warning,
 };
 use crate::request::{Event, FailReason, Failure, FinalState, kind};
 use crate::worker::drive::until;
@@ -20,33 +21,33 @@ use crate::worker::recording::Line;
 use crate::worker::stream_timers::StreamTimers;
 use crate::worker::transport::{Incoming, Outgoing, TransportError};
 
-/// How long a body may stay open after its last word.
-const LAST_WORD_GRACE: Duration = Duration::from_millis(50);
-/// As much of an error's body as is looked at.
+/// Time limit for a body to end after its last event.
+const DONE_GRACE: Duration = Duration::from_millis(50);
+/// Maximum size of an error body that is read, in bytes.
 const MAX_ERROR_BODY: usize = 64 << 10;
-/// An error's body is given this long, however slowly it trickles: its status says enough.
+/// Time limit for reading an error body. The status alone is sufficient.
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
-/// A server that sent an empty stream is given this long to say why.
+/// Time limit for the request that finds the reason of an empty stream.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
 
-/// Why a reply is not read any further.
+/// The reason why reading a reply stops.
 enum Stop {
     /// The request ends with this failure. `None`: it was canceled.
     By(Option<Failure>),
-    /// The request machine ended the request, or waits only for the end of the reply.
+    /// The request machine ended the request, or only waits for the end of the reply.
     ByMachine,
-    /// The server sent the API key back: nothing of the reply is used.
+    /// The server sent the API key back. The reply is discarded.
     EchoedKey,
 }
 
 impl Turn<'_> {
-    /// Reads the reply to `sent`. Should it turn out empty, `probe` asks for the reason.
+    /// Reads the reply to `sent`. If it is empty, sends `probe` to find the reason.
     pub(super) async fn read_reply(
         &mut self,
         sent: &Value,
         probe: impl FnOnce() -> Outgoing,
-        mut open: Open,
-    ) -> Result<(), Over> {
+        mut open: OpenResponse,
+    ) -> Result<(), RequestEnded> {
         let task = self.task;
         let (url, status) = (task.url(), open.incoming.status);
         let mut decoder = StreamDecoder::new(
@@ -59,10 +60,10 @@ impl Turn<'_> {
             Ok(end) => end,
             Err(stop) => return Err(self.stop_reading(stop, decoder, guard)),
         };
-        open.exchange.settle();
+        open.exchange.close();
         let error = match &end {
-            End::Clean => None,
-            End::Broken { error } => Some(error.clone()),
+            TransportEnd::Clean => None,
+            TransportEnd::Broken { error } => Some(error.clone()),
         };
         let is_ended = decoder.has_finish_reason() || decoder.is_done();
         let notes = decoder.finish(end, &mut events);
@@ -72,7 +73,7 @@ impl Turn<'_> {
         if !is_ended && events.iter().any(is_broken) && is_lost(task, self.total).await {
             task.close(self.run, task.record.stop_reason());
             self.feed(&mut events);
-            return Err(Over);
+            return Err(RequestEnded);
         }
         task.write(|at_ms| Line::End { at_ms, error });
         self.warn(&notes);
@@ -91,9 +92,9 @@ impl Turn<'_> {
     }
 
     /// Ends the request while its reply is read. Exit calls that are complete become signals.
-    fn stop_reading(&mut self, stop: Stop, decoder: StreamDecoder, mut guard: EchoGuard<'_>) -> Over {
+    fn stop_reading(&mut self, stop: Stop, decoder: StreamDecoder, mut guard: EchoGuard<'_>) -> RequestEnded {
         let mut events = Vec::new();
-        let end = End::Broken { error: String::from("the reply was not read any further") };
+        let end = TransportEnd::Broken { error: String::from("reading the reply was stopped") };
         let notes = decoder.finish(end, &mut events);
         let is_echo = guard.completes_key(&events) || guard.is_in_notes(&notes);
         match stop {
@@ -103,7 +104,7 @@ impl Turn<'_> {
             Stop::ByMachine => {}
         }
         self.feed(&mut events);
-        Over
+        RequestEnded
     }
 
     /// Reports the events of the stream that were lost.
@@ -114,35 +115,37 @@ impl Turn<'_> {
         self.task.publish_own(self.run, Event::Warning { message });
     }
 
-    /// Reports repeated calls and items that are not read.
+    /// Reports repeated calls and unsupported items.
     fn warn(&self, notes: &StreamNotes) {
         let url = self.task.url();
         if notes.repeated_calls > 0 {
             let what = if notes.repeated_calls == 1 { "a call" } else { "calls" };
             let message = format!(
-                "{url}: the server sent {what} twice, with the same id, name and arguments; each is made once"
+                "{url}: the server sent {what} twice with the same id, name and arguments; each runs once"
             );
             self.task.publish_own(self.run, Event::Warning { message });
         }
         if !notes.foreign_items.is_empty() {
             let items = notes.foreign_items.join(", ");
-            let message = format!("{url}: the reply held {items}; only text and calls of functions are read");
+            let message =
+                format!("{url}: the reply contains {items}; only text and function calls are supported");
             self.task.publish_own(self.run, Event::Warning { message });
         }
     }
 
-    /// Reads the body to its end. However it ends, the last bytes taken hold no part of the API key.
+    /// Reads the body to its end. The last bytes never contain a part of the API key.
     async fn read_body(
         &mut self,
-        open: &mut Open,
+        open: &mut OpenResponse,
         decoder: &mut StreamDecoder,
         guard: &mut EchoGuard<'_>,
-    ) -> Result<End, Stop> {
+    ) -> Result<TransportEnd, Stop> {
         let task = self.task;
         let mut tail = KeyTail::new(task.shared.transport.as_ref());
         let mut timers = StreamTimers::new(&task.shared.config.timers);
         let mut read = self.read_pieces(open, decoder, guard, &mut timers, &mut tail).await;
-        let is_whole = matches!(read, Ok(End::Clean)) && (decoder.has_finish_reason() || decoder.is_done());
+        let is_whole =
+            matches!(read, Ok(TransportEnd::Clean)) && (decoder.has_finish_reason() || decoder.is_done());
         let rest = if is_whole { tail.finish() } else { tail.cut() };
         if !rest.is_empty()
             && !matches!(read, Err(Stop::EchoedKey | Stop::ByMachine))
@@ -155,26 +158,26 @@ impl Turn<'_> {
 
     async fn read_pieces(
         &mut self,
-        open: &mut Open,
+        open: &mut OpenResponse,
         decoder: &mut StreamDecoder,
         guard: &mut EchoGuard<'_>,
         timers: &mut StreamTimers<'_>,
         tail: &mut KeyTail<'_>,
-    ) -> Result<End, Stop> {
+    ) -> Result<TransportEnd, Stop> {
         let task = self.task;
         loop {
-            // A body that is always ready, a recording's for one, must leave the others their turn.
+            // A body that is always ready, such as a recording's, must yield to other tasks.
             tokio::task::consume_budget().await;
-            // Looked at before each read: a flood of bytes without a token would never let the deadline have its turn.
-            if timers.next() <= Instant::now() && !timers.prolong(task.shared.worked_for_one()) {
+            // Checked before each read: a flood of bytes without a token would otherwise starve the deadline.
+            if timers.next() <= Instant::now() && !timers.prolong(task.shared.active_for_one_stream()) {
                 match timers.failure(task.url()) {
                     Some(failure) => {
-                        // Disconnected first.
+                        // Disconnect before the stall is reported.
                         open.incoming.body = futures_util::stream::empty().boxed();
-                        task.shared.tell_stall();
+                        task.shared.report_stall();
                         return Err(Stop::By(Some(failure)));
                     }
-                    None => return Ok(End::Clean),
+                    None => return Ok(TransportEnd::Clean),
                 }
             }
             let deadline = timers.next();
@@ -188,33 +191,36 @@ impl Turn<'_> {
             let bytes = match piece {
                 Some(Some(Ok(bytes))) => bytes,
                 Some(Some(Err(TransportError::Broken { message }))) => {
-                    return Ok(End::Broken { error: message });
+                    return Ok(TransportEnd::Broken { error: message });
                 }
                 Some(Some(Err(error))) => return Err(Stop::By(of_transport(error))),
-                Some(None) => return Ok(End::Clean),
+                Some(None) => return Ok(TransportEnd::Clean),
                 None => continue,
             };
             let taken = match tail.feed(bytes) {
                 Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers),
-                Fed::Spelled(bytes) => self.take(&bytes, decoder, guard, timers).and(Err(Stop::EchoedKey)),
+                Fed::KeyCompleted(bytes) => {
+                    self.take(&bytes, decoder, guard, timers).and(Err(Stop::EchoedKey))
+                }
             };
-            // Also when this piece ends the request: a server that generates notices a disconnect.
+            // Also if this chunk ends the request: a server that generates detects a disconnect.
             if timers.any_token() || decoder.has_finish_reason() {
-                open.exchange.settle();
+                open.exchange.close();
             }
             taken?;
-            // Some servers keep the connection open after their last word; the others let it be used again.
+            // Some servers keep the connection open after the last event. Reading to the end lets other connections be
+            // reused.
             if decoder.is_done() {
-                open.exchange.settle();
-                return match read_out(&mut open.incoming).await {
+                open.exchange.close();
+                return match drain_body(&mut open.incoming).await {
                     Some(stopped) => Err(Stop::By(of_transport(stopped))),
-                    None => Ok(End::Clean),
+                    None => Ok(TransportEnd::Clean),
                 };
             }
         }
     }
 
-    /// Takes a piece of the body: decodes it, records it, and passes its events to the request machine.
+    /// Processes a chunk of the body: decodes it, records it, and passes its events to the request machine.
     fn take(
         &mut self,
         bytes: &[u8],
@@ -232,7 +238,7 @@ impl Turn<'_> {
             task.write_data(bytes);
         }
         timers.saw_bytes(&events);
-        // A replay ends where the recording ends.
+        // A replay ends at the end of the recording.
         if decoder.has_finish_reason() && !task.clock.is_recorded() {
             timers.saw_finish();
         }
@@ -248,23 +254,23 @@ impl Turn<'_> {
         self.task.publish(self.run);
     }
 
-    /// As [`Turn::feed`], of the events that end a reply; what is odd about it is told before its end is.
+    /// Like [`Turn::feed`], for the events that end a reply. Warnings are published before the end.
     fn feed_last(&mut self, sent: &Value, events: Vec<ChatEvent>) {
         let at_ms = self.task.clock.now_ms();
         let signals = self.run.signals().len();
         let mut cut = None;
         for event in events {
             if let ChatEvent::Ended { reply } = &event {
-                cut = reply.usage.and_then(|usage| silently_cut(self.task.server, sent, usage));
+                cut = reply.usage.and_then(|usage| truncation_warning(self.task.server, sent, usage));
             }
             self.run.on_event(event, &self.toolbox.tools, at_ms);
         }
         let calls = self.run.open_calls().next().is_some() || self.run.signals().len() > signals;
         let is_fine = self.run.outcome().is_none_or(|outcome| outcome.state == FinalState::Completed);
-        let ignored = (demands_call(sent) && !calls && is_fine).then(|| {
+        let ignored = (requires_call(sent) && !calls && is_fine).then(|| {
             String::from(
-                "the model was to call a tool and called none: a server may ignore `tool_choice`, and the reply may \
-                 end before a call",
+                "the model was required to call a tool but did not: the server may ignore `tool_choice`, or the \
+                 reply ended before a call",
             )
         });
         for message in [cut, ignored].into_iter().flatten() {
@@ -273,49 +279,49 @@ impl Turn<'_> {
         self.task.publish(self.run);
     }
 
-    /// Ends the request by a reply in which nothing was said.
+    /// Ends the request because the reply is empty.
     async fn fail_empty(
         &mut self,
         status: u16,
         notes: StreamNotes,
         probe: impl FnOnce() -> Outgoing,
-    ) -> Result<Over, Over> {
+    ) -> Result<RequestEnded, RequestEnded> {
         let url = self.task.url();
         let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
             format!(
-                "{url} answered {status} with something that is no reply: {body}; is the endpoint right? It ends in /v1 \
-                 as a rule"
+                "{url} returned HTTP {status} with a body that is not a reply: {body}; check the endpoint, which \
+                 usually ends in `/v1`"
             )
         } else {
             let reason = self.explain_empty(probe()).await?;
             let found = if status == 204 { "without a body" } else { "with an empty stream" };
-            format!("{url} answered {status} {found}{reason}")
+            format!("{url} returned HTTP {status} {found}{reason}")
         };
         Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))
     }
 
-    /// Why a server answered well and said nothing: the same request without streaming often says it. Only for the detail: the
-    /// request fails whatever it returns.
-    async fn explain_empty(&mut self, probe: Outgoing) -> Result<String, Over> {
+    /// Finds the reason of an empty reply with status 200: the same request without streaming often returns an error.
+    /// Used only for the message: the request fails in any case.
+    async fn explain_empty(&mut self, probe: Outgoing) -> Result<String, RequestEnded> {
         match self.send_within(probe, EXPLAIN_LIMIT).await? {
             Some(Ok(open)) if open.incoming.status >= 400 => {
                 let status = open.incoming.status;
-                let Said { error, .. } = self.read_error(open).await?;
-                Ok(format!("; asked again without streaming, HTTP {status}: {}", error.message))
+                let ServerRefusal { error, .. } = self.read_error(open).await?;
+                Ok(format!("; the same request without streaming: HTTP {status}: {}", error.message))
             }
             Some(Err(error @ TransportError::Stopped { .. })) => Err(self.end_by_transport(error)),
             Some(Ok(mut open)) => {
-                // Without streaming, the head comes when all is done.
-                open.exchange.settle();
-                Ok(String::from("; its log may say why"))
+                // Without streaming, the head is sent when the reply is complete.
+                open.exchange.close();
+                Ok(String::from("; check the server's log"))
             }
-            Some(Err(_)) | None => Ok(String::from("; its log may say why")),
+            Some(Err(_)) | None => Ok(String::from("; check the server's log")),
         }
     }
 
-    /// What the start of an error's body says. It is recorded as a whole: one that spells the API key is not, since a
-    /// replay knows no key and would tell it, and one that is not waited for cannot be held against it.
-    pub(super) async fn read_error(&mut self, mut open: Open) -> Result<Said, Over> {
+    /// Reads the start of an error body. The body is recorded in one piece, and only if it does not contain the API key
+    /// in any form: a replay does not have the key and could not redact it.
+    pub(super) async fn read_error(&mut self, mut open: OpenResponse) -> Result<ServerRefusal, RequestEnded> {
         let task = self.task;
         let status = open.incoming.status;
         let mut body = Vec::new();
@@ -324,7 +330,7 @@ impl Turn<'_> {
         while body.len() < MAX_ERROR_BODY {
             let piece = tokio::select! {
                 biased;
-                () = task.cancel.cancelled() => return Err(self.give_up()),
+                () = task.cancel.cancelled() => return Err(self.end_canceled()),
                 () = until(self.total) => return Err(self.total_timeout()),
                 piece = tokio::time::timeout_at(deadline, open.incoming.body.next()) => piece,
             };
@@ -337,25 +343,26 @@ impl Turn<'_> {
                     error = Some(failed.to_string());
                     break;
                 }
-                // The status says enough; a body that stalls is not waited for.
+                // The status is sufficient; do not wait for a stalled body.
                 Ok(None) | Err(_) => break,
             }
         }
-        let said = Said { error: classify_http_error(status, &body), is_page: is_page(&body) };
+        let refusal = ServerRefusal { error: classify_http_error(status, &body), is_page: is_page(&body) };
         let guard = EchoGuard::new(task.shared.transport.as_ref());
-        if guard.is_in_error(&said.error) || guard.is_in_json(&body) {
+        if guard.is_in_error(&refusal.error) || guard.is_in_json(&body) {
             return Err(self.fail(echoed_key(task.url())));
         }
         if !body.is_empty() {
             task.write_data(&body);
         }
         task.write(|at_ms| Line::End { at_ms, error });
-        Ok(said)
+        Ok(refusal)
     }
 }
 
-/// Reads what follows the last word, for a little while. In a recording the request may have been stopped there.
-async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
+/// Reads the rest of the body after the last event, for a short time. Returns the error if a recorded request was
+/// stopped there.
+async fn drain_body(incoming: &mut Incoming) -> Option<TransportError> {
     let rest = async {
         loop {
             match incoming.body.next().await {
@@ -364,13 +371,13 @@ async fn read_out(incoming: &mut Incoming) -> Option<TransportError> {
             }
         }
     };
-    match tokio::time::timeout(LAST_WORD_GRACE, rest).await {
+    match tokio::time::timeout(DONE_GRACE, rest).await {
         Ok(Some(Err(error @ TransportError::Stopped { .. }))) => Some(error),
         Ok(_) | Err(_) => None,
     }
 }
 
-/// Whether a reply ended before it was whole.
+/// Whether a reply ended before it was complete.
 fn is_broken(event: &ChatEvent) -> bool {
     matches!(event, ChatEvent::Ended { reply } if matches!(
         reply.status,
@@ -383,7 +390,7 @@ fn echoed_key(url: &str) -> Failure {
     Failure::new(FailReason::UnknownError, kind::SERVER_ERROR, detail)
 }
 
-/// Whether a body is an event stream in which nothing was said: comments, `[DONE]`, chunks without a choice.
+/// Whether a body is an event stream without content: comments, `[DONE]`, chunks without a choice.
 fn is_empty_stream(body: &str) -> bool {
     body.lines().map(str::trim).all(|line| match line.split_once(':') {
         Some(("data", data)) => {

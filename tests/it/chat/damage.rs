@@ -1,12 +1,12 @@
-//! Any split gives the same reading, and no bytes panic.
+//! Any split of the bytes produces the same reading, and no bytes cause a panic.
 
-use deftool::chat::{Api, End, ReplyStatus, classify_http_error};
+use deftool::chat::{Api, ReplyStatus, TransportEnd, classify_http_error};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::read::{cases, end, event, read_api, read_pieces};
 
-/// Any sequence of pieces that `cuts` makes of `body`.
+/// Splits `body` into the pieces that `cuts` describes.
 fn cut<'a>(body: &'a [u8], cuts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> + 'a {
     let mut cuts: Vec<usize> = cuts.iter().map(|at| at % (body.len() + 1)).collect();
     cuts.sort_unstable();
@@ -20,11 +20,11 @@ fn bodies() -> Vec<(Api, Vec<u8>)> {
 }
 
 proptest! {
-    // The cases are whole streams; more of them is a matter of `PROPTEST_CASES`.
+    // Each case is a complete stream. `PROPTEST_CASES` sets a larger number of cases.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_split_gives_the_same_reading(
+    fn any_split_produces_the_same_reading(
         case in prop::sample::select(bodies()),
         cuts in prop::collection::vec(any::<usize>(), 0..20),
         is_clean in any::<bool>(),
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_stream_never_panics_and_splits_alike(
+    fn a_damaged_stream_never_panics_and_any_split_produces_the_same_reading(
         case in prop::sample::select(bodies()),
         damage in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8),
         cuts in prop::collection::vec(any::<usize>(), 0..20),
@@ -48,8 +48,8 @@ proptest! {
                 *target = byte;
             }
         }
-        let whole = read_api(api, [&body[..]].into_iter(), End::Clean, &[]);
-        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), End::Clean, &[]));
+        let whole = read_api(api, [&body[..]].into_iter(), TransportEnd::Clean, &[]);
+        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), TransportEnd::Clean, &[]));
     }
 
     #[test]
@@ -60,14 +60,14 @@ proptest! {
         api in prop::sample::select(vec![Api::ChatCompletions, Api::Responses]),
     ) {
         let body = [prefix.as_bytes(), &body].concat();
-        let whole = read_api(api, [&body[..]].into_iter(), End::Clean, &[]);
-        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), End::Clean, &[]));
+        let whole = read_api(api, [&body[..]].into_iter(), TransportEnd::Clean, &[]);
+        prop_assert_eq!(whole, read_api(api, cut(&body, &cuts), TransportEnd::Clean, &[]));
         let _ = classify_http_error(500, &body);
     }
 
     #[test]
-    fn events_of_any_shape_never_panic(
-        values in prop::collection::vec((prop::sample::select(EVENTS.to_vec()), odd_json(), odd_json()), 1..8),
+    fn response_events_of_any_type_never_panic(
+        values in prop::collection::vec((prop::sample::select(EVENTS.to_vec()), arbitrary_json(), arbitrary_json()), 1..8),
         cuts in prop::collection::vec(any::<usize>(), 0..8),
     ) {
         let frame = |(kind, value, other): &(&str, Value, Value)| {
@@ -81,26 +81,26 @@ proptest! {
             event(&members)
         };
         let body = values.iter().map(frame).collect::<Vec<_>>().concat();
-        let whole = read_api(Api::Responses, [body.as_bytes()].into_iter(), End::Clean, &["f"]);
+        let whole = read_api(Api::Responses, [body.as_bytes()].into_iter(), TransportEnd::Clean, &["f"]);
         prop_assert_eq!(whole.reply.lost_frames, 0);
-        prop_assert_eq!(whole, read_api(Api::Responses, cut(body.as_bytes(), &cuts), End::Clean, &["f"]));
+        prop_assert_eq!(whole, read_api(Api::Responses, cut(body.as_bytes(), &cuts), TransportEnd::Clean, &["f"]));
     }
 
     #[test]
-    fn deltas_of_any_shape_never_panic(
-        values in prop::collection::vec(odd_json(), 1..6),
+    fn deltas_of_any_type_never_panic(
+        values in prop::collection::vec(arbitrary_json(), 1..6),
     ) {
         let frame = |value: &Value| {
             format!("data: {{\"choices\":[{{\"delta\":{value},\"finish_reason\":{value}}}]}}\n\ndata: {value}\n\n")
         };
         let body: Vec<String> = values.iter().map(frame).collect();
         let body = body.concat();
-        let reading = read_pieces([body.as_bytes()].into_iter(), End::Clean, &["f"]);
+        let reading = read_pieces([body.as_bytes()].into_iter(), TransportEnd::Clean, &["f"]);
         prop_assert_eq!(reading.reply.lost_frames, 0);
     }
 }
 
-/// Ways to damage one line of a stream.
+/// Returns damaged variants of one line of a stream.
 const DAMAGES: [fn(&str) -> String; 5] = [
     |line| line.chars().take(line.chars().count() / 2).collect(),
     |line| line[..line.len() - 1].to_owned(),
@@ -109,14 +109,15 @@ const DAMAGES: [fn(&str) -> String; 5] = [
     |line| line.replacen('{', "", 1),
 ];
 
-/// An event that is damaged is lost, and that is known: no call is taken for another one.
+/// A damaged event is counted as lost. No call is mistaken for another one.
 #[test]
-fn a_damaged_event_is_counted_where_it_changes_a_call() {
+fn a_damaged_event_is_counted_if_it_changes_a_call() {
     let mut counts = [0_usize; 3];
     for case in cases() {
         let Ok(body) = String::from_utf8(case.body) else { continue };
-        let read =
-            |body: &str| read_api(case.api, [body.as_bytes()].into_iter(), End::Clean, &["get_weather"]);
+        let read = |body: &str| {
+            read_api(case.api, [body.as_bytes()].into_iter(), TransportEnd::Clean, &["get_weather"])
+        };
         let whole = read(&body).reply;
         if whole.calls.is_empty() || whole.status != ReplyStatus::Complete {
             continue;
@@ -167,8 +168,8 @@ const EVENTS: [&str; 14] = [
     "response.incomplete",
 ];
 
-/// JSON made of the names that the decoder knows, with values of any type.
-fn odd_json() -> impl Strategy<Value = Value> {
+/// JSON with the member names that the decoder reads, and values of any type.
+fn arbitrary_json() -> impl Strategy<Value = Value> {
     let names = vec![
         "choices",
         "delta",

@@ -1,10 +1,10 @@
-//! What an HTTP error's body says went wrong, where gateways wrap it.
+//! HTTP errors that gateways wrap.
 
 use deftool::chat::{ServerErrorKind, classify_http_error};
 use serde_json::json;
 
 #[test]
-fn the_cause_within_a_gateways_error_counts() {
+fn the_cause_inside_a_gateway_error_determines_the_kind() {
     let raw = json!({"error": {"message": "too much", "code": "context_length_exceeded"}}).to_string();
     let wrapped = |raw: &str| {
         json!({"error": {"message": "Provider returned error", "code": 400,

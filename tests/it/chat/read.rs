@@ -1,13 +1,15 @@
-//! A body read as a reply, and what a right reading of it is.
+//! Decoding of a body, and the expected result of each case.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deftool::chat::{Api, ChatEvent, End, RawArguments, Reply, ReplyStatus, StreamDecoder, StreamNotes};
+use deftool::chat::{
+    Api, ChatEvent, RawArguments, Reply, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The right reading of one case.
+/// The expected result of one case.
 #[derive(Debug, Deserialize)]
 pub(super) struct Expected {
     #[serde(default = "yes")]
@@ -16,23 +18,23 @@ pub(super) struct Expected {
     pub(super) text: String,
     pub(super) reasoning: String,
     pub(super) calls: Vec<Value>,
-    /// `Some(Null)`: it must be absent. `None`: the case does not care.
+    /// `Some(Null)`: must be absent. `None`: not checked.
     #[serde(default, deserialize_with = "present")]
     pub(super) finish_reason: Option<Value>,
-    /// The ids of the calls, where the case cares; so are the following.
+    /// The ids of the calls. `None` in this and the following fields: not checked.
     pub(super) ids: Option<Value>,
     /// Tokens of prompt and reply.
     pub(super) usage: Option<Value>,
     pub(super) model: Option<String>,
     /// Kind and message of the server's error.
     pub(super) error: Option<Value>,
-    /// Events that could not be decoded and may have held a part of the reply.
+    /// Number of events that could not be decoded and may have contained a part of the reply.
     #[serde(default)]
     pub(super) lost: usize,
-    /// Calls that came twice.
+    /// Number of repeated calls.
     #[serde(default)]
     pub(super) repeated: usize,
-    /// Kinds of items that are passed over; none, if the case does not say.
+    /// Kinds of the items that are skipped.
     #[serde(default)]
     pub(super) foreign: Vec<String>,
 }
@@ -52,12 +54,12 @@ pub(super) struct Case {
     pub(super) expected: Expected,
 }
 
-/// What a decoder made of a body.
+/// The output of a decoder for one body.
 #[derive(Debug, PartialEq)]
 pub(super) struct Reading {
     pub(super) text: String,
     pub(super) reasoning: String,
-    /// Text (`t`) and reasoning (`r`) in their order.
+    /// Order of text (`t`) and reasoning (`r`).
     pub(super) order: String,
     pub(super) reply: Reply,
     pub(super) notes: StreamNotes,
@@ -67,7 +69,7 @@ pub(super) fn wire() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire")
 }
 
-/// Every file below `folder` whose name ends with `suffix`, without the suffix.
+/// Returns every file below `folder` whose name ends with `suffix`, without the suffix.
 pub(super) fn stems(folder: &Path, suffix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -103,14 +105,18 @@ pub(super) fn cases() -> Vec<Case> {
     stems(&root, ".expect.json").into_iter().map(read).collect()
 }
 
-pub(super) fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>, end: End, tools: &[&str]) -> Reading {
+pub(super) fn read_pieces<'a>(
+    pieces: impl Iterator<Item = &'a [u8]>,
+    end: TransportEnd,
+    tools: &[&str],
+) -> Reading {
     read_api(Api::ChatCompletions, pieces, end, tools)
 }
 
 pub(super) fn read_api<'a>(
     api: Api,
     pieces: impl Iterator<Item = &'a [u8]>,
-    end: End,
+    end: TransportEnd,
     tools: &[&str],
 ) -> Reading {
     let mut decoder = StreamDecoder::new(api, tools.iter().map(|&name| name.to_owned()));
@@ -119,11 +125,11 @@ pub(super) fn read_api<'a>(
         let from = events.len();
         decoder.feed(piece, &mut events);
         for pair in events[from..].windows(2) {
-            assert!(!is_same_kind(&pair[0], &pair[1]), "two neighbours of one feed: {pair:?}");
+            assert!(!is_same_kind(&pair[0], &pair[1]), "adjacent events of one kind in one read: {pair:?}");
         }
     }
     let notes = decoder.finish(end, &mut events);
-    let Some(ChatEvent::Ended { reply }) = events.pop() else { panic!("the last event is `Ended`") };
+    let Some(ChatEvent::Ended { reply }) = events.pop() else { panic!("expected `Ended` as the last event") };
     let mut reading =
         Reading { text: String::new(), reasoning: String::new(), order: String::new(), reply, notes };
     for event in events {
@@ -139,7 +145,7 @@ pub(super) fn read_api<'a>(
                 reading.order.push('r');
             }
             ChatEvent::ToolCallDelta { .. } | ChatEvent::Progress { .. } => {}
-            ChatEvent::Ended { .. } => panic!("`Ended` comes once"),
+            ChatEvent::Ended { .. } => panic!("`Ended` was emitted twice"),
         }
     }
     reading.order = reading.order.chars().fold(String::new(), |mut order, char| {
@@ -159,8 +165,12 @@ fn is_same_kind(left: &ChatEvent, right: &ChatEvent) -> bool {
     )
 }
 
-pub(super) fn end(transport_ok: bool) -> End {
-    if transport_ok { End::Clean } else { End::Broken { error: String::from("connection reset") } }
+pub(super) fn end(transport_ok: bool) -> TransportEnd {
+    if transport_ok {
+        TransportEnd::Clean
+    } else {
+        TransportEnd::Broken { error: String::from("connection reset") }
+    }
 }
 
 fn status_name(status: &ReplyStatus) -> &'static str {
@@ -224,7 +234,7 @@ pub(super) fn server_error(reading: &Reading) -> &str {
     }
 }
 
-/// An event of a response's stream.
+/// An event of a response stream.
 pub(super) fn event(event: &Value) -> String {
     format!("data: {event}\n\n")
 }

@@ -1,4 +1,4 @@
-//! `tests/wire`: every case whole, in pieces and cut off.
+//! The cases in `tests/wire`, as a whole, in pieces and cut off.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use deftool::chat::{Api, ReplyStatus, ServerErrorKind, classify_http_error};
 use super::read::{assert_as_expected, cases, end, read_api, stems, wire, with_suffix};
 
 #[test]
-fn every_case_whole_and_in_pieces() {
+fn every_case_is_decoded_as_a_whole_and_in_pieces() {
     let cases = cases();
     let mut count_by_status = std::collections::BTreeMap::<&str, usize>::new();
     for case in &cases {
         *count_by_status.entry(&case.expected.status).or_default() += 1;
-        // The names of the request's tools help, but no case needs them.
+        // The names of the request's tools improve the decoding, but no case requires them.
         for tools in [&["get_weather", "now"][..], &[]] {
             for step in [usize::MAX, 7, 3, 1] {
                 let pieces = case.body.chunks(step.min(case.body.len().max(1)));
@@ -35,7 +35,7 @@ fn every_case_whole_and_in_pieces() {
 }
 
 #[test]
-fn small_cases_at_every_split_in_two() {
+fn small_cases_are_decoded_at_every_split_in_two() {
     for case in cases().iter().filter(|case| case.body.len() < 1000) {
         for at in 0..=case.body.len() {
             let (head, tail) = case.body.split_at(at);
@@ -46,7 +46,7 @@ fn small_cases_at_every_split_in_two() {
 }
 
 #[test]
-fn a_stream_cut_anywhere_never_claims_more_than_it_holds() {
+fn a_stream_that_is_cut_off_never_reports_more_than_it_contains() {
     for case in cases().iter().filter(|case| case.body.len() < 2000 && case.expected.status == "ok") {
         // The events of a response are long.
         let step = if case.api == Api::Responses { 5 } else { 1 };
@@ -62,7 +62,7 @@ fn a_stream_cut_anywhere_never_claims_more_than_it_holds() {
 }
 
 #[test]
-fn recorded_http_errors() {
+fn recorded_http_errors_are_classified() {
     let root = wire();
     let mut count = 0;
     for stem in stems(&root, ".head") {

@@ -1,11 +1,11 @@
-//! The lines of stdin: which are one message, and what ends them.
+//! Messages in the lines of stdin.
 
 use std::io::Read;
 
 use super::*;
 
-/// What the people of a chat with these lines of stdin said.
-fn said_by_people(lines: &str) -> Vec<String> {
+/// Returns the user messages of a chat with these lines of stdin.
+fn user_messages(lines: &str) -> Vec<String> {
     let home = Home::new();
     let server = Server::answering(|_, _| Answer::text("Yes."));
     let ended = home.chat(&server, &["--no-save"], lines);
@@ -14,29 +14,29 @@ fn said_by_people(lines: &str) -> Vec<String> {
     last.into_iter().filter(|(role, _)| role == "user").map(|(_, content)| content).collect()
 }
 
-/// It is no fence: no backtick follows the first ones of a block.
+/// A fence is followed by no other backticks.
 #[test]
-fn a_line_that_begins_with_a_span_of_code_is_a_message() {
-    let said = said_by_people("```ls -la``` what does this do?\nsecond\n/tools\nthird\n");
-    assert_eq!(said, ["```ls -la``` what does this do?", "second", "third"]);
+fn a_line_that_starts_with_a_code_span_is_a_message() {
+    let messages = user_messages("```ls -la``` what does this do?\nsecond\n/tools\nthird\n");
+    assert_eq!(messages, ["```ls -la``` what does this do?", "second", "third"]);
 }
 
-/// A block in a block, as people quote Markdown.
+/// A code block that contains another, as in quoted Markdown.
 #[test]
-fn a_block_ends_with_as_many_backticks_as_it_began_with() {
-    let said = said_by_people("````\n```\none\n````\ntwo\n");
-    assert_eq!(said, ["````\n```\none\n````", "two"]);
+fn a_code_block_ends_with_as_many_backticks_as_it_started_with() {
+    let messages = user_messages("````\n```\none\n````\ntwo\n");
+    assert_eq!(messages, ["````\n```\none\n````", "two"]);
 }
 
 #[test]
-fn lines_that_end_as_windows_has_it_go_on_as_others_do() {
-    let said = said_by_people("one\\\r\ntwo\r\n```\r\nthree\\\r\n```\r\n/tools\r\n");
-    assert_eq!(said, ["one\ntwo", "```\nthree\\\n```"]);
+fn lines_with_crlf_are_continued() {
+    let messages = user_messages("one\\\r\ntwo\r\n```\r\nthree\\\r\n```\r\n/tools\r\n");
+    assert_eq!(messages, ["one\ntwo", "```\nthree\\\n```"]);
 }
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_goes_away_interrupts_the_chat() {
+fn a_closed_stdout_interrupts_the_chat() {
     let home = Home::new();
     let endless = (0..2000).fold(Answer::stream(), |answer, _| answer.delta("word ").wait_ms(5));
     let server = Server::script([endless]);
@@ -50,7 +50,7 @@ fn a_reader_that_goes_away_interrupts_the_chat() {
     assert!(kept.contains(INTERRUPTED), "{kept}");
 }
 
-/// A program that writes messages and reads events counts the ends.
+/// Programs that write messages and read events count the `finished` events.
 #[test]
 fn every_message_ends_in_a_finished_event() {
     let home = Home::new();
@@ -61,29 +61,29 @@ fn every_message_ends_in_a_finished_event() {
     let ends: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
     let states: Vec<&str> = ends.iter().map(|end| end["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["completed", "failed", "failed", "completed"], "{ended:?}");
-    assert!(ends[2]["detail"].as_str().unwrap().contains("line 3 of stdin is not UTF-8"), "{ended:?}");
+    assert!(ends[2]["detail"].as_str().unwrap().contains("invalid UTF-8 in line 3 of stdin"), "{ended:?}");
 }
 
-/// A server that died between two messages is waited for, as one that starts is.
+/// A server that crashed between two messages is restarted first.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_managed_server_is_waited_for_before_each_message() {
+fn each_message_waits_for_a_restarting_server() {
     let project = crate::managed::project("load=300");
     let arguments = ["chat", "--json", "--no-save", "--trust"];
     let ended = project.run_with_stdin(&arguments, b"die\nhello\nexit 3\nhello\n");
     let ends: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
-    let told: Vec<(&str, &str)> = ends
+    let results: Vec<(&str, &str)> = ends
         .iter()
         .map(|end| (end["fail_reason"].as_str().unwrap_or_default(), end["text"].as_str().unwrap()))
         .collect();
     let expected = [("server_died", "so far"), ("", "hi"), ("server_died", "so far"), ("", "hi")];
-    assert_eq!(told, expected, "{ended:?}");
+    assert_eq!(results, expected, "{ended:?}");
 }
 
-/// Interrupted twice, it is not waited for; what came of it is told.
+/// The interrupted message is canceled, and the chat exits with 130.
 #[cfg(unix)]
 #[test]
-fn a_message_that_is_interrupted_while_its_server_starts_again_is_canceled() {
+fn a_message_interrupted_during_a_server_restart_is_canceled() {
     use rustix::process::{Pid, Signal, kill_process};
     let project = crate::managed::project("load=300");
     let mut child = project
@@ -105,10 +105,10 @@ fn a_message_that_is_interrupted_while_its_server_starts_again_is_canceled() {
     };
     assert_eq!(until_finished()["fail_reason"], "server_died");
     // The second message waits at least a second for the restart.
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
     let starts = |line: &String| line.contains("starting the server");
     assert_eq!(
-        said.by_ref().map(Result::unwrap).filter(starts).nth(1).as_deref(),
+        stderr.by_ref().map(Result::unwrap).filter(starts).nth(1).as_deref(),
         Some("starting the server")
     );
     kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();

@@ -1,9 +1,9 @@
-//! What is kept of a chat: sessions, what is in none of them, and how they go on after a crash.
+//! Sessions: their content, redaction, and recovery after a crash.
 
 use super::*;
 
 #[test]
-fn a_session_is_kept_and_goes_on() {
+fn a_session_is_stored_and_resumed() {
     let home = Home::new();
     let server = Server::script([
         Answer::text("One."),
@@ -25,47 +25,50 @@ fn a_session_is_kept_and_goes_on() {
     }
 
     let ended = home.chat(&server, &["--resume"], "second\n");
-    assert!(ended.stderr.contains("2 messages\nthe model said last: One.\n"), "{ended:?}");
-    assert_eq!(sent(&server, 1), [said("user", "first"), said("assistant", "One."), said("user", "second")]);
+    assert!(ended.stderr.contains("2 messages\nlast reply: One.\n"), "{ended:?}");
+    assert_eq!(
+        sent(&server, 1),
+        [message("user", "first"), message("assistant", "One."), message("user", "second")]
+    );
     assert_eq!(server.posts()[1].body["model"], "bigger");
     assert!(server.posts()[1].contents("system").contains(&String::from("Be brief.")));
-    assert_eq!(home.only_session(), file, "it goes on in its file");
+    assert_eq!(home.only_session(), file, "the session continues in its file");
 
-    // By its name, from another chat; which has a session of its own before.
+    // Load by name, from a chat with its own session.
     let name = file.to_str().unwrap();
     let lines = format!("elsewhere\n/load {name}\nthird\n/load {name}\n");
     let ended = home.chat(&server, &[], &lines);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("this is that session"), "{ended:?}");
+    assert!(ended.stderr.contains("this session is already open"), "{ended:?}");
     assert_eq!(sent(&server, 3).len(), 5);
     assert_eq!(home.sessions().len(), 2);
 
-    // Without a word nothing is kept, and with --no-save nothing at all.
+    // A chat without messages is not stored, and neither is one with --no-save.
     home.chat(&server, &[], "/tools\n");
     home.chat(&server, &["--no-save"], "hello\n/save\n");
     assert_eq!(home.sessions().len(), 2);
     assert!(!home.state.path().join("deftool/chat_history").exists());
-    // Another project has sessions of its own.
+    // Another project has its own sessions.
     let other = Home { project: Project::new(), state: tempfile::tempdir().unwrap() };
     let ended = other.chat(&server, &["--resume"], "");
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("no session of this project is kept"), "{ended:?}");
+    assert!(ended.stderr.contains("no session of this project"), "{ended:?}");
 }
 
 #[test]
-fn a_copy_is_written_and_nothing_is_written_over() {
+fn save_writes_copies_and_overwrites_no_file() {
     let home = Home::new();
     let server =
         Server::script([Answer::calls(&[("count", r#"{"text": "abc"}"#)]), Answer::text("*Three*.")]);
     let lines = "How long?\n/save talk.md\n/save talk.jsonl\n/save talk.md\n/save\n";
     let ended = home.chat(&server, &[], lines);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("talk.md is there already; give another name"), "{ended:?}");
+    assert!(ended.stderr.contains("talk.md already exists; choose another name"), "{ended:?}");
     let lines = "/save talk.jsonl\n/load talk.md\n";
     let refused = home.chat(&server, &[], lines);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("talk.jsonl is there already; give another name"), "{refused:?}");
-    assert!(refused.stderr.contains("talk.md is a copy for reading; /save NAME.jsonl"), "{refused:?}");
+    assert!(refused.stderr.contains("talk.jsonl already exists; choose another name"), "{refused:?}");
+    assert!(refused.stderr.contains("talk.md is a Markdown copy; use `last`"), "{refused:?}");
     let text = fs::read_to_string(home.project.path("talk.md")).unwrap();
     assert!(text.contains("## User\n\nHow long?\n\n## Assistant\n\nCalls `count`:\n\n```json\n{\n  \"text\": \"abc\"\n}\n```\n"), "{text}");
     assert!(text.ends_with("## Assistant\n\n*Three*.\n"), "{text}");
@@ -75,7 +78,7 @@ fn a_copy_is_written_and_nothing_is_written_over() {
 }
 
 #[test]
-fn the_key_is_in_no_session() {
+fn sessions_do_not_contain_the_key() {
     let home = Home::new();
     let key = "sk-very-secret-0123";
     let leaks = "return function(text, times)\n  return { ['sk-very-' .. 'secret-0123'] = 'counted' }\nend\n";
@@ -89,7 +92,7 @@ fn the_key_is_in_no_session() {
     let lines = format!("my key is {key}\n/save talk.md\n");
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let ended = Ended::of(child.wait_with_output().unwrap());
-    assert!(ended.stderr.contains("written to talk.md"), "{ended:?}");
+    assert!(ended.stderr.contains("saved to talk.md"), "{ended:?}");
     for file in [home.only_session(), home.project.path("talk.md")] {
         let text = fs::read_to_string(file).unwrap();
         assert!(!text.contains(key) && text.contains("my key is [redacted]"), "{text}");
@@ -97,11 +100,11 @@ fn the_key_is_in_no_session() {
     }
 }
 
-/// What a recording would not hold, a session does not hold: the variables of the tools, spelled over several pieces, too,
-/// also where the process is killed.
+/// Values of the tools' environment variables are redacted as in recordings, even if a value is split over several
+/// chunks or the process is killed.
 #[cfg(unix)]
 #[test]
-fn the_secrets_of_the_tools_are_in_no_session() {
+fn sessions_do_not_contain_secrets_of_tools() {
     let home = Home::new();
     let specs = fs::read_to_string(home.project.path("specs/tools.eld")).unwrap();
     let allowed = "\"Fails.\" :args () :allow (:env [\"MY_TOKEN\"])";
@@ -128,7 +131,7 @@ fn the_secrets_of_the_tools_are_in_no_session() {
     let mut child = start(&["--system", "say token-0815-xyz"], "it is token-0815-xyz\n/save talk.md\n");
     let mut events = String::new();
     std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut events).unwrap();
-    assert!(events.contains("it is token-0815-xyz."), "what is shown is whole: {events}");
+    assert!(events.contains("it is token-0815-xyz."), "the output is not redacted: {events}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
     for file in [home.only_session(), home.project.path("talk.md")] {
         assert!(is_clean(&file).contains("it is [redacted-1]."), "{file:?}");
@@ -144,25 +147,24 @@ fn the_secrets_of_the_tools_are_in_no_session() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Yes.\n"), "{ended:?}");
 }
 
-/// A first line whose end was not written, and what is written after it.
+/// The first line has no line end.
 #[test]
-fn a_session_of_which_only_the_first_line_was_written_goes_on() {
+fn a_session_with_only_an_incomplete_first_line_is_resumed() {
     let home = Home::new();
     let server = Server::script([Answer::text("One."), Answer::text("Two.")]);
     let head = r#"{"record":"chat","version":1,"created_at_ms":0,"project":"p","worker":"w","model":"m"}"#;
     home.project.write("s.jsonl", head);
-    for (line, said) in [("a\n", "One.\n"), ("b\n", "Two.\n")] {
+    for (line, reply) in [("a\n", "One.\n"), ("b\n", "Two.\n")] {
         let ended = home.chat(&server, &["--resume", "s.jsonl"], line);
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), said), "{ended:?}");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), reply), "{ended:?}");
     }
     assert_eq!(sent(&server, 1).len(), 3);
 }
 
-/// Killed in the middle of a reply, after a tool has answered: nothing that was whole is lost, and no credentials are kept
-/// that came in two pieces.
+/// Killed during a reply after a tool result: no complete data is lost, and split credentials are not stored.
 #[cfg(unix)]
 #[test]
-fn a_chat_that_is_killed_goes_on_where_it_was() {
+fn a_killed_chat_is_resumed() {
     let home = Home::new();
     let server = Server::script([
         Answer::text("Hello."),
@@ -176,7 +178,7 @@ fn a_chat_that_is_killed_goes_on_where_it_was() {
     assert!(events.any(|line| line.unwrap().contains(", thr")));
     child.kill().unwrap();
     child.wait().unwrap();
-    // The last line was cut, too.
+    // Also simulate an incomplete last line.
     let file = home.only_session();
     let mut text = fs::read_to_string(&file).unwrap();
     assert!(!text.contains("abcdef") && !text.contains("klmnop"), "{text}");
@@ -186,18 +188,18 @@ fn a_chat_that_is_killed_goes_on_where_it_was() {
     let ended = home.chat(&server, &["--resume"], "go on\n");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Three.\n"), "{ended:?}");
     let sent = sent(&server, 3);
-    assert_eq!(sent[4], said("tool", r#"{"length":3}"#), "{sent:?}");
-    assert_eq!(sent[5], said("assistant", &format!("It is Bearer [redacted-1],\n\n{INTERRUPTED}")));
-    assert_eq!(sent[6], said("user", "go on"));
-    // And once more: what was mended is in the file.
+    assert_eq!(sent[4], message("tool", r#"{"length":3}"#), "{sent:?}");
+    assert_eq!(sent[5], message("assistant", &format!("It is Bearer [redacted-1],\n\n{INTERRUPTED}")));
+    assert_eq!(sent[6], message("user", "go on"));
+    // Resume again: the repaired session is in the file.
     let ended = home.chat(&server, &["--resume"], "and on\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// Killed while a tool runs, and before a reply began.
+/// Killed during a tool call, and before a reply starts.
 #[cfg(unix)]
 #[test]
-fn a_call_that_was_killed_is_answered_and_a_question_without_reply_can_be_sent_again() {
+fn a_killed_call_gets_a_result_and_an_unanswered_message_can_be_retried() {
     let home = Home::new();
     home.project.write("specs/wait.eld", "(deftool :name \"wait\" :description \"Wait.\" :timeout \"50s\")");
     home.project.write("scripts/wait.lua", "return function() while true do end end\n");
@@ -212,7 +214,7 @@ fn a_call_that_was_killed_is_answered_and_a_question_without_reply_can_be_sent_a
         let events = BufReader::new(child.stdout.take().unwrap()).lines();
         let seen = events.filter(|line| line.as_ref().unwrap().contains(mark)).take(times).count();
         assert_eq!(seen, times);
-        // Or the next request gets the answer of this one.
+        // Otherwise the next request would get the answer for this one.
         server.wait_for_posts(posts);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -221,48 +223,48 @@ fn a_call_that_was_killed_is_answered_and_a_question_without_reply_can_be_sent_a
     killed_at(b"and?\n", &["--resume"], "\"turn_started\"", 1, 2);
     let ended = home.chat(&server, &["--resume"], "/retry\n");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Fine.\n"), "{ended:?}");
-    assert!(ended.stderr.contains("the last one has no reply, /retry sends it again: and?"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("the last message has no reply; use /retry to send it again: and?"),
+        "{ended:?}"
+    );
     let sent = sent(&server, 2);
-    assert_eq!(sent[2], said("tool", r#"{"length":3}"#), "{sent:?}");
+    assert_eq!(sent[2], message("tool", r#"{"length":3}"#), "{sent:?}");
     assert!(sent[3].1.contains("interrupted"), "{sent:?}");
-    assert_eq!(sent.last(), Some(&said("user", "and?")));
+    assert_eq!(sent.last(), Some(&message("user", "and?")));
 }
 
 #[test]
-fn a_file_that_is_no_session_is_told_with_its_line() {
+fn an_invalid_session_is_reported_with_its_line() {
     let home = Home::new();
     let server = Server::script([Answer::text("x")]);
     let head = r#"{"record":"chat","version":1,"created_at_ms":0,"project":"p","worker":"w","model":"m"}"#;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    for (content, told) in [
-        (String::new(), "bad.jsonl:1: this is no line of a session: the file is empty"),
-        (String::from("hello\n"), "bad.jsonl:1: this is no line of a session: expected"),
+    for (content, expected) in [
+        (String::new(), "bad.jsonl:1: invalid session: the file is empty"),
+        (String::from("hello\n"), "bad.jsonl:1: invalid session: expected"),
         (String::from("\u{0}\u{1}\u{2}"), "bad.jsonl:1: "),
-        (format!("{deep}\n"), "bad.jsonl:1: this is no line of a session: "),
+        (format!("{deep}\n"), "bad.jsonl:1: invalid session: "),
         (
             String::from("{\"record\":\"session\",\"version\":1}\n"),
-            "it is a recording of `deftool run --record`",
+            "this is a recording of `deftool run --record`",
         ),
         (
             String::from("{\"record\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"a\"}}\n"),
-            "must say whose session",
+            "missing session header",
         ),
         (
             head.replace("\"version\":1", "\"version\":7") + "\n",
-            "bad.jsonl:1: a session of format 7; this deftool reads format 1",
+            "bad.jsonl:1: unsupported session format 7, expected 1",
         ),
         (
             format!("{head}\n{{\"record\":\"rewind\",\"to\":5}}\n"),
-            "bad.jsonl:2: this is no line of a session: it goes back to message 5, and there are 0",
+            "bad.jsonl:2: invalid session: cannot rewind to message 5 of 0",
         ),
         (
             format!("{head}\n\n{{\"record\":\"other\"}}\n"),
-            "bad.jsonl:3: this is no line of a session: unknown variant `other`",
+            "bad.jsonl:3: invalid session: unknown variant `other`",
         ),
-        (
-            format!("{head}\n{head}\n"),
-            "bad.jsonl:2: this is no line of a session: a second session begins here",
-        ),
+        (format!("{head}\n{head}\n"), "bad.jsonl:2: invalid session: duplicate session header"),
         (
             format!("{head}\n{{\"record\":\"message\",\"message\":{{\"role\":\"\u{1b}[31m\"}}}}\n"),
             "bad.jsonl:2: ",
@@ -270,18 +272,18 @@ fn a_file_that_is_no_session_is_told_with_its_line() {
     ] {
         home.project.write("bad.jsonl", &content);
         let ended = home.chat(&server, &["--resume", "bad.jsonl"], "hello\n");
-        assert_eq!(ended.code, Some(2), "{told}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{told}: {ended:?}");
+        assert_eq!(ended.code, Some(2), "{expected}: {ended:?}");
+        assert!(ended.stderr.contains(expected), "{expected}: {ended:?}");
         assert!(!ended.stderr.contains('\u{1b}'), "{ended:?}");
-        assert_eq!(fs::read_to_string(home.project.path("bad.jsonl")).unwrap(), content, "it is left alone");
+        assert_eq!(fs::read_to_string(home.project.path("bad.jsonl")).unwrap(), content, "unchanged");
     }
     let ended = home.chat(&server, &["--resume", "specs"], "hello\n");
-    assert!(ended.stderr.contains("it is no regular file"), "{ended:?}");
+    assert!(ended.stderr.contains("not a regular file"), "{ended:?}");
     let ended = home.chat(&server, &["--resume", "none.jsonl"], "hello\n");
     assert!(ended.code == Some(2) && ended.stderr.contains("none.jsonl"), "{ended:?}");
     assert_eq!(server.posts().len(), 0, "nothing was sent");
 
-    // A session of anybody's making is mended before it is sent.
+    // An invalid conversation from another program is repaired before it is sent.
     let foreign = format!(
         "{head}\n{}\n{}\n",
         json!({"record": "message", "message": {"role": "tool", "tool_call_id": "x", "content": "obey"}}),
@@ -304,35 +306,38 @@ fn one_session_has_one_writer() {
     child.stdin.take().unwrap().write_all(b"wait\n").unwrap();
     server.wait_for_posts(2);
     let ended = home.chat(&server, &["--resume"], "me, too\n");
-    assert!(ended.code == Some(2) && ended.stderr.contains("another deftool writes it"), "{ended:?}");
+    assert!(ended.code == Some(2) && ended.stderr.contains("locked by another deftool process"), "{ended:?}");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-/// The newest is the chat's own.
+/// The newest session is the chat's own session.
 #[test]
-fn the_last_session_is_another_than_the_one_that_is_kept() {
+fn last_is_not_the_current_session() {
     let home = Home::new();
     let server = Server::answering(|_, _| Answer::text("Yes."));
     let ended = home.chat(&server, &[], "first\n/load last\n");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("no other session of this project is kept"), "{ended:?}");
+    assert!(ended.stderr.contains("no other session of this project"), "{ended:?}");
     let ended = home.chat(&server, &[], "elsewhere\n/load last\nsecond\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(sent(&server, 2), [said("user", "first"), said("assistant", "Yes."), said("user", "second")]);
+    assert_eq!(
+        sent(&server, 2),
+        [message("user", "first"), message("assistant", "Yes."), message("user", "second")]
+    );
     assert_eq!(home.sessions().len(), 2);
-    // Where nothing was said yet, it is the newest.
+    // Without a message, the chat has no session of its own.
     let ended = home.chat(&server, &[], "/load last\nthird\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(sent(&server, 3).len(), 5);
 }
 
 #[test]
-fn nothing_that_is_forgotten_is_no_session() {
+fn a_session_without_messages_is_not_stored() {
     let home = Home::new();
     let server = Server::script([Answer::text("One.")]);
     let ended = home.chat(&server, &["--system", "Be brief."], "/clear\n/save\n");
-    assert!(ended.stderr.ends_with("this session is kept from its first message on\n"), "{ended:?}");
+    assert!(ended.stderr.ends_with("the session is stored when the first message is sent\n"), "{ended:?}");
     assert!(home.sessions().is_empty(), "{:?}", home.sessions());
     home.chat(&server, &["--system", "Be brief."], "/clear\nhello\n/clear\n");
     let text = fs::read_to_string(home.only_session()).unwrap();
@@ -353,7 +358,7 @@ fn with_no_save_a_session_is_only_read() {
     let ended = home.chat(&server, &["--no-save"], "/load cut.jsonl\ngo on\n/save\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.starts_with("cut.jsonl: 2 messages\n"), "{ended:?}");
-    assert!(ended.stderr.contains("this session is kept nowhere"), "{ended:?}");
-    assert_eq!(sent(&server, 0)[1], said("assistant", &format!("Hello, how\n\n{INTERRUPTED}")));
+    assert!(ended.stderr.contains("this session is not stored"), "{ended:?}");
+    assert_eq!(sent(&server, 0)[1], message("assistant", &format!("Hello, how\n\n{INTERRUPTED}")));
     assert_eq!(fs::read_to_string(home.project.path("cut.jsonl")).unwrap(), cut);
 }

@@ -1,4 +1,4 @@
-//! A chat at a terminal: editing, typing ahead, Ctrl-C.
+//! A chat on a terminal: line editing, type-ahead, Ctrl-C.
 
 use super::*;
 use crate::support::terminal::{Piped, Terminal};
@@ -15,27 +15,27 @@ fn start(home: &Home, server: &Server, arguments: &[&str]) -> Terminal {
 }
 
 #[test]
-fn messages_are_edited_and_remembered() {
+fn lines_are_edited_and_stored_in_the_history() {
     let home = Home::new();
     let server = Server::script([Answer::text("One."), Answer::text("Two."), Answer::text("Three.")]);
     let mut terminal = start(&home, &server, &[]);
     terminal.wait_for(PROMPT);
-    // A letter is taken away, and the line goes on in the next.
+    // Backspace, and a continued line.
     terminal.type_text("hellp\u{7f}o\\\rworld\r");
     terminal.wait_for("One.");
     terminal.wait_for(PROMPT);
     terminal.type_text("```\rcode\r```\r");
     terminal.wait_for("Two.");
     terminal.wait_for(PROMPT);
-    // 4: Ctrl-D.
+    // Ctrl-D
     terminal.type_text("\u{4}");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("`deftool chat --resume` goes on"), "{ended:?}");
-    assert_eq!(sent(&server, 0), [said("user", "hello\nworld")]);
-    assert_eq!(sent(&server, 1)[2], said("user", "```\ncode\n```"));
+    assert!(ended.stderr.contains("resume it with `deftool chat --resume`"), "{ended:?}");
+    assert_eq!(sent(&server, 0), [message("user", "hello\nworld")]);
+    assert_eq!(sent(&server, 1)[2], message("user", "```\ncode\n```"));
 
-    // The arrow upwards brings back what was typed last, in the next chat, too.
+    // Arrow up recalls the last input of the previous chat.
     let mut terminal = start(&home, &server, &["--resume"]);
     terminal.wait_for("4 messages");
     terminal.wait_for(PROMPT);
@@ -44,11 +44,11 @@ fn messages_are_edited_and_remembered() {
     terminal.wait_for(PROMPT);
     terminal.type_text("/quit\r");
     assert_eq!(terminal.end().code, Some(0));
-    assert_eq!(sent(&server, 2).last(), Some(&said("user", "```\ncode\n```")));
+    assert_eq!(sent(&server, 2).last(), Some(&message("user", "```\ncode\n```")));
 }
 
 #[test]
-fn lines_that_come_at_once_are_taken_in_order() {
+fn pasted_lines_are_processed_in_order() {
     let home = Home::new();
     let server = Server::script(["One.", "Two.", "Three."].map(Answer::text));
     let mut terminal = start(&home, &server, &[]);
@@ -60,12 +60,12 @@ fn lines_that_come_at_once_are_taken_in_order() {
     }
     assert_eq!(terminal.end().code, Some(0));
     let users: Vec<_> = sent(&server, 2).into_iter().filter(|(role, _)| role == "user").collect();
-    assert_eq!(users, [said("user", "a"), said("user", "b"), said("user", "c")]);
+    assert_eq!(users, [message("user", "a"), message("user", "b"), message("user", "c")]);
 }
 
-/// Ctrl-D, too, is in its place.
+/// Ctrl-D is also processed in order.
 #[test]
-fn lines_that_are_typed_during_a_reply_are_taken_in_order() {
+fn lines_typed_during_a_reply_are_processed_in_order() {
     let home = Home::new();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
     let may_go = std::sync::Mutex::new(may_go);
@@ -82,14 +82,14 @@ fn lines_that_are_typed_during_a_reply_are_taken_in_order() {
     go.send(()).unwrap();
     terminal.wait_for("Whole.");
     terminal.wait_for("demo\r\n");
-    terminal.wait_for("there is no system message");
+    terminal.wait_for("no additional system message");
     terminal.wait_for("Whole.");
     assert_eq!(terminal.end().code, Some(0));
-    assert_eq!(sent(&server, 1)[2], said("user", "last"));
+    assert_eq!(sent(&server, 1)[2], message("user", "last"));
 }
 
 #[test]
-fn ctrl_c_ends_a_reply_and_keeps_what_came() {
+fn ctrl_c_cancels_a_reply_and_keeps_its_text() {
     let home = Home::new();
     let half = Answer::stream().delta("Half an ans").then(Act::Silence);
     let server = Server::script([half, Answer::text("Whole.")]);
@@ -98,23 +98,23 @@ fn ctrl_c_ends_a_reply_and_keeps_what_came() {
     terminal.type_text("\u{3}");
     terminal.wait_for("canceled; the text so far is kept");
     terminal.wait_for(PROMPT);
-    // With something on the line Ctrl-C takes that away; twice at an empty prompt it leaves.
+    // Ctrl-C clears the line; twice on an empty line quits.
     terminal.type_text("something\u{3}");
     terminal.wait_for(PROMPT);
     terminal.type_text("second\r");
     terminal.wait_for("Whole.");
     terminal.wait_for(PROMPT);
     terminal.type_text("\u{3}");
-    terminal.wait_for("Ctrl-C again");
+    terminal.wait_for("press Ctrl-C again");
     terminal.wait_for(PROMPT);
     terminal.type_text("\u{3}");
     assert_eq!(terminal.end().code, Some(0));
-    assert_eq!(sent(&server, 1)[1], said("assistant", &format!("Half an ans\n\n{INTERRUPTED}")));
+    assert_eq!(sent(&server, 1)[1], message("assistant", &format!("Half an ans\n\n{INTERRUPTED}")));
     server.posts().iter().for_each(|post| assert_valid(&post.body));
 }
 
 #[test]
-fn always_holds_until_the_project_is_another() {
+fn always_is_valid_until_a_reload() {
     let home = Home::new();
     let spec = "(deftool :name \"drop\" :description \"Drop it.\" :confirm t)";
     home.project.write("specs/drop.eld", spec);
@@ -131,7 +131,7 @@ fn always_holds_until_the_project_is_another() {
     terminal.type_text("two\r");
     terminal.wait_for("Done.");
     terminal.wait_for(PROMPT);
-    assert_eq!(terminal.said().matches("The model wants").count(), 1, "{}", terminal.said());
+    assert_eq!(terminal.output().matches("The model requests to call").count(), 1, "{}", terminal.output());
     let beside = home.project.path("new.lua");
     fs::write(&beside, "return function() return 2 end\n").unwrap();
     fs::rename(beside, home.project.path("scripts/drop.lua")).unwrap();
@@ -149,9 +149,9 @@ fn always_holds_until_the_project_is_another() {
     assert!(server.posts()[5].contents("tool").last().unwrap().contains("not now"));
 }
 
-/// The terminal is left as it was, whoever ends the chat.
+/// SIGTERM also restores the terminal.
 #[test]
-fn a_chat_that_is_ended_leaves_the_terminal_as_it_was() {
+fn the_terminal_is_restored_if_the_chat_is_terminated() {
     let home = Home::new();
     let server = Server::script([Answer::text("One.")]);
     let mut terminal = start(&home, &server, &[]);

@@ -1,4 +1,4 @@
-//! Each specimen as it stands, after prose and before it, at every cut.
+//! Each specimen alone, after prose and before prose, at every cut.
 
 use deftool::request::Fallback;
 
@@ -6,14 +6,14 @@ use super::read::{Outcome, families, outcome_of, reader};
 
 pub(super) const CUTS: [usize; 4] = [usize::MAX, 1, 3, 7];
 
-/// Blanks between calls stay in the text; which ones is not what this is about.
-pub(super) fn settled(outcome: Outcome) -> Outcome {
+/// Collapses the blanks that remain between calls: they are not compared.
+pub(super) fn normalized(outcome: Outcome) -> Outcome {
     let text = outcome.text.split_whitespace().collect::<Vec<_>>().join(" ");
     Outcome { text, ..outcome }
 }
 
 #[test]
-fn every_specimen_is_what_it_is() {
+fn every_specimen_gives_its_expected_result() {
     for family in families() {
         for specimen in &family.specimens {
             for mode in if family.marked { &[Fallback::Auto, Fallback::On][..] } else { &[Fallback::On] } {
@@ -21,7 +21,11 @@ fn every_specimen_is_what_it_is() {
                     let read = reader(*mode).cut(cut).read(&specimen.text);
                     let expected = outcome_of(specimen, "", "");
                     let (family, title) = (&family.name, &specimen.title);
-                    assert_eq!(settled(read), settled(expected), "{family}, {title}, {mode:?}, cut {cut}");
+                    assert_eq!(
+                        normalized(read),
+                        normalized(expected),
+                        "{family}, {title}, {mode:?}, cut {cut}"
+                    );
                 }
             }
         }
@@ -29,7 +33,7 @@ fn every_specimen_is_what_it_is() {
 }
 
 #[test]
-fn after_prose_and_before_it() {
+fn specimens_are_read_between_prose() {
     for family in families() {
         for specimen in family.hits() {
             let mut places =
@@ -41,23 +45,27 @@ fn after_prose_and_before_it() {
                 places.push(("I look:", ""));
             }
             for (before, after) in places {
-                // Only the end of the reply stands for a mark that is missing.
+                // Only the end of the reply stands in for a missing mark.
                 let after = if specimen.is_open() { "" } else { after };
                 for cut in CUTS {
                     let text = format!("{before}{}{after}", specimen.text);
                     let read = reader(family.mode()).cut(cut).read(&text);
                     let expected = outcome_of(specimen, before, after);
                     let (family, title) = (&family.name, &specimen.title);
-                    assert_eq!(settled(read), settled(expected), "{family}, {title}, cut {cut}: {text}");
+                    assert_eq!(
+                        normalized(read),
+                        normalized(expected),
+                        "{family}, {title}, cut {cut}: {text}"
+                    );
                 }
             }
         }
     }
 }
 
-/// Functionary 3.2, whose first mark stood in the prompt.
+/// Functionary 3.2, whose first mark is in the prompt.
 #[test]
-fn a_first_call_without_its_mark_and_the_next_with_it() {
+fn a_call_without_its_mark_may_precede_one_with_it() {
     for text in ["look\n{\"q\": 1}>>>look\n{\"q\": 2}", "look\n{\"q\": 1}\n>>>look\n{\"q\": 2}"] {
         for cut in CUTS {
             let read = reader(Fallback::On).cut(cut).read(text);
@@ -66,9 +74,9 @@ fn a_first_call_without_its_mark_and_the_next_with_it() {
     }
 }
 
-/// A word above a call is no name of its arguments, and does not take it along.
+/// A word above a complete call is not the name of another call.
 #[test]
-fn a_word_above_a_call_of_its_own_is_text() {
+fn a_word_above_a_complete_call_is_text() {
     for call in [r#"{"tool": "look", "arguments": {}}"#, r#"{"name": "look", "parameters": {}}"#] {
         for cut in CUTS {
             let read = reader(Fallback::On).cut(cut).read(&format!("Looking\n{call}\nSo."));
@@ -78,7 +86,7 @@ fn a_word_above_a_call_of_its_own_is_text() {
 }
 
 #[test]
-fn nothing_is_read_under_off_and_nothing_unmarked_under_auto() {
+fn off_reads_no_form_and_auto_reads_no_unmarked_form() {
     for family in families() {
         for specimen in &family.specimens {
             assert!(reader(Fallback::Off).read(&specimen.text).is_text(&specimen.text), "{}", family.name);
@@ -90,7 +98,7 @@ fn nothing_is_read_under_off_and_nothing_unmarked_under_auto() {
     }
 }
 
-/// The file with the issue's list of families: each has a file with the standard specimens.
+/// Each family has a file with the standard specimens.
 #[test]
 fn every_family_has_its_standard_specimens() {
     let families = families();

@@ -1,6 +1,6 @@
-//! What real models wrote (`tests/fallback/*.txt`), as text and as the bytes in which a real server streamed it (`*.sse`).
+//! Replies of real models (`tests/fallback/*.txt`), as text and as the bytes that a real server streamed (`*.sse`).
 
-use deftool::chat::{Api, ChatEvent, End, StreamDecoder};
+use deftool::chat::{Api, ChatEvent, StreamDecoder, TransportEnd};
 use deftool::request::Fallback;
 use deftool::schema::ToolSet;
 use serde_json::{Value, json};
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use super::corpus::CUTS;
 use super::read::{Outcome, Reader, reader, tools};
 
-/// What a reply must become under `on`.
+/// The expected result of a reply under `on`.
 struct Case {
     name: &'static str,
     /// The arguments of its one call.
     calls: Option<Value>,
     failed: Option<&'static str>,
-    /// What is left of its text, blanks at the end aside; none: all of it.
+    /// The remaining text without trailing blanks. `None`: all text.
     text: Option<&'static str>,
-    /// Under `auto`, too; what is not is text there.
+    /// Whether `auto` reads the form, too. Otherwise the reply is text under `auto`.
     marked: bool,
 }
 
@@ -59,7 +59,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn what_models_wrote_is_read() {
+fn replies_of_models_are_read() {
     for case in cases() {
         for cut in CUTS {
             for mode in [Fallback::On, Fallback::Auto] {
@@ -70,9 +70,9 @@ fn what_models_wrote_is_read() {
     }
 }
 
-/// The bytes go the way that a worker's go: decoder, assembly, request machine, a read at a time.
+/// The bytes pass through the same parts as in a worker: decoder, assembly, request machine, one read at a time.
 #[test]
-fn what_a_server_streamed_is_read_alike_and_shown_without_delay() {
+fn streamed_replies_give_the_same_result_without_delay() {
     let tools = tools();
     for case in cases() {
         let body = std::fs::read(path(case.name, "sse")).unwrap();
@@ -84,7 +84,7 @@ fn what_a_server_streamed_is_read_alike_and_shown_without_delay() {
                 let read = replay(&reader, &tools, &reads, &shown);
                 assert_as_expected(&case, mode, &read);
             }
-            // An event a read, as it was sent.
+            // One event in each read.
             let text = std::str::from_utf8(&body).unwrap();
             let reads: Vec<&[u8]> = text.split_inclusive("\n\n").map(str::as_bytes).collect();
             assert!(reads.len() > 10, "{}", case.name);
@@ -103,27 +103,27 @@ fn assert_as_expected(case: &Case, mode: Fallback, read: &Outcome) {
     assert_eq!(read.failed.as_deref(), *failed, "{name}, {mode:?}: {read:?}");
     match text.filter(|_| reads) {
         Some(text) => assert_eq!(read.text.trim_end(), text, "{name}, {mode:?}"),
-        // What follows a loop is left out.
+        // Text after a loop is omitted.
         None if *failed == Some("") => assert!(script.starts_with(&read.text), "{name}: {read:?}"),
         None => assert_eq!(read.text, script, "{name}, {mode:?}"),
     }
     assert!(!read.text.is_empty() || *text == Some(""), "{name}");
 }
 
-/// How much is shown once so many bytes of the text have come, by its characters.
+/// Returns the length of the shown text after each number of received bytes.
 fn shown_after(reader: &Reader, tools: &ToolSet, script: &str) -> Vec<usize> {
     let mut run = reader.begin(tools);
     let mut shown = vec![0; script.len() + 1];
     for (at, ch) in script.char_indices() {
         run.on_event(ChatEvent::Text { text: ch.to_string() }, tools, 1);
         shown[at + ch.len_utf8()] = run.text().len();
-        // What is shown is the text so far, up to the first thing that waits.
+        // The shown text is the received text up to the first held part.
         assert!(script.starts_with(run.text()));
     }
     shown
 }
 
-/// Plays the reads; after each of them as much must be shown as of the text that they hold.
+/// Feeds the reads. After each one, as much text must be shown as for the received text.
 fn replay(reader: &Reader, tools: &ToolSet, reads: &[&[u8]], shown: &[usize]) -> Outcome {
     let mut run = reader.begin(tools);
     let mut decoder = StreamDecoder::new(Api::ChatCompletions, [String::from("get_weather")]);
@@ -139,7 +139,7 @@ fn replay(reader: &Reader, tools: &ToolSet, reads: &[&[u8]], shown: &[usize]) ->
         }
         assert_eq!(run.text().len(), shown[came], "after {came} bytes of text");
     }
-    decoder.finish(End::Clean, &mut events);
+    decoder.finish(TransportEnd::Clean, &mut events);
     for event in events.drain(..) {
         run.on_event(event, tools, 2);
     }

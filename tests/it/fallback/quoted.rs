@@ -1,15 +1,15 @@
-//! Two data sets: calls that are quoted (`tests/fallback/quoted`), which must stay text, and calls that are made
-//! (`tests/fallback/made`, and every specimen of a family), which must be kept.
+//! Two data sets: quoted calls (`tests/fallback/quoted`), which must stay text, and real calls
+//! (`tests/fallback/made`, and the specimens of all families), which must be made.
 //!
 //! `cargo test --test it -- fallback::quoted --nocapture` prints both counts.
 
 use deftool::chat::{ChatEvent, Message};
 use deftool::request::Fallback;
 
-use super::corpus::{CUTS, settled};
+use super::corpus::{CUTS, normalized};
 use super::read::{Expected, Family, Outcome, Reader, Specimen, families, files_in, outcome_of, reader};
 
-/// The reader of a specimen, after its earlier messages.
+/// Returns a reader for a specimen, with its earlier messages.
 fn reader_of(specimen: &Specimen, mode: Fallback) -> Reader {
     let mut reader = reader(mode);
     reader.conversation.extend(specimen.earlier.iter().cloned());
@@ -17,7 +17,7 @@ fn reader_of(specimen: &Specimen, mode: Fallback) -> Reader {
     reader
 }
 
-/// What the data say of a specimen, compared with what became of it, at every cut and in every mode in which it is read.
+/// Returns the titles of the specimens with a wrong result, at any cut and in any of `modes`.
 fn wrong<'s>(
     files: &'s [Family],
     modes: &[Fallback],
@@ -44,7 +44,7 @@ fn report(what: &str, files: &[Family], wrong: &[&str]) {
 #[test]
 fn quoted_calls_stay_text() {
     let files = files_in("quoted");
-    assert!(files.iter().map(|file| file.specimens.len()).sum::<usize>() >= 88);
+    assert!(files.iter().map(|file| file.specimens.len()).sum::<usize>() >= 192);
     let wrong = wrong(&files, &[Fallback::Auto, Fallback::On], |specimen, read| {
         assert_eq!(specimen.expected, Expected::Text, "{}", specimen.title);
         read.is_text(&specimen.text)
@@ -56,7 +56,8 @@ fn quoted_calls_stay_text() {
 #[test]
 fn made_calls_are_kept() {
     let files = files_in("made");
-    let as_expected = |specimen: &Specimen, read| settled(read) == settled(outcome_of(specimen, "", ""));
+    let as_expected =
+        |specimen: &Specimen, read| normalized(read) == normalized(outcome_of(specimen, "", ""));
     let lost = wrong(&files, &[Fallback::Auto, Fallback::On], as_expected);
     report("made calls that were lost", &files, &lost);
     assert!(lost.is_empty());

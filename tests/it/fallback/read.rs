@@ -1,4 +1,4 @@
-//! The corpus, and one reply read through the request machine.
+//! Reads the corpus, and runs one reply through the request machine.
 
 use std::sync::Arc;
 
@@ -11,54 +11,54 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 pub(super) struct Family {
     pub(super) name: String,
-    /// The model marks it as a call: it is read under `auto`.
+    /// The model marks the form as a call, so it is read under `auto`.
     pub(super) marked: bool,
-    /// It stands on lines of its own.
+    /// The form needs lines of its own.
     pub(super) line: bool,
-    /// It begins what the model says.
+    /// The form must begin a message.
     pub(super) message: bool,
     pub(super) specimens: Vec<Specimen>,
 }
 
-/// A whole reply and what it is.
+/// A complete reply and its expected result.
 #[derive(Debug, Clone)]
 pub(super) struct Specimen {
     pub(super) title: String,
     pub(super) expected: Expected,
-    /// The messages before the reply, if any are given.
+    /// The messages before the reply.
     pub(super) earlier: Vec<Message>,
     pub(super) text: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expected {
-    /// These calls and signals, and what is left of the text.
+    /// These calls and signals, and the remaining text.
     Calls { calls: Vec<(String, Value)>, signals: Vec<(String, Value)>, left: String },
-    /// The request fails with this kind, the text stays.
+    /// The request fails with this kind. The text stays.
     Fails(String),
-    /// Nothing happens, the text stays.
+    /// No call. The text stays.
     Text,
 }
 
 impl Specimen {
-    /// Its calls are all of it.
+    /// Whether the reply consists of calls only.
     pub(super) fn is_all_calls(&self) -> bool {
         matches!(&self.expected, Expected::Calls { left, .. } if left.is_empty())
     }
 
-    /// Its closing mark is missing.
+    /// Whether the closing mark is missing.
     pub(super) fn is_open(&self) -> bool {
         self.title.contains("not closed") || self.title.contains("without its ")
     }
 }
 
 impl Family {
-    /// The fallback setting under which it is read.
+    /// Returns the fallback setting under which the form is read.
     pub(super) fn mode(&self) -> Fallback {
         if self.marked { Fallback::Auto } else { Fallback::On }
     }
 
-    /// Its specimens that call something.
+    /// Returns the specimens with calls.
     pub(super) fn hits(&self) -> impl Iterator<Item = &Specimen> {
         self.specimens.iter().filter(|specimen| matches!(specimen.expected, Expected::Calls { .. }))
     }
@@ -68,7 +68,7 @@ pub(super) fn families() -> Vec<Family> {
     files_in("families")
 }
 
-/// The files of one folder of `tests/fallback`, in the format of its README.
+/// Reads the files in one folder of `tests/fallback`, in the format of its README.
 pub(super) fn files_in(folder: &str) -> Vec<Family> {
     let folder = format!("{}/tests/fallback/{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -80,7 +80,7 @@ fn family(path: &std::path::Path) -> Family {
     let text = std::fs::read_to_string(path).unwrap();
     let mut parts = text.split("\n=== ");
     let head = parts.next().unwrap();
-    let says = |key: &str| head.lines().any(|line| line == format!("{key}: yes"));
+    let has = |key: &str| head.lines().any(|line| line == format!("{key}: yes"));
     let specimens = parts
         .map(|part| {
             let (head, body) = part.split_once("\n-----\n").unwrap();
@@ -92,12 +92,12 @@ fn family(path: &std::path::Path) -> Family {
         .collect::<Vec<_>>();
     let mut family = Family {
         name: path.file_stem().unwrap().to_string_lossy().into_owned(),
-        marked: says("marked"),
-        line: says("line"),
-        message: says("message"),
+        marked: has("marked"),
+        line: has("line"),
+        message: has("message"),
         specimens,
     };
-    // The file's own last line end is not the model's.
+    // The final newline belongs to the file, not to the reply.
     if let Some(last) = family.specimens.last_mut() {
         last.text.pop();
     }
@@ -131,7 +131,7 @@ fn expectation(text: &str) -> (Vec<Message>, Expected) {
     (earlier, Expected::Calls { calls, signals, left })
 }
 
-/// A message of `role`; before a tool result stands the call that it answers.
+/// Returns a message of `role`. A tool result is preceded by its call.
 fn message(role: &str, content: String) -> Vec<Message> {
     let id = || String::from("abcdefghi");
     match role {
@@ -190,33 +190,33 @@ pub(super) fn tools() -> ToolSet {
     ])
 }
 
-/// How a reply is read.
+/// The settings for reading a reply.
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     pub(super) mode: Fallback,
     pub(super) conversation: Vec<Message>,
-    /// Characters a piece.
+    /// Number of characters in each piece.
     pub(super) cut: usize,
-    /// Store and restore the machine between any two pieces.
+    /// Serialise and restore the machine after each piece.
     pub(super) restore: bool,
-    /// Watch for lines that repeat.
+    /// Detect repeated lines.
     pub(super) loops: bool,
 }
 
-/// What became of it.
+/// The result of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     pub(super) calls: Vec<(String, Value)>,
     pub(super) signals: Vec<(String, Value)>,
     pub(super) failed: Option<String>,
-    /// What was shown.
+    /// The shown text.
     pub(super) text: String,
-    /// How many warnings were given.
+    /// The number of warnings.
     pub(super) warnings: usize,
 }
 
 impl Outcome {
-    /// Nothing was called, nothing failed, all of it is text.
+    /// Whether there is no call, signal or failure, and all text is shown.
     pub(super) fn is_text(&self, text: &str) -> bool {
         self.calls.is_empty() && self.signals.is_empty() && self.failed.is_none() && self.text == text
     }
@@ -244,7 +244,7 @@ impl Reader {
         TOOLS.with(|tools| self.play(tools, events))
     }
 
-    /// A request that waits for its reply.
+    /// Returns a request that waits for its reply.
     pub(super) fn begin(&self, tools: &ToolSet) -> Run {
         let mut config = RunConfig { fallback: self.mode, ..RunConfig::default() };
         if !self.loops {
@@ -287,7 +287,7 @@ impl Reader {
 }
 
 impl Outcome {
-    /// What became of a reply that is over.
+    /// Returns the result of a reply that has ended.
     pub(super) fn of(run: &mut Run) -> Self {
         let (mut calls, mut shown, mut warnings) = (Vec::new(), String::new(), 0);
         for event in run.take_events() {
@@ -298,19 +298,19 @@ impl Outcome {
                 _ => {}
             }
         }
-        assert_eq!(shown, run.text(), "the text events are the text");
+        assert_eq!(shown, run.text(), "the text events, joined, are the text");
         let signals =
             run.signals().iter().map(|signal| (signal.tool_name.clone(), signal.arguments.clone())).collect();
         let failed = run
             .outcome()
             .filter(|outcome| outcome.state == FinalState::Failed)
             .map(|outcome| outcome.kind.clone().unwrap_or_default());
-        assert!(calls.is_empty() || run.outcome().is_none(), "calls are made or the request is over");
+        assert!(calls.is_empty() || run.outcome().is_none(), "a request with calls goes on");
         Self { calls, signals, failed, text: shown, warnings }
     }
 }
 
-/// What a specimen must become, `before` standing before it and `after` after it.
+/// Returns the expected result of a specimen between `before` and `after`.
 pub(super) fn outcome_of(specimen: &Specimen, before: &str, after: &str) -> Outcome {
     let whole = format!("{before}{}{after}", specimen.text);
     let text = Outcome { calls: Vec::new(), signals: Vec::new(), failed: None, text: whole, warnings: 0 };

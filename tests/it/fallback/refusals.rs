@@ -1,4 +1,4 @@
-//! Calls where they must not be made: shown, thought, copied.
+//! Calls that must not be made: shown, in reasoning, copied.
 
 use deftool::chat::{ChatEvent, Message, MessageToolCall};
 use deftool::request::Fallback;
@@ -7,10 +7,10 @@ use serde_json::json;
 use super::corpus::CUTS;
 use super::read::{Expected, Family, Reader, Specimen, families, reader};
 
-/// A place for a call, and the text that puts it there; `None` where it cannot stand.
+/// The name of a position, and a function that puts a call there. `None` if the call does not fit.
 type Place = (&'static str, fn(&str, &Family) -> Option<String>);
 
-/// Where a call is shown or thought.
+/// The positions in which a call is shown or in reasoning.
 pub(super) const PLACES: [Place; 27] = [
     ("code block", |call, _| Some(format!("It is written so:\n````text\n{call}\n````\nThat is all."))),
     ("unclosed code block", |call, _| Some(format!("~~~~~xml\n{call}\n"))),
@@ -28,7 +28,7 @@ pub(super) const PLACES: [Place; 27] = [
     ("unopened thinking", |call, _| Some(format!("I could write\n{call}\nBut no.\n</think>\nHello."))),
     ("other thinking", |call, _| Some(format!("[THINK]Perhaps\n{call}\n[/THINK]Hello."))),
     ("harmony analysis", |call, family| {
-        // Its own marks would end the message.
+        // The call's own marks would end the message.
         (family.name != "harmony")
             .then(|| format!("<|channel|>analysis<|message|>I could write\n{call}\n<|end|>Hello."))
     }),
@@ -47,17 +47,17 @@ pub(super) const PLACES: [Place; 27] = [
     ("HTML code", |call, _| Some(format!("<pre>\n{call}\n</pre>\nSo."))),
     ("sentence", |call, family| {
         let call = if family.line { one_line(call) } else { one_paragraph(call) };
-        // Thinking begins the reply anew, and what follows a call does not make it text.
-        call.filter(|call| !begins_anew(call))
+        // A reasoning mark starts a new message, and text after a call does not make the call text.
+        call.filter(|call| !restarts_message(call))
             .map(|call| format!("To look you write {call} and then wait.\n"))
     }),
     ("example", |call, _| {
-        (!begins_anew(call)).then(|| format!("This is the form, for example:\n\n{call}\n"))
+        (!restarts_message(call)).then(|| format!("This is the form, for example:\n\n{call}\n"))
     }),
 ];
 
-/// Thinking begins the reply anew.
-fn begins_anew(call: &str) -> bool {
+/// Whether the call contains a reasoning mark, after which a new message starts.
+fn restarts_message(call: &str) -> bool {
     ["<|channel|>analysis", "<|inner_prefix|>", "◁think▷"].iter().any(|mark| call.contains(mark))
 }
 
@@ -65,7 +65,7 @@ fn one_line(call: &str) -> Option<&str> {
     (!call.contains(['\n', '`'])).then_some(call)
 }
 
-/// A quotation or a sentence does not go on after a blank line, nor does it begin one with a call.
+/// Returns the call if it fits into one paragraph.
 fn one_paragraph(call: &str) -> Option<&str> {
     (!call.contains("\n\n") && !call.ends_with('\n')).then_some(call)
 }
@@ -74,14 +74,14 @@ fn each_line(prefix: &str, text: &str) -> String {
     text.lines().map(|line| format!("{prefix}{line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Calls that may be shown: all that calls something.
+/// Returns the specimens whose calls can be shown.
 pub(super) fn shown(family: &Family) -> impl Iterator<Item = &Specimen> {
-    // A string with quotation marks ends the quotation around it: what follows is another question.
+    // Quotation marks in a string end the quotation around it.
     family.hits().filter(|specimen| !specimen.title.starts_with("hostile"))
 }
 
 #[test]
-fn what_is_shown_or_thought_is_not_called() {
+fn shown_calls_and_calls_in_reasoning_are_not_made() {
     let mut wrong = Vec::new();
     for family in families() {
         for mode in [Fallback::Auto, Fallback::On] {
@@ -106,7 +106,7 @@ fn what_is_shown_or_thought_is_not_called() {
 }
 
 #[test]
-fn hostile_strings_are_not_called_where_marks_are_closed() {
+fn shown_calls_with_hostile_strings_are_not_made() {
     for family in families() {
         for specimen in family.hits().filter(|specimen| specimen.title.starts_with("hostile")) {
             for (place, put) in PLACES {
@@ -132,7 +132,7 @@ fn the_reasoning_channel_is_never_read() {
     }
 }
 
-/// Conversations in which somebody else wrote the call, by name.
+/// Returns conversations in which a user or a tool wrote the call, by name.
 pub(super) fn copies(call: &str) -> Vec<(&'static str, Vec<Message>)> {
     let user = |text: String| Message::User { content: text };
     let asked = || Message::Assistant {
@@ -154,7 +154,7 @@ pub(super) fn copies(call: &str) -> Vec<(&'static str, Vec<Message>)> {
 }
 
 #[test]
-fn what_stands_in_an_earlier_message_is_not_called() {
+fn copied_calls_are_not_made() {
     for family in families() {
         for specimen in family.hits() {
             for (place, conversation) in copies(&specimen.text) {
@@ -163,14 +163,14 @@ fn what_stands_in_an_earlier_message_is_not_called() {
                 let text = format!("{before}{}\n", specimen.text);
                 let read = reader.read(&text);
                 assert!(read.is_text(&text), "{}, {}, {place}: {read:?}", family.name, specimen.title);
-                assert!(read.warnings > 0, "{}, {}, {place}: told", family.name, specimen.title);
+                assert!(read.warnings > 0, "{}, {}, {place}: no warning", family.name, specimen.title);
             }
         }
     }
 }
 
 #[test]
-fn a_copied_call_is_not_called_beside_an_own_one_in_the_same_form() {
+fn a_form_with_a_copied_call_makes_no_call() {
     let copied = r#"{"name": "look", "arguments": {"q": "secret"}}"#;
     let own = r#"{"name": "look", "arguments": {"q": "x"}}"#;
     let conversation = vec![Message::User { content: format!("What is {copied}?") }];
@@ -178,12 +178,12 @@ fn a_copied_call_is_not_called_beside_an_own_one_in_the_same_form() {
     for text in [format!("<tool_call>{own}{copied}</tool_call>"), format!("[TOOL_CALLS][{copied}, {own}]")] {
         assert!(reader.read(&text).is_text(&text), "{text}");
     }
-    // What the tool of another name would get is something else.
+    // The other call alone is not a copy.
     assert_eq!(reader.read(&format!("<tool_call>{own}</tool_call>")).calls.len(), 1);
 }
 
 #[test]
-fn what_the_model_wrote_itself_is_no_copy() {
+fn a_repeated_call_of_the_model_is_not_a_copy() {
     for family in families() {
         let Some(specimen) = family.hits().next() else { continue };
         let conversation = vec![
@@ -197,7 +197,7 @@ fn what_the_model_wrote_itself_is_no_copy() {
 }
 
 #[test]
-fn prose_and_data_fail_nothing() {
+fn prose_and_data_stay_text() {
     for text in [
         "| form | mark |\n|---|---|\n| Hermes | <tool_call> |\n| Mistral | [TOOL_CALLS] |\n",
         "Use <tool_call>, [TOOL_CALLS], <|python_tag|>, <function=name> or >>>name to call.",
@@ -216,12 +216,12 @@ fn prose_and_data_fail_nothing() {
             }
         }
     }
-    // A call of these keys is one, whatever its arguments are.
+    // An object with these keys is a call, whatever its arguments.
     let read = reader(Fallback::On).read("{\"name\": \"Ada\", \"arguments\": [1, 2]}");
     assert_eq!(read.failed.as_deref(), Some("unknown_tool"));
 }
 
-/// Used by the table.
+/// Whether the call in `text` is refused. For the table.
 pub(super) fn is_refused(family: &Family, specimen: &Specimen, place: &str, text: &str) -> bool {
     assert!(matches!(specimen.expected, Expected::Calls { .. }), "{place}");
     reader(family.mode()).cut(3).read(text).is_text(text)

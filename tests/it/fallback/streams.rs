@@ -1,4 +1,4 @@
-//! Cut anywhere, stored anywhere, ended anywhere.
+//! Replies that are cut, stored or ended at any position.
 
 use deftool::chat::ChatEvent;
 use deftool::chat::fallback::{Forms, MAX_HELD, Piece, Scanner};
@@ -6,13 +6,13 @@ use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::corpus::settled;
+use super::corpus::normalized;
 use super::read::{Expected, Family, Outcome, Reader, Specimen, families, outcome_of, reader, tools};
 
-/// A reply that ends inside a call makes none, unless what came is whole by the family's own rules; then it is the
-/// very call, never one with fewer arguments. Nothing is lost.
+/// A reply that ends inside a call makes the call only if it is complete by the family's rules, and never with fewer
+/// arguments. No text is lost.
 #[test]
-fn no_prefix_is_called_that_is_not_whole() {
+fn an_incomplete_call_is_not_made() {
     for family in families() {
         for specimen in family.hits().take(3) {
             let Expected::Calls { calls, signals, .. } = &specimen.expected else { continue };
@@ -32,9 +32,9 @@ fn no_prefix_is_called_that_is_not_whole() {
     }
 }
 
-/// A reply that ends inside an exit call makes the calls before it and records what came of the exit call.
+/// A reply that ends inside an exit call does not fail, and records the received part of the exit call.
 #[test]
-fn a_cut_exit_call_changes_nothing_for_the_others() {
+fn an_incomplete_exit_call_is_recorded() {
     let mut all_failed = Vec::new();
     for family in families() {
         let hits: Vec<&Specimen> = family.hits().collect();
@@ -70,9 +70,9 @@ fn a_cut_exit_call_changes_nothing_for_the_others() {
     assert!(all_failed.is_empty(), "{}", all_failed.join("\n"));
 }
 
-/// The user never sees the start of a directive that is then taken out, and plain text does not wait.
+/// The start of a directive that is removed later is never shown, and plain text is shown at once.
 #[test]
-fn no_half_of_a_directive_is_shown() {
+fn no_part_of_a_directive_is_shown() {
     let tools = tools();
     for family in families() {
         for specimen in family.hits().filter(|specimen| specimen.is_all_calls()) {
@@ -83,7 +83,7 @@ fn no_half_of_a_directive_is_shown() {
             for ch in before.chars() {
                 run.on_event(ChatEvent::Text { text: ch.to_string() }, &tools, 1);
             }
-            assert_eq!(run.text(), before, "plain text does not wait");
+            assert_eq!(run.text(), before, "plain text is shown at once");
             for ch in specimen.text.chars() {
                 run.on_event(ChatEvent::Text { text: ch.to_string() }, &tools, 1);
                 assert_eq!(run.text().trim_end(), before.trim_end(), "{}, {}", family.name, specimen.title);
@@ -105,7 +105,7 @@ fn start() -> RunStart {
     }
 }
 
-/// Prose, quotations, pieces of marks and whole calls of every family, in any order.
+/// Prose, quotations, parts of marks and complete calls of every family, in any order.
 fn texts() -> impl Strategy<Value = String> {
     let mut parts: Vec<String> = [
         "\n",
@@ -170,6 +170,18 @@ fn texts() -> impl Strategy<Value = String> {
         "&lt;doc&gt;",
         "&lt;/doc&gt;",
         "&quot;",
+        "&#39;",
+        "R&D",
+        "<doc a=\"1 < 2\"",
+        "[INST]",
+        "<|tool_response>",
+        "<pre>",
+        "<p>\n",
+        "『",
+        "』",
+        "‚",
+        "›",
+        "‹",
         "<|im_start|>user\n",
         "<|im_start|>",
         "[code]",
@@ -193,7 +205,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(parts), 0..12).prop_map(|parts| parts.concat())
 }
 
-/// Every specimen that is nothing but calls.
+/// Returns the specimens that consist of calls only.
 fn hits() -> Vec<(Family, Specimen)> {
     let all = families().into_iter().flat_map(|family| {
         let hits: Vec<Specimen> = family.hits().filter(|specimen| specimen.is_all_calls()).cloned().collect();
@@ -231,7 +243,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
-    fn pieces_put_together_are_the_text(text in texts(), unmarked in any::<bool>()) {
+    fn pieces_joined_are_the_text(text in texts(), unmarked in any::<bool>()) {
         let pieces = pieces_of(&text, Forms { unmarked }, false);
         prop_assert_eq!(joined(&pieces), text.as_str());
         prop_assert_eq!(&pieces, &pieces_of(&text, Forms { unmarked }, true));
@@ -246,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn no_split_shows_half_of_a_directive(
+    fn no_cut_shows_part_of_a_directive(
         (family, specimen) in prop::sample::select(hits()),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
@@ -263,11 +275,11 @@ proptest! {
             prop_assert!(before.starts_with(run.text().trim_end()), "{}", run.text());
         }
         let read = reader.read_events(pieces.map(|text| ChatEvent::Text { text }));
-        prop_assert_eq!(settled(read), settled(outcome_of(&specimen, before, "")));
+        prop_assert_eq!(normalized(read), normalized(outcome_of(&specimen, before, "")));
     }
 
     #[test]
-    fn where_it_is_cut_or_stored_does_not_matter(text in texts(), size in 1..9_usize, on in any::<bool>()) {
+    fn the_result_does_not_depend_on_cuts_and_storage(text in texts(), size in 1..9_usize, on in any::<bool>()) {
         let mode = if on { Fallback::On } else { Fallback::Auto };
         let whole: Outcome = reader(mode).read(&text);
         prop_assert_eq!(&whole, &reader(mode).cut(1).read(&text));
@@ -280,7 +292,7 @@ proptest! {
     }
 }
 
-/// Text made to cost much: time is linear in it.
+/// Expensive inputs: the time must be linear.
 #[test]
 fn hostile_text_takes_linear_time() {
     for unit in [
@@ -318,6 +330,16 @@ fn hostile_text_takes_linear_time() {
         "<|start",
         "\"\"\"\n\n",
         "“\n\n",
+        "<a b=\"<c",
+        "<a b=\"\n",
+        "&a",
+        "&quot;",
+        "‘‚›",
+        "‘\n\n",
+        "a [INST] b ",
+        "\"<|im_start|>user\"",
+        "<li>\n",
+        "&lt;a&gt;x<a>x</a>",
     ] {
         let text = unit.repeat(200_000 / unit.len());
         let began = std::time::Instant::now();

@@ -1,17 +1,17 @@
-//! Family × hits and refusals, counted anew at every run.
+//! Prints a table of hits and refusals by family.
 
 use std::fmt::Write;
 
 use deftool::request::Fallback;
 
-use super::corpus::settled;
+use super::corpus::normalized;
 use super::read::{Expected, Reader, families, outcome_of, reader};
 use super::refusals::{PLACES, copies, is_refused, shown};
 
 #[test]
 fn table() {
     let mut table = String::from(
-        "| family | read under | hits | failures | text | refused: shown or thought | refused: copied | refused: off, auto |\n\
+        "| family | read under | hits | failures | text | refused: shown or in reasoning | refused: copied | refused: off, auto |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     let mut whole = [0; 12];
@@ -28,7 +28,7 @@ fn table() {
                 Expected::Fails(_) => 2,
                 Expected::Text => 4,
             };
-            count(at, settled(read) == settled(outcome_of(specimen, "", "")));
+            count(at, normalized(read) == normalized(outcome_of(specimen, "", "")));
             count(10, reader(Fallback::Off).read(&specimen.text).is_text(&specimen.text));
             if !family.marked {
                 count(10, reader(Fallback::Auto).read(&specimen.text).is_text(&specimen.text));

@@ -1,4 +1,4 @@
-//! `deftool import` as a command: files, stdin, and what neither gives.
+//! The `deftool import` command: files, stdin, and invalid input.
 
 use super::*;
 use crate::support::project::Ended;
@@ -26,10 +26,10 @@ fn files_are_written_and_never_overwritten() {
     project.write("new/specs/say.eld", "mine");
     let (code, said) = run(&["import", "tools.json", "--output", "new/specs"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("new/specs/say.eld exists already; nothing was written"), "{said}");
+    assert!(said.contains("new/specs/say.eld already exists; nothing was written"), "{said}");
     assert!(!project.path("new/specs/now.eld").exists());
     assert_eq!(fs::read_to_string(project.path("new/specs/say.eld")).unwrap(), "mine");
-    // What is replaced is replaced whole: another name of the old file holds the old text.
+    // The file is replaced, not overwritten: a hard link still has the old text.
     fs::hard_link(project.path("new/specs/say.eld"), project.path("old.eld")).unwrap();
     let (code, said) = run(&["import", "tools.json", "--output", "new/specs", "--force"]);
     assert_eq!(
@@ -38,11 +38,11 @@ fn files_are_written_and_never_overwritten() {
     );
     assert!(fs::read_to_string(project.path("new/specs/say.eld")).unwrap().starts_with("(deftool"));
     assert_eq!(fs::read_to_string(project.path("old.eld")).unwrap(), "mine");
-    // What was written checks, but for the scripts that are to be written.
+    // The output passes the check, except for the missing scripts.
     assert_eq!(run(&["compile", "new/specs/now.eld", "new/specs/say.eld"]).0, Some(0));
 }
 
-/// A file that may not be written ends the command, and is left as it was.
+/// A read-only file makes the command fail and is not changed.
 #[test]
 fn force_overwrites_no_protected_file_and_no_file_twice() {
     let project = Project::new();
@@ -55,7 +55,7 @@ fn force_overwrites_no_protected_file_and_no_file_twice() {
     let import = ["import", "tools.json", "--output", "out", "--force"];
     let ended = project.run(&import);
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(ended.stderr.contains("out/say.eld: it is read-only"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("out/say.eld: the file is read-only"), "{}", ended.stderr);
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     assert!(fs::read_to_string(project.path("out/now.eld")).unwrap().starts_with("(deftool"));
     assert_eq!(fs::read_dir(project.path("out")).unwrap().count(), 2);
@@ -75,7 +75,7 @@ fn force_overwrites_no_protected_file_and_no_file_twice() {
 }
 
 #[test]
-fn stdin_is_read_and_errors_leave_the_rest() {
+fn reads_stdin_and_imports_tools_without_errors() {
     let project = Project::new();
     for arguments in [&["import"][..], &["import", "-"]] {
         let text = format!(
@@ -87,7 +87,7 @@ fn stdin_is_read_and_errors_leave_the_rest() {
         for part in [
             "stdin:3:10",
             "error[DT110]",
-            "a second tool called `now`",
+            "duplicate tool `now`",
             "error[DT601]",
             "2 tools imported: 3 errors",
         ] {
@@ -97,15 +97,15 @@ fn stdin_is_read_and_errors_leave_the_rest() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_input_is_reported() {
     let project = Project::new();
     project.write("utf16.json", b"\xff\xfe{\0}\0");
     project.write("latin.json", b"{\"name\": \"now\", \"description\": \"\xe9\"}");
     for (arguments, code, said) in [
         (&["import", "none.json"][..], 2, "cannot read"),
-        (&["import", "specs"], 2, "no regular file"),
+        (&["import", "specs"], 2, "not a regular file"),
         (&["import", "latin.json", "--from", "yaml"], 2, "invalid value 'yaml'"),
-        (&["import", "latin.json"], 1, "this is not UTF-8"),
+        (&["import", "latin.json"], 1, "invalid UTF-8"),
         (&["import", "utf16.json"], 1, "0 tools imported: 1 error;"),
     ] {
         let output = project.command(arguments).output().unwrap();

@@ -1,9 +1,9 @@
-//! Random definitions: every keyword that a spec holds, names of any characters, data of any shape.
+//! Random definitions with every keyword of a spec, arbitrary names and arbitrary data.
 
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
-/// What the schemas of a format may hold.
+/// Keywords that the schemas of a format may contain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect {
     /// `additionalProperties`, `format` and types in arrays.
@@ -81,7 +81,7 @@ fn leaf() -> impl Strategy<Value = Value> {
         Just(vec![Some(("type", json!("null")))]),
         Just(vec![]),
     ];
-    // Annotations stand before or after.
+    // Annotations come before or after the other keywords.
     (kind, annotations, any::<bool>()).prop_map(|(mut kind, (description, default, examples), before)| {
         if before {
             kind.splice(0..0, [description]);
@@ -93,7 +93,7 @@ fn leaf() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A schema as one of the format's.
+/// Returns a schema in the format.
 pub(super) fn schema(dialect: Dialect) -> impl Strategy<Value = Value> {
     leaf().prop_recursive(4, 30, 4, move |inner| {
         let items = (inner.clone(), prop::option::of(0_u64..3));
@@ -133,7 +133,7 @@ pub(super) fn schema(dialect: Dialect) -> impl Strategy<Value = Value> {
 
 type Properties = (Map<String, Value>, Vec<String>, bool);
 
-/// Properties, and which of them are required.
+/// Generates properties and which of them are required.
 fn properties(schema: impl Strategy<Value = Value>) -> impl Strategy<Value = Properties> {
     (prop::collection::vec((key(), schema, any::<bool>()), 0..5), any::<bool>()).prop_map(|(named, flag)| {
         let mut required: Vec<String> =

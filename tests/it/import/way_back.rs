@@ -1,4 +1,4 @@
-//! The way there and back: random definitions, every tool that the repository shows, and what Emacs gets of them.
+//! Round trips of random definitions and of every tool in the repository, and the export to Emacs.
 
 use deftool::project::{Load, load_specs, resolve_inputs};
 use deftool::schema::emit_gptel;
@@ -9,7 +9,7 @@ use serde_json::Map;
 
 use super::*;
 
-/// The target that sends what a format has; those without one of their own are compared as Anthropic's.
+/// Returns the target of a format. Formats without a target are compared in Anthropic's format.
 fn target_of(format: ImportFormat) -> Target {
     match format {
         ImportFormat::OpenAi => Target::OpenAi,
@@ -20,7 +20,7 @@ fn target_of(format: ImportFormat) -> Target {
     }
 }
 
-/// The parameters in what a target emits.
+/// Returns the parameters in the output of a target.
 fn parameters_of(target: Target, emitted: &Value) -> Value {
     let place = match target {
         Target::OpenAi => "/0/function/parameters",
@@ -32,7 +32,7 @@ fn parameters_of(target: Target, emitted: &Value) -> Value {
     emitted.pointer(place).cloned().unwrap_or_default()
 }
 
-/// Takes away what targets or the import add to mean the same, where `original` does not have it.
+/// Removes equivalent additions by targets or by the import that `original` does not have.
 fn normalise(parameters: &Value, original: &Value) -> (Map<String, Value>, Vec<String>) {
     let mut properties = parameters["properties"].as_object().cloned().unwrap_or_default();
     for (name, schema) in &mut properties {
@@ -52,7 +52,7 @@ fn normalise(parameters: &Value, original: &Value) -> (Map<String, Value>, Vec<S
     (properties, required)
 }
 
-fn there_and_back(
+fn round_trip(
     format: ImportFormat,
     (name, description, schema): (String, String, Value),
 ) -> Result<(), TestCaseError> {
@@ -60,7 +60,7 @@ fn there_and_back(
     let text = serde_json::to_string_pretty(&definition).unwrap();
     let (import, sources) = import(&text, None);
     let found = lines(&import, &sources);
-    // What is a mistake in a spec is one in a definition, too; random ones hold some.
+    // Random definitions contain some errors, which the spec reports too.
     prop_assume!(!import.findings.iter().any(|finding| finding.rule.code.starts_with("DT2")));
     assert!(import.findings.is_empty(), "{text}\n{found}");
     assert_eq!(import.tools.len(), 1, "{text}");
@@ -71,7 +71,7 @@ fn there_and_back(
     let expected = normalise(&schema, &schema);
     for tool in [&import.tools[0], &tools[0]] {
         let got = normalise(&parameters_of(target, &emit(target, [tool])), &schema);
-        // As text: the order of keys counts, and 1 is not 1.0.
+        // Compare as text, so that the order of keys and the difference between 1 and 1.0 matter.
         assert_eq!(
             serde_json::to_string_pretty(&got.0).unwrap(),
             serde_json::to_string_pretty(&expected.0).unwrap(),
@@ -79,7 +79,7 @@ fn there_and_back(
         );
         assert_eq!(got.1, expected.1);
     }
-    // To Emacs and back is no detour.
+    // The export to Emacs round-trips too.
     let lisp = emit_gptel([&tools[0]]);
     let from_lisp = read_back(&lisp, FileKind::EmacsLisp);
     assert_eq!(emit(target, &from_lisp).to_string(), emit(target, &tools).to_string(), "{lisp}");
@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn random_definitions_come_back(
+    fn random_definitions_round_trip(
         format in prop::sample::select(vec![
             ImportFormat::OpenAi,
             ImportFormat::OpenAiResponses,
@@ -100,17 +100,17 @@ proptest! {
         ]),
         definition in schemas::definition(schemas::Dialect { is_json_schema: true }),
     ) {
-        there_and_back(format, definition)?;
+        round_trip(format, definition)?;
     }
 
     #[test]
-    fn random_declarations_of_gemini_come_back(
+    fn random_gemini_declarations_round_trip(
         definition in schemas::definition(schemas::Dialect { is_json_schema: false }),
     ) {
-        there_and_back(ImportFormat::Gemini, definition)?;
+        round_trip(ImportFormat::Gemini, definition)?;
     }
 
-    /// Nothing panics, whatever is cut out of or put into a definition.
+    /// The import never panics, whatever is removed from or inserted into a definition.
     #[test]
     fn damaged_json_is_a_finding(
         definition in schemas::definition(schemas::Dialect { is_json_schema: true }),
@@ -133,9 +133,9 @@ proptest! {
     }
 }
 
-/// Every valid tool that the repository shows, for every target: importing what is emitted emits it again.
+/// For every valid tool in the repository and every target, importing the output and emitting it again gives the same.
 #[test]
-fn what_compiles_comes_back() {
+fn compiled_tools_round_trip() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut loads = Vec::new();
     for entry in fs::read_dir(root.join("tests/lang")).unwrap().flatten() {
@@ -149,10 +149,10 @@ fn what_compiles_comes_back() {
         }
     }
     loads.push(load(&["tests/seed".into(), "examples/quickstart".into()], root));
-    // What the spec itself is told of, the import is told of, too.
+    // The import repeats the findings of the spec.
     let is_clean = |load: &Load, tool: &Tool| {
-        let told = load.findings.iter().filter(|finding| finding.severity > Severity::Note);
-        !told
+        let reported = load.findings.iter().filter(|finding| finding.severity > Severity::Note);
+        !reported
             .map(|finding| finding.primary.span)
             .any(|span| tool.span.start <= span.start && span.end <= tool.span.end)
     };
@@ -166,7 +166,7 @@ fn what_compiles_comes_back() {
         for target in
             [Target::OpenAi, Target::OpenAiResponses, Target::Anthropic, Target::Gemini, Target::Mcp]
         {
-            // Gemini writes 64-bit numbers as strings, and they are read as numbers.
+            // Gemini uses strings for 64-bit numbers, which are imported as numbers.
             if target == Target::Gemini && emit(target, [tool]).to_string().contains("\"minLength\":\"") {
                 continue;
             }
@@ -187,7 +187,7 @@ fn what_compiles_comes_back() {
         }
         let lisp = emit_gptel([tool]);
         let from_lisp = read_back(&lisp, FileKind::EmacsLisp);
-        // What a spec says to one target alone, Emacs does not hear.
+        // Target-specific keys are not exported to Emacs.
         let plain = Tool { overrides: Vec::new(), ..tool.clone() };
         assert_eq!(emit(Target::OpenAi, &from_lisp), emit(Target::OpenAi, [&plain]), "{lisp}");
         assert_eq!((from_lisp[0].is_async, from_lisp[0].has_function), (tool.is_async, true));

@@ -1,22 +1,22 @@
-//! Conversations from elsewhere, and what is left of one when a request ends in the middle.
+//! Conversations from other sources, and the conversation of an interrupted request.
 
 use deftool::chat::{Message, MessageToolCall};
 use deftool::request::{
     BiosV1, FailReason, Failure, INTERRUPTED, RequestOptions, Run, RunConfig, RunStart, Step, SystemMessages,
-    valid_conversation,
+    normalize_conversation,
 };
 use deftool::tool::{ToolError, ToolErrorKind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::play::{play, says, tools, weather};
+use super::play::{play, reply_with, tools, weather};
 use crate::support::validity::{alternation_fault, fault};
 
 fn user(text: &str) -> Message {
     Message::User { content: text.to_owned() }
 }
 
-fn words(text: &str) -> Message {
+fn assistant(text: &str) -> Message {
     Message::Assistant { content: text.to_owned(), tool_calls: Vec::new() }
 }
 
@@ -33,7 +33,7 @@ fn as_json(messages: &[Message]) -> Vec<Value> {
     messages.iter().map(|message| json!(message)).collect()
 }
 
-/// Any message, its ids and arguments good and bad, and often the same.
+/// Any message, with valid, invalid and repeated ids and arguments.
 fn any_message() -> impl Strategy<Value = Message> {
     let id = || prop::sample::select(vec!["aaaaaaaaa", "bbbbbbbbb", "call_0", "", "ccccccccc", "ünï"]);
     let arguments = prop::sample::select(vec![
@@ -49,59 +49,59 @@ fn any_message() -> impl Strategy<Value = Message> {
     prop_oneof![
         1 => text().prop_map(|text| Message::System { content: text.to_owned() }),
         4 => text().prop_map(user),
-        3 => text().prop_map(words),
+        3 => text().prop_map(assistant),
         4 => (text(), prop::collection::vec((id(), arguments), 0..4)).prop_map(|(text, list)| calls(text, &list)),
         6 => (id(), text()).prop_map(|(id, text)| result(id, text)),
     ]
 }
 
-/// What a request would send of these messages, without system messages.
+/// Returns the messages that a request would send, without system messages.
 fn sent(messages: Vec<Message>, config: RunConfig) -> Vec<Value> {
     let mut run = Run::new(config, RunStart { conversation: messages, ..RunStart::default() });
-    let Step::Stream(request) = run.next_step(&tools(), &BiosV1) else { panic!("a request is sent") };
+    let Step::Stream(request) = run.next_step(&tools(), &BiosV1) else { panic!("expected a request") };
     as_json(&request.messages).into_iter().filter(|message| message["role"] != "system").collect()
 }
 
 #[test]
-fn what_was_said_before_a_result_stands_behind_it() {
+fn messages_before_a_result_are_moved_behind_it() {
     let call = calls("", &[("aaaaaaaaa", "{}"), ("bbbbbbbbb", "{}")]);
     let (one, two) = (result("aaaaaaaaa", "1"), result("bbbbbbbbb", "2"));
-    let (go, hurry, done) = (user("go"), user("hurry"), words("done"));
-    let odd = [&go, &call, &one, &hurry, &words(" "), &two, &done].map(Clone::clone);
-    let right = [&go, &call, &one, &two, &words("[no answer]"), &hurry, &done].map(Clone::clone);
-    assert_eq!(valid_conversation(odd.to_vec()), right);
+    let (go, hurry, done) = (user("go"), user("hurry"), assistant("done"));
+    let invalid = [&go, &call, &one, &hurry, &assistant(" "), &two, &done].map(Clone::clone);
+    let right = [&go, &call, &one, &two, &assistant("[no answer]"), &hurry, &done].map(Clone::clone);
+    assert_eq!(normalize_conversation(invalid.to_vec()), right);
 }
 
 #[test]
-fn very_many_words_before_a_result_take_linear_time() {
+fn many_messages_before_a_result_take_linear_time() {
     let ids: Vec<String> = (0..30_000).map(|number| format!("call_{number}")).collect();
     let pairs: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "{}")).collect();
     let answered = ids.iter().skip(1).map(|id| result(id, "1"));
     let meanwhile = (0..30_000).map(|number| user(&number.to_string()));
     let list: Vec<Message> = [calls("", &pairs)].into_iter().chain(answered).chain(meanwhile).collect();
-    let mended = valid_conversation(list);
-    assert_eq!(mended.len(), 2 + 30_000 + 1 + 30_000, "a word before, and one between");
+    let normalized = normalize_conversation(list);
+    assert_eq!(normalized.len(), 2 + 30_000 + 1 + 30_000, "a placeholder before and one between");
 }
 
 proptest! {
     #[test]
-    fn any_list_becomes_valid_and_a_valid_one_stays(messages in prop::collection::vec(any_message(), 0..24)) {
-        let mended = valid_conversation(messages.clone());
-        prop_assert_eq!(fault(&as_json(&mended)), None, "{:?}", mended);
-        prop_assert_eq!(&valid_conversation(mended.clone()), &mended);
-        // What people and models said is all there, in order.
-        let said = |messages: &[Message]| -> Vec<String> {
+    fn any_list_becomes_valid_and_a_valid_list_is_not_changed(messages in prop::collection::vec(any_message(), 0..24)) {
+        let normalized = normalize_conversation(messages.clone());
+        prop_assert_eq!(fault(&as_json(&normalized)), None, "{:?}", normalized);
+        prop_assert_eq!(&normalize_conversation(normalized.clone()), &normalized);
+        // All texts of users and models are kept in order.
+        let texts = |messages: &[Message]| -> Vec<String> {
             let texts = messages.iter().filter_map(|message| match message {
                 Message::User { content } | Message::Assistant { content, .. } | Message::System { content } => Some(content),
                 Message::Tool { .. } => None,
             });
             texts.filter(|text| !text.trim().is_empty() && !text.starts_with('[')).cloned().collect()
         };
-        prop_assert_eq!(said(&mended), said(&messages));
+        prop_assert_eq!(texts(&normalized), texts(&messages));
     }
 
     #[test]
-    fn what_is_sent_is_valid_and_alternates(messages in prop::collection::vec(any_message(), 0..24), pairs: bool) {
+    fn sent_conversations_are_valid_and_alternate(messages in prop::collection::vec(any_message(), 0..24), pairs: bool) {
         let messages: Vec<Message> =
             messages.into_iter().filter(|message| !matches!(message, Message::System { .. })).collect();
         let config = RunConfig { parallel_tool_calls_supported: !pairs, ..RunConfig::default() };
@@ -116,18 +116,18 @@ proptest! {
 }
 
 #[test]
-fn what_is_mended_and_how() {
+fn invalid_conversations_are_normalized() {
     let interrupted =
         r#"{"error":{"kind":"canceled","message":"this call was interrupted; it has no result"}}"#;
     for (messages, expected) in [
-        // A call that nobody answered, before the user's next words and at the end.
+        // A call without a result, before the next user message and at the end.
         (
             vec![user("a"), calls("", &[("aaaaaaaaa", "{}")]), user("b")],
             vec![
                 user("a"),
                 calls("", &[("aaaaaaaaa", "{}")]),
                 result("aaaaaaaaa", interrupted),
-                words("[no answer]"),
+                assistant("[no answer]"),
                 user("b"),
             ],
         ),
@@ -140,7 +140,7 @@ fn what_is_mended_and_how() {
                 result("bbbbbbbbb", "1"),
             ],
         ),
-        // Results in another order than their calls: some templates pair them by their places.
+        // Results in a different order than their calls: some templates match them by position.
         (
             vec![
                 user("a"),
@@ -157,9 +157,9 @@ fn what_is_mended_and_how() {
                 result("ccccccccc", "3"),
             ],
         ),
-        // A result of no call is a tool's word, and not the user's.
+        // A result without a call is tool output and must not become a user message.
         (vec![user("a"), result("aaaaaaaaa", "obey me")], vec![user("a")]),
-        // A second result of a call.
+        // A second result for a call.
         (
             vec![
                 user("a"),
@@ -169,7 +169,7 @@ fn what_is_mended_and_how() {
             ],
             vec![user("a"), calls("", &[("aaaaaaaaa", "{}")]), result("aaaaaaaaa", "1")],
         ),
-        // Arguments that servers choke on for ever, and some that are only written twice.
+        // Arguments that servers reject permanently, and arguments that are only encoded twice.
         (
             vec![user("a"), calls("", &[("aaaaaaaaa", "{\"at\": ")]), result("aaaaaaaaa", "1")],
             vec![user("a"), calls("", &[("aaaaaaaaa", "{}")]), result("aaaaaaaaa", "1")],
@@ -178,10 +178,10 @@ fn what_is_mended_and_how() {
             vec![user("a"), calls("", &[("aaaaaaaaa", r#""{\"at\":1}""#)]), result("aaaaaaaaa", "1")],
             vec![user("a"), calls("", &[("aaaaaaaaa", r#"{"at":1}"#)]), result("aaaaaaaaa", "1")],
         ),
-        (vec![words("I begin.")], vec![user("[no message]"), words("I begin.")]),
-        (vec![user("a"), words(" ")], vec![user("a")]),
+        (vec![assistant("I begin.")], vec![user("[no message]"), assistant("I begin.")]),
+        (vec![user("a"), assistant(" ")], vec![user("a")]),
     ] {
-        assert_eq!(valid_conversation(messages.clone()), expected, "{messages:?}");
+        assert_eq!(normalize_conversation(messages.clone()), expected, "{messages:?}");
     }
 }
 
@@ -192,13 +192,13 @@ fn a_hostile_conversation_takes_linear_time() {
     let mut messages = vec![user("a"), calls("", &many)];
     messages.extend((0..200_000).map(|_| result("call_0", "1")));
     let started = std::time::Instant::now();
-    let mended = valid_conversation(messages);
-    assert_eq!(mended.len(), 2 + 100_000);
+    let normalized = normalize_conversation(messages);
+    assert_eq!(normalized.len(), 2 + 100_000);
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
 #[test]
-fn the_words_of_a_canceled_reply_stay_and_say_that_they_were_broken_off() {
+fn the_text_of_a_canceled_reply_is_kept_and_marked_as_interrupted() {
     for fails in [false, true] {
         let mut run = play().start();
         let tools = tools();
@@ -210,9 +210,9 @@ fn the_words_of_a_canceled_reply_stay_and_say_that_they_were_broken_off() {
             run.cancel(2);
         }
         let last = run.conversation().last().cloned();
-        assert_eq!(last, Some(words(&format!("The answer is\n\n{INTERRUPTED}"))));
+        assert_eq!(last, Some(assistant(&format!("The answer is\n\n{INTERRUPTED}"))));
     }
-    // Before its first word nothing is put into its mouth.
+    // Before the first text, nothing is added to the conversation.
     let mut run = play().start();
     run.next_step(&tools(), &BiosV1);
     run.cancel(1);
@@ -220,13 +220,13 @@ fn the_words_of_a_canceled_reply_stay_and_say_that_they_were_broken_off() {
 }
 
 #[test]
-fn calls_that_were_made_before_a_failure_stay_with_their_results() {
+fn calls_before_a_failure_are_kept_with_their_results() {
     let failing = play().answering(|nth, _| match nth {
         1 => Ok(json!("first")),
         _ => Err(ToolError::new(ToolErrorKind::Script, "no luck")),
     });
     let three =
-        says("I look.").call("look", json!({})).call("get_weather", weather()).call("look", json!({}));
+        reply_with("I look.").call("look", json!({})).call("get_weather", weather()).call("look", json!({}));
     let played = failing.run(&[three]);
     assert_eq!(played.outcome.fail_reason, Some(FailReason::ToolExecutionError));
     let history = as_json(&played.conversation);
@@ -243,9 +243,9 @@ fn calls_that_were_made_before_a_failure_stay_with_their_results() {
 }
 
 #[test]
-fn refused_arguments_are_never_stored() {
-    let wrong = says("Let me see.").call("get_weather", json!({"location": 5}));
-    let played = play().run(&[wrong]);
+fn invalid_arguments_are_never_stored() {
+    let invalid = reply_with("Let me see.").call("get_weather", json!({"location": 5}));
+    let played = play().run(&[invalid]);
     assert_eq!(played.outcome.fail_reason, Some(FailReason::ToolParseError));
     let history = as_json(&played.conversation);
     assert!(history.iter().all(|message| message.get("tool_calls").is_none()), "{history:?}");
@@ -253,7 +253,7 @@ fn refused_arguments_are_never_stored() {
 }
 
 #[test]
-fn a_requests_own_options_stand_beside_the_workers() {
+fn request_options_are_combined_with_the_workers() {
     for (system_messages, expected) in [
         (SystemMessages::Separate, vec!["The worker's.", "The request's."]),
         (SystemMessages::Combined, vec!["The worker's.\n\nThe request's."]),
@@ -290,6 +290,6 @@ fn a_requests_own_options_stand_beside_the_workers() {
         );
         assert_eq!(json!(request.params), json!({"seed": 1, "temperature": 1, "top_p": 0.5}));
         assert_eq!(request.model, "mine");
-        assert_eq!(run.conversation(), [user("a")], "it is no part of what is continued");
+        assert_eq!(run.conversation(), [user("a")], "the system prompt is not part of the conversation");
     }
 }

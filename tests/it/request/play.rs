@@ -1,5 +1,4 @@
-//! The driver of these tests: it plays scripted replies and tool results and checks, at every step, what must
-//! always hold.
+//! The driver of these tests. It plays scripted replies and tool results, and checks the invariants after every step.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,14 +43,14 @@ pub(super) fn fixture(name: &str) -> String {
 
 /// A scripted reply.
 #[derive(Debug, Clone)]
-pub(super) struct Script {
+pub(super) struct ScriptedReply {
     pub(super) text: Vec<String>,
     pub(super) reasoning: String,
     pub(super) reply: Reply,
 }
 
-pub(super) fn says(text: &str) -> Script {
-    Script {
+pub(super) fn reply_with(text: &str) -> ScriptedReply {
+    ScriptedReply {
         text: vec![text.to_owned()],
         reasoning: String::new(),
         reply: Reply {
@@ -65,9 +64,9 @@ pub(super) fn says(text: &str) -> Script {
     }
 }
 
-impl Script {
+impl ScriptedReply {
     pub(super) fn call(mut self, name: &str, arguments: Value) -> Self {
-        let Value::Object(value) = arguments else { panic!("arguments are an object") };
+        let Value::Object(value) = arguments else { panic!("expected an object") };
         let id = Some(format!("call_{}", self.reply.calls.len()));
         self.reply.calls.push(RawCall {
             id,
@@ -81,7 +80,7 @@ impl Script {
         self.malformed_as(name, text, false)
     }
 
-    /// A call whose arguments the end of the reply cut off.
+    /// A call whose arguments are cut off at the end of the reply.
     pub(super) fn truncated(self, name: &str, text: &str) -> Self {
         self.malformed_as(name, text, true)
     }
@@ -109,7 +108,7 @@ pub(super) fn weather() -> Value {
     json!({"location": "Paris"})
 }
 
-/// How a played request went.
+/// The result of a played request.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) outcome: Outcome,
@@ -117,7 +116,7 @@ pub(super) struct Played {
     pub(super) requests: Vec<ChatRequest>,
     /// Names and ids of the executed calls.
     pub(super) executed: Vec<(String, String)>,
-    /// What is left to go on from.
+    /// The conversation at the end.
     pub(super) conversation: Vec<Message>,
 }
 
@@ -135,7 +134,7 @@ impl Played {
         self.outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), &signal.arguments)).collect()
     }
 
-    /// The last request's messages without the BIOS lines that change, which come last.
+    /// Returns the messages of the last request without the variable BIOS lines at the end.
     pub(super) fn history(&self) -> &[Message] {
         let (last, messages) = self.requests.last().unwrap().messages.split_last().unwrap();
         assert!(matches!(last, Message::System { .. }), "{last:?}");
@@ -150,11 +149,11 @@ pub(super) struct Play {
     pub(super) config: RunConfig,
     pub(super) conversation: Vec<Message>,
     pub(super) answer: ToolAnswer,
-    /// Which of so many pending calls is answered next.
+    /// Returns the index of the next pending call to answer, of a given number.
     pub(super) choose: Box<dyn FnMut(usize) -> usize>,
-    /// What is said of a call that needs approval: all calls of `ask`.
+    /// The answer for calls that need approval: all calls of `ask`.
     pub(super) approval: Approval,
-    /// Serialise and deserialise between any two inputs.
+    /// Whether to serialise and deserialise the machine between any two inputs.
     pub(super) restore: bool,
 }
 
@@ -208,8 +207,8 @@ impl Play {
         )
     }
 
-    /// Plays `replies`; the last one again and again.
-    pub(super) fn run(mut self, replies: &[Script]) -> Played {
+    /// Plays `replies`. The last one is repeated.
+    pub(super) fn run(mut self, replies: &[ScriptedReply]) -> Played {
         let tools = tools();
         let mut run = self.start();
         let (mut events, mut requests, mut executed) = (Vec::new(), Vec::new(), Vec::new());
@@ -217,7 +216,7 @@ impl Play {
         for _ in 0..1_200 {
             let step = run.next_step(&tools, &BiosV1);
             self.store(&mut run);
-            assert_eq!(step, run.next_step(&tools, &BiosV1), "asked again, it says the same");
+            assert_eq!(step, run.next_step(&tools, &BiosV1), "the second call must return the same step");
             events.extend(run.take_events());
             now += 10;
             match step {
@@ -249,7 +248,7 @@ impl Play {
                         self.store(&mut run);
                         run.on_approval(&call.id, Approval::Allowed, now);
                     } else {
-                        assert!(!executed.contains(&(call.name.clone(), call.id.clone())), "executed once");
+                        assert!(!executed.contains(&(call.name.clone(), call.id.clone())), "executed twice");
                         assert_eq!(timeout.is_some(), call.name == "get_weather");
                         executed.push((call.name.clone(), call.id.clone()));
                         run.on_tool_result("wrong", Ok(json!("ignored")), now);
@@ -260,11 +259,11 @@ impl Play {
                         run.on_tool_result(&call.id, answer, now);
                     }
                 }
-                Step::Wait => panic!("a driver that gave everything waits for nothing"),
+                Step::Wait => panic!("unexpected wait: all inputs were passed"),
                 Step::Finished => {
                     let outcome = run.outcome().unwrap().clone();
                     self.store(&mut run);
-                    assert_settled(&mut run, &tools);
+                    assert_final(&mut run, &tools);
                     assert_events(&events, &outcome);
                     let conversation = run.conversation().to_vec();
                     assert_answered(&conversation);
@@ -275,7 +274,7 @@ impl Play {
         panic!("no terminal state");
     }
 
-    /// Goes on with a copy out of storage, where that is tried.
+    /// If `restore` is set, continues with a deserialised copy.
     fn store(&self, run: &mut Run) {
         if self.restore {
             *run = restored(run);
@@ -287,7 +286,7 @@ pub(super) fn restored(run: &Run) -> Run {
     serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
-/// Every call in the history is answered, right after it and in order; ids are unique.
+/// Checks that every call in the history is answered directly after it and in order, and that ids are unique.
 pub(super) fn assert_answered(messages: &[Message]) {
     let mut open: Vec<&str> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -297,10 +296,10 @@ pub(super) fn assert_answered(messages: &[Message]) {
                 assert!(open.is_empty(), "unanswered: {open:?}");
                 open = tool_calls.iter().map(|call| call.id.as_str()).collect();
                 for call in tool_calls {
-                    assert!(seen.insert(&call.id), "id twice");
+                    assert!(seen.insert(&call.id), "duplicate id");
                     assert!(call.id.len() == 9 && call.id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
                     assert!(serde_json::from_str::<Value>(&call.function.arguments).unwrap().is_object());
-                    assert_ne!(call.function.name, "finish", "exit calls are no history");
+                    assert_ne!(call.function.name, "finish", "exit calls must not be in the history");
                 }
             }
             Message::Tool { tool_call_id, content } => {
@@ -313,11 +312,11 @@ pub(super) fn assert_answered(messages: &[Message]) {
     assert!(open.is_empty(), "unanswered: {open:?}");
 }
 
-/// Nothing changes after the end.
-pub(super) fn assert_settled(run: &mut Run, tools: &ToolSet) {
+/// Checks that nothing changes after the end.
+pub(super) fn assert_final(run: &mut Run, tools: &ToolSet) {
     let before = run.outcome().cloned();
     run.on_event(ChatEvent::Text { text: String::from("late") }, tools, 99);
-    run.on_event(ChatEvent::Ended { reply: says("").reply }, tools, 99);
+    run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, tools, 99);
     run.on_tool_result("x", Ok(json!(1)), 99);
     run.cancel(99);
     run.fail(Failure::new(FailReason::ServerDied, "", ""), 99);
@@ -351,6 +350,6 @@ pub(super) fn assert_events(events: &[Event], outcome: &Outcome) {
         let json = serde_json::to_string(event).unwrap();
         assert_eq!(&serde_json::from_str::<Event>(&json).unwrap(), event);
     }
-    assert_eq!(text, outcome.text, "the text events are the text");
+    assert_eq!(text, outcome.text, "the text events differ from the text");
     assert_eq!(signals, outcome.signals);
 }

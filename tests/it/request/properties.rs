@@ -1,4 +1,4 @@
-//! What holds in any world: random configurations, replies and tools.
+//! Invariants for random configurations, replies and tools.
 
 use deftool::chat::{ChatRequest, ReplyStatus};
 use deftool::request::{
@@ -8,7 +8,7 @@ use deftool::tool::{ToolError, ToolErrorKind};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, Script, play, says, weather};
+use super::play::{Play, ScriptedReply, play, reply_with, weather};
 
 fn words() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
@@ -45,7 +45,7 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(parts, 0..24).prop_map(|parts| parts.concat())
 }
 
-fn script() -> impl Strategy<Value = Script> {
+fn script() -> impl Strategy<Value = ScriptedReply> {
     let call = prop_oneof![
         4 => Just((0, "look", json!({}))),
         4 => Just((0, "get_weather", weather())),
@@ -63,7 +63,7 @@ fn script() -> impl Strategy<Value = Script> {
     ];
     (words(), prop::collection::vec(call, 0..4), status, 1..40_usize).prop_map(
         |(text, calls, status, size)| {
-            let script = calls.into_iter().fold(says(&text), |script, (malformed, name, arguments)| {
+            let script = calls.into_iter().fold(reply_with(&text), |script, (malformed, name, arguments)| {
                 if malformed == 1 { script.malformed(name, "{oops") } else { script.call(name, arguments) }
             });
             script.status(status).cut(size)
@@ -100,7 +100,7 @@ fn config() -> impl Strategy<Value = RunConfig> {
         )
 }
 
-fn world(config: &RunConfig, fails: u64) -> Play {
+fn random_play(config: &RunConfig, fails: u64) -> Play {
     let mut play = play().with(|it| *it = config.clone());
     play = play.answering(move |nth, _| {
         if fails >> (nth % 8) & 1 == 1 {
@@ -124,14 +124,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_world_ends_as_it_must(
+    fn invariants_hold_for_any_request(
         config in config(), replies in prop::collection::vec(script(), 1..6), fails in any::<u64>(),
     ) {
-        let played = world(&config, fails & (fails >> 8)).run(&replies);
+        let played = random_play(&config, fails & (fails >> 8)).run(&replies);
         let outcome = &played.outcome;
         prop_assert_eq!(outcome.state == FinalState::Failed, outcome.fail_reason.is_some());
 
-        // The budget is never overshot.
+        // The budget is never exceeded.
         let budget = config.tool_budget as usize;
         match config.budget_unit {
             BudgetUnit::Call => prop_assert!(played.executed.len() <= budget),
@@ -139,7 +139,7 @@ proptest! {
         }
         prop_assert!(outcome.tool_iterations as usize <= budget);
 
-        // Every structured exit call is a signal; nothing is invented.
+        // Every structured exit call is a signal, and no other signals exist.
         let looped = outcome.fail_reason == Some(FailReason::RepeatedLineLoop);
         let exits: usize = (0..played.requests.len())
             .map(|turn| &replies[turn.min(replies.len() - 1)])
@@ -154,11 +154,11 @@ proptest! {
     }
 
     #[test]
-    fn stored_between_any_two_inputs_it_goes_on_identically(
+    fn a_restored_request_continues_identically(
         config in config(), replies in prop::collection::vec(script(), 1..5), fails in any::<u64>(),
     ) {
-        let plain = world(&config, fails & (fails >> 8)).run(&replies);
-        let mut stored = world(&config, fails & (fails >> 8));
+        let plain = random_play(&config, fails & (fails >> 8)).run(&replies);
+        let mut stored = random_play(&config, fails & (fails >> 8));
         stored.restore = true;
         let stored = stored.run(&replies);
         prop_assert_eq!(plain.outcome, stored.outcome);
@@ -169,11 +169,11 @@ proptest! {
     }
 
     #[test]
-    fn where_the_text_is_cut_does_not_matter(text in words(), sizes in (1..5_usize, 1..64_usize)) {
+    fn the_split_of_the_text_does_not_affect_the_outcome(text in words(), sizes in (1..5_usize, 1..64_usize)) {
         for fallback in [Fallback::Auto, Fallback::On] {
             let ends: Vec<(Outcome, Vec<ChatRequest>)> = [sizes.0, sizes.1, 1 << 20]
                 .into_iter()
-                .map(|size| play().with(|config| config.fallback = fallback).run(&[says(&text).cut(size), says("end")]))
+                .map(|size| play().with(|config| config.fallback = fallback).run(&[reply_with(&text).cut(size), reply_with("end")]))
                 .map(|played| (played.outcome, played.requests))
                 .collect();
             prop_assert_eq!(&ends[0], &ends[2]);

@@ -1,4 +1,4 @@
-//! Budget, signals, failures, ends from outside, messages.
+//! Budget, signals, failures, external ends, messages.
 
 use deftool::chat::{ChatEvent, ChatRequest, Message, ReplyStatus, ServerError, ServerErrorKind, Usage};
 use deftool::request::{
@@ -9,11 +9,11 @@ use deftool::schema::ToolSet;
 use deftool::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
-use super::play::{assert_settled, play, says, tools, user, weather};
+use super::play::{assert_final, play, reply_with, tools, user, weather};
 
 #[test]
 fn a_plain_answer_completes() {
-    let played = play().run(&[says("Hello.")]);
+    let played = play().run(&[reply_with("Hello.")]);
     assert_eq!(played.outcome.state, FinalState::Completed);
     assert_eq!(played.outcome.finish_reason, FinishReason::Stop);
     assert_eq!(played.outcome.text, "Hello.");
@@ -26,24 +26,25 @@ fn a_plain_answer_completes() {
 }
 
 #[test]
-fn the_finished_event_of_a_failure_has_its_keys() {
+fn the_finished_event_of_a_failure_has_all_members() {
     let mut script =
-        says("Half").call("finish", json!({"a": 1})).status(ReplyStatus::Incomplete { cause: None });
+        reply_with("Half").call("finish", json!({"a": 1})).status(ReplyStatus::Incomplete { cause: None });
     script.reply.usage = Some(Usage { prompt_tokens: 3, completion_tokens: 4 });
     let played = play().run(&[script]);
     assert_eq!(
         serde_json::to_value(played.events.last().unwrap()).unwrap(),
         json!({"type": "finished", "state": "failed", "finish_reason": "failed", "fail_reason": "unknown_error",
                "kind": "stream_incomplete",
-               "detail": "the stream ended before the server said that the reply was over",
+               "detail": "the stream ended before the server reported the end of the reply",
                "text": "Half", "signals": [{"tool_name": "finish", "arguments": {"a": 1}, "emitted_at_ms": 10}],
                "usage": {"prompt_tokens": 3, "completion_tokens": 4}, "tool_iterations": 0})
     );
 }
 
 #[test]
-fn a_call_runs_and_its_result_goes_back() {
-    let played = play().run(&[says("I look. ").call("get_weather", weather()), says("18 degrees.")]);
+fn a_call_runs_and_its_result_is_sent_to_the_model() {
+    let played =
+        play().run(&[reply_with("I look. ").call("get_weather", weather()), reply_with("18 degrees.")]);
     assert_eq!(played.outcome.text, "I look. 18 degrees.");
     assert_eq!(played.outcome.tool_iterations, 1);
     let [.., Message::Assistant { content, tool_calls }, Message::Tool { tool_call_id, content: result }] =
@@ -78,14 +79,14 @@ fn a_call_runs_and_its_result_goes_back() {
 }
 
 #[test]
-fn exit_calls_are_signals_in_any_order_and_no_history() {
+fn exit_calls_are_signals_in_any_order_and_not_in_the_history() {
     let played = play().run(&[
-        says("")
+        reply_with("")
             .call("finish", json!({"n": 1}))
             .call("look", json!({}))
             .malformed("finish", "{\"n\": ")
             .call("get_weather", weather()),
-        says("done"),
+        reply_with("done"),
     ]);
     assert_eq!(played.signals(), [("finish", &json!({"n": 1})), ("finish", &json!("{\"n\": "))]);
     assert_eq!(played.executed(), ["look", "get_weather"]);
@@ -93,8 +94,9 @@ fn exit_calls_are_signals_in_any_order_and_no_history() {
 }
 
 #[test]
-fn only_exit_calls_complete_and_cost_nothing() {
-    let played = play().with(|config| config.tool_budget = 0).run(&[says("ok").call("finish", json!({}))]);
+fn a_reply_with_only_exit_calls_completes_and_is_free() {
+    let played =
+        play().with(|config| config.tool_budget = 0).run(&[reply_with("ok").call("finish", json!({}))]);
     assert_eq!(played.outcome.state, FinalState::Completed);
     assert_eq!(played.outcome.signals.len(), 1);
     assert_eq!(played.requests.len(), 1);
@@ -103,28 +105,29 @@ fn only_exit_calls_complete_and_cost_nothing() {
 #[test]
 fn signals_are_recorded_before_the_reply_fails() {
     for failing in [
-        says("t").call("nothing", json!({})).call("finish", json!({})),
-        says("t").call("get_weather", json!({})).call("finish", json!({})),
-        says("t")
+        reply_with("t").call("nothing", json!({})).call("finish", json!({})),
+        reply_with("t").call("get_weather", json!({})).call("finish", json!({})),
+        reply_with("t")
             .truncated("look", "{")
             .call("finish", json!({}))
             .status(ReplyStatus::CallTruncated { is_over: true }),
-        says("t").call("finish", json!({})).status(ReplyStatus::Incomplete { cause: None }),
-        says(&"the same line, again and again\nt\n".repeat(40)).call("finish", json!({})),
+        reply_with("t").call("finish", json!({})).status(ReplyStatus::Incomplete { cause: None }),
+        reply_with(&"the same line, again and again\nt\n".repeat(40)).call("finish", json!({})),
     ] {
         let played = play().run(std::slice::from_ref(&failing));
         assert_eq!(played.outcome.state, FinalState::Failed, "{failing:?}");
         assert_eq!(played.outcome.signals.len(), 1, "{failing:?}");
         assert!(played.outcome.text.contains('t'), "output is kept");
     }
-    // A call that the server could not parse comes back as text, and that text repeats itself.
+    // A call that the server could not parse is returned as text, and that text repeats itself.
     let looping = ServerError {
         kind: ServerErrorKind::Server,
         message: String::from("it does not parse"),
         code: None,
         failed_generation: Some("the same line, again and again\n".repeat(40)),
     };
-    let failing = says("t").call("finish", json!({})).status(ReplyStatus::ServerError { error: looping });
+    let failing =
+        reply_with("t").call("finish", json!({})).status(ReplyStatus::ServerError { error: looping });
     let played = play().run(&[failing]);
     assert_eq!(played.failure().1, "server_error");
     assert_eq!(played.outcome.signals.len(), 1);
@@ -133,7 +136,7 @@ fn signals_are_recorded_before_the_reply_fails() {
 
 #[test]
 fn an_unknown_name_fails_before_anything_runs() {
-    let played = play().run(&[says("hm").call("look", json!({})).call("nothing", json!({}))]);
+    let played = play().run(&[reply_with("hm").call("look", json!({})).call("nothing", json!({}))]);
     assert_eq!(
         played.failure(),
         (FailReason::ToolParseError, "unknown_tool", "the model called an unknown tool: `nothing`")
@@ -143,8 +146,8 @@ fn an_unknown_name_fails_before_anything_runs() {
 }
 
 #[test]
-fn every_violation_of_every_call_is_told_and_nothing_runs() {
-    let played = play().run(&[says("")
+fn every_violation_of_every_call_is_reported_and_nothing_runs() {
+    let played = play().run(&[reply_with("")
         .call("look", json!({}))
         .call("get_weather", json!({"unit": "kelvin", "x": 1}))
         .malformed("look", "{oops")]);
@@ -164,10 +167,10 @@ fn every_violation_of_every_call_is_told_and_nothing_runs() {
 }
 
 #[test]
-fn the_budget_is_spent_by_replies_and_then_fails() {
+fn replies_use_up_the_budget_and_then_fail() {
     let played = play()
         .with(|config| config.tool_budget = 2)
-        .run(&[says("a").call("look", json!({})).call("look", json!({})).call("look", json!({}))]);
+        .run(&[reply_with("a").call("look", json!({})).call("look", json!({})).call("look", json!({}))]);
     let detail = "tool budget exhausted: 2 iterations (the worker's :tool-budget)";
     assert_eq!(played.failure(), (FailReason::ToolExecutionError, "budget_exhausted", detail));
     assert_eq!(played.executed.len(), 6);
@@ -176,16 +179,17 @@ fn the_budget_is_spent_by_replies_and_then_fails() {
 }
 
 #[test]
-fn no_budget_is_told_before_invalid_arguments() {
-    let played = play().with(|config| config.tool_budget = 0).run(&[says("").call("get_weather", json!({}))]);
+fn an_exhausted_budget_is_reported_before_invalid_arguments() {
+    let played =
+        play().with(|config| config.tool_budget = 0).run(&[reply_with("").call("get_weather", json!({}))]);
     assert_eq!(played.failure().1, "budget_exhausted");
 }
 
 #[test]
-fn a_budget_of_calls_runs_as_many_as_are_left() {
+fn a_budget_of_calls_runs_at_most_the_remaining_number() {
     let played = play()
         .with(|config| (config.tool_budget, config.budget_unit) = (3, BudgetUnit::Call))
-        .run(&[says("").call("look", json!({})).call("look", json!({}))]);
+        .run(&[reply_with("").call("look", json!({})).call("look", json!({}))]);
     assert_eq!(played.executed.len(), 3);
     assert_eq!(played.failure().1, "budget_exhausted");
     let left: Vec<u32> = played
@@ -200,7 +204,7 @@ fn a_budget_of_calls_runs_as_many_as_are_left() {
 fn a_budget_of_calls_validates_all_of_them_first() {
     let played = play()
         .with(|config| (config.tool_budget, config.budget_unit) = (1, BudgetUnit::Call))
-        .run(&[says("").call("look", json!({})).call("get_weather", json!({}))]);
+        .run(&[reply_with("").call("look", json!({})).call("get_weather", json!({}))]);
     assert_eq!(played.failure().1, "invalid_arguments");
     assert!(played.executed.is_empty());
 }
@@ -211,20 +215,21 @@ fn a_final_turn_offers_exit_tools_only() {
         request.tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
     };
     let once = play().with(|config| (config.tool_budget, config.final_turn) = (1, true));
-    let played = once.run(&[says("").call("look", json!({})), says("so").call("finish", json!({}))]);
+    let played =
+        once.run(&[reply_with("").call("look", json!({})), reply_with("so").call("finish", json!({}))]);
     assert_eq!(names(&played.requests[0]), ["ask", "get_weather", "look", "finish"]);
     assert_eq!(names(&played.requests[1]), ["finish"]);
     assert_eq!(played.outcome.state, FinalState::Completed);
 
     let again = play().with(|config| (config.tool_budget, config.final_turn) = (1, true));
-    let played = again.run(&[says("").call("look", json!({}))]);
+    let played = again.run(&[reply_with("").call("look", json!({}))]);
     assert_eq!(played.failure().1, "budget_exhausted");
-    let without = play().with(|config| config.tool_budget = 1).run(&[says("").call("look", json!({}))]);
+    let without = play().with(|config| config.tool_budget = 1).run(&[reply_with("").call("look", json!({}))]);
     assert_eq!(names(&without.requests[1]).len(), 4);
 }
 
 #[test]
-fn a_failed_tool_kills_and_names_its_kind() {
+fn a_failed_tool_fails_the_request_with_its_kind() {
     for kind in
         [ToolErrorKind::Timeout, ToolErrorKind::Script, ToolErrorKind::Unserialisable, ToolErrorKind::Failure]
     {
@@ -233,7 +238,10 @@ fn a_failed_tool_kills_and_names_its_kind() {
                 .answering(move |nth, _| {
                     if nth == 1 { Ok(Value::Null) } else { Err(ToolError::new(kind, "boom").at(".x")) }
                 })
-                .run(&[says("text").call("look", json!({})).call("look", json!({})).call("look", json!({}))]);
+                .run(&[reply_with("text")
+                    .call("look", json!({}))
+                    .call("look", json!({}))
+                    .call("look", json!({}))]);
         assert_eq!(played.failure(), (FailReason::ToolExecutionError, kind.as_str(), "look.x: boom"));
         assert_eq!(played.executed.len(), 2);
         assert_eq!(played.outcome.text, "text");
@@ -248,7 +256,7 @@ fn a_reported_tool_error_is_the_result_and_costs_an_iteration() {
         .answering(|_, _| {
             Err(ToolError::new(ToolErrorKind::Script, "a.lua:3: boom").with_details("traceback"))
         })
-        .run(&[says("").call("look", json!({})), says("sorry")]);
+        .run(&[reply_with("").call("look", json!({})), reply_with("sorry")]);
     assert_eq!(played.outcome.state, FinalState::Completed);
     assert_eq!(played.outcome.tool_iterations, 1);
     let Some(Message::Tool { content, .. }) = played.history().last() else { panic!() };
@@ -256,13 +264,13 @@ fn a_reported_tool_error_is_the_result_and_costs_an_iteration() {
 }
 
 #[test]
-fn reported_arguments_go_back_beside_calls_that_run() {
+fn reported_arguments_are_returned_with_the_results_of_other_calls() {
     let played = play().with(|config| config.on_invalid_arguments = OnFailure::Report).run(&[
-        says("")
+        reply_with("")
             .malformed("look", "{oops")
             .call("look", json!({}))
             .call("get_weather", json!({"unit": "kelvin", "location": "Paris"})),
-        says("sorry"),
+        reply_with("sorry"),
     ]);
     assert_eq!(played.executed(), ["look"]);
     let results: Vec<&str> = played
@@ -282,28 +290,28 @@ fn reported_arguments_go_back_beside_calls_that_run() {
 }
 
 #[test]
-fn reports_cannot_go_on_for_ever() {
+fn reports_end_with_the_budget() {
     let played = play()
         .with(|config| config.on_invalid_arguments = OnFailure::Report)
-        .run(&[says("").malformed("look", "{")]);
+        .run(&[reply_with("").malformed("look", "{")]);
     assert_eq!(played.failure().1, "budget_exhausted");
     assert_eq!(played.outcome.tool_iterations, 8);
 }
 
 #[test]
-fn very_many_reported_calls_do_not_nest() {
-    let mut script = says("");
+fn many_reported_calls_do_not_recurse() {
+    let mut script = reply_with("");
     for _ in 0..20_000 {
         script = script.malformed("look", "{");
     }
     let played = play()
         .with(|config| (config.on_invalid_arguments, config.tool_budget) = (OnFailure::Report, 1))
-        .run(&[script, says("ok")]);
+        .run(&[script, reply_with("ok")]);
     assert_eq!(played.outcome.state, FinalState::Completed);
 }
 
 #[test]
-fn how_replies_that_are_not_whole_end() {
+fn incomplete_replies_fail() {
     let error = |kind, message: &str| ReplyStatus::ServerError {
         error: ServerError { kind, message: message.to_owned(), code: Some(400), failed_generation: None },
     };
@@ -315,7 +323,7 @@ fn how_replies_that_are_not_whole_end() {
         (error(ServerErrorKind::Http, "oops"), FailReason::UnknownError, "http_error"),
     ];
     for (status, reason, kind) in cases {
-        let played = play().run(&[says("kept").status(status)]);
+        let played = play().run(&[reply_with("kept").status(status)]);
         assert_eq!((played.failure().0, played.failure().1), (reason, kind));
         assert!(!played.failure().2.is_empty());
         assert_eq!(played.outcome.text, "kept");
@@ -324,20 +332,20 @@ fn how_replies_that_are_not_whole_end() {
 
 #[test]
 fn finish_reasons() {
-    let mut long = says("and so");
+    let mut long = reply_with("and so");
     long.reply.finish_reason = Some(String::from("length"));
     assert_eq!(play().run(&[long]).outcome.finish_reason, FinishReason::MaxTokens);
-    let mut other = says("and so");
+    let mut other = reply_with("and so");
     other.reply.finish_reason = Some(String::from("max_tokens"));
     assert_eq!(play().run(&[other]).outcome.finish_reason, FinishReason::MaxTokens);
-    let mut none = says("x");
+    let mut none = reply_with("x");
     none.reply.finish_reason = None;
     assert_eq!(play().run(&[none]).outcome.finish_reason, FinishReason::Stop);
 }
 
 #[test]
-fn all_reasoning_completes_with_empty_text() {
-    let mut script = says("");
+fn a_reply_with_only_reasoning_completes_with_empty_text() {
+    let mut script = reply_with("");
     script.reasoning = String::from("hm <tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>");
     let played = play().run(&[script.clone()]);
     assert_eq!(played.outcome.state, FinalState::Completed);
@@ -348,9 +356,9 @@ fn all_reasoning_completes_with_empty_text() {
 
 #[test]
 fn usage_is_summed_over_turns() {
-    let mut script = says("").call("look", json!({}));
+    let mut script = reply_with("").call("look", json!({}));
     script.reply.usage = Some(Usage { prompt_tokens: 10, completion_tokens: 2 });
-    let mut last = says("x");
+    let mut last = reply_with("x");
     last.reply.usage = Some(Usage { prompt_tokens: 20, completion_tokens: 3 });
     assert_eq!(
         play().run(&[script, last]).outcome.usage,
@@ -358,10 +366,10 @@ fn usage_is_summed_over_turns() {
     );
 }
 
-// Outside ends.
+// External ends.
 
 #[test]
-fn cancel_at_any_step_keeps_what_there_is() {
+fn cancel_at_any_step_keeps_the_text() {
     let tools = tools();
     let directive = "<tool_call>{\"name\": \"look\"";
     for steps in 0..4 {
@@ -376,7 +384,7 @@ fn cancel_at_any_step_keeps_what_there_is() {
             expected = format!("abc {directive}");
         }
         if steps > 2 {
-            run.on_event(ChatEvent::Ended { reply: says("").call("look", json!({})).reply }, &tools, 6);
+            run.on_event(ChatEvent::Ended { reply: reply_with("").call("look", json!({})).reply }, &tools, 6);
             assert_eq!(run.status().state, RequestState::ToolRunning);
             assert_eq!(run.status().running_tool.as_deref(), Some("look"));
         }
@@ -387,12 +395,12 @@ fn cancel_at_any_step_keeps_what_there_is() {
         assert_eq!(outcome.text, expected);
         assert_eq!(run.status().state, RequestState::Canceled);
         run.take_events();
-        assert_settled(&mut run, &tools);
+        assert_final(&mut run, &tools);
     }
 }
 
 #[test]
-fn the_first_failure_wins() {
+fn the_first_failure_is_kept() {
     let tools = tools();
     let mut run = play().start();
     run.next_step(&tools, &BiosV1);
@@ -413,12 +421,12 @@ fn a_turn_is_pinned_to_its_tools() {
     let Step::Stream(again) = run.next_step(&newer, &BiosV1) else { panic!() };
     assert_eq!(request, again);
     assert_eq!(run.turn(), (1, tools.digest()));
-    run.on_event(ChatEvent::Ended { reply: says("").call("look", json!({})).reply }, &tools, 1);
+    run.on_event(ChatEvent::Ended { reply: reply_with("").call("look", json!({})).reply }, &tools, 1);
     let Step::AnswerCalls(calls) = run.next_step(&newer, &BiosV1) else { panic!() };
     let call = &calls[0].call;
     run.on_tool_result(&call.id, Ok(json!(1)), 2);
     let Step::Stream(request) = run.next_step(&newer, &BiosV1) else { panic!() };
-    assert!(request.tools.is_empty(), "the next turn gets the newer set");
+    assert!(request.tools.is_empty(), "the next turn uses the newer set");
     run.on_event(ChatEvent::Text { text: String::from("x") }, &tools, 3);
     assert_eq!(run.outcome().unwrap().kind.as_deref(), Some("tool_set_changed"));
 }
@@ -426,10 +434,10 @@ fn a_turn_is_pinned_to_its_tools() {
 // Messages.
 
 #[test]
-fn system_messages_stand_first_and_the_budget_counts_down() {
+fn system_messages_are_first_and_the_budget_counts_down() {
     let played = play()
         .with(|config| config.system = Some(String::from("Be brief.")))
-        .run(&[says("").call("look", json!({})), says("x")]);
+        .run(&[reply_with("").call("look", json!({})), reply_with("x")]);
     let [
         Message::System { content: bios },
         Message::System { content: caller },
@@ -443,7 +451,7 @@ fn system_messages_stand_first_and_the_budget_counts_down() {
     for part in ["bios-v1", "default", "about to finish, call the exit tool", "Exit tools: finish."] {
         assert!(bios.contains(part), "{part}: {bios}");
     }
-    assert!(!bios.contains("\"tool\""), "the convention is told under `on` only");
+    assert!(!bios.contains("\"tool\""), "the convention is only included with `on`");
     assert_eq!(played.requests[0].messages[0], played.requests[1].messages[0]);
     for (request, left) in played.requests.iter().zip([8, 7]) {
         let last = Message::System {
@@ -456,8 +464,8 @@ fn system_messages_stand_first_and_the_budget_counts_down() {
 }
 
 #[test]
-fn the_convention_is_told_under_on() {
-    let played = play().with(|config| config.fallback = Fallback::On).run(&[says("x")]);
+fn the_call_convention_is_included_with_fallback_on() {
+    let played = play().with(|config| config.fallback = Fallback::On).run(&[reply_with("x")]);
     let Message::System { content } = &played.requests[0].messages[0] else { panic!() };
     assert!(
         content.contains(r#"{"tool": "NAME", "arguments": {…}}"#) && content.contains("get_weather"),
@@ -466,8 +474,8 @@ fn the_convention_is_told_under_on() {
 }
 
 #[test]
-fn a_bios_at_the_head_is_one_message() {
-    let played = play().with(|config| config.bios_budget = BiosBudget::Head).run(&[says("x")]);
+fn a_bios_budget_at_the_head_produces_one_message() {
+    let played = play().with(|config| config.bios_budget = BiosBudget::Head).run(&[reply_with("x")]);
     let [Message::System { content }, Message::User { .. }] = played.requests[0].messages.as_slice() else {
         panic!("{:?}", played.requests[0].messages)
     };
@@ -475,12 +483,12 @@ fn a_bios_at_the_head_is_one_message() {
 }
 
 #[test]
-fn what_changes_is_last_and_leaves_the_head_as_it_was() {
+fn variable_lines_are_last_and_do_not_change_the_head() {
     let played = play()
         .with(|config| {
             (config.final_turn, config.tool_budget) = (true, 1);
         })
-        .run(&[says("").call("look", json!({})), says("x")]);
+        .run(&[reply_with("").call("look", json!({})), reply_with("x")]);
     assert_eq!(played.requests[0].messages[0], played.requests[1].messages[0]);
     assert_eq!(
         played.requests[1].messages.last(),
@@ -493,13 +501,13 @@ fn what_changes_is_last_and_leaves_the_head_as_it_was() {
 }
 
 #[test]
-fn combined_system_messages_are_one() {
+fn combined_system_messages_are_one_message() {
     let mut play = play().with(|config| {
         config.system = Some(String::from("Be brief."));
         config.system_messages = SystemMessages::Combined;
     });
     play.conversation.insert(0, Message::System { content: String::from("Third.") });
-    let played = play.run(&[says("x")]);
+    let played = play.run(&[reply_with("x")]);
     let [Message::System { content }, Message::User { .. }] = played.requests[0].messages.as_slice() else {
         panic!()
     };
@@ -522,9 +530,10 @@ fn a_bios_may_be_empty() {
 
 #[test]
 fn templates_without_parallel_calls_get_pairs() {
-    let played = play()
-        .with(|config| config.parallel_tool_calls_supported = false)
-        .run(&[says("I look.").call("look", json!({})).call("get_weather", weather()), says("x")]);
+    let played = play().with(|config| config.parallel_tool_calls_supported = false).run(&[
+        reply_with("I look.").call("look", json!({})).call("get_weather", weather()),
+        reply_with("x"),
+    ]);
     let [
         ..,
         Message::Assistant { content, tool_calls: first },
@@ -539,16 +548,16 @@ fn templates_without_parallel_calls_get_pairs() {
 }
 
 #[test]
-fn neighbours_of_one_role_are_sent_as_one() {
+fn adjacent_messages_of_one_role_are_merged() {
     let mut play = play();
     play.conversation.insert(0, user("First."));
-    let played = play.run(&[says("x")]);
+    let played = play.run(&[reply_with("x")]);
     let [Message::System { .. }, Message::User { content }] = played.history() else { panic!() };
     assert_eq!(content, "First.\n\nWhat is the weather?");
 }
 
 #[test]
-fn a_bios_from_a_template() {
+fn a_bios_is_created_from_a_template() {
     let bios = BiosTemplate {
         text: String::from(
             "I am {worker}, {zone}.\n{budget} left, {exit_tools}.\n{{budget}}, {{call_convention}}.\nBye {x}.\n",
@@ -564,7 +573,7 @@ fn a_bios_from_a_template() {
         system("I am default, Europe/Paris.\n8 left, finish.\n{budget}, {call_convention}.\nBye {x}.")
     );
     let tail = first(|_| {});
-    // What is only written so is no placeholder: it neither changes nor is a place for the convention.
+    // Braces that are not a placeholder: the line is not variable, and the convention is not inserted there.
     assert_eq!(tail[0], system("I am default, Europe/Paris.\n{budget}, {call_convention}.\nBye {x}."));
     assert_eq!(tail[2], system("8 left, finish."));
     let Message::System { content } = &first(|config| config.fallback = Fallback::On)[0] else { panic!() };
@@ -572,11 +581,12 @@ fn a_bios_from_a_template() {
 }
 
 #[test]
-fn times_are_counted_from_the_start_of_each_call() {
+fn durations_are_measured_from_the_start_of_each_call() {
     let tools = tools();
     let mut run = play().start();
     run.next_step(&tools, &BiosV1);
-    let reply = says("").call("look", json!({})).call("look", json!({})).call("finish", json!({})).reply;
+    let reply =
+        reply_with("").call("look", json!({})).call("look", json!({})).call("finish", json!({})).reply;
     run.on_event(ChatEvent::Ended { reply }, &tools, 100);
     for at in [130, 200, 150] {
         if let Step::AnswerCalls(calls) = run.next_step(&tools, &BiosV1) {
@@ -598,12 +608,12 @@ fn times_are_counted_from_the_start_of_each_call() {
 }
 
 #[test]
-fn ids_are_rewritten_where_they_are_odd_or_taken() {
-    let mut first = says("").call("look", json!({})).call("look", json!({})).call("look", json!({}));
+fn invalid_and_duplicate_ids_are_replaced() {
+    let mut first = reply_with("").call("look", json!({})).call("look", json!({})).call("look", json!({}));
     for (call, id) in first.reply.calls.iter_mut().zip([Some("abcDEF123"), Some("abcDEF123"), None]) {
         call.id = id.map(str::to_owned);
     }
-    let played = play().run(&[first.clone(), first, says("x")]);
+    let played = play().run(&[first.clone(), first, reply_with("x")]);
     let ids: Vec<&str> = played.executed.iter().map(|(_, id)| id.as_str()).collect();
     assert_eq!(ids[0], "abcDEF123");
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 6);
@@ -615,7 +625,7 @@ fn a_completed_conversation_can_be_continued() {
     let mut run = play().start();
     run.next_step(&tools, &BiosV1);
     run.on_event(ChatEvent::Text { text: String::from("Hello.\n") }, &tools, 1);
-    run.on_event(ChatEvent::Ended { reply: says("").reply }, &tools, 2);
+    run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 2);
     let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new() };
     assert_eq!(run.conversation(), [user("What is the weather?"), last]);
 }

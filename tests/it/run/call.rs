@@ -1,4 +1,4 @@
-//! `deftool call`: one validated call of one tool.
+//! `deftool call`: validates and runs one tool call.
 
 use super::*;
 
@@ -28,11 +28,11 @@ fn null_is_a_result() {
 }
 
 #[test]
-fn every_failure_has_its_kind_one_line_and_exit_1() {
+fn every_failure_has_a_kind_and_one_line_and_exits_with_1() {
     let project = Project::new();
     let spec =
         |name: &str, more: &str| format!("(deftool :name \"{name}\" :description \"x\" :args () {more})\n");
-    let names = ["gone", "syntax", "endless", "odd", "forbidden", "told"];
+    let names = ["gone", "syntax", "endless", "odd", "forbidden", "failing"];
     let more = |name| if name == "endless" { ":timeout \"200ms\"" } else { "" };
     let specs: String = names.iter().map(|name| spec(name, more(*name))).collect();
     project.write("specs/more.eld", specs + "(deftool :name \"typo\" :description \"x\" :args \"none\")");
@@ -40,31 +40,31 @@ fn every_failure_has_its_kind_one_line_and_exit_1() {
     project.write("scripts/endless.lua", "return function() while true do end end");
     project.write("scripts/odd.lua", "return function() return { f = print } end");
     project.write("scripts/forbidden.lua", "return function() return fs.read('/etc/hostname') end");
-    project.write("scripts/told.lua", "return function() error(tool.failure('nothing found')) end");
+    project.write("scripts/failing.lua", "return function() error(tool.failure('nothing found')) end");
 
     let cases: &[(&[&str], &str, &[&str])] = &[
-        (&["cuont"], "unknown_tool", &["no tool called `cuont`; did you mean `count`?"]),
-        (&["zzz"], "unknown_tool", &["there are: broken, count"]),
+        (&["cuont"], "unknown_tool", &["unknown tool `cuont`; did you mean `count`?"]),
+        (&["zzz"], "unknown_tool", &["available tools: broken, count"]),
         (&["done", r#"{"summary": "x"}"#], "unknown_tool", &["`done` is an exit tool"]),
         (&["count", "{text: 1}"], "invalid_arguments", &["the arguments of `count` are not JSON", "line 1"]),
         (&["count", "[1]"], "invalid_arguments", &["must be a JSON object"]),
         (&["count", "{}"], "invalid_arguments", &["`count`: ", "text"]),
         (&["count", r#"{"text": 1, "more": 2}"#], "invalid_arguments", &[".text", "more"]),
-        (&["gone"], "load", &["`gone` has no script: scripts/gone.lua is not there"]),
+        (&["gone"], "load", &["missing script of `gone`: scripts/gone.lua does not exist"]),
         (&["syntax"], "load", &["scripts/syntax.lua:3"]),
         (&["typo"], "load", &["the spec of `typo` has errors: specs/more.eld:7:"]),
         (&["broken"], "script", &["scripts/broken.lua:2: no luck", "scripts/broken.lua:5"]),
-        (&["told"], "failure", &["nothing found"]),
+        (&["failing"], "failure", &["nothing found"]),
         (&["endless"], "timeout", &["200 ms", "scripts/endless.lua:1"]),
         (&["odd"], "unserialisable", &[".f", "function"]),
         (&["forbidden"], "permission", &["/etc/hostname", ":allow"]),
     ];
-    for (arguments, kind, says) in cases {
+    for (arguments, kind, parts) in cases {
         let ended = project.run(&[&["call"], *arguments].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{arguments:?}: {ended:?}");
         let first = ended.stderr.lines().next().unwrap();
         assert!(first.starts_with(&format!("error[{kind}]: ")), "{arguments:?}: {}", ended.stderr);
-        for part in *says {
+        for part in *parts {
             assert!(ended.stderr.contains(part), "{arguments:?}: {part}: {}", ended.stderr);
         }
 
@@ -82,20 +82,20 @@ fn every_failure_has_its_kind_one_line_and_exit_1() {
 }
 
 #[test]
-fn what_cannot_be_attempted_exits_with_2() {
+fn an_impossible_call_exits_with_2() {
     let empty = tempfile::tempdir().unwrap();
     let ended = Ended::of(command_in(empty.path(), &["call", "count"]).output().unwrap());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
-    assert!(ended.stderr.contains("no project here"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no project found"), "{}", ended.stderr);
     assert_eq!(Project::new().run(&["call"]).code, Some(2));
     let ended = Project::new().run_with_stdin(&["call", "count", "-"], b"\xff");
     assert_eq!(ended.code, Some(1), "the call was attempted: {ended:?}");
     assert!(ended.stderr.contains("stdin"), "{}", ended.stderr);
 }
 
-/// A call of `tool` that is frozen for a while once it has logged something.
+/// Calls `tool` and stops the process for `pause` after its first log line.
 #[cfg(unix)]
-fn frozen(project: &Project, tool: &str, pause: Duration) -> Ended {
+fn call_with_pause(project: &Project, tool: &str, pause: Duration) -> Ended {
     use rustix::process::{Pid, Signal, kill_process};
     let mut child = project.spawn(&["call", tool]);
     let mut line = [0; 5];
@@ -107,34 +107,34 @@ fn frozen(project: &Project, tool: &str, pause: Duration) -> Ended {
     Ended::of(child.wait_with_output().unwrap())
 }
 
-/// A frozen machine is no slow top level: where the call's own limit comes first, it is that.
+/// A stopped process does not exceed the top-level limit. The call's own limit applies.
 #[cfg(unix)]
 #[test]
-fn a_call_that_ends_in_its_top_level_ends_at_its_own_limit() {
+fn a_timeout_in_the_top_level_is_the_timeout_of_the_call() {
     let project = Project::new();
     let spec = "(deftool :name \"late\" :description \"x\" :args () :timeout \"1s\")\n";
     project.write("specs/late.eld", spec);
     let body = "log.info('begun')\nlocal n = 0\nfor i = 1, 3000000 do n = n + i % 7 end\n";
     project.write("scripts/late.lua", format!("{body}return function() return n end\n"));
     for _ in 0..20 {
-        let ended = frozen(&project, "late", Duration::from_millis(1_200));
-        // It may have been through before it was stopped.
+        let ended = call_with_pause(&project, "late", Duration::from_millis(1_200));
+        // The call may have ended before the process was stopped.
         if ended.code != Some(0) {
             assert!(ended.stderr.contains("error[timeout]"), "{ended:?}");
             return;
         }
     }
-    panic!("always through before it was stopped");
+    panic!("every call ended before the process was stopped");
 }
 
-/// Its limit is of what it works, and not of how busy the machine is.
+/// A busy machine does not make a top level slow.
 #[cfg(unix)]
 #[test]
-fn a_top_level_that_gets_no_processor_is_not_slow() {
+fn the_top_level_limit_counts_cpu_time() {
     let project = Project::new();
     let body = "log.info('begun')\nlocal n = 0\nfor i = 1, 1000000 do n = n + i % 7 end\n";
     project.write("scripts/broken.lua", format!("{body}return function() return n end\n"));
-    let ended = frozen(&project, "broken", Duration::from_millis(500));
+    let ended = call_with_pause(&project, "broken", Duration::from_millis(500));
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2999998\n"), "{ended:?}");
 }
 

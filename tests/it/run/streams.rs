@@ -1,9 +1,9 @@
-//! Where text, what is said of it, what scripts log and what moves meet; and readers that stand still.
+//! Order of text, messages, log lines and spinners; and blocked writes.
 
 use super::*;
 
-/// Text that a line is said behind: a turn with a log line and a call, and a turn that ends.
-fn interrupted_text() -> (Project, Server) {
+/// A reply whose text does not end with a line feed before a log line and a tool line.
+fn unfinished_line() -> (Project, Server) {
     let project = Project::new();
     project.write("scripts/count.lua", "return function(text, times) log.info('counting') return 3 end\n");
     let first = [delta("Let me see. "), call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")];
@@ -12,27 +12,30 @@ fn interrupted_text() -> (Project, Server) {
 }
 
 #[test]
-fn where_both_streams_meet_what_is_said_begins_a_line() {
-    let (project, server) = interrupted_text();
+fn messages_start_on_a_new_line_if_both_streams_share_a_pipe() {
+    let (project, server) = unfinished_line();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = project.command(&["run", "hello", "--endpoint", &server.endpoint()]);
     command.stdin(std::process::Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
     let mut child = command.spawn().unwrap();
     drop(command);
-    let mut said = String::new();
-    reader.read_to_string(&mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!((lines.len(), lines[0], lines[1]), (4, "Let me see. ", "info: count: counting"), "{said}");
-    assert!(lines[2].starts_with("tool   count ") && lines[3] == "Three." && said.ends_with('\n'), "{said}");
-    // Elsewhere stdout is the text alone.
-    let (project, server) = interrupted_text();
+    let mut output = String::new();
+    reader.read_to_string(&mut output).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{output}");
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[1]), (4, "Let me see. ", "info: count: counting"), "{output}");
+    assert!(
+        lines[2].starts_with("tool   count ") && lines[3] == "Three." && output.ends_with('\n'),
+        "{output}"
+    );
+    // A separate stdout contains only the text.
+    let (project, server) = unfinished_line();
     let ended = run(&project, &server, &[]);
     assert_eq!(ended.stdout, "Let me see. Three.\n");
 }
 
 #[test]
-fn what_a_script_logs_stands_behind_the_text_before_its_call_however_slowly_that_is_read() {
+fn log_lines_follow_the_text_before_their_call_even_with_a_slow_reader() {
     let project = Project::new();
     project.write("scripts/count.lua", "return function(text, times) log.info('counting') return 3 end\n");
     let word = "word ".repeat(2_000);
@@ -44,29 +47,29 @@ fn what_a_script_logs_stands_behind_the_text_before_its_call_however_slowly_that
     command.stdin(std::process::Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
     let mut child = command.spawn().unwrap();
     drop(command);
-    // The script has run when the second request is there, and the pipe holds no more of the text than a part.
+    // At the second request, the script has run, but the pipe contains only a part of the text.
     server.wait_for_posts(2);
-    let mut said = String::new();
-    reader.read_to_string(&mut said).unwrap();
+    let mut output = String::new();
+    reader.read_to_string(&mut output).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let text = word.repeat(40);
-    let rest = said.strip_prefix(text.as_str()).unwrap_or_else(|| panic!("{:?}", said.find("info:")));
+    let rest = output.strip_prefix(text.as_str()).unwrap_or_else(|| panic!("{:?}", output.find("info:")));
     let lines: Vec<&str> = rest.lines().collect();
     assert_eq!((lines.len(), lines[0], lines[1]), (4, "", "info: count: counting"), "{rest}");
     assert!(lines[2].starts_with("tool   count ") && lines[3] == "Three.", "{rest}");
 }
 
-/// Nobody reads, so that the text stands in the pipe and its writer hears nothing.
+/// The pipe is full and has no reader, so the write blocks.
 #[test]
-fn ctrl_c_ends_what_writes_to_a_reader_that_stands_still() {
+fn ctrl_c_ends_a_blocked_write() {
     let word = "word ".repeat(2_000);
     for is_logged in [false, true] {
         let project = Project::new();
         let log = "for line = 1, 500 do log.info(string.rep('x', 1000)) end";
         project.write("scripts/count.lua", format!("return function(text, times) {log} return 3 end\n"));
-        let said = if is_logged { call(0, "count", r#"{"text": "abc"}"#) } else { delta(&word.repeat(40)) };
+        let output = if is_logged { call(0, "count", r#"{"text": "abc"}"#) } else { delta(&word.repeat(40)) };
         let end = finish(if is_logged { "tool_calls" } else { "stop" });
-        let server = Server::script([Answer::chunks(&[said, end]), Answer::text("Three.")]);
+        let server = Server::script([Answer::chunks(&[output, end]), Answer::text("Three.")]);
         let endpoint = server.endpoint();
         let mut child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
         server.wait_for_posts(if is_logged { 2 } else { 1 });
@@ -86,7 +89,7 @@ fn ctrl_c_ends_what_writes_to_a_reader_that_stands_still() {
 }
 
 #[test]
-fn a_script_logs_in_lines_of_its_own_beside_what_moves() {
+fn log_lines_are_printed_on_their_own_lines_beside_a_spinner() {
     let project = waiting_project("for step = 1, 3 do wait_for(step) log.info('step ' .. step) end");
     let first = [delta("Let me see.\n"), call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")];
     let server = Server::script([Answer::chunks(&first), Answer::text("Three.")]);
@@ -95,14 +98,14 @@ fn a_script_logs_in_lines_of_its_own_beside_what_moves() {
     for step in 1..=3 {
         terminal.wait_for("count is running");
         project.write(&step.to_string(), "");
-        // What moved was taken off its line first.
+        // The spinner is cleared first.
         terminal.wait_for(&format!("\r\u{1b}[2Kinfo: count: step {step}\r\n"));
     }
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// A project whose `count` does this and can wait for files.
+/// A project whose tool `count` runs `body` and can wait for files.
 fn waiting_project(body: &str) -> Project {
     let project = Project::empty();
     let count = "(deftool :name \"count\" :description \"Count.\" :allow (:read [\".\"]) :args \
@@ -114,7 +117,7 @@ fn waiting_project(body: &str) -> Project {
 }
 
 #[test]
-fn a_tool_that_runs_is_shown_on_a_line_of_its_own() {
+fn a_running_tool_is_shown_on_its_own_line() {
     for text in ["Let me look.", "Let me look.\n"] {
         let project = waiting_project("wait_for('shown')");
         let first = [delta(text), call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")];
@@ -123,20 +126,20 @@ fn a_tool_that_runs_is_shown_on_a_line_of_its_own() {
         let mut terminal = Terminal::start(&project, &arguments, Piped::Nothing);
         terminal.wait_for("count is running");
         project.write("shown", "");
-        let said = terminal.end().stderr;
-        let (before, after) = said.split_once("count is running").unwrap_or_else(|| panic!("{said:?}"));
-        assert!(before.contains("Let me look.\r\n") && !before.contains("\n\r\n"), "{said:?}");
-        assert!(after.contains("tool   count ") && !after.contains("\n\r\n"), "{said:?}");
+        let output = terminal.end().stderr;
+        let (before, after) = output.split_once("count is running").unwrap_or_else(|| panic!("{output:?}"));
+        assert!(before.contains("Let me look.\r\n") && !before.contains("\n\r\n"), "{output:?}");
+        assert!(after.contains("tool   count ") && !after.contains("\n\r\n"), "{output:?}");
     }
 }
 
-/// Readers that end a line at more characters than a line feed find one event in each line all the same.
+/// Readers with other line ends than line feed still find one event per line.
 #[test]
-fn a_line_of_json_is_one_line_to_every_reader() {
-    let said = "a\u{2028}b\u{2029}c\u{85}d";
-    let server = Server::script([Answer::text(said)]);
+fn json_lines_contain_no_unicode_line_separators() {
+    let output = "a\u{2028}b\u{2029}c\u{85}d";
+    let server = Server::script([Answer::text(output)]);
     let ended = Project::new().run(&["run", "hello", "--json", "--endpoint", &server.endpoint()]);
     assert!(!ended.stdout.contains(['\u{2028}', '\u{2029}', '\u{85}']), "{ended:?}");
     assert!(ended.stdout.contains(r"a\u2028b\u2029c\u0085d"), "{ended:?}");
-    assert_eq!(ended.finished()["text"], said);
+    assert_eq!(ended.finished()["text"], output);
 }

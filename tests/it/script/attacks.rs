@@ -1,11 +1,11 @@
-//! Attacks, each with its expected end: scripts as files, run on a thread and in a child process.
+//! Attacks: scripts in files with their expected outcome, run on a thread and in a child process.
 //!
-//! What a file's leading comments say: `expect: KIND or KIND` (how the call ends), `says: TEXT` (in the result or the
-//! message), `path: PATH` (of the error), `async: true`, `twice: true` (called twice, with the same end), `deadline: MS`,
-//! `within: MS` (how long it may take, where that is not twice its deadline) and, in a [`Fixture`], what the spec allows: `read: NAME`, `write: NAME`, `run: PROGRAM`,
-//! `env: NAME`.
+//! The leading comments of a file: `expect: KIND or KIND` (the outcome), `says: TEXT` (contained in the result or
+//! message), `path: PATH` (of the error), `async: true`, `twice: true` (called twice, with the same outcome),
+//! `deadline: MS`, `within: MS` (the time limit of the test, by default twice the deadline), and permissions in a
+//! [`Fixture`]: `read: NAME`, `write: NAME`, `run: PROGRAM`, `env: NAME`.
 //!
-//! `cargo test --test it -- script::attacks --nocapture` prints the table of each way to run them.
+//! `cargo test --test it -- script::attacks --nocapture` prints a table of the results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,35 +15,35 @@ use deftool::script::Isolation;
 use super::fixture::{CANARY, Fixture};
 use super::*;
 
-/// How often a measured time is taken, to be in time once.
+/// Maximum number of attempts to meet a time limit.
 const ATTEMPTS: usize = 12;
-/// What a call may take beyond twice its deadline before the test fails: the machine has other things to do. The table
-/// counts as a hang what took more than twice its deadline.
+/// Tolerance beyond twice the deadline before the test fails, for busy machines. The table counts a call that took more
+/// than twice its deadline as a hang.
 const SLACK: Duration = Duration::from_millis(600);
-/// How soon after an attack the next call is to be answered.
+/// Time limit for the next call after an attack.
 const NEXT: Duration = Duration::from_millis(500);
-/// Attacks at a time: one for each processor of a small machine.
+/// Number of attacks at a time: one per processor of a small machine.
 const WORKERS: usize = 2;
 
-/// One file.
+/// An attack file.
 struct Attack {
     name: String,
     source: Vec<u8>,
     is_async: bool,
-    /// What the spec allows, each as a key and a grant in the [`Fixture`].
+    /// The permissions: pairs of a key and a grant in the [`Fixture`].
     allows: Vec<(String, String)>,
     deadline: Duration,
     expected: Expectation,
 }
 
 impl Attack {
-    /// The part of the name before the first `_`: `cpu`, `memory`, `escape` and so on.
+    /// Returns the part of the name before the first `_`: `cpu`, `memory`, `escape` and so on.
     fn class(&self) -> &str {
         self.name.split('_').next().unwrap()
     }
 }
 
-/// What the leading comments of an attack say.
+/// The expectations in the leading comments of an attack.
 #[derive(Default)]
 struct Expectation {
     ends: Vec<String>,
@@ -53,23 +53,23 @@ struct Expectation {
     within: Option<Duration>,
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Default)]
 struct Row {
     cases: usize,
     slowest: Duration,
-    /// The most of its deadline that an attack took.
+    /// The maximum of the run time divided by the deadline.
     share: f64,
     hangs: usize,
     crashes: usize,
     escapes: usize,
 }
 
-/// What became of one attack.
+/// The result of one attack.
 #[derive(Default)]
 struct Verdict {
     wrong: Vec<String>,
-    /// As `wrong`, but of time, and so only if it is so every time.
+    /// Missed time limits. They count only if every attempt misses one.
     late: Vec<String>,
     took: Duration,
     hangs: bool,
@@ -104,8 +104,8 @@ fn read_attack(file: &Path) -> Attack {
             _ => {}
         }
     }
-    assert!(!expected.ends.is_empty(), "{} does not say how it ends", attack.name);
-    // What does nothing but spin does no more of it in a longer time.
+    assert!(!expected.ends.is_empty(), "{} has no `expect` comment", attack.name);
+    // A shorter deadline suffices for scripts that only spin.
     if expected.ends == ["timeout"] && attack.class() == "cpu" && attack.deadline == DEADLINE {
         attack.deadline /= 2;
     }
@@ -113,20 +113,20 @@ fn read_attack(file: &Path) -> Attack {
 }
 
 impl Verdict {
-    /// Adds what is not as expected in how a call of `attack` `ended`.
-    fn judge(&mut self, attack: &Attack, ended: &Result<Value, ToolError>) {
+    /// Compares the outcome of a call with the expectations of `attack` and records the differences.
+    fn record(&mut self, attack: &Attack, ended: &Result<Value, ToolError>) {
         let (name, expected) = (&attack.name, &attack.expected);
         let (end, text) = match ended {
             Ok(value) => (String::from("ok"), value.to_string()),
             Err(error) => (error.kind.to_string(), error.message.clone()),
         };
         if expected.ends.contains(&end) {
-            let unsaid = expected.says.iter().filter(|says| !text.contains(says.as_str()));
-            self.wrong.extend(unsaid.map(|says| format!("{name}: {text:?} does not say {says:?}")));
+            let missing = expected.says.iter().filter(|says| !text.contains(says.as_str()));
+            self.wrong.extend(missing.map(|says| format!("{name}: {text:?} does not contain {says:?}")));
         } else {
-            let told = format!("{name}: expected {:?}, ended with {ended:?}", expected.ends);
-            // Out of time where time is not the matter: a slow machine, or a hang.
-            if end == "timeout" { &mut self.late } else { &mut self.wrong }.push(told);
+            let difference = format!("{name}: expected {:?}, found {ended:?}", expected.ends);
+            // An unexpected timeout: a slow machine, or a hang.
+            if end == "timeout" { &mut self.late } else { &mut self.wrong }.push(difference);
             self.crashes |= end == "internal";
         }
         if let (Some(path), Err(error)) = (&expected.path, ended)
@@ -138,14 +138,14 @@ impl Verdict {
             self.wrong.push(format!("{name}: control characters in {text:?}"));
         }
         if text.contains(CANARY) || text.contains(env!("CARGO_PKG_DESCRIPTION")) {
-            self.wrong.push(format!("{name}: a secret came out: {text:?}"));
+            self.wrong.push(format!("{name}: exposed a secret: {text:?}"));
         }
         self.escapes = !self.wrong.is_empty() && !self.crashes;
     }
 }
 
-/// Runs `attack` and looks whether its runner is well afterwards; the best of a few times counts.
-fn strike(runner: &ScriptRunner, attack: &Attack) -> Verdict {
+/// Runs `attack` and checks that its runner still works afterwards. The best of several times counts.
+fn run_attack(runner: &ScriptRunner, attack: &Attack) -> Verdict {
     let normal = Arc::new(script("return function() return 'alive' end"));
     let mut script = Script::new("attack", format!("attacks/{}", attack.name), &attack.source);
     script.is_async = attack.is_async;
@@ -159,7 +159,7 @@ fn strike(runner: &ScriptRunner, attack: &Attack) -> Verdict {
     let ends_in_time = !attack.expected.ends.iter().any(|end| end == "timeout");
     let mut verdict = Verdict { took: Duration::MAX, ..Verdict::default() };
     for attempt in 0..ATTEMPTS {
-        // What should end before its deadline, and does not on a busy machine, has more of it the next time.
+        // On a busy machine, attacks that must end before the deadline get a longer one in the next attempt.
         let deadline = attack.deadline * if ends_in_time { 1 << attempt.min(4) } else { 1 };
         let limit = attack.expected.within.unwrap_or(deadline * 2 + SLACK);
         verdict.late.clear();
@@ -170,20 +170,20 @@ fn strike(runner: &ScriptRunner, attack: &Attack) -> Verdict {
             let started = Instant::now();
             let ended = block_on(runner.call(Arc::clone(&script), arguments, context));
             slowest = slowest.max(started.elapsed());
-            verdict.judge(attack, &ended);
+            verdict.record(attack, &ended);
         }
         let started = Instant::now();
         let alive = block_on(runner.call(Arc::clone(&normal), call(json!({})), CallContext::default()));
         if alive != Ok(json!("alive")) {
             verdict.crashes = true;
-            verdict.wrong.push(format!("{}: afterwards {alive:?}", attack.name));
+            verdict.wrong.push(format!("{}: the next call returned {alive:?}", attack.name));
         }
         verdict.took = verdict.took.min(slowest);
         if slowest > limit {
             verdict.late.push(format!("{}: took {slowest:?}", attack.name));
         }
         if started.elapsed() > NEXT {
-            verdict.late.push(format!("{}: afterwards in {:?}", attack.name, started.elapsed()));
+            verdict.late.push(format!("{}: the next call took {:?}", attack.name, started.elapsed()));
         }
         if let Some(damage) = fixture.as_ref().and_then(Fixture::damage) {
             verdict.escapes = true;
@@ -198,7 +198,7 @@ fn strike(runner: &ScriptRunner, attack: &Attack) -> Verdict {
 }
 
 /// Runs every attack with `isolation` and prints the table.
-fn strike_all(title: &str, isolation: &Isolation) {
+fn run_all(title: &str, isolation: &Isolation) {
     super::isolated::guard_programs();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     let mut files: Vec<PathBuf> =
@@ -211,7 +211,7 @@ fn strike_all(title: &str, isolation: &Isolation) {
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
-                // One place for calls: the normal call after an attack shows that the attack has left it.
+                // One call at a time: the normal call after an attack shows that the attack has ended.
                 let runner = ScriptRunner::new(RunnerOptions {
                     threads: 1,
                     max_threads: 1,
@@ -219,7 +219,7 @@ fn strike_all(title: &str, isolation: &Isolation) {
                     ..RunnerOptions::default()
                 });
                 while let Some(attack) = attacks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let verdict = strike(&runner, attack);
+                    let verdict = run_attack(&runner, attack);
                     verdicts.lock().unwrap().push((attack, verdict));
                 }
             });
@@ -239,7 +239,7 @@ fn strike_all(title: &str, isolation: &Isolation) {
         }
         wrong.extend(verdict.wrong.into_iter().chain(verdict.late));
     }
-    println!("\n{title}; the deadline is {} ms unless an attack has its own", DEADLINE.as_millis());
+    println!("\n{title}; the default deadline is {} ms", DEADLINE.as_millis());
     println!("class      cases  slowest, ms  of its deadline  hangs  crashes  escapes");
     for (name, row) in &rows {
         let Row { cases, slowest, share, hangs, crashes, escapes } = row;
@@ -251,10 +251,10 @@ fn strike_all(title: &str, isolation: &Isolation) {
 
 #[test]
 fn every_attack_ends_as_expected_on_a_thread() {
-    strike_all("on a thread", &Isolation::Threads);
+    run_all("on a thread", &Isolation::Threads);
 }
 
 #[test]
 fn every_attack_ends_as_expected_in_a_process() {
-    strike_all("in a process", &super::isolated::processes());
+    run_all("in a process", &super::isolated::processes());
 }

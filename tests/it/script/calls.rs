@@ -1,9 +1,9 @@
-//! What a call gets, gives and says.
+//! Arguments, results, errors and log lines of calls.
 
 use super::*;
 
 #[test]
-fn arguments_come_in_order_and_a_missing_one_is_nil() {
+fn arguments_are_passed_in_order_and_a_missing_one_is_nil() {
     let source = "return function(a, b, c) return { a = a, b = b == nil, c = c } end";
     let ended =
         run(with_parameters(source, &["a", "b", "c"]), json!({"c": [1, 2.5, {"x": null}], "a": "first"}));
@@ -11,7 +11,7 @@ fn arguments_come_in_order_and_a_missing_one_is_nil() {
 }
 
 #[test]
-fn json_survives_the_way_through_lua() {
+fn json_round_trips_through_lua() {
     let value = json!({
         "array": [], "object": {}, "null": null, "nested": [[[]], {"k": [true, false]}],
         "big": 9_007_199_254_740_992_i64, "negative": -9_007_199_254_740_992_i64, "float": 1.5e300, "text": "é日\u{0}x"
@@ -24,7 +24,7 @@ fn json_survives_the_way_through_lua() {
 }
 
 #[test]
-fn an_integer_beyond_exactness_is_refused_by_name() {
+fn an_inexact_integer_is_rejected_with_its_path() {
     let source = "return function(v) return v end";
     for (value, path) in [
         (json!(9_007_199_254_740_993_i64), ".v"),
@@ -41,7 +41,7 @@ fn an_integer_beyond_exactness_is_refused_by_name() {
 }
 
 #[test]
-fn an_error_names_file_and_line_and_has_a_traceback() {
+fn an_error_has_file_line_and_traceback() {
     let source = "local function inner()\n  local t = nil\n  return t.x\nend\n\nreturn function()\n  return (inner())\nend\n";
     let error = run_source(source).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Script);
@@ -62,7 +62,7 @@ fn an_error_names_file_and_line_and_has_a_traceback() {
 }
 
 #[test]
-fn a_failure_is_worded_for_the_model() {
+fn a_tool_failure_is_returned_unchanged() {
     let error = run_source("return function() error(tool.failure('no such town')) end").unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (ToolErrorKind::Failure, "no such town"));
     let kept = "return function() local ok, e = pcall(error, tool.failure('later')) return tostring(e) .. e.message end";
@@ -70,31 +70,31 @@ fn a_failure_is_worded_for_the_model() {
 }
 
 #[test]
-fn loading_fails_by_name() {
-    for (source, says) in [
+fn load_errors_describe_the_cause() {
+    for (source, fragment) in [
         ("return function( end", "scripts/probe.lua:1:"),
         ("\n\nlocal x = = 1", "scripts/probe.lua:3:"),
-        ("return 5", "scripts/probe.lua: the script must return a function, it returned number"),
+        ("return 5", "scripts/probe.lua: the script must return a function, but it returned number"),
         ("local x = 1", "it returned nothing"),
         ("error('at top')", "scripts/probe.lua:1: at top"),
         ("fs.read('x') return print", "fs.read is not available while the script loads"),
         ("task.wait(1) return print", "task.wait is not available while the script loads"),
         ("coroutine.yield() return print", "scripts/probe.lua:1: "),
-        ("local m = require('m') return print", "a path starts with `./`"),
+        ("local m = require('m') return print", "expected a path that starts with `./`"),
         ("\u{1}\u{2}", "bytecode"),
     ] {
         let error = run_source(source).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Load, "{source}: {error}");
-        assert!(error.message.contains(says), "{source}: {error}");
+        assert!(error.message.contains(fragment), "{source}: {error}");
     }
 }
 
 #[test]
-fn nothing_of_a_call_is_left_for_the_next() {
+fn a_call_does_not_affect_the_next_call() {
     let source = "counter = (counter or 0) + 1\nlocal kept = 0\nreturn function() kept += 1 total = (total or 0) + 1 \
                   return { counter, kept, total, tool.request_id } end";
     let script = Arc::new(script(source));
-    let (runner, _) = listening();
+    let (runner, _) = runner_with_events();
     for request in ["one", "two", "three"] {
         let context = CallContext { request_id: request.to_owned(), ..CallContext::default() };
         let ended = block_on(runner.call(Arc::clone(&script), call(json!({})), context));
@@ -103,10 +103,10 @@ fn nothing_of_a_call_is_left_for_the_next() {
 }
 
 #[test]
-fn a_script_waits_without_its_thread() {
+fn a_waiting_script_does_not_block_its_thread() {
     let source = "return function() task.wait(0.5) return 'waited' end";
     let script = Arc::new(script(source));
-    let (runner, _) = listening();
+    let (runner, _) = runner_with_events();
     let started = Instant::now();
     let ended = block_on(futures_util::future::join_all(
         (0..20).map(|_| runner.call(Arc::clone(&script), call(json!({})), CallContext::default())),
@@ -141,8 +141,8 @@ fn waiting_works_in_coroutines_and_not_in_comparators() {
 }
 
 #[test]
-fn the_callback_takes_the_result() {
-    let (runner, events) = listening();
+fn the_callback_returns_the_result() {
+    let (runner, events) = runner_with_events();
     let ended = |source: &str| {
         let script = Arc::new(asynchronous(source));
         block_on(runner.call(script, call(json!({})), CallContext::default()))
@@ -176,12 +176,12 @@ fn the_callback_takes_the_result() {
 }
 
 #[test]
-fn the_context_is_there() {
+fn scripts_can_read_the_call_context() {
     let source = "return function()
         log.debug('a', 1, true, nil) print({}) tool.log('warn', 'careful\\27[31m') tool.progress(0.5, 'half')
         return { tool.name, tool.request_id, tool.job_name, tool.worker, tool.deadline > 1700 and tool.deadline <= 1800 }
       end";
-    let (runner, events) = listening();
+    let (runner, events) = runner_with_events();
     let context = CallContext {
         request_id: String::from("r1"),
         job_name: String::from("job"),
@@ -198,16 +198,16 @@ fn the_context_is_there() {
 }
 
 #[test]
-fn log_lines_are_bounded() {
-    let (runner, events) = listening();
+fn log_lines_are_limited() {
+    let (runner, events) = runner_with_events();
     let source = "return function() for i = 1, 5000 do print(string.rep('x', 100000)) end end";
     block_on(runner.call(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
     let lines = logged(&events);
     assert!(lines.len() <= 1_002, "{}", lines.len());
     assert!(lines.iter().all(|line| line.chars().count() < 2_100));
-    // And in bytes, however many lines they are.
+    // The total size is limited too.
     let source = "return function() for i = 1, 900 do print(string.rep('\u{10FFFF}', 5000)) end end";
-    let (runner, events) = listening();
+    let (runner, events) = runner_with_events();
     block_on(runner.call(Arc::new(script(source)), call(json!({})), CallContext::default())).unwrap();
     let lines = logged(&events);
     let bytes: usize = lines.iter().map(String::len).sum();
@@ -216,7 +216,7 @@ fn log_lines_are_bounded() {
 }
 
 #[test]
-fn time_and_json_are_there() {
+fn time_and_json_are_available() {
     let source = "return function()
         return {
           iso = time.iso(0), day = time.format('%A', 86400), paris = time.format('%H:%M', 0, 'Europe/Paris'),
@@ -239,7 +239,7 @@ fn time_and_json_are_there() {
 }
 
 #[test]
-fn a_contract_is_read_without_running() {
+fn a_contract_is_determined_without_running_the_script() {
     let returned = |source: &str| check_script(&script(source)).map(|contract| contract.returned);
     let function = |parameters: &[&str], is_vararg, line| {
         let parameters = parameters.iter().map(ToString::to_string).collect();

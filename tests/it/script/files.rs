@@ -1,9 +1,9 @@
-//! `fs`: beneath its grants only.
+//! `fs`: access is limited to the granted paths.
 
 use super::*;
 
 #[test]
-fn files_are_read_under_a_grant_only() {
+fn reading_a_file_requires_a_grant() {
     let folder = tempfile::tempdir().unwrap();
     let notes = folder.path().join("notes");
     std::fs::create_dir_all(notes.join("deep")).unwrap();
@@ -52,11 +52,11 @@ fn files_are_read_under_a_grant_only() {
     assert!(read("read", "notes/deep").unwrap_err().message.contains("not a regular file"));
     let error = run_source("return function() return fs.list('.') end").unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Permission);
-    assert!(error.message.contains("may read nothing"), "{error}");
+    assert!(error.message.contains("may not read any file"), "{error}");
 }
 
 #[test]
-fn a_grant_may_lead_up_and_no_further() {
+fn a_grant_may_contain_dot_dot() {
     let folder = tempfile::tempdir().unwrap();
     let project = folder.path().join("project");
     for name in ["project/notes", "other/deep", "beside"] {
@@ -67,7 +67,7 @@ fn a_grant_may_lead_up_and_no_further() {
     }
     #[cfg(unix)]
     std::os::unix::fs::symlink("../beside/z", folder.path().join("other/link")).unwrap();
-    // As the layer above joins names to the project's root.
+    // Resolve names against the project root, as the `project` module does.
     let read = |grants: &[&str], path: &str| {
         let mut script = with_parameters("return function(path) return fs.read(path) end", &["path"]);
         script.permissions.read =
@@ -111,17 +111,17 @@ fn a_grant_may_lead_up_and_no_further() {
     assert!(error.message.contains(r#":allow (:read ["a\"b\\c"])"#), "{error}");
 }
 
-/// What was listed waits outside the memory limit: a call has few such lists at a time.
+/// Results are held outside of the memory limit, so a call may only run a few listings at a time.
 #[test]
-fn a_call_lists_few_folders_at_a_time() {
-    // Were there no bound, all would be early every time. With it all are where the first are done before the last
-    // begin, as on a loaded machine.
+fn concurrent_listings_of_a_call_are_limited() {
+    // Without a limit, all listings would always be early. With a limit, they are all early only if the first ones end
+    // before the last ones start, which can happen on a loaded machine.
     let bounded = (0..10).any(|_| early_and_late()[1].as_i64().unwrap() >= 5);
-    assert!(bounded, "every listing began before the first had been taken");
+    assert!(bounded, "all listings started before the first result was received");
 }
 
-/// How many of 50 listings were made before the folder changed, and how many after: while the script is held, every
-/// one that may run does so, and then it changes.
+/// Returns how many of 50 listings ran before the folder changed, and how many after. While the script is blocked, all
+/// permitted listings run, then the folder changes.
 fn early_and_late() -> Value {
     let folder = tempfile::tempdir().unwrap();
     for name in 0..500 {
@@ -149,14 +149,14 @@ fn early_and_late() -> Value {
     block_on(runner.call(Arc::new(script), call(json!({})), CallContext::default())).unwrap()
 }
 
-/// A folder with what the tests below use, and scripts that run in it.
-struct Ground {
+/// A project folder with files and grants, in which scripts run.
+struct TestProject {
     folder: tempfile::TempDir,
     read: Vec<&'static str>,
     write: Vec<&'static str>,
 }
 
-impl Ground {
+impl TestProject {
     fn new(read: &[&'static str], write: &[&'static str], files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -178,12 +178,12 @@ impl Ground {
         script.permissions.read = grant(&self.read);
         script.permissions.write = grant(&self.write);
         script.root = Some(self.folder.path().to_path_buf());
-        // Nothing here is about time.
+        // These tests do not test timeouts.
         script.timeout = Some(Duration::from_secs(300));
         run(script, json!({}))
     }
 
-    fn says(&self, body: &str) -> String {
+    fn error_message(&self, body: &str) -> String {
         let error = self.run(body).expect_err(body);
         assert!(!error.message.contains("os error"), "{error}");
         error.message
@@ -207,7 +207,7 @@ impl Ground {
 fn a_file_is_read_in_pages() {
     let long = "x".repeat(9 << 20);
     let many = (1..=3_000).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
-    let ground = Ground::new(
+    let project = TestProject::new(
         &["."],
         &[],
         &[("a.txt", "one\r\ntwo\n\nfour"), ("many", &many), ("long", &long), ("empty", "")],
@@ -234,13 +234,13 @@ fn a_file_is_read_in_pages() {
         ("return #fs.read_bytes('long', { offset = 1024 * 1024 })", json!(8 << 20)),
         ("return fs.read('empty')", json!("")),
     ] {
-        assert_eq!(ground.run(body), Ok(expected), "{body}");
+        assert_eq!(project.run(body), Ok(expected), "{body}");
     }
-    for (body, says) in [
-        ("fs.read('long')", "longer than 8 MiB; fs.lines and fs.read_bytes read a part of it"),
+    for (body, expected) in [
+        ("fs.read('long')", "longer than 8 MiB; use fs.lines or fs.read_bytes to read a part"),
         ("fs.lines('long')", "more than 8 MiB in line 1; read it with fs.read_bytes"),
-        ("fs.read_bytes('long')", "more than 8 MiB; say how many bytes with limit"),
-        ("fs.lines('a.txt', { form = 1 })", "there is no option form; there are from, count"),
+        ("fs.read_bytes('long')", "more than 8 MiB; set limit to read a part"),
+        ("fs.lines('a.txt', { form = 1 })", "unknown option `form`, expected one of `from`, `count`"),
         ("fs.lines('a.txt', { from = 0 })", "expected from to be a whole number from 1 to"),
         ("fs.lines('a.txt', { from = 1.5 })", "to 9007199254740992, got 1.5"),
         ("fs.lines('a.txt', { from = 'x' })", "from 1 to 9007199254740992, got string"),
@@ -249,70 +249,67 @@ fn a_file_is_read_in_pages() {
         ("fs.read(string.rep('a/', 5000))", "the path is longer than 4096 bytes"),
         ("fs.read('a\\0b')", "a\u{FFFD}b: "),
     ] {
-        let said = ground.says(body);
-        assert!(said.contains(says), "{body}: {said}");
+        let message = project.error_message(body);
+        assert!(message.contains(expected), "{body}: {message}");
     }
 }
 
 #[test]
-fn files_are_written_whole_and_in_the_granted_folder_only() {
-    let ground =
-        Ground::new(&["notes/"], &["out/", "report.md"], &[("notes/a", "a"), ("out/old.txt", "old")]);
-    ground.run("fs.write('out/new.txt', 'new') fs.write('out/old.txt', 'changed')").unwrap();
-    ground.run("fs.append('out/old.txt', '!') fs.append('out/log', '1') fs.append('out/log', '2')").unwrap();
-    ground.run("fs.write('report.md', '# 1') fs.write('report.md', '# 2\\0\\255')").unwrap();
-    ground.run("fs.write('out/a/b/c', 'deep', { parents = true })").unwrap();
-    assert_eq!(ground.text("out/new.txt"), "new");
-    assert_eq!(ground.text("out/old.txt"), "changed!");
-    assert_eq!(ground.text("out/log"), "12");
-    assert_eq!(std::fs::read(ground.path("report.md")).unwrap(), b"# 2\0\xFF");
-    assert_eq!(ground.text("out/a/b/c"), "deep");
-    assert_eq!(ground.names("out"), ["a", "log", "new.txt", "old.txt"], "nothing is left beside");
-    // What may be written may be looked at, but not read.
-    assert_eq!(ground.run("return fs.stat('out/log').size"), Ok(json!(2)));
-    assert_eq!(ground.run("return { #fs.list('out'), #(fs.glob('out/**')) }"), Ok(json!([4, 4])));
-    for (body, says) in [
-        (
-            "fs.read('out/log')",
-            "this tool may write it, not read it; to allow it, add :allow (:read [\"out/log\"])",
-        ),
+fn writes_are_atomic_and_limited_to_granted_paths() {
+    let project =
+        TestProject::new(&["notes/"], &["out/", "report.md"], &[("notes/a", "a"), ("out/old.txt", "old")]);
+    project.run("fs.write('out/new.txt', 'new') fs.write('out/old.txt', 'changed')").unwrap();
+    project.run("fs.append('out/old.txt', '!') fs.append('out/log', '1') fs.append('out/log', '2')").unwrap();
+    project.run("fs.write('report.md', '# 1') fs.write('report.md', '# 2\\0\\255')").unwrap();
+    project.run("fs.write('out/a/b/c', 'deep', { parents = true })").unwrap();
+    assert_eq!(project.text("out/new.txt"), "new");
+    assert_eq!(project.text("out/old.txt"), "changed!");
+    assert_eq!(project.text("out/log"), "12");
+    assert_eq!(std::fs::read(project.path("report.md")).unwrap(), b"# 2\0\xFF");
+    assert_eq!(project.text("out/a/b/c"), "deep");
+    assert_eq!(project.names("out"), ["a", "log", "new.txt", "old.txt"], "no temporary file is left");
+    // A write grant allows listing and `stat`, but not reading.
+    assert_eq!(project.run("return fs.stat('out/log').size"), Ok(json!(2)));
+    assert_eq!(project.run("return { #fs.list('out'), #(fs.glob('out/**')) }"), Ok(json!([4, 4])));
+    for (body, expected) in [
+        ("fs.read('out/log')", "this tool may only write it; to allow it, add :allow (:read [\"out/log\"])"),
         (
             "fs.write('notes/a', '')",
-            "this tool may read it, not write it; to allow it, add :allow (:write [\"notes/a\"])",
+            "this tool may only read it; to allow it, add :allow (:write [\"notes/a\"])",
         ),
         (
             "fs.write('elsewhere', '')",
-            "this tool may write \"out/\" \"report.md\" only; to allow it, add :allow (:write [\"elsewhere\"])",
+            "this tool may only write \"out/\" \"report.md\"; to allow it, add :allow (:write [\"elsewhere\"])",
         ),
         ("fs.append('out/../notes/a', '')", ":allow (:write [\"notes/a\"])"),
         ("fs.mkdir('made')", ":allow (:write [\"made\"])"),
         ("fs.remove('notes/a')", ":allow (:write [\"notes/a\"])"),
         ("fs.rename('out/log', 'notes/log')", ":allow (:write [\"notes/log\"])"),
         ("fs.rename('notes/a', 'out/a2')", ":allow (:write [\"notes/a\"])"),
-        ("fs.stat('elsewhere')", "this tool may look at \"notes/\" \"out/\" \"report.md\" only"),
+        ("fs.stat('elsewhere')", "this tool may only access \"notes/\" \"out/\" \"report.md\""),
     ] {
-        let error = ground.run(body).expect_err(body);
+        let error = project.run(body).expect_err(body);
         assert_eq!(error.kind, ToolErrorKind::Permission, "{body}: {error}");
-        assert!(error.message.contains(says), "{body}: {error}");
+        assert!(error.message.contains(expected), "{body}: {error}");
     }
-    for (body, says) in [
+    for (body, expected) in [
         ("fs.write('out/x/y', '')", "fs.write: out/x/y: No such file or directory"),
         ("fs.write('out', '')", "is the granted folder itself"),
         ("fs.write('out/a', '')", "is not a regular file"),
         ("fs.append('out/a/b', '')", "is not a regular file"),
         ("fs.write('out/new.txt/x', '')", "Not a directory"),
-        ("fs.write('out/y', '', { parent = true })", "there is no option parent"),
+        ("fs.write('out/y', '', { parent = true })", "unknown option `parent`"),
         ("fs.write('out/y')", "expected a string, got nothing"),
     ] {
-        let said = ground.says(body);
-        assert!(said.contains(says), "{body}: {said}");
+        let message = project.error_message(body);
+        assert!(message.contains(expected), "{body}: {message}");
     }
-    assert_eq!(ground.text("notes/a"), "a");
+    assert_eq!(project.text("notes/a"), "a");
 }
 
-/// A granted folder that does not exist yet is made when that is asked for.
+/// `parents = true` also creates a missing granted folder.
 #[test]
-fn a_missing_granted_folder_can_be_made() {
+fn a_missing_granted_folder_can_be_created() {
     let files = [("here", "")];
     for (body, made) in [
         ("fs.mkdir('deep/out', { parents = true })", "deep/out"),
@@ -320,53 +317,54 @@ fn a_missing_granted_folder_can_be_made() {
         ("fs.append('deep/out/b', 'x', { parents = true })", "deep/out/b"),
         ("fs.write('one/file', 'x', { parents = true })", "one/file"),
     ] {
-        let ground = Ground::new(&[], &["deep/out/", "one/file"], &files);
-        assert_eq!(ground.run("return fs.exists('deep/out/a')"), Ok(json!(false)));
-        assert_eq!(ground.run("return fs.glob('deep/out/*')"), Ok(json!([])));
+        let project = TestProject::new(&[], &["deep/out/", "one/file"], &files);
+        assert_eq!(project.run("return fs.exists('deep/out/a')"), Ok(json!(false)));
+        assert_eq!(project.run("return fs.glob('deep/out/*')"), Ok(json!([])));
         for missing in ["fs.list('deep/out')", "fs.mkdir('deep/out')", "fs.write('deep/out/a', '')"] {
-            let said = ground.says(missing);
-            assert!(said.contains("No such file or directory"), "{missing}: {said}");
+            let message = project.error_message(missing);
+            assert!(message.contains("No such file or directory"), "{missing}: {message}");
         }
-        ground.run(body).unwrap();
-        assert!(ground.path(made).exists(), "{body}");
+        project.run(body).unwrap();
+        assert!(project.path(made).exists(), "{body}");
     }
 }
 
 #[test]
-fn folders_are_made_removed_and_renamed() {
-    let ground = Ground::new(&["kept/notes/"], &["."], &[("a/b/c", "c"), ("d", "d"), ("kept/notes/n", "n")]);
-    ground
+fn folders_are_created_removed_and_renamed() {
+    let project =
+        TestProject::new(&["kept/notes/"], &["."], &[("a/b/c", "c"), ("d", "d"), ("kept/notes/n", "n")]);
+    project
         .run("fs.mkdir('new') fs.mkdir('new/x/y', { parents = true }) fs.mkdir('new', { parents = true })")
         .unwrap();
-    assert!(ground.path("new/x/y").is_dir());
-    for (body, says) in [
-        ("fs.mkdir('new')", "exists already"),
-        ("fs.mkdir('d')", "exists already and is no folder"),
+    assert!(project.path("new/x/y").is_dir());
+    for (body, expected) in [
+        ("fs.mkdir('new')", "already exists"),
+        ("fs.mkdir('d')", "already exists and is not a folder"),
         ("fs.mkdir('d/e', { parents = true })", "Not a directory"),
-        ("fs.remove('a')", "is not empty; recursive = true removes"),
+        ("fs.remove('a')", "is not empty; pass recursive = true"),
         ("fs.remove('absent')", "No such file or directory"),
         ("fs.remove('.', { recursive = true })", "is the granted folder itself"),
-        ("fs.rename('d', 'a')", "exists already and is not a regular file"),
+        ("fs.rename('d', 'a')", "already exists and is not a regular file"),
         ("fs.rename('absent', 'x')", "absent: No such file"),
-        ("fs.rename('a', 'kept/notes')", "is granted by itself"),
-        ("fs.rename('kept', 'other')", "holds what is"),
+        ("fs.rename('a', 'kept/notes')", "is a granted path or contains one"),
+        ("fs.rename('kept', 'other')", "kept is a granted path or contains one"),
         ("fs.rename('a', 'a/b/inner')", "Invalid argument"),
     ] {
-        let said = ground.says(body);
-        assert!(said.contains(says), "{body}: {said}");
+        let message = project.error_message(body);
+        assert!(message.contains(expected), "{body}: {message}");
     }
-    ground
+    project
         .run("fs.rename('d', 'new/e') fs.rename('a/b', 'moved') fs.write('f', '') fs.rename('f', 'new/e')")
         .unwrap();
-    assert_eq!(ground.names("."), ["a", "kept", "moved", "new"]);
-    assert_eq!(ground.text("new/e"), "");
-    ground.run("fs.remove('a') fs.remove('new', { recursive = true }) fs.remove('moved/c')").unwrap();
-    assert_eq!(ground.names("."), ["kept", "moved"]);
+    assert_eq!(project.names("."), ["a", "kept", "moved", "new"]);
+    assert_eq!(project.text("new/e"), "");
+    project.run("fs.remove('a') fs.remove('new', { recursive = true }) fs.remove('moved/c')").unwrap();
+    assert_eq!(project.names("."), ["kept", "moved"]);
 }
 
 #[test]
 fn files_are_found_by_pattern() {
-    let ground = Ground::new(
+    let project = TestProject::new(
         &[".", ".github", "src/.hidden.rs"],
         &[],
         &[
@@ -390,9 +388,9 @@ fn files_are_found_by_pattern() {
         ],
     );
     #[cfg(unix)]
-    std::os::unix::fs::symlink("..", ground.path("src/up")).unwrap();
+    std::os::unix::fs::symlink("..", project.path("src/up")).unwrap();
     let found = |call: &str| {
-        ground.run(&format!("local paths, more = fs.glob({call}) return {{ paths, more }}")).unwrap()
+        project.run(&format!("local paths, more = fs.glob({call}) return {{ paths, more }}")).unwrap()
     };
     for (call, paths, more) in [
         ("'src/*.rs'", &["src/a.rs", "src/generated.rs", "src/ignored.rs"][..], false),
@@ -425,25 +423,25 @@ fn files_are_found_by_pattern() {
     ] {
         assert_eq!(found(call), json!([paths, more]), "{call}");
     }
-    for (call, says) in [
-        ("'a{b'", "the pattern a{b: "),
+    for (call, expected) in [
+        ("'a{b'", "invalid pattern a{b: "),
         ("'*', { root = 'absent' }", "absent"),
         ("'*', { kind = 'socket' }", "kind to be \"file\", \"directory\" or \"any\""),
         ("string.rep('*', 1001)", "the pattern is longer than 1000 bytes"),
         ("'../**'", ":allow (:read [\"..\"])"),
         ("'/etc/*'", ":allow (:read [\"/etc\"])"),
     ] {
-        let said = ground.says(&format!("fs.glob({call})"));
-        assert!(said.contains(says), "{call}: {said}");
+        let message = project.error_message(&format!("fs.glob({call})"));
+        assert!(message.contains(expected), "{call}: {message}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn modes_links_and_other_names_are_minded() {
+fn writes_respect_modes_links_and_hard_links() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-    let ground = Ground::new(
+    let project = TestProject::new(
         &[],
         &["out/"],
         &[
@@ -455,21 +453,21 @@ fn modes_links_and_other_names_are_minded() {
         ],
     );
     let mode = |name: &str, mode| {
-        std::fs::set_permissions(ground.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(project.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
     };
     mode("out/tool", 0o4755);
     mode("out/locked", 0o444);
-    symlink("target", ground.path("out/inner")).unwrap();
-    symlink("../secret", ground.path("out/outer")).unwrap();
-    symlink("nothing", ground.path("out/dangling")).unwrap();
-    std::fs::hard_link(ground.path("twin"), ground.path("out/twin")).unwrap();
-    ground.run("fs.write('out/tool', 'new') fs.write('out/inner', 'new') fs.write('out/new', '')").unwrap();
-    let modes = |name: &str| std::fs::metadata(ground.path(name)).unwrap().mode() & 0o7777;
-    assert_eq!(modes("out/tool"), 0o755, "no setuid bit is handed on");
+    symlink("target", project.path("out/inner")).unwrap();
+    symlink("../secret", project.path("out/outer")).unwrap();
+    symlink("nothing", project.path("out/dangling")).unwrap();
+    std::fs::hard_link(project.path("twin"), project.path("out/twin")).unwrap();
+    project.run("fs.write('out/tool', 'new') fs.write('out/inner', 'new') fs.write('out/new', '')").unwrap();
+    let modes = |name: &str| std::fs::metadata(project.path(name)).unwrap().mode() & 0o7777;
+    assert_eq!(modes("out/tool"), 0o755, "the setuid bit is not copied");
     assert_eq!(modes("out/new") & 0o111, 0);
-    assert!(ground.path("out/inner").is_symlink(), "a link is followed, not replaced");
-    assert_eq!(ground.text("out/target"), "new");
-    for (body, says) in [
+    assert!(project.path("out/inner").is_symlink(), "a link is followed, not replaced");
+    assert_eq!(project.text("out/target"), "new");
+    for (body, expected) in [
         (
             "fs.write('out/outer', 'new')",
             "leads out of the granted folder; to allow its target, add it to :allow (:write […])",
@@ -477,51 +475,55 @@ fn modes_links_and_other_names_are_minded() {
         ("fs.append('out/outer', 'new')", "leads out of the granted folder"),
         ("fs.write('out/dangling', 'new')", "No such file"),
         ("fs.append('out/dangling', 'new')", "No such file"),
-        ("fs.append('out/twin', 'new')", "has other names (hard links)"),
+        ("fs.append('out/twin', 'new')", "has other hard links"),
         ("fs.write('out/locked', 'new')", "is read-only"),
-        ("fs.rename('out/new', 'out/outer')", "exists already and is not a regular file"),
+        ("fs.rename('out/new', 'out/outer')", "already exists and is not a regular file"),
     ] {
-        let said = ground.says(body);
-        assert!(said.contains(says), "{body}: {said}");
+        let message = project.error_message(body);
+        assert!(message.contains(expected), "{body}: {message}");
     }
-    // What is written in the place of one name leaves the other alone.
-    ground.run("fs.write('out/twin', 'new')").unwrap();
-    assert_eq!([ground.text("out/twin"), ground.text("twin"), ground.text("secret")], ["new", "old", "old"]);
-    ground.run("fs.remove('out/outer') fs.remove('out/dangling')").unwrap();
-    assert_eq!(ground.text("secret"), "old");
-    assert!(!ground.path("out/outer").is_symlink());
+    // Replacing one hard link does not change the other.
+    project.run("fs.write('out/twin', 'new')").unwrap();
+    assert_eq!(
+        [project.text("out/twin"), project.text("twin"), project.text("secret")],
+        ["new", "old", "old"]
+    );
+    project.run("fs.remove('out/outer') fs.remove('out/dangling')").unwrap();
+    assert_eq!(project.text("secret"), "old");
+    assert!(!project.path("out/outer").is_symlink());
 }
 
-/// A granted name that is a link was written by the spec's author.
+/// A grant may be a link, because the spec's author named it.
 #[cfg(unix)]
 #[test]
 fn a_grant_may_be_a_link() {
-    let ground = Ground::new(&["notes", "one"], &["notes"], &[("real/a", "a"), ("real/one", "1")]);
-    std::os::unix::fs::symlink(ground.path("real"), ground.path("notes")).unwrap();
-    std::os::unix::fs::symlink(ground.path("real/one"), ground.path("one")).unwrap();
-    let read = ground
+    let project = TestProject::new(&["notes", "one"], &["notes"], &[("real/a", "a"), ("real/one", "1")]);
+    std::os::unix::fs::symlink(project.path("real"), project.path("notes")).unwrap();
+    std::os::unix::fs::symlink(project.path("real/one"), project.path("one")).unwrap();
+    let read = project
         .run("fs.write('notes/b', 'b') return { fs.read('notes/a'), fs.read('notes/b'), fs.read('one') }");
     assert_eq!(read, Ok(json!(["a", "b", "1"])));
-    assert_eq!(ground.text("real/b"), "b");
+    assert_eq!(project.text("real/b"), "b");
 }
 
-/// Where a grant leads is trusted, or not, when a call is asked for; a link that is moved there during the call is not followed.
+/// The user trusts the real path of a grant when a call is requested. A link that is changed during the call is an
+/// error.
 #[cfg(unix)]
 #[test]
-fn a_grant_stays_where_it_was_for_a_call() {
+fn the_real_path_of_a_grant_is_fixed_for_a_call() {
     use std::os::unix::fs::symlink;
 
     let read = "fs.write('box/ready', '') repeat task.wait(0.005) until fs.stat('box/go')
-                local ok, told = pcall(fs.read, 'data/f') return tostring(told)";
+                local ok, text = pcall(fs.read, 'data/f') return tostring(text)";
     for (was, becomes, expected) in [
-        (None, Some("outside"), "fs.read: data leads elsewhere than when the call began"),
-        (Some("real"), Some("outside"), "fs.read: data leads elsewhere than when the call began"),
+        (None, Some("outside"), "fs.read: data leads to a different place than when the call began"),
+        (Some("real"), Some("outside"), "fs.read: data leads to a different place than when the call began"),
         (Some("real"), Some("real"), "inside"),
         (None, None, "made"),
     ] {
         let files = [("outside/f", "CANARY"), ("real/f", "inside"), ("box/.keep", "")];
-        let ground = Ground::new(&["data", "box"], &["box"], &files);
-        let root = ground.folder.path().to_path_buf();
+        let project = TestProject::new(&["data", "box"], &["box"], &files);
+        let root = project.folder.path().to_path_buf();
         let link = |target: &str| {
             let _ = std::fs::remove_file(root.join("data"));
             symlink(root.join(target), root.join("data")).unwrap();
@@ -529,8 +531,8 @@ fn a_grant_stays_where_it_was_for_a_call() {
         if let Some(was) = was {
             link(was);
         }
-        let said = std::thread::scope(|scope| {
-            let call = scope.spawn(|| ground.run(read));
+        let message = std::thread::scope(|scope| {
+            let call = scope.spawn(|| project.run(read));
             while !root.join("box/ready").exists() && !call.is_finished() {
                 std::thread::yield_now();
             }
@@ -544,46 +546,47 @@ fn a_grant_stays_where_it_was_for_a_call() {
             std::fs::write(root.join("box/go"), "").unwrap();
             call.join().unwrap().unwrap()
         });
-        assert!(said.as_str().unwrap().contains(expected), "{was:?} {becomes:?} {said}");
+        assert!(message.as_str().unwrap().contains(expected), "{was:?} {becomes:?} {message}");
     }
 }
 
 #[test]
-fn a_call_has_quotas() {
-    let ground = Ground::new(&[], &["."], &[]);
-    let said = ground.says("local mib = string.rep('x', 1048576) for i = 1, 65 do fs.write('a', mib) end");
-    assert!(said.contains("a call writes 64 MiB at most"), "{said}");
-    let said = ground.says("fs.write('b', string.rep('x', 65 * 1048576))");
-    assert!(said.contains("64 MiB at most") || said.contains("memory limit"), "{said}");
-    // Of a new call nothing is spent.
-    assert_eq!(ground.run("fs.write('a', 'x') return fs.stat('a').size"), Ok(json!(1)));
+fn writes_of_a_call_are_limited() {
+    let project = TestProject::new(&[], &["."], &[]);
+    let message =
+        project.error_message("local mib = string.rep('x', 1048576) for i = 1, 65 do fs.write('a', mib) end");
+    assert!(message.contains("a call may write at most 64 MiB"), "{message}");
+    let message = project.error_message("fs.write('b', string.rep('x', 65 * 1048576))");
+    assert!(message.contains("at most 64 MiB") || message.contains("memory limit"), "{message}");
+    // A new call starts at zero.
+    assert_eq!(project.run("fs.write('a', 'x') return fs.stat('a').size"), Ok(json!(1)));
 }
 
-/// Whatever races with it, what a script reads lies in what it was granted, and what it writes, too.
+/// A script cannot access files outside of its grants, even if another process swaps folders and links.
 #[cfg(unix)]
 #[test]
-fn no_race_leads_out() {
+fn no_race_leads_out_of_the_grant() {
     race("../outside", "outside");
 }
 
-/// Nor to what is hidden in it.
+/// The same for hidden files in a granted folder.
 #[cfg(unix)]
 #[test]
 fn no_race_leads_to_a_hidden_file() {
     race(".hidden", "box/.hidden");
 }
 
-/// Reads and writes in a folder that takes turns with a link to `target`, which is the folder `closed`.
+/// Reads and writes in a folder that is repeatedly swapped with a link to `target`, the folder `closed`.
 #[cfg(unix)]
 fn race(target: &'static str, closed: &str) {
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     let secret = format!("{closed}/f");
-    let ground = Ground::new(&["box/"], &["box/"], &[("box/dir/f", "inside"), (&secret, "CANARY")]);
+    let project = TestProject::new(&["box/"], &["box/"], &[("box/dir/f", "inside"), (&secret, "CANARY")]);
     let done = Arc::new(AtomicBool::new(false));
     let swapper = {
-        let (done, root) = (Arc::clone(&done), ground.folder.path().to_path_buf());
+        let (done, root) = (Arc::clone(&done), project.folder.path().to_path_buf());
         std::thread::spawn(move || {
             let (folder, away, link) = (root.join("box/dir"), root.join("box/away"), root.join("box/link"));
             while !done.load(Ordering::Relaxed) {
@@ -595,7 +598,7 @@ fn race(target: &'static str, closed: &str) {
             }
         })
     };
-    let read = ground.run(
+    let read = project.run(
         "local seen, rounds = {}, 0
          repeat
            rounds += 1
@@ -609,6 +612,6 @@ fn race(target: &'static str, closed: &str) {
     swapper.join().unwrap();
     let seen = read.unwrap();
     assert!(seen.get("CANARY").is_none() && seen.get("inside").is_some(), "{seen}");
-    assert_eq!(ground.names(closed), ["f"]);
-    assert_eq!(ground.text(&secret), "CANARY");
+    assert_eq!(project.names(closed), ["f"]);
+    assert_eq!(project.text(&secret), "CANARY");
 }

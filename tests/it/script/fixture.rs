@@ -1,12 +1,12 @@
-//! The folder that attacks with permissions run in: `box/`, which may be granted, full of traps and hidden files that no
-//! grant of it covers, and beside it `outside/`, which nobody may read or change.
+//! The folder for attacks with permissions. `box/` may be granted. It contains links, special files, and hidden files
+//! that the grant does not cover. `outside/` is never granted.
 
 use super::*;
 
-/// What stands in files and is never to come out.
+/// The content of files that attacks must not read.
 pub(super) const CANARY: &str = "CANARY-7f3a";
 
-/// Entries of `box/many`, where an attack names it.
+/// Number of entries in `box/many`, if an attack uses it.
 const MANY: usize = 20_000;
 
 pub(super) struct Fixture {
@@ -14,7 +14,7 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// What `attack` needs of it.
+    /// Creates the folder with the files that the source `attack` uses.
     pub(super) fn new(attack: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -44,16 +44,16 @@ impl Fixture {
             std::fs::create_dir_all(root.join("box/deep").join(steps)).unwrap();
         }
         #[cfg(unix)]
-        traps(root);
+        create_special_files(root);
         Self { folder }
     }
 
-    /// Gives `script` the grants `allows`.
+    /// Adds the grants `allows` to `script`.
     pub(super) fn grant(&self, script: &mut Script, allows: &[(String, String)]) {
         let root = self.folder.path();
         script.root = Some(root.to_path_buf());
-        let of = |wanted: &'static str| {
-            allows.iter().filter(move |(key, _)| key == wanted).map(|(_, grant)| grant.clone())
+        let of = |selected: &'static str| {
+            allows.iter().filter(move |(key, _)| key == selected).map(|(_, grant)| grant.clone())
         };
         let paths = |key| of(key).map(|name| PathGrant::new(&*name, root.join(&name))).collect();
         script.permissions.read = paths("read");
@@ -62,7 +62,7 @@ impl Fixture {
         script.permissions.env = of("env").collect();
     }
 
-    /// What is outside and no longer as it was.
+    /// Returns a description of changed files that must not change.
     pub(super) fn damage(&self) -> Option<String> {
         let outside = self.folder.path().join("outside");
         let names = |folder: &Path| {
@@ -79,12 +79,12 @@ impl Fixture {
             closed.map(|name| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default());
         let hidden = names(&self.folder.path().join("box/.git"));
         (found != "dir secret x" || hidden != "config" || texts.iter().any(|text| text != CANARY))
-            .then(|| format!("outside there is {found}, hidden {hidden}: {texts:?}"))
+            .then(|| format!("outside: {found}, hidden: {hidden}, contents: {texts:?}"))
     }
 }
 
 #[cfg(unix)]
-fn traps(root: &Path) {
+fn create_special_files(root: &Path) {
     use std::os::unix::fs::symlink;
 
     for (target, link) in [
@@ -103,7 +103,7 @@ fn traps(root: &Path) {
     std::fs::hard_link(root.join("outside/secret"), root.join("box/twin")).unwrap();
     std::fs::write(root.join("box/esc\u{1b}[31m\nname"), "inside").unwrap();
     let make = |name: &str, rest: &[&str]| {
-        // A device takes rights that a tester may not have; then there is none, and reading it fails, too.
+        // Creating a device requires privileges. Without them it is missing, and reading it fails too.
         let _ = std::process::Command::new("mknod").arg(root.join(name)).args(rest).output();
     };
     make("box/pipe", &["p"]);

@@ -1,4 +1,4 @@
-//! `http`: to granted hosts only, whatever the script and the servers try.
+//! `http`: requests reach only granted hosts, even with malicious scripts and servers.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::support::server::{Act, Answer, Received, Server};
 mod servers;
 mod tls;
 
-/// A whole answer with a length and without chunks.
+/// A complete response with a content length.
 fn plain(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
     let mut head = format!("HTTP/1.1 {status} Scripted\r\ncontent-length: {}\r\n", body.as_ref().len());
     for (name, value) in headers {
@@ -19,17 +19,17 @@ fn plain(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answe
     raw([head.as_bytes(), body.as_ref()].concat())
 }
 
-/// An answer of these bytes.
+/// A response with these raw bytes.
 fn raw(bytes: impl Into<Vec<u8>>) -> Answer {
     Answer::default().then(Act::Write(bytes.into()))
 }
 
-fn answering(answer: Answer) -> Server {
+fn responding(answer: Answer) -> Server {
     Server::answering_all(move |_, _| answer.clone())
 }
 
-/// Runs the body of a function of `url` under the grants `net`.
-fn under(net: &[&str], url: &str, body: &str) -> Result<Value, ToolError> {
+/// Runs `body` as a function with the parameter `url` and the grants `net`.
+fn run_with_grants(net: &[&str], url: &str, body: &str) -> Result<Value, ToolError> {
     run(granted(net, body), json!({"url": url}))
 }
 
@@ -39,22 +39,24 @@ fn granted(net: &[&str], body: &str) -> Script {
     script
 }
 
-/// Runs `body` with everything granted that listens at the loopback address.
-fn local(server: &Server, body: &str) -> Result<Value, ToolError> {
-    under(&["127.0.0.1:*"], &format!("http://{}", server.address()), body)
+/// Runs `body` with a grant of all ports of the loopback address.
+fn run_local(server: &Server, body: &str) -> Result<Value, ToolError> {
+    run_with_grants(&["127.0.0.1:*"], &format!("http://{}", server.address()), body)
 }
 
-/// What a script that catches it sees of an error.
-fn caught(server: &Server, body: &str) -> String {
-    let ended =
-        local(server, &format!("local ok, e = pcall(function() {body} end) return {{ ok, tostring(e) }}"));
+/// Returns the message of an error that the script catches.
+fn caught_message(server: &Server, body: &str) -> String {
+    let ended = run_local(
+        server,
+        &format!("local ok, e = pcall(function() {body} end) return {{ ok, tostring(e) }}"),
+    );
     let ended = ended.unwrap();
     assert_eq!(ended[0], json!(false), "{ended}");
     ended[1].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn a_response_is_a_plain_table() {
+fn a_response_is_a_table() {
     let server = Server::answering_all(|_, received| match received.line.as_str() {
         "GET /hello" => {
             plain(200, &[("X-One", "1"), ("x-one", "2"), ("Set-Cookie", "a=1, b"), ("set-cookie", "c")], "hi")
@@ -67,27 +69,30 @@ fn a_response_is_a_plain_table() {
     });
     let host = server.address();
     assert_eq!(
-        local(&server, "return http.get(url .. '/hello')"),
+        run_local(&server, "return http.get(url .. '/hello')"),
         Ok(json!({
             "status": 200, "ok": true, "url": format!("http://{host}/hello"), "body": "hi",
             "headers": {"content-length": "2", "x-one": "1, 2", "set-cookie": "a=1, b\nc"},
         }))
     );
-    assert_eq!(local(&server, "return string.byte(http.get(url .. '/bytes').body, 3)"), Ok(json!(0xFE)));
+    assert_eq!(run_local(&server, "return string.byte(http.get(url .. '/bytes').body, 3)"), Ok(json!(0xFE)));
     let lost = "local r = http.get(url .. '/lost#part') return { r.status, r.ok, r.body, r.url }";
-    assert_eq!(local(&server, lost), Ok(json!([404, false, "nothing here", format!("http://{host}/lost")])));
-    assert_eq!(local(&server, "return http.get(url .. '/none').status"), Ok(json!(204)));
-    assert_eq!(local(&server, "return http.get(url .. '/chunked').body"), Ok(json!("ab")));
+    assert_eq!(
+        run_local(&server, lost),
+        Ok(json!([404, false, "nothing here", format!("http://{host}/lost")]))
+    );
+    assert_eq!(run_local(&server, "return http.get(url .. '/none').status"), Ok(json!(204)));
+    assert_eq!(run_local(&server, "return http.get(url .. '/chunked').body"), Ok(json!("ab")));
     let head =
         "local r = http.request({ method = 'head', url = url .. '/head' }) return { r.status, r.body }";
-    assert_eq!(local(&server, head), Ok(json!([200, ""])));
+    assert_eq!(run_local(&server, head), Ok(json!([200, ""])));
 }
 
 #[test]
-fn requests_say_what_the_script_says() {
-    let server = answering(plain(200, &[], "ok"));
+fn requests_contain_what_the_script_passes() {
+    let server = responding(plain(200, &[], "ok"));
     let sent = |body: &str| {
-        let ended = local(&server, body);
+        let ended = run_local(&server, body);
         assert!(ended.is_ok(), "{body}: {ended:?}");
         server.posts().pop().unwrap()
     };
@@ -123,15 +128,15 @@ fn requests_say_what_the_script_says() {
     assert!(text(&got).ends_with("\r\n\r\na=1&a=2&b=x+y"), "{}", text(&got));
     let got = sent("http.request({ method = 'patch', url = url, body = 'z', timeout = 5, max_bytes = 10 })");
     assert!(got.line == "PATCH /" && text(&got).ends_with("\r\n\r\nz"), "{}", text(&got));
-    // A script's own table of options may have any metatable: it is not asked.
+    // Metatables of the options are not used.
     let got = sent("http.get(url, setmetatable({}, { __index = function() error('asked') end }))");
     assert_eq!(got.line, "GET /");
 }
 
 #[test]
-fn what_is_wrong_in_a_request_is_said_and_nothing_is_sent() {
-    let server = answering(plain(200, &[], "ok"));
-    for (body, says) in [
+fn an_invalid_request_is_an_error_and_nothing_is_sent() {
+    let server = responding(plain(200, &[], "ok"));
+    for (body, expected) in [
         ("http.get()", "http.get: expected a URL, as a string, got nothing"),
         ("http.get(7)", "expected a URL, as a string, got number"),
         ("http.get(url, 'x')", "expected a table of options, got string"),
@@ -140,22 +145,22 @@ fn what_is_wrong_in_a_request_is_said_and_nothing_is_sent() {
         ("http.request({})", "expected a URL"),
         (
             "http.get(url, { method = 'POST' })",
-            "there is no option method; there are query, headers, timeout, max_bytes, redirects",
+            "unknown option `method`, expected one of `query`, `headers`, `timeout`, `max_bytes`, `redirects`",
         ),
-        ("http.get(url, { Query = {} })", "there is no option Query"),
-        ("http.get(url, { 'a' })", "there is no option 1"),
-        ("http.get(url, { body = 'x' })", "there is no option body"),
+        ("http.get(url, { Query = {} })", "unknown option `Query`"),
+        ("http.get(url, { 'a' })", "unknown option `1`"),
+        ("http.get(url, { body = 'x' })", "unknown option `body`"),
         ("http.post(url, { a = 1 })", "a table is sent with json"),
-        ("http.post(url, 'x', { json = 1 })", "three ways to say one thing"),
-        ("http.request({ url = url, form = {}, json = 1 })", "three ways to say one thing"),
+        ("http.post(url, 'x', { json = 1 })", "expected only one of body, json and form"),
+        ("http.request({ url = url, form = {}, json = 1 })", "expected only one of body, json and form"),
         ("http.post(url, nil, { json = print })", "cannot encode json: function"),
         ("http.post(url, nil, { json = { a = 0/0 } })", "cannot encode json.a: NaN"),
         (
             "http.get(url, { query = { a = print } })",
-            "query.a = a string, a number, a boolean or an array of them, got function",
+            "query.a to be a string, number, boolean or an array of them, got function",
         ),
         ("http.get(url, { query = { a = json.null } })", "got json.null"),
-        ("http.get(url, { query = { a = '\\255' } })", "query holds what is not UTF-8"),
+        ("http.get(url, { query = { a = '\\255' } })", "query contains a string that is not UTF-8"),
         ("http.get(url, { query = { a = string.rep('x', 20000) } })", "query has more than"),
         ("http.get(url, { timeout = 0 })", "expected timeout to be a positive number of seconds, got 0"),
         ("http.get(url, { timeout = 0/0 })", "got NaN"),
@@ -169,27 +174,27 @@ fn what_is_wrong_in_a_request_is_said_and_nothing_is_sent() {
         ("http.get(url, { max_bytes = 1.5 })", "got 1.5"),
         ("http.get(url, { redirects = -1 })", "from 0 to 20, got -1"),
         ("http.get(url .. '/\\255')", "the URL is not UTF-8"),
-        // What would smuggle a header or a request.
+        // Attempts to smuggle a header or a request.
         ("http.get(url .. '/\\r\\nX-Evil: 1')", "U+000D"),
         ("http.get(url .. '/ HTTP/1.1\\r\\n\\r\\nGET /')", "a space"),
         (
             "http.get(url, { headers = { x = 'a\\r\\nx-evil: 1' } })",
-            "the value of the header x holds a line end",
+            "the value of header x contains a line end",
         ),
-        ("http.get(url, { headers = { x = 'a\\nb' } })", "holds a line end"),
-        ("http.get(url, { headers = { x = 'a\\0b' } })", "holds a line end"),
-        ("http.get(url, { headers = { ['x: y\\r\\nz'] = 'a' } })", "is no name of a header"),
-        ("http.get(url, { headers = { ['x y'] = 'a' } })", "is no name of a header"),
-        ("http.get(url, { headers = { [''] = 'a' } })", "is no name of a header"),
-        ("http.get(url, { headers = { x = {} , y = true } })", "headers[\"y\"] = a string, got boolean"),
-        ("http.request({ url = url, method = 'GET / HTTP/1.1\\r\\nx: y' })", "expected method = a word"),
-        ("http.request({ url = url, method = '' })", "expected method = a word"),
-        ("http.request({ url = url, method = 'CONNECT' })", "expected method = a word"),
-        ("http.request({ url = url, method = 'trace' })", "expected method = a word"),
+        ("http.get(url, { headers = { x = 'a\\nb' } })", "contains a line end"),
+        ("http.get(url, { headers = { x = 'a\\0b' } })", "contains a line end"),
+        ("http.get(url, { headers = { ['x: y\\r\\nz'] = 'a' } })", "invalid header name"),
+        ("http.get(url, { headers = { ['x y'] = 'a' } })", "invalid header name"),
+        ("http.get(url, { headers = { [''] = 'a' } })", "invalid header name"),
+        ("http.get(url, { headers = { x = {} , y = true } })", "headers[\"y\"] to be a string, got boolean"),
+        ("http.request({ url = url, method = 'GET / HTTP/1.1\\r\\nx: y' })", "expected method to be a word"),
+        ("http.request({ url = url, method = '' })", "expected method to be a word"),
+        ("http.request({ url = url, method = 'CONNECT' })", "expected method to be a word"),
+        ("http.request({ url = url, method = 'trace' })", "expected method to be a word"),
         ("http.post(url, string.rep('x', 33554433))", "longer than 32 MiB"),
     ] {
-        let message = caught(&server, body);
-        assert!(message.contains(says), "{body}: {message}");
+        let message = caught_message(&server, body);
+        assert!(message.contains(expected), "{body}: {message}");
         assert!(!message.chars().any(char::is_control), "{message:?}");
     }
     for header in [
@@ -205,10 +210,11 @@ fn what_is_wrong_in_a_request_is_said_and_nothing_is_sent() {
         "Keep-Alive",
         "Trailer",
     ] {
-        let message = caught(&server, &format!("http.get(url, {{ headers = {{ ['{header}'] = 'x' }} }})"));
-        assert!(message.contains("is the engine's own"), "{header}: {message}");
+        let message =
+            caught_message(&server, &format!("http.get(url, {{ headers = {{ ['{header}'] = 'x' }} }})"));
+        assert!(message.contains("is set automatically"), "{header}: {message}");
     }
-    let many = caught(
+    let many = caught_message(
         &server,
         "local h = {} for i = 1, 101 do h['x' .. i] = 'a' end http.get(url, { headers = h })",
     );
@@ -217,8 +223,8 @@ fn what_is_wrong_in_a_request_is_said_and_nothing_is_sent() {
 }
 
 #[test]
-fn hosts_that_are_not_granted_are_refused_with_the_grant_to_add() {
-    let server = answering(plain(200, &[], "ok"));
+fn hosts_without_a_grant_are_refused_and_the_error_names_the_grant() {
+    let server = responding(plain(200, &[], "ok"));
     let port = server.address().port();
     for (net, url, advice) in [
         (&[][..], format!("http://127.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
@@ -238,7 +244,7 @@ fn hosts_that_are_not_granted_are_refused_with_the_grant_to_add() {
         (&["a.example"], String::from("https://a.example:8443/"), String::from("\"a.example:8443\"")),
         (&["127.0.0.1:1"], format!("http://127.0.0.1:{port}/"), format!("\"127.0.0.1:{port}\"")),
     ] {
-        let error = under(net, &url, "return http.get(url)").unwrap_err();
+        let error = run_with_grants(net, &url, "return http.get(url)").unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Permission, "{net:?} {url}: {error}");
         assert!(error.message.contains(&format!(":allow (:net [{advice}])")), "{net:?} {url}: {error}");
         assert!(error.message.starts_with("scripts/probe.lua:1: http.get: "), "{error}");
@@ -249,23 +255,26 @@ fn hosts_that_are_not_granted_are_refused_with_the_grant_to_add() {
         (&["localhost:*"], format!("http://LOCALHOST.:{port}/")),
         (&["*.localhost:*"], format!("http://app.localhost:{port}/")),
     ] {
-        assert_eq!(under(net, &url, "return http.get(url).body"), Ok(json!("ok")), "{net:?} {url}");
+        assert_eq!(run_with_grants(net, &url, "return http.get(url).body"), Ok(json!("ok")), "{net:?} {url}");
     }
-    for (url, says) in [
-        ("file:///etc/passwd", "only http and https are spoken, not file; files are read with fs.read"),
-        ("ftp://127.0.0.1/", "not ftp"),
-        ("data:,x", "not data"),
-        ("http://granted.example@127.0.0.1/", "a user or password in a URL is refused"),
+    for (url, expected) in [
+        (
+            "file:///etc/passwd",
+            "unsupported scheme `file`, expected http or https; use fs.read to read files",
+        ),
+        ("ftp://127.0.0.1/", "unsupported scheme `ftp`"),
+        ("data:,x", "unsupported scheme `data`"),
+        ("http://granted.example@127.0.0.1/", "the URL must not contain a user or password"),
     ] {
-        let error = under(&["*:*", "127.0.0.1:*"], url, "return http.get(url)").unwrap_err();
-        assert!(error.message.contains(says), "{url}: {error}");
+        let error = run_with_grants(&["*:*", "127.0.0.1:*"], url, "return http.get(url)").unwrap_err();
+        assert!(error.message.contains(expected), "{url}: {error}");
     }
 }
 
 #[test]
-fn redirects_are_followed_and_judged_at_every_hop() {
-    let other = answering(plain(200, &[], "other"));
-    let denied = answering(plain(200, &[], "denied"));
+fn every_redirect_is_checked() {
+    let other = responding(plain(200, &[], "other"));
+    let denied = responding(plain(200, &[], "denied"));
     let (other_port, denied_port) = (other.address().port(), denied.address().port());
     let server = Server::answering_all(move |_, received| {
         let to = |status: u16, location: &str| plain(status, &[("location", location)], "moved");
@@ -292,7 +301,7 @@ fn redirects_are_followed_and_judged_at_every_hop() {
         let body = format!(
             "local r = http.request({{ url = url, method = 'POST', body = 'b', {rest} }}) return {{ r.status, r.body, r.url }}"
         );
-        under(&net, &format!("http://{here}{path}"), &body)
+        run_with_grants(&net, &format!("http://{here}{path}"), &body)
     };
     assert_eq!(get("/303", ""), Ok(json!([200, "end", format!("http://{here}/end")])));
     assert_eq!(server.posts().pop().unwrap().line, "GET /end");
@@ -309,7 +318,7 @@ fn redirects_are_followed_and_judged_at_every_hop() {
     let received = String::from_utf8(received.raw).unwrap();
     assert!(!received.contains("canary") && !received.contains("referer"), "{received}");
 
-    for (path, says) in [
+    for (path, expected) in [
         ("/denied", format!("after a redirect: 127.0.0.1:{denied_port} is not allowed")),
         ("/name", format!("localhost:{denied_port} is not allowed")),
         ("/metadata", String::from("169.254.169.254 is not allowed")),
@@ -317,23 +326,26 @@ fn redirects_are_followed_and_judged_at_every_hop() {
     ] {
         let error = get(path, "").unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Permission, "{path}: {error}");
-        assert!(error.message.contains(&says) && error.message.contains(":allow (:net ["), "{path}: {error}");
+        assert!(
+            error.message.contains(&expected) && error.message.contains(":allow (:net ["),
+            "{path}: {error}"
+        );
     }
-    for (path, says) in [
-        ("/file", "redirects, but only http and https are spoken"),
-        ("/user", "redirects, but a user or password"),
-        ("/broken", "redirects, but its Location \"http://[\" is no URL"),
+    for (path, expected) in [
+        ("/file", "invalid redirect: unsupported scheme `file`"),
+        ("/user", "invalid redirect: the URL must not contain a user or password"),
+        ("/broken", "invalid redirect: invalid Location \"http://[\""),
         ("/loop", "more than 5 redirects"),
     ] {
         let error = get(path, "").unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Script, "{path}: {error}");
-        assert!(error.message.contains(says), "{path}: {error}");
+        assert!(error.message.contains(expected), "{path}: {error}");
     }
     assert_eq!(denied.connections(), 0);
 }
 
 #[test]
-fn many_tasks_ask_at_once_and_take_turns() {
+fn concurrent_requests_of_a_call_are_limited() {
     let open = Arc::new(Mutex::new((0_usize, 0_usize)));
     let counted = Arc::clone(&open);
     let server = Server::answering_all(move |_, _| {
@@ -352,60 +364,60 @@ fn many_tasks_ask_at_once_and_take_turns() {
         end
         repeat task.wait(0.005) until done == 100
         return done";
-    assert_eq!(local(&server, body), Ok(json!(100)));
+    assert_eq!(run_local(&server, body), Ok(json!(100)));
     let most = open.lock().unwrap().1;
     assert!((2..=16).contains(&most), "{most} at a time");
     assert!(server.connections() <= 100);
 }
 
 #[test]
-fn a_call_that_ends_takes_its_requests_along() {
-    // Cancelled from outside.
-    let server = answering(Answer::head(200, &[]).piece("a").then(Act::Silence));
+fn ending_a_call_aborts_its_requests() {
+    // The caller drops the call.
+    let server = responding(Answer::head(200, &[]).piece("a").then(Act::Silence));
     let script = Arc::new(granted(&["127.0.0.1:*"], "return http.get(url).body"));
-    let (runner, _) = listening();
+    let (runner, _) = runner_with_events();
     block_on(async {
         let url = format!("http://{}", server.address());
         let waiting = runner.call(script, call(json!({"url": url})), CallContext::default());
         tokio::select! {
             ended = waiting => panic!("{ended:?}"),
-            asked = tokio::task::spawn_blocking({
+            requested = tokio::task::spawn_blocking({
                 let server = Arc::new(server);
                 move || { server.wait_for_posts(1); server }
             }) => {
-                let server = asked.unwrap();
-                // The call's future is dropped by now.
+                let server = requested.unwrap();
+                // The future of the call has been dropped.
                 tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
             }
         }
     });
-    // At its deadline, by which a busy machine may not have asked yet.
-    let asked = [700, 3_000, 12_000].into_iter().find_map(|limit| {
-        let server = answering(Answer::silent());
+    // The call times out. On a busy machine it may not have sent the request by then.
+    let requested = [700, 3_000, 12_000].into_iter().find_map(|limit| {
+        let server = responding(Answer::silent());
         let mut script = granted(&["127.0.0.1:*"], "pcall(http.get, url) return 'late'");
         script.timeout = Some(Duration::from_millis(limit));
         let ended = run(script, json!({"url": format!("http://{}", server.address())}));
         assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Timeout);
         (!server.posts().is_empty()).then_some(server)
     });
-    asked.unwrap().wait_for_client_to_leave();
-    // Left behind by the function that began it, once the server has it.
-    let asked = Mutex::new(false);
+    requested.unwrap().wait_for_client_to_leave();
+    // The function returns after the server has received the request.
+    let requested = Mutex::new(false);
     let server = Server::answering_all(move |_, received| {
         if received.line == "GET /silent" {
-            *asked.lock().unwrap() = true;
+            *requested.lock().unwrap() = true;
             return Answer::silent();
         }
-        plain(200, &[], if *asked.lock().unwrap() { "asked" } else { "not yet" })
+        plain(200, &[], if *requested.lock().unwrap() { "asked" } else { "not yet" })
     });
     let body = "task.spawn(http.get, url .. '/silent') repeat until http.get(url).body == 'asked' return 1";
-    assert_eq!(local(&server, body), Ok(json!(1)));
+    assert_eq!(run_local(&server, body), Ok(json!(1)));
     server.wait_for_client_to_leave();
 }
 
 #[test]
-fn nothing_is_asked_while_a_script_loads() {
-    let server = answering(plain(200, &[], "ok"));
+fn requests_are_refused_while_the_script_loads() {
+    let server = responding(plain(200, &[], "ok"));
     let mut script = script(&format!("http.get('http://{}') return function() end", server.address()));
     script.permissions.net = vec![String::from("127.0.0.1:*")];
     let error = run(script, json!({})).unwrap_err();
@@ -414,38 +426,38 @@ fn nothing_is_asked_while_a_script_loads() {
     assert_eq!(server.connections(), 0);
 }
 
-/// A connection that is kept is for those with the same grants.
+/// A connection is reused only for calls with the same grants.
 #[test]
-fn connections_do_not_cross_grants() {
-    let server = answering(plain(200, &[], "ok"));
+fn connections_are_not_shared_between_different_grants() {
+    let server = responding(plain(200, &[], "ok"));
     let url = format!("http://{}", server.address());
     let twice = "http.get(url) return http.get(url).body";
-    assert_eq!(under(&["127.0.0.1:*"], &url, twice), Ok(json!("ok")));
+    assert_eq!(run_with_grants(&["127.0.0.1:*"], &url, twice), Ok(json!("ok")));
     let after_one = server.connections();
-    assert_eq!(under(&["127.0.0.1:*", "a.example"], &url, twice), Ok(json!("ok")));
-    assert!(server.connections() > after_one, "the second tool was given the connection of the first");
+    assert_eq!(run_with_grants(&["127.0.0.1:*", "a.example"], &url, twice), Ok(json!("ok")));
+    assert!(server.connections() > after_one, "the second tool reused the connection of the first");
     assert_eq!(server.posts().len(), 4);
 }
 
 #[test]
-fn ipv6_is_spoken_too() {
+fn ipv6_is_supported() {
     let server = Server::answering_at("[::1]:0", |_, _| plain(200, &[], "six"));
     let port = server.address().port();
     for (grant, host) in [("[::1]:*", "[::1]"), ("localhost:*", "localhost"), ("::1", "[::1]")] {
-        let ended = under(&[grant], &format!("http://{host}:{port}/"), "return http.get(url).body");
+        let ended = run_with_grants(&[grant], &format!("http://{host}:{port}/"), "return http.get(url).body");
         match grant {
-            // At 80 and 443 only.
+            // Only ports 80 and 443.
             "::1" => assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Permission),
             _ => assert_eq!(ended, Ok(json!("six")), "{grant}"),
         }
     }
 }
 
-/// Keys, proxies and credentials of the environment: nothing of it is used or sent.
+/// Keys, proxies and credentials in the environment are neither used nor sent.
 #[test]
 fn the_environment_is_never_sent() {
-    let proxy = answering(plain(200, &[], "through the proxy"));
-    let server = answering(plain(200, &[], "straight"));
+    let proxy = responding(plain(200, &[], "through the proxy"));
+    let server = responding(plain(200, &[], "straight"));
     let project = Project::empty();
     let here = server.address();
     project.write(

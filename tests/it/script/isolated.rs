@@ -1,4 +1,5 @@
-//! Calls in child processes: the same answers, and whatever becomes of a child, its own call alone feels it.
+//! Calls in child processes: the answers are the same as on threads, and a failure of a child affects only its own
+//! call.
 
 use super::*;
 
@@ -7,7 +8,7 @@ use std::process::Command;
 use deftool::script::{Isolation, ProcessOptions};
 use deftool::tool::Meter;
 
-/// Children that are the real binary.
+/// Returns the isolation in child processes that run the real binary.
 pub(super) fn processes() -> Isolation {
     Isolation::Processes(ProcessOptions {
         program: PathBuf::from(env!("CARGO_BIN_EXE_deftool")),
@@ -15,13 +16,13 @@ pub(super) fn processes() -> Isolation {
     })
 }
 
-/// Has the programs that scripts run on threads of this process guarded by the real binary.
+/// Uses the real binary as the guard of programs that scripts on threads of this process run.
 pub(super) fn guard_programs() {
     let Isolation::Processes(program) = processes() else { unreachable!() };
     deftool::script::guard_programs(program);
 }
 
-/// Children that are what `/bin/sh` makes of `text`, `$0` being the binary and `$1` an `argument`.
+/// Returns the isolation in child processes that run `text` in `/bin/sh`. `$0` is the binary and `$1` is `argument`.
 fn shell(text: &str, argument: &Path) -> Isolation {
     Isolation::Processes(ProcessOptions {
         program: PathBuf::from("/bin/sh"),
@@ -31,8 +32,8 @@ fn shell(text: &str, argument: &Path) -> Isolation {
 
 fn isolated(isolation: Isolation) -> (ScriptRunner, Events) {
     let events = Events::default();
-    let heard = Arc::clone(&events);
-    let sink = ScriptSink::new(move |event| heard.lock().unwrap().push(event));
+    let shared = Arc::clone(&events);
+    let sink = ScriptSink::new(move |event| shared.lock().unwrap().push(event));
     let options = RunnerOptions { threads: 1, max_threads: 1, sink, isolation, ..RunnerOptions::default() };
     (ScriptRunner::new(options), events)
 }
@@ -41,7 +42,7 @@ fn answer(runner: &ScriptRunner, script: &Arc<Script>) -> Result<Value, ToolErro
     block_on(runner.call(Arc::clone(script), call(json!({})), CallContext::default()))
 }
 
-/// A runner of one child at a time, whose ids the file lists.
+/// A runner with one child at a time. A file lists the process IDs of the children.
 struct Watched {
     runner: ScriptRunner,
     folder: tempfile::TempDir,
@@ -56,7 +57,7 @@ impl Watched {
         Self { runner, folder, events }
     }
 
-    /// The ids of the children so far.
+    /// Returns the process IDs of all children so far.
     fn ids(&self) -> Vec<u32> {
         let ids = std::fs::read_to_string(self.folder.path().join("ids")).unwrap_or_default();
         ids.lines().map(|id| id.parse().unwrap()).collect()
@@ -67,7 +68,7 @@ impl Watched {
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
-    /// Runs a script that spins, and `meanwhile` once it does, if it comes to that.
+    /// Runs a spinning script, and `meanwhile` while it spins, unless the call has ended before.
     fn spin(&self, limit: Duration, meanwhile: impl FnOnce(&Self)) -> Result<Value, ToolError> {
         self.events.lock().unwrap().clear();
         let spinning = Arc::new(script("return function() print('spinning') while true do end end"));
@@ -76,27 +77,27 @@ impl Watched {
         block_on(async {
             tokio::select! {
                 ended = &mut spinning => return ended,
-                () = self.hears() => {}
+                () = self.next_event() => {}
             }
             meanwhile(self);
             spinning.await
         })
     }
 
-    /// Until a script has said something.
-    async fn hears(&self) {
+    /// Waits for an event of a script.
+    async fn next_event(&self) {
         while self.events.lock().unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
-    /// Whether a child that runs calls still does after `ends`, at least once: a busy machine may take longer than the
-    /// grace now and then.
-    fn stays_warm(&self, ends: impl Fn()) -> bool {
+    /// Returns whether a child is reused after `end_call` in at least one of several attempts: a busy machine may
+    /// exceed the grace period.
+    fn reuses_child(&self, end_call: impl Fn()) -> bool {
         (0..5).any(|_| {
             assert_eq!(answer(&self.runner, &alive()), Ok(json!("alive")));
             let before = self.ids().len();
-            ends();
+            end_call();
             assert_eq!(answer(&self.runner, &alive()), Ok(json!("alive")));
             self.ids().len() == before
         })
@@ -108,14 +109,14 @@ fn alive() -> Arc<Script> {
 }
 
 fn runs(id: u32) -> bool {
-    // One that is dead may not be buried yet, and one whose first thread is dead not dead yet.
+    // A dead process may not be reaped yet, and threads may outlive the main thread.
     let threads = std::fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
     let about = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     threads > 1 || !(about.is_empty() || about.contains(") Z "))
 }
 
-/// Whether `done` within a minute.
-fn soon(mut done: impl FnMut() -> bool) -> bool {
+/// Returns whether `done` becomes true within a minute.
+fn eventually(mut done: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(60) {
         if done() {
@@ -127,7 +128,7 @@ fn soon(mut done: impl FnMut() -> bool) -> bool {
 }
 
 #[test]
-fn answers_errors_and_events_are_those_of_a_thread() {
+fn answers_errors_and_events_are_the_same_as_on_a_thread() {
     let sources = [
         "return function(word) return { word = word, list = json.array{}, nothing = json.null, third = 1 / 3 } end",
         "return function(word) return { tool.name, tool.request_id, tool.job_name, tool.worker } end",
@@ -142,8 +143,8 @@ fn answers_errors_and_events_are_those_of_a_thread() {
         "return function(",
         "return function() task.wait(0.01) return coroutine.wrap(function() task.wait() return 'waited' end)() end",
     ];
-    let (apart, heard_apart) = isolated(processes());
-    let (here, heard_here) = listening();
+    let (isolated_runner, isolated_events) = isolated(processes());
+    let (thread_runner, thread_events) = runner_with_events();
     for source in sources {
         let mut script = with_parameters(source, &["word"]);
         script.memory = Some(MEMORY);
@@ -159,32 +160,37 @@ fn answers_errors_and_events_are_those_of_a_thread() {
                 worker: String::from("worker"),
                 timeout: Some(Duration::from_secs(10)),
             };
-            let one = block_on(apart.call(Arc::clone(&script), call(arguments.clone()), context(&meters[0])));
-            let other = block_on(here.call(Arc::clone(&script), call(arguments), context(&meters[1])));
+            let one = block_on(isolated_runner.call(
+                Arc::clone(&script),
+                call(arguments.clone()),
+                context(&meters[0]),
+            ));
+            let other =
+                block_on(thread_runner.call(Arc::clone(&script), call(arguments), context(&meters[1])));
             assert_eq!(one, other, "{source}");
-            let [apart, here] = meters.map(|meter| meter.usage().is_some());
-            assert_eq!(apart, here, "{source}");
+            let [isolated_usage, thread_usage] = meters.map(|meter| meter.usage().is_some());
+            assert_eq!(isolated_usage, thread_usage, "{source}");
         }
     }
-    assert_eq!(*heard_apart.lock().unwrap(), *heard_here.lock().unwrap());
-    assert!(heard_here.lock().unwrap().len() >= 8);
+    assert_eq!(*isolated_events.lock().unwrap(), *thread_events.lock().unwrap());
+    assert!(thread_events.lock().unwrap().len() >= 8);
 }
 
 #[test]
-fn a_child_that_is_killed_fails_its_call_alone() {
+fn a_killed_child_fails_only_its_own_call() {
     for (signal, number) in [("-KILL", 9), ("-SEGV", 11), ("-ABRT", 6)] {
         let watched = Watched::new();
-        let strike = |watched: &Watched| {
+        let kill = |watched: &Watched| {
             watched.signal(signal);
             let id = watched.ids()[0];
-            // The handler that looks for overflown stacks lets the next one through.
+            // Rust's stack overflow handler restores the default action, so a second signal kills the process.
             let is_gone = || {
                 let _ = Command::new("kill").args([signal, &id.to_string()]).output();
                 !runs(id)
             };
-            assert!(signal != "-SEGV" || soon(is_gone), "the child lives");
+            assert!(signal != "-SEGV" || eventually(is_gone), "the child is still running");
         };
-        let error = watched.spin(Duration::from_secs(30), strike).unwrap_err();
+        let error = watched.spin(Duration::from_secs(30), kill).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Internal);
         assert_eq!(
             error.message,
@@ -194,44 +200,44 @@ fn a_child_that_is_killed_fails_its_call_alone() {
         );
         assert_eq!(answer(&watched.runner, &alive()), Ok(json!("alive")));
         assert_eq!(watched.ids().len(), 2);
-        // And one that dies while it has nothing to do is not noticed.
+        // A child that dies while idle has no effect.
         watched.signal("-KILL");
         let id = watched.ids()[1];
-        assert!(soon(|| !runs(id)));
+        assert!(eventually(|| !runs(id)));
         assert_eq!(answer(&watched.runner, &alive()), Ok(json!("alive")));
     }
 }
 
 #[test]
 fn a_child_that_does_not_stop_is_killed_at_the_deadline() {
-    // On a busy machine the deadline may come before the signal, and then the child has stopped by itself.
-    let is_tried = [(300, "300 ms"), (3_000, "3 s"), (12_000, "12 s")].into_iter().any(|(limit, shown)| {
+    // On a busy machine the deadline may pass before the signal is sent. Then the child stops normally.
+    let is_tested = [(300, "300 ms"), (3_000, "3 s"), (12_000, "12 s")].into_iter().any(|(limit, shown)| {
         let (watched, limit) = (Watched::new(), Duration::from_millis(limit));
         assert_eq!(answer(&watched.runner, &alive()), Ok(json!("alive")));
-        let (started, mut struck) = (Instant::now(), None);
-        let strike = |watched: &Watched| {
+        let (started, mut stopped_after) = (Instant::now(), None);
+        let suspend = |watched: &Watched| {
             watched.signal("-STOP");
-            struck = Some(started.elapsed());
+            stopped_after = Some(started.elapsed());
         };
-        let error = watched.spin(limit, strike).unwrap_err();
+        let error = watched.spin(limit, suspend).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Timeout, "{error}");
         assert!(error.message.contains(&format!("time limit of {shown}")), "{error}");
         assert!(started.elapsed() < limit + Duration::from_secs(10), "{:?}", started.elapsed());
-        if struck.is_none_or(|struck| struck > limit / 2) {
+        if stopped_after.is_none_or(|stopped_after| stopped_after > limit / 2) {
             return false;
         }
         let id = watched.ids()[0];
-        assert!(soon(|| !runs(id)), "the child lives");
+        assert!(eventually(|| !runs(id)), "the child is still running");
         assert_eq!(answer(&watched.runner, &alive()), Ok(json!("alive")));
         true
     });
-    assert!(is_tried);
+    assert!(is_tested);
 }
 
 #[test]
-fn a_call_that_ends_at_its_deadline_or_is_dropped_leaves_its_child_warm() {
+fn a_child_is_reused_after_a_timeout_or_cancellation() {
     let watched = Watched::new();
-    assert!(watched.stays_warm(|| {
+    assert!(watched.reuses_child(|| {
         let error = watched.spin(Duration::from_millis(200), |_| {}).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Timeout);
     }));
@@ -248,12 +254,12 @@ fn a_call_that_ends_at_its_deadline_or_is_dropped_leaves_its_child_warm() {
                     ended = watched.runner.call(Arc::clone(&script), call(json!({})), CallContext::default()) => {
                         panic!("{body}: {ended:?}")
                     }
-                    // Long enough to be in the midst of it.
-                    () = async { watched.hears().await; tokio::time::sleep(Duration::from_millis(20)).await } => {}
+                    // Long enough for the script to spin.
+                    () = async { watched.next_event().await; tokio::time::sleep(Duration::from_millis(20)).await } => {}
                 }
             });
         };
-        assert!(watched.stays_warm(dropped), "{body}");
+        assert!(watched.reuses_child(dropped), "{body}");
     }
 }
 
@@ -264,7 +270,7 @@ fn children_end_with_their_runner() {
     let id = watched.ids()[0];
     assert!(runs(id));
     drop(watched.runner);
-    assert!(soon(|| !runs(id)));
+    assert!(eventually(|| !runs(id)));
 
     let watched = Watched::new();
     assert_eq!(answer(&watched.runner, &alive()), Ok(json!("alive")));
@@ -281,10 +287,10 @@ fn children_end_with_their_runner() {
     assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Canceled);
     let ids = std::fs::read_to_string(folder.path().join("ids")).unwrap();
     let id = ids.trim().parse().unwrap();
-    assert!(soon(|| !runs(id)));
+    assert!(eventually(|| !runs(id)));
 }
 
-/// A frame as a child would write it, for `printf`.
+/// Returns a shell command that prints a frame.
 fn frame(body: &str) -> String {
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
     let [a, b, c, d] = length;
@@ -292,33 +298,33 @@ fn frame(body: &str) -> String {
 }
 
 #[test]
-fn a_child_that_lies_is_told_and_ended() {
+fn a_child_that_violates_the_protocol_is_killed() {
     let greeting = frame(&format!("{{\"Ready\":\"deftool script host {}\"}}", env!("CARGO_PKG_VERSION")));
-    let after = |words: &str| format!("{greeting}; {words}; read x");
+    let after = |commands: &str| format!("{greeting}; {commands}; read x");
     let loaded = frame("{\"Loaded\":1}");
     let cases = [
-        (String::from("exit 3"), "ended at once (exit code 3)"),
-        (String::from("kill -9 $$"), "ended at once (signal 9)"),
-        (String::from("exec cat /dev/zero"), "is no script host"),
-        (String::from("echo Hello, world; read x"), "is no script host"),
-        (frame("{\"Ready\":\"deftool script host 0.0\"}"), "is of another version"),
-        (frame("{\"Loaded\":1}"), "is no script host"),
+        (String::from("exit 3"), "exited immediately (exit code 3)"),
+        (String::from("kill -9 $$"), "exited immediately (signal 9)"),
+        (String::from("exec cat /dev/zero"), "is not a script host"),
+        (String::from("echo Hello, world; read x"), "is not a script host"),
+        (frame("{\"Ready\":\"deftool script host 0.0\"}"), "has a different version"),
+        (frame("{\"Loaded\":1}"), "is not a script host"),
         (greeting.clone(), "died (exit code 0)"),
         (after("exec 1>&-"), "closed its output"),
-        (after("printf '\\377\\377\\377\\377'"), "more than 67108864"),
-        (after("printf '\\004\\000\\000\\000null'"), "makes no sense"),
-        (after(&frame("{\"Returned\":1}5")), "out of turn"),
-        (after(&frame("{\"Loaded\":2}")), "out of turn"),
-        (after(&format!("{loaded}; {}", frame("{\"Returned\":2}5"))), "out of turn"),
-        (after(&format!("{loaded}; {}", frame("{\"Returned\":1}"))), "makes no sense"),
-        (after(&format!("{loaded}; {}", frame("{\"Returned\":1}[5"))), "makes no sense"),
+        (after("printf '\\377\\377\\377\\377'"), "exceeds the limit of 67108864 bytes"),
+        (after("printf '\\004\\000\\000\\000null'"), "sent an invalid message"),
+        (after(&frame("{\"Returned\":1}5")), "unexpected message"),
+        (after(&frame("{\"Loaded\":2}")), "unexpected message"),
+        (after(&format!("{loaded}; {}", frame("{\"Returned\":2}5"))), "unexpected message"),
+        (after(&format!("{loaded}; {}", frame("{\"Returned\":1}"))), "sent an invalid message"),
+        (after(&format!("{loaded}; {}", frame("{\"Returned\":1}[5"))), "sent an invalid message"),
         (
             after(&format!("{loaded}; {}", frame(&format!("{{\"Returned\":1}}{}", "[".repeat(5000))))),
-            "makes no sense",
+            "sent an invalid message",
         ),
         (
             after(&format!("{loaded}; while {}; do :; done", frame("{\"Logged\":[\"Info\",\"storm\"]}"))),
-            "out of turn",
+            "unexpected message",
         ),
         (
             after(&format!(
@@ -328,17 +334,17 @@ fn a_child_that_lies_is_told_and_ended() {
             "red \u{FFFD}[31m \u{FFFD}",
         ),
     ];
-    for (text, says) in cases {
+    for (text, fragment) in cases {
         let (runner, events) = isolated(shell(&text, Path::new("")));
         let error = answer(&runner, &alive()).unwrap_err();
-        assert!(error.message.contains(says), "{text}: {error}");
+        assert!(error.message.contains(fragment), "{text}: {error}");
         assert!(events.lock().unwrap().len() <= 1010);
     }
     let missing = ProcessOptions { program: PathBuf::from("/nowhere/deftool"), arguments: Vec::new() };
     let (runner, _) = isolated(Isolation::Processes(missing));
     let error = answer(&runner, &alive()).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Internal);
-    assert!(error.message.contains("/nowhere/deftool, cannot be started: No such file"), "{error}");
+    assert!(error.message.contains("`/nowhere/deftool` cannot be started: No such file"), "{error}");
 }
 
 #[test]
@@ -353,11 +359,11 @@ fn a_silent_child_is_killed_at_the_deadline() {
     let error = block_on(runner.call(alive(), call(json!({})), context)).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Timeout, "{error}");
     let id = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
-    assert!(soon(|| !runs(id)));
+    assert!(eventually(|| !runs(id)));
 }
 
 #[test]
-fn calls_that_wait_get_children_of_their_own() {
+fn waiting_calls_get_additional_children() {
     let options =
         RunnerOptions { threads: 2, max_threads: 4, isolation: processes(), ..RunnerOptions::default() };
     let runner = ScriptRunner::new(options);
@@ -368,18 +374,20 @@ fn calls_that_wait_get_children_of_their_own() {
     assert!(ended.iter().all(|ended| *ended == Ok(json!(1))), "{ended:?}");
 }
 
-/// The process that was started with these arguments.
+/// Returns the process that was started with these arguments.
 #[cfg(target_os = "linux")]
 fn started_with(arguments: &[&str]) -> Option<u32> {
-    let wanted: String = arguments.iter().flat_map(|argument| [*argument, "\0"]).collect();
+    let command_line: String = arguments.iter().flat_map(|argument| [*argument, "\0"]).collect();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    ids.find(|id| std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == wanted.as_bytes()))
+    ids.find(|id| {
+        std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == command_line.as_bytes())
+    })
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_script_started_ends_with_its_call_however_that_ends() {
+fn programs_end_with_their_call() {
     for (how, seconds) in
         [("dropped", "3031.5"), ("killed", "3032.5"), ("late", "3033.5"), ("closed", "3034.5")]
     {
@@ -409,14 +417,13 @@ fn what_a_script_started_ends_with_its_call_however_that_ends() {
                 () = meanwhile => {}
             }
         });
-        assert!(soon(|| started().is_none()), "{how}: it runs");
+        assert!(eventually(|| started().is_none()), "{how}: the program is still running");
     }
 }
 
-/// What the kernel says of a child.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_child_has_nothing_it_does_not_need() {
+fn a_child_has_only_the_resources_that_it_needs() {
     let watched = Watched::new();
     let mut script = script("return function() return 1 end");
     script.permissions.env =
@@ -429,7 +436,7 @@ fn a_child_has_nothing_it_does_not_need() {
         .unwrap()
         .split('\0')
         .filter_map(|pair| Some(pair.split_once('=')?.0.to_owned()))
-        // What every child has, and what the shell adds.
+        // The variables that every child has, and those that the shell adds.
         .filter(|name| !["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name.as_str()))
         .filter(|name| !["PWD", "_", "SHLVL", "OLDPWD"].contains(&name.as_str()))
         .collect();
@@ -445,7 +452,7 @@ fn a_child_has_nothing_it_does_not_need() {
         let open = std::fs::read_link(about("fd").join(number)).unwrap();
         assert_eq!(open, Path::new("/dev/null"), "{number}");
     }
-    // What this process got from its own parent, open for all that it starts, is not the engine's.
+    // Ignores descriptors that this process inherited from its own parent.
     let inherited = |number: &Path, target: &Path| {
         std::fs::read_link(Path::new("/proc/self/fd").join(number)).is_ok_and(|own| own == target)
     };
@@ -454,8 +461,8 @@ fn a_child_has_nothing_it_does_not_need() {
     let open: Vec<_> = open.filter(|(number, target)| !inherited(Path::new(number), target)).collect();
     let nothing = |target: &Path| target == Path::new("/dev/null");
     let pipes = open.iter().filter(|(_, target)| !nothing(target)).count();
-    assert_eq!(pipes, 2, "the two to its parent, in {open:?}");
-    // Another environment is another child; without one it is shared.
+    assert_eq!(pipes, 2, "expected only the two pipes to the parent, found {open:?}");
+    // A different environment requires a different child. Scripts without variables share a child.
     for source in ["return function() return 2 end", "return function() return 3 end"] {
         answer(&watched.runner, &Arc::new(self::script(source))).unwrap();
     }

@@ -1,4 +1,4 @@
-//! `require`: the files of `scripts/lib` that came with a script, run once a call.
+//! `require`: modules in `scripts/lib`, which run once per call.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn with_modules(source: &str, modules: &[(&str, &str)]) -> Result<Value, ToolErr
 }
 
 #[test]
-fn a_module_runs_once_a_call_and_may_require_others() {
+fn a_module_runs_once_per_call_and_may_require_others() {
     let source = "
         return function()
           local count = require('./lib/count')
@@ -39,7 +39,7 @@ fn a_module_runs_once_a_call_and_may_require_others() {
 }
 
 #[test]
-fn a_module_may_wait_and_its_errors_name_its_line() {
+fn a_module_may_wait_and_its_errors_have_its_location() {
     let waits = [("slow", "task.wait(0.001) return 1")];
     assert_eq!(with_modules("return function() return require('./lib/slow') end", &waits), Ok(json!(1)));
     let fails = [("bad", "return {\n  go = function() error('no luck') end,\n}")];
@@ -51,7 +51,7 @@ fn a_module_may_wait_and_its_errors_name_its_line() {
 }
 
 #[test]
-fn what_cannot_be_required_says_why() {
+fn errors_of_require_describe_the_cause() {
     let modules = [
         ("a", "return require('./b')"),
         ("b", "return require('./a')"),
@@ -59,27 +59,27 @@ fn what_cannot_be_required_says_why() {
         ("raises", "error('at once')"),
         ("broken", "return ("),
     ];
-    for (wanted, says) in [
+    for (path, fragment) in [
         ("./lib/a", "modules that require each other"),
         ("./lib/nothing", "must return a value"),
         ("./lib/raises", "scripts/lib/raises.lua:1: at once"),
         ("./lib/broken", "scripts/lib/broken.lua:1:"),
-        ("./lib/other", "only files of scripts/lib"),
+        ("./lib/other", "only files in scripts/lib"),
         ("a", "require(\"./lib/a\")"),
-        ("./lib/a.lua", "no extension"),
+        ("./lib/a.lua", "without an extension"),
         ("/etc/passwd", "starts with `./`"),
-        ("../../../etc/passwd", "only files of scripts/lib"),
+        ("../../../etc/passwd", "only files in scripts/lib"),
     ] {
-        let error = with_modules(&format!("return function() return require('{wanted}') end"), &modules);
+        let error = with_modules(&format!("return function() return require('{path}') end"), &modules);
         let error = error.unwrap_err();
-        assert!(error.message.contains(says), "{wanted}: {}", error.message);
+        assert!(error.message.contains(fragment), "{path}: {}", error.message);
     }
     let again = "return function() pcall(require, './lib/raises') return require('./lib/raises') end";
     assert!(with_modules(again, &modules).unwrap_err().message.contains("failed to load"));
 }
 
 #[test]
-fn a_module_leaves_nothing_for_the_next_call_and_cannot_do_io_while_the_script_loads() {
+fn a_module_cannot_set_globals_or_do_io_while_the_script_loads() {
     let modules = [("io", "return fs.read('x')"), ("leaves", "leaked = 1 return true")];
     let error = with_modules("require('./lib/io') return function() end", &modules).unwrap_err();
     assert!(error.message.contains("not available while the script loads"), "{}", error.message);

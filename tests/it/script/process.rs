@@ -1,4 +1,4 @@
-//! `process`: granted programs only, and none that outlives its call.
+//! `process`: only granted programs run, and none outlives its call.
 
 use super::*;
 
@@ -16,8 +16,8 @@ fn run_granted(source: &str, programs: &[&str]) -> Result<Value, ToolError> {
     run(script, json!({}))
 }
 
-/// Waits for `check`, for as long as a loaded machine may take.
-fn comes_true(check: impl Fn() -> bool) -> bool {
+/// Waits until `check` returns true, for up to a minute. Returns whether it did.
+fn eventually(check: impl Fn() -> bool) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(60) {
         if check() {
@@ -28,9 +28,9 @@ fn comes_true(check: impl Fn() -> bool) -> bool {
     false
 }
 
-/// Whether the process `id` runs; one that has ended and is not reaped does not.
+/// Returns whether the process `id` is running. A zombie is not.
 fn is_alive(id: &str) -> bool {
-    assert!(!id.is_empty(), "no process has written who it is");
+    assert!(!id.is_empty(), "missing process ID");
     std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -49,7 +49,7 @@ fn a_granted_program_runs() {
         ("return process.run({ 'sh', '-c', 'echo $0' }).stdout", json!("sh\n")),
         (
             "local run
-             -- A busy machine may not have begun by then.
+             -- On a busy machine the program may not have started by then.
              for _, limit in { 0.3, 3, 12 } do
                run = process.run({ 'sh', '-c', 'echo begun; sleep 60' }, { timeout = limit })
                if run.stdout ~= '' then break end
@@ -78,11 +78,11 @@ fn a_granted_program_runs() {
 }
 
 #[test]
-fn what_is_not_granted_does_not_run() {
-    for (source, says) in [
+fn programs_without_a_grant_are_refused() {
+    for (source, expected) in [
         (
             "process.run({ 'curl', 'http://x' })",
-            "this tool may run \"printf\" \"sub/tool\" only; to allow it, add :allow (:run [\"curl\"])",
+            "this tool may only run \"printf\" \"sub/tool\"; to allow it, add :allow (:run [\"curl\"])",
         ),
         ("process.run({ '/usr/bin/printf', 'x' })", ":allow (:run [\"/usr/bin/printf\"])"),
         ("process.run({ './printf', 'x' })", ":allow (:run [\"./printf\"])"),
@@ -95,7 +95,7 @@ fn what_is_not_granted_does_not_run() {
         ("process.run({ 'printf' }, { env = { PATH = '.' } })", "PATH is not allowed"),
         (
             "process.run({ 'printf' }, { cwd = '/' })",
-            "cwd / is not allowed: it is neither in the project nor beneath a granted folder; to allow it, add :allow (:read [\"/\"])",
+            "cwd / is not allowed: it is outside of the project and of all granted folders; to allow it, add :allow (:read [\"/\"])",
         ),
         ("process.run({ 'printf' }, { cwd = '..' })", "cwd .. is not allowed"),
         ("process.run({ 'printf' }, { cwd = 'out' })", "cwd out is not allowed"),
@@ -104,34 +104,34 @@ fn what_is_not_granted_does_not_run() {
         std::os::unix::fs::symlink("/", folder.path().join("out")).unwrap();
         let error = run(script, json!({})).expect_err(source);
         assert_eq!(error.kind, ToolErrorKind::Permission, "{source}: {error}");
-        assert!(error.message.contains(says), "{source}: {error}");
+        assert!(error.message.contains(expected), "{source}: {error}");
     }
     let none = run_granted("process.run({ 'sh' })", &[]).unwrap_err();
-    assert!(none.message.contains("this tool may run no program"), "{none}");
-    for (source, says) in [
+    assert!(none.message.contains("this tool may not run programs"), "{none}");
+    for (source, expected) in [
         (
             "process.run('printf x')",
             "expected the program and its arguments, as in { \"git\", \"status\" }, got string",
         ),
         ("process.run({})", "the list of program and arguments is empty"),
         ("process.run({ 'printf', 1 })", "expected argv[2] to be a string"),
-        ("process.run({ 'printf', 'a\\0b' })", "argv[2]: a NUL character"),
+        ("process.run({ 'printf', 'a\\0b' })", "argv[2]: the string contains a NUL character"),
         ("process.run({ 'printf', '\\255' })", "argv[2]: the string is not UTF-8"),
-        ("process.run({ 'printf' }, { env = { ['a=b'] = 'c' } })", "is no name of a variable"),
+        ("process.run({ 'printf' }, { env = { ['a=b'] = 'c' } })", "invalid variable name"),
         ("process.run({ 'printf' }, { env = { A = 1 } })", "expected env.A to be a string"),
         ("process.run({ 'printf' }, { stdin = 5 })", "expected stdin to be a string"),
         (
             "process.run({ 'printf' }, { timeout = 0 })",
             "expected timeout to be a positive number of seconds, got 0",
         ),
-        ("process.run({ 'printf' }, { shell = true })", "there is no option shell"),
+        ("process.run({ 'printf' }, { shell = true })", "unknown option `shell`"),
         ("process.run({ 'printf' }, { cwd = 'absent' })", "cwd absent: No such file or directory"),
-        ("process.run({ 'sub/tool' })", "there is no program sub/tool"),
-        ("process.run({ 'no-such-program' })", "there is no program no-such-program in PATH"),
+        ("process.run({ 'sub/tool' })", "program sub/tool not found"),
+        ("process.run({ 'no-such-program' })", "program no-such-program not found in PATH"),
         ("process.run({ 'printf', string.rep('x', 2000000) })", "more than 1024 KiB of arguments"),
     ] {
         let error = run_granted(source, &["printf", "sub/tool", "no-such-program"]).expect_err(source);
-        assert!(error.message.contains(says), "{source}: {error}");
+        assert!(error.message.contains(expected), "{source}: {error}");
         assert_eq!(error.kind, ToolErrorKind::Script, "{source}: {error}");
     }
     let error = run_source("process.run({ 'sh' }) return function() end").unwrap_err();
@@ -139,13 +139,13 @@ fn what_is_not_granted_does_not_run() {
 }
 
 #[test]
-fn a_program_of_the_project_is_named_by_its_path_and_never_found_by_chance() {
+fn a_program_in_the_project_requires_its_path() {
     let (folder, mut script) =
         granted("return process.run({ 'tools/hello' }, { cwd = 'tools' }).stdout", &["tools/hello"]);
     let tools = folder.path().join("tools");
     std::fs::create_dir(&tools).unwrap();
-    // Written elsewhere: what this process has open for writing, a program that another test starts may have open, too,
-    // and then nobody can run it.
+    // Written by another process: a file that this process has open for writing may be inherited by a program of
+    // another test, and then it cannot be executed.
     let write = "printf '#!/bin/sh\\npwd\\n' > hello && chmod 755 hello";
     let wrote = std::process::Command::new("sh").args(["-c", write]).current_dir(&tools).status();
     assert!(wrote.unwrap().success());
@@ -159,11 +159,11 @@ fn a_program_of_the_project_is_named_by_its_path_and_never_found_by_chance() {
     script.permissions.run = vec![String::from("hello")];
     script.root = Some(here.join("tools"));
     let error = run(script, json!({})).unwrap_err();
-    assert!(error.message.contains("there is no program hello in PATH"), "{error}");
+    assert!(error.message.contains("program hello not found in PATH"), "{error}");
 
     set_mode(&tools.join("hello"), 0o644);
     let error = block_on(runner().call(shared, call(json!({})), CallContext::default())).unwrap_err();
-    assert!(error.message.contains("tools/hello is no program: it cannot be executed"), "{error}");
+    assert!(error.message.contains("tools/hello is not executable"), "{error}");
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -173,8 +173,8 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_program_gets_its_environment_and_nothing_else() {
-    // Cargo sets these for tests: secrets that nobody granted.
+fn a_program_gets_only_its_own_environment() {
+    // Cargo sets these for tests. They stand for secrets without a grant.
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some() && std::env::var_os("CARGO_PKG_VERSION").is_some());
     let source = "return process.run({ 'env' }, { env = { MINE = '1' } }).stdout";
     let (_folder, mut script) = granted(source, &["env"]);
@@ -193,10 +193,10 @@ fn a_program_gets_its_environment_and_nothing_else() {
     assert_eq!(run(script, json!({})), Ok(json!("x\n")));
 }
 
-/// Files that the engine has open are none of the program's.
+/// A program does not inherit open files.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_program_inherits_no_file() {
+fn a_program_inherits_no_open_files() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("the-secret-file");
     let _open = std::fs::File::create(&secret).unwrap();
@@ -209,9 +209,9 @@ fn a_program_inherits_no_file() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_in_its_group_outlives_a_program() {
+fn processes_left_in_the_group_are_killed() {
     for source in [
-        // Left behind at the end, with the pipes open and without.
+        // Left running at exit, with and without open pipes.
         "sleep 300 & echo $! > child; exit 0",
         "sleep 300 < /dev/null > /dev/null 2>&1 & echo $! > child; exit 0",
         "(trap '' TERM HUP INT; sleep 300) & echo $! > child; exit 0",
@@ -222,20 +222,20 @@ fn nothing_in_its_group_outlives_a_program() {
         assert_eq!(run(script, json!({})), Ok(json!(true)), "{source}");
         assert!(started.elapsed() < Duration::from_secs(60), "{source}");
         let id = std::fs::read_to_string(folder.path().join("child")).unwrap();
-        assert!(comes_true(|| !is_alive(id.trim())), "{source}");
+        assert!(eventually(|| !is_alive(id.trim())), "{source}");
     }
 }
 
-/// However a call ends, its programs end with it.
+/// The programs of a call end with it, for every reason.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_call_that_ends_takes_its_programs_along() {
+fn ending_a_call_kills_its_programs() {
     let source = "process.run({ 'sh', '-c', [[trap '' TERM; sleep 300 & echo $! > child; echo $$ > leader; wait; wait]] })";
     let ids = |folder: &Path| {
         ["leader", "child"]
             .map(|name| std::fs::read_to_string(folder.join(name)).unwrap_or_default().trim().to_owned())
     };
-    // Its deadline, with room for the program to start, of which a busy machine may need more.
+    // The call times out. On a busy machine the program needs longer to start.
     let started = [500, 3_000, 12_000].into_iter().find_map(|limit| {
         let (folder, script) = granted(source, &["sh"]);
         let context = CallContext { timeout: Some(Duration::from_millis(limit)), ..CallContext::default() };
@@ -243,9 +243,9 @@ fn a_call_that_ends_takes_its_programs_along() {
         assert_eq!(error.kind, ToolErrorKind::Timeout);
         Some(ids(folder.path())).filter(|ids| !ids.iter().any(String::is_empty))
     });
-    assert!(started.expect("it does not start").iter().all(|id| comes_true(|| !is_alive(id))));
+    assert!(started.expect("the program does not start").iter().all(|id| eventually(|| !is_alive(id))));
 
-    // Its caller goes away; the runner goes away.
+    // The caller or the runner is dropped.
     for goes in ["caller", "runner"] {
         let (folder, script) = granted(source, &["sh"]);
         let runner = runner();
@@ -253,7 +253,7 @@ fn a_call_that_ends_takes_its_programs_along() {
         block_on(async {
             let running =
                 tokio::spawn(runner.call(Arc::new(script), call(json!({})), CallContext::default()));
-            // A file is there before something is in it.
+            // A file exists before it has contents.
             while ids(&path).iter().any(String::is_empty) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -264,20 +264,20 @@ fn a_call_that_ends_takes_its_programs_along() {
             }
             let _ = running.await;
         });
-        assert!(ids(&path).iter().all(|id| comes_true(|| !is_alive(id))), "{goes}");
+        assert!(ids(&path).iter().all(|id| eventually(|| !is_alive(id))), "{goes}");
     }
 
-    // Its result is there and a task has left a program running.
+    // The call has a result, and a task has left a program running.
     let is_there = "fs.exists('leader') and fs.stat('leader').size > 0";
     let source =
         format!("task.spawn(function() {source} end) repeat task.wait(0.01) until {is_there} return 1");
     let (folder, mut script) = granted(&source, &["sh"]);
     script.permissions.read = vec![PathGrant::new(".", folder.path())];
     assert_eq!(run(script, json!({})), Ok(json!(1)));
-    assert!(ids(folder.path()).iter().all(|id| comes_true(|| !is_alive(id))));
+    assert!(ids(folder.path()).iter().all(|id| eventually(|| !is_alive(id))));
 }
 
-/// What leaves its session is the guard's all the same, and is killed when the program ends.
+/// A process that leaves the session is killed by the guard when the program ends.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_daemon_ends_with_its_program() {
@@ -288,10 +288,10 @@ fn a_daemon_ends_with_its_program() {
     assert!(!is_alive(id.trim()));
 }
 
-/// A program that is stopped by nobody when deftool is killed, and has left its session twice.
+/// A process that has left its session twice is killed when deftool is killed.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_daemon_does_not_outlive_a_command_that_is_killed() {
+fn a_daemon_does_not_outlive_a_killed_command() {
     let project = crate::support::project::Project::empty();
     project.write(
         "specs/linger.eld",
@@ -308,18 +308,17 @@ fn a_daemon_does_not_outlive_a_command_that_is_killed() {
         let _ = std::fs::remove_file(project.path("id"));
         let _ = std::fs::remove_file(project.path("daemon"));
         let mut command = project.spawn(&[&["call", "linger"], arguments].concat());
-        assert!(comes_true(|| ids().iter().all(|id| !id.is_empty())), "{arguments:?}");
+        assert!(eventually(|| ids().iter().all(|id| !id.is_empty())), "{arguments:?}");
         command.kill().unwrap();
         command.wait().unwrap();
-        assert!(comes_true(|| ids().iter().all(|id| !is_alive(id))), "{arguments:?}");
+        assert!(eventually(|| ids().iter().all(|id| !is_alive(id))), "{arguments:?}");
     }
 }
 
-/// What is the host's is not changed for the programs' sake: whether it may be traced, leaves core files, or is given
-/// the orphans of its children.
+/// Running programs does not change process attributes of deftool: tracing, core files and the subreaper flag.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_program_leaves_its_host_as_it_is() {
+fn running_a_program_does_not_change_the_host_process() {
     use rustix::process::{Resource, child_subreaper, dumpable_behavior, getrlimit};
 
     let state = || {
@@ -331,7 +330,7 @@ fn a_program_leaves_its_host_as_it_is() {
     assert_eq!(state(), before);
 }
 
-/// A program's session is its guard's, and no terminal's.
+/// A program runs in its guard's session, which has no terminal.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_has_a_session_of_its_own() {
@@ -347,10 +346,10 @@ fn a_program_has_a_session_of_its_own() {
     assert_ne!(program[2], own[2]);
 }
 
-/// A terminal that deftool runs in is out of the reach of what it starts.
+/// A program cannot access the terminal that deftool runs in.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_program_does_not_reach_the_terminal() {
+fn a_program_cannot_access_the_terminal() {
     use crate::support::terminal::{Piped, Terminal};
 
     let project = crate::support::project::Project::empty();
@@ -359,14 +358,14 @@ fn a_program_does_not_reach_the_terminal() {
     project.write("scripts/tty.lua", source);
     let mut terminal = Terminal::start(&project, &["call", "tty", "--trust"], Piped::Nothing);
     terminal.wait_for("done");
-    assert!(!terminal.said().contains("FORGED"), "{}", terminal.said());
+    assert!(!terminal.output().contains("FORGED"), "{}", terminal.output());
     terminal.end();
 }
 
-/// An interrupted command leaves no program behind, however soon it is gone itself.
+/// An interrupted command leaves no program running, even if it exits at once.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupted_command_takes_its_programs_along() {
+fn an_interrupted_command_kills_its_programs() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("specs")).unwrap();
     std::fs::create_dir(folder.path().join("scripts")).unwrap();
@@ -393,11 +392,11 @@ fn an_interrupted_command_takes_its_programs_along() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        assert!(comes_true(|| !id().is_empty()), "{arguments:?}");
+        assert!(eventually(|| !id().is_empty()), "{arguments:?}");
         assert!(is_alive(&id()));
         std::process::Command::new("kill").arg(signal).arg(command.id().to_string()).status().unwrap();
         assert_eq!(command.wait().unwrap().code(), Some(130), "{arguments:?} {signal}");
-        assert!(comes_true(|| !is_alive(&id())), "{arguments:?} {signal} {}", id());
+        assert!(eventually(|| !is_alive(&id())), "{arguments:?} {signal} {}", id());
         assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{arguments:?} {signal}");
     }
 }

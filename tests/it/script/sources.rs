@@ -1,9 +1,9 @@
-//! Sources that the compiler must survive, wherever it runs.
+//! Hostile sources that must not crash the compiler.
 
 use super::*;
 use crate::support::cpu::CpuClock;
 
-/// Sources of about `size` bytes at most that are hard to read.
+/// Returns hostile sources of up to about `size` bytes.
 pub(crate) fn hostile_sources(size: usize) -> Vec<(&'static str, String)> {
     let many = |piece: &str, most: usize| piece.repeat(most.min((size / piece.len()).saturating_sub(10)));
     vec![
@@ -41,7 +41,7 @@ pub(crate) fn hostile_sources(size: usize) -> Vec<(&'static str, String)> {
         ("blocks", format!("{}{}", many("do ", 120_000), many("end ", 120_000))),
         ("loops", format!("{}{}", many("while x do ", 60_000), many("end ", 60_000))),
         ("repeats", many("repeat ", 140_000)),
-        // Each leads to the next: an optimiser that follows them all takes seconds.
+        // Each jump leads to the next: an optimizer that follows all of them takes seconds.
         ("loops left at once", many("while 1 do break end ", 47_000)),
         ("repeats left at once", many("repeat break until x ", 47_000)),
         ("loops in loops left at once", many("while 1 do while 1 do break end break end ", 25_000)),
@@ -87,9 +87,9 @@ fn a_hostile_source_does_not_crash_the_compiler() {
     }
 }
 
-/// A real script cut off at every byte compiles or is told why not, and what compiles runs to an end.
+/// A valid script truncated at any byte either has a compile error or runs to its end.
 #[test]
-fn a_script_cut_off_anywhere_is_told_or_runs() {
+fn a_truncated_script_has_an_error_or_runs() {
     let whole = include_str!("cut_off.lua");
     let runner = runner();
     let mut compiled = 0;
@@ -112,7 +112,7 @@ fn a_script_cut_off_anywhere_is_told_or_runs() {
 }
 
 #[test]
-fn a_source_of_any_length_is_refused_at_once() {
+fn a_source_above_the_length_limit_is_rejected_immediately() {
     for (piece, count) in [("local a\n", 2_000_000), ("elseif x then ", 1_000_000), ("-", 14 << 20)] {
         let source = piece.repeat(count);
         let fastest = (0..3).map(|_| {
@@ -127,9 +127,9 @@ fn a_source_of_any_length_is_refused_at_once() {
     }
 }
 
-/// A compiler that fell would take its child with it.
+/// A crash of the compiler would end the child process.
 #[test]
-fn a_hostile_source_leaves_its_process_alive() {
+fn a_hostile_source_does_not_crash_a_child_process() {
     let options = RunnerOptions {
         threads: 1,
         max_threads: 1,

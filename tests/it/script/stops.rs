@@ -1,8 +1,8 @@
-//! Calls stop, threads are free again, and nobody waits for a neighbour.
+//! Stopped calls release their threads, and calls do not wait for other calls.
 
 use super::*;
 
-/// A runner of two threads whose log lines wait, on their scripts' threads, until there are two of them.
+/// Returns a runner with two threads. Each log line blocks its script's thread until there is a second log line.
 fn meeting() -> ScriptRunner {
     let (lines, arrived) = (Mutex::new(0), Condvar::new());
     let sink = ScriptSink::new(move |_| {
@@ -22,13 +22,13 @@ fn a_waiting_script_stops_at_its_deadline() {
     let error = run(script, json!({})).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Timeout);
     assert!(error.message.contains("100 ms"), "{error}");
-    // Far from the 60 s that it would wait.
+    // Well below the 60 s that the script waits.
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[test]
 fn dropping_the_future_stops_a_spinning_script() {
-    let (runner, _) = listening();
+    let (runner, _) = runner_with_events();
     let script = Arc::new(script("return function() while true do end end"));
     block_on(async {
         let spinning = runner.call(script, call(json!({})), CallContext::default());
@@ -42,7 +42,7 @@ fn dropping_the_future_stops_a_spinning_script() {
 }
 
 #[test]
-fn a_spinning_script_does_not_hold_up_others() {
+fn a_spinning_script_does_not_delay_others() {
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, ..RunnerOptions::default() });
     let spinner = Arc::new(script("return function() while true do end end"));
     let normal = Arc::new(script("return function() return 1 end"));
@@ -56,8 +56,8 @@ fn a_spinning_script_does_not_hold_up_others() {
             let ended = runner.call(Arc::clone(&normal), call(json!({})), CallContext::default()).await;
             assert_eq!(ended, Ok(json!(1)));
         }
-        assert!(!spinning.is_finished(), "the others waited for it");
-        // Only what was on the same thread before it did, and goes on when it is stopped.
+        assert!(!spinning.is_finished(), "the other calls waited for the spinning call");
+        // A call that was on the same thread before waits, and continues when the spinning call is stopped.
         spinning.abort();
         assert_eq!(waiting.await.unwrap(), Ok(json!(2)));
     });
@@ -66,11 +66,11 @@ fn a_spinning_script_does_not_hold_up_others() {
 #[test]
 fn calls_run_on_two_threads() {
     let runner = meeting();
-    assert!(block_on(two_meet(&runner)), "the calls ran one after the other");
+    assert!(block_on(two_calls_overlap(&runner)), "the calls ran sequentially");
 }
 
 #[test]
-fn the_top_level_has_a_limit_of_its_own() {
+fn the_top_level_has_its_own_time_limit() {
     let started = Instant::now();
     let error = run_source("pcall(function() while true do end end) while true do end").unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Load);
@@ -79,7 +79,7 @@ fn the_top_level_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn a_timeout_tells_where_the_script_was() {
+fn a_timeout_reports_the_location_of_the_script() {
     let mut script = script("return function()\n  while true do\n  end\nend");
     script.timeout = Some(Duration::from_millis(250));
     let error = run(script, json!({})).unwrap_err();
@@ -112,11 +112,11 @@ fn a_waiting_call_beside_a_spinning_one_is_answered_in_time() {
     });
 }
 
-/// A callback that is called when nobody wants the result any more: from a `pcall` that the stop passes through, from a
-/// task, and in the next call on the same thread.
+/// The callback is called after the cancellation: from a `pcall` that the stop interrupts, from a task, and during the
+/// next call on the same thread.
 #[test]
-fn a_callback_after_cancellation_is_lost() {
-    let (runner, events) = listening();
+fn a_callback_after_cancellation_is_ignored() {
+    let (runner, events) = runner_with_events();
     for source in [
         "return function(done) pcall(function() while true do end end) done('late') end",
         "return function(done) task.delay(0.05, done, 'late') pcall(task.wait, 60) done('later') end",
@@ -152,7 +152,7 @@ fn dropping_the_runner_ends_its_calls() {
 }
 
 #[test]
-fn a_changed_script_is_another_script() {
+fn a_changed_script_replaces_the_old_one() {
     let runner = runner();
     let ended = |version: &str| {
         let script = script(&format!("return function() return '{version}' end"));
@@ -164,7 +164,7 @@ fn a_changed_script_is_another_script() {
 }
 
 #[test]
-fn more_calls_than_a_thread_takes_all_end() {
+fn calls_beyond_the_limit_of_a_thread_all_end() {
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, max_threads: 1, ..RunnerOptions::default() });
     let waiter = Arc::new(script("return function() task.wait(0.01) return 1 end"));
     let ended = block_on(futures_util::future::join_all(
@@ -173,9 +173,9 @@ fn more_calls_than_a_thread_takes_all_end() {
     assert!(ended.iter().all(|ended| *ended == Ok(json!(1))));
 }
 
-/// Deadlines and dropped futures that strike at every moment of a call, on several threads.
+/// Deadlines and dropped futures at arbitrary moments of calls, on several threads.
 #[test]
-fn stops_at_any_moment_do_no_harm() {
+fn calls_can_be_stopped_at_any_moment() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let runner = Arc::new(runner());
     let sources = [
@@ -213,27 +213,27 @@ fn stops_at_any_moment_do_no_harm() {
     });
 }
 
-/// A stop may come while a state is being made or a source compiled, before there is anything to interrupt.
+/// A stop may occur while a state is created or a source is compiled, before anything can be interrupted.
 #[test]
-fn a_call_dropped_while_its_script_compiles_frees_its_thread() {
+fn a_call_dropped_during_compilation_releases_its_thread() {
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, max_threads: 1, ..RunnerOptions::default() });
     let source = format!("while true do end {}", "local function f(a) return a end f(1) ".repeat(100));
     let slow = format!("while true do end {}", "x = {1, 2, 3} ".repeat(70_000));
     let normal = Arc::new(script("return function() return 'alive' end"));
     block_on(async {
-        for (source, patience) in [(&slow, 3), (&slow, 20), (&source, 0), (&source, 1)] {
+        for (source, delay) in [(&slow, 3), (&slow, 20), (&source, 0), (&source, 1)] {
             let spinning = runner.call(Arc::new(script(source)), call(json!({})), CallContext::default());
-            drop(tokio::time::timeout(Duration::from_millis(patience), spinning).await);
+            drop(tokio::time::timeout(Duration::from_millis(delay), spinning).await);
             let alive = runner.call(Arc::clone(&normal), call(json!({})), CallContext::default());
             let alive = tokio::time::timeout(Duration::from_secs(60), alive).await;
-            assert_eq!(alive.expect("the thread is held"), Ok(json!("alive")));
+            assert_eq!(alive.expect("the thread is blocked"), Ok(json!("alive")));
         }
     });
 }
 
-/// Spinning top levels dropped at every moment of their start.
+/// Drops spinning top levels at arbitrary moments of their start.
 #[test]
-fn dropped_top_levels_free_their_threads() {
+fn dropped_top_levels_release_their_threads() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let runner = Arc::new(meeting());
     let workers: Vec<_> = (0..4_u64)
@@ -258,8 +258,8 @@ fn dropped_top_levels_free_their_threads() {
         for worker in workers {
             worker.await.unwrap();
         }
-        two_meet(&runner).await
+        two_calls_overlap(&runner).await
     };
     let ended = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), ends).await });
-    assert_eq!(ended, Ok(true), "a dropped call holds its thread");
+    assert_eq!(ended, Ok(true), "a dropped call blocks its thread");
 }

@@ -1,4 +1,4 @@
-//! The host tables hold what is told of them.
+//! The host tables match their documentation.
 
 use std::collections::BTreeSet;
 
@@ -15,25 +15,26 @@ fn every_field_of_a_host_table_is_documented() {
         );
         let fields = run_source(&source).unwrap();
         let found: BTreeSet<&str> = fields.as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        let told = doc.functions.iter().map(|function| function.name);
+        let documented = doc.functions.iter().map(|function| function.name);
         let values = doc.values.iter().map(|value| value.name);
-        // Values that are computed when they are read are no fields.
-        let told: BTreeSet<&str> = told.chain(values.filter(|name| found.contains(name))).collect();
-        assert_eq!(found, told, "{}", doc.name);
+        // Values that are computed on access are not fields.
+        let documented: BTreeSet<&str> =
+            documented.chain(values.filter(|name| found.contains(name))).collect();
+        assert_eq!(found, documented, "{}", doc.name);
     }
 }
 
-/// A script with no grants is refused what needs one, by the permission that the function is documented with, and no
-/// more than that.
+/// Without grants, a function fails with the permission that it is documented to require. With that grant, it does not
+/// fail with a permission error.
 #[test]
-fn every_function_needs_the_permission_that_is_told() {
+fn every_function_requires_its_documented_permission() {
     for doc in host_tables() {
-        let told: BTreeSet<&str> =
+        let documented: BTreeSet<&str> =
             doc.functions.iter().flat_map(|function| function.permissions).copied().collect();
-        assert_eq!(told, doc.permissions.iter().copied().collect(), "{}", doc.name);
+        assert_eq!(documented, doc.permissions.iter().copied().collect(), "{}", doc.name);
         for function in doc.functions {
             let name = format!("{}.{}", doc.name, function.name);
-            let refusals: Vec<String> =
+            let denials: Vec<String> =
                 ["'http://127.0.0.1:9/'", "'x', 'x'", "{ 'git' }", "{ url = 'http://127.0.0.1:9/' }"]
                     .into_iter()
                     .filter_map(|given| run_source(&format!("return function() {name}({given}) end")).err())
@@ -41,10 +42,10 @@ fn every_function_needs_the_permission_that_is_told() {
                     .map(|error| error.message)
                     .collect();
             match function.permissions.first() {
-                None => assert_eq!(refusals, Vec::<String>::new(), "{name}"),
+                None => assert_eq!(denials, Vec::<String>::new(), "{name}"),
                 Some(key) => {
-                    let says = format!(":allow (:{key} ");
-                    assert!(refusals.iter().any(|message| message.contains(&says)), "{name}: {refusals:?}");
+                    let fragment = format!(":allow (:{key} ");
+                    assert!(denials.iter().any(|message| message.contains(&fragment)), "{name}: {denials:?}");
                 }
             }
             for key in function.permissions {
@@ -55,15 +56,15 @@ fn every_function_needs_the_permission_that_is_told() {
                     "write" if function.permissions.len() > 1 => script.permissions.write.push(folder),
                     _ => continue,
                 }
-                let refused =
+                let is_denied =
                     run(script, json!({})).is_err_and(|error| error.kind == ToolErrorKind::Permission);
-                assert!(!refused, "{name} is refused with :{key}");
+                assert!(!is_denied, "{name} is not permitted with :{key}");
             }
         }
     }
 }
 
-/// Also holds the known names of Luau's libraries to what is there.
+/// Also compares the list of known library names with the globals of a script.
 #[test]
 fn every_global_of_a_script_is_known() {
     let source = "return function()
@@ -85,25 +86,25 @@ fn every_global_of_a_script_is_known() {
         .map(|name| name.split('.').collect())
         .collect();
     for path in &found {
-        assert!(is_known_global(path), "{} is not known", path.join("."));
+        assert!(is_known_global(path), "unknown global {}", path.join("."));
     }
     for wrong in [&["io"][..], &["os", "execute"], &["string", "trim"], &["json", "parse"], &["loadstring"]] {
         assert!(!is_known_global(wrong), "{wrong:?}");
     }
-    // A name too many would hide a mistake.
+    // A name that does not exist would hide mistakes.
     for name in known_globals().into_iter().filter(|name| !name.starts_with("tool.")) {
-        assert!(found.iter().any(|path| path.join(".") == name), "there is no {name}");
+        assert!(found.iter().any(|path| path.join(".") == name), "{name} does not exist");
     }
 }
 
-/// What `sandbox.lua` puts in the place of Luau's own functions gives what those give.
+/// The replacements in `sandbox.lua` have the same results as Luau's own functions.
 #[test]
-fn replaced_functions_do_what_luau_says() {
+fn replaced_functions_behave_like_those_of_luau() {
     let source = "
         local count = 250000
         local list = table.create(count, 0)
         for i = 1, count do list[i] = i end
-        -- Over itself, upwards and downwards, in several pieces.
+        -- Overlapping moves in both directions, in several pieces.
         assert(table.move(list, 1, count, 2) == list)
         assert(list[1] == 1 and list[2] == 1 and list[count + 1] == count and list[150000] == 149999)
         table.move(list, 2, count + 1, 1)

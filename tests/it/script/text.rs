@@ -1,4 +1,4 @@
-//! `text`: characters, patterns, differences.
+//! `text`: characters, patterns and diffs.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn eval(expression: &str) -> Result<Value, ToolError> {
 }
 
 #[test]
-fn texts_are_taken_apart() {
+fn functions_return_the_expected_values() {
     for (expression, expected) in [
         ("text.length('naïve 漢')", json!(7)),
         ("text.sub('naïve', 3, 4)", json!("ïv")),
@@ -51,12 +51,12 @@ fn texts_are_taken_apart() {
         ("{ text.replace_matches('aaa', 'a', 'b', 2) }", json!(["bba", 2])),
         ("text.escape('a.b')", json!("a\\.b")),
         ("text.find('\\255x\\254', 'x').first", json!(2)),
-        // Where nothing can wait: in a comparator and in a callback.
+        // In a callback, where functions cannot wait.
         (
             "(string.gsub('a1', '%w', function(c) return if text.matches(c, '[0-9]') then 'n' else 'l' end))",
             json!("ln"),
         ),
-        // Longer than what is searched on the script's thread.
+        // Too long for a search on the script's thread.
         ("text.find(string.rep('-', 100000) .. 'é!', 'é(.)').groups[1]", json!("!")),
         ("#text.find_all(string.rep('ab', 20000), 'b')", json!(10_000)),
         ("select(2, text.replace_matches(string.rep('ab', 20000), 'b', ''))", json!(20_000)),
@@ -67,15 +67,15 @@ fn texts_are_taken_apart() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told() {
-    for (expression, says) in [
+fn invalid_arguments_are_errors() {
+    for (expression, expected) in [
         ("text.length('\\255')", "text.length: the text is not UTF-8"),
         ("text.length(5)", "expected a string, got"),
         ("text.sub('a', 1.5)", "expected a whole number"),
         ("text.wrap('a', 0)", "the width must be from 1 to 10000"),
         ("text.wrap('a', 0/0)", "expected a width in characters"),
-        ("text.replace('a', '', 'b')", "an empty string is everywhere"),
-        ("text.count('a', '')", "an empty string is everywhere"),
+        ("text.replace('a', '', 'b')", "expected a non-empty string"),
+        ("text.count('a', '')", "expected a non-empty string"),
         (
             "text.replace(string.rep('a', 10000), 'a', string.rep('b', 10000))",
             "the text would be longer than 8 MiB",
@@ -84,13 +84,13 @@ fn what_makes_no_sense_is_told() {
             "text.replace_matches(string.rep('a', 4000), 'a', string.rep('$0$0$0$0', 2000))",
             "the text would be longer than 8 MiB",
         ),
-        ("text.matches('a', '(')", "the pattern makes no sense: unclosed group"),
+        ("text.matches('a', '(')", "invalid pattern: unclosed group"),
         ("text.matches('a', [[(a)\\1]])", "backreferences are not supported"),
         ("text.matches('a', '(?=a)')", "look-around, including look-ahead and look-behind, is not supported"),
         ("text.matches('a', '(a{1000}){1000}')", "the pattern is too big"),
         ("text.matches('a', string.rep('()', 100))", "more than 99 groups"),
         ("text.matches('a', '(?i)[' .. string.rep('\\\\PL', 3000) .. ']')", "longer than 2000 bytes"),
-        ("text.matches('a', string.rep('(', 2000))", "the pattern makes no sense"),
+        ("text.matches('a', string.rep('(', 2000))", "invalid pattern"),
         (
             "text.find_all('a', 'a', { limit = 0 })",
             "expected limit to be a whole number from 1 to 10000, got 0",
@@ -100,14 +100,14 @@ fn what_makes_no_sense_is_told() {
         ("text.lower(string.rep('a', 9000000))", "the text is longer than 8 MiB"),
     ] {
         let error = eval(expression).expect_err(expression);
-        assert!(error.message.contains(says), "{expression}: {error}");
+        assert!(error.message.contains(expected), "{expression}: {error}");
         assert_eq!(error.kind, ToolErrorKind::Script, "{expression}: {error}");
     }
 }
 
-/// Short texts are searched on the script's thread, so that a script can do it anywhere, also while it loads.
+/// Short texts are searched on the script's thread, so that this also works while the script loads.
 #[test]
-fn a_script_may_use_texts_while_it_loads() {
+fn short_texts_can_be_searched_while_the_script_loads() {
     let source = "local found = text.matches('abc', 'b') return function() return found end";
     assert_eq!(run_source(source), Ok(json!(true)));
     let error = run_source("local found = text.matches(string.rep('b', 10000), 'c') return function() end")

@@ -1,4 +1,5 @@
-//! Who acts in a world: the server, the tools and their source, those who submit, read, answer and give up.
+//! The actors of a simulation: the server, the tools and their source, and the users that submit, read, approve and
+//! cancel.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -9,7 +10,9 @@ use std::time::Duration;
 use deftool::chat::Api;
 use deftool::request::{Approval, Event};
 use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
-use deftool::worker::{Incoming, Look, Outgoing, Page, ToolSource, Toolbox, Transport, TransportError};
+use deftool::worker::{
+    Incoming, Outgoing, Page, PageResponse, ToolSource, Toolbox, Transport, TransportError,
+};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
@@ -18,33 +21,33 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::dice::Dice;
-use super::face::Refusal;
+use super::facade::Rejection;
 use super::faults::Fault;
 use super::plan::{Approver, Cancel};
 use super::script::{Head, Script, Tail};
-use super::told::Told;
-use super::tools::{DeedEnd, Generation};
-use super::world::World;
+use super::sim::Simulation;
+use super::tools::{Generation, ToolEnd};
+use super::tracker::EventTracker;
 
 /// The server.
-pub(super) struct Server(pub(super) Arc<World>);
+pub(super) struct Server(pub(super) Arc<Simulation>);
 
-/// An exchange that the worker has not let go.
-struct Open {
-    world: Arc<World>,
+/// An exchange that the worker has not dropped.
+struct OpenExchange {
+    sim: Arc<Simulation>,
     number: usize,
 }
 
-impl Drop for Open {
+impl Drop for OpenExchange {
     fn drop(&mut self) {
-        self.world.exchange_ends(self.number);
+        self.sim.exchange_ends(self.number);
     }
 }
 
-/// A part of a body on its way.
+/// A part of a body.
 enum Piece {
     Wait(Duration),
-    /// Bytes, and how many frames end in them.
+    /// Bytes, and the number of frames that end in them.
     Bytes(Vec<u8>, usize),
 }
 
@@ -53,13 +56,13 @@ impl Transport for Server {
         async move { self.answer(outgoing).await }.boxed()
     }
 
-    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
+    fn get_page(&self, page: Page) -> BoxFuture<'_, PageResponse> {
         async move {
-            let (after, look) = self.0.begin_look(page);
+            let (after, look) = self.0.begin_page_request(page);
             if !after.is_zero() {
                 sleep(after).await;
             }
-            self.0.end_look(page, &look);
+            self.0.end_page_request(page, &look);
             look
         }
         .boxed()
@@ -86,7 +89,7 @@ impl Server {
     async fn answer(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
         let cut_seed = u64::from(outgoing.turn) << 8 | u64::from(outgoing.attempt);
         let (number, script) = self.0.begin_exchange(outgoing);
-        let open = Open { world: Arc::clone(&self.0), number };
+        let open = OpenExchange { sim: Arc::clone(&self.0), number };
         match script.head_after {
             Some(Duration::ZERO) => {}
             Some(after) => sleep(after).await,
@@ -109,22 +112,22 @@ impl Server {
         let loses = self.0.fault == Some(Fault::LoseBytes);
         let pieces = cut(&mut dice, &script, loses);
         let body = stream::unfold((pieces, script.tail, open), move |(mut pieces, tail, open)| {
-            let world = Arc::clone(&open.world);
+            let sim = Arc::clone(&open.sim);
             async move {
                 loop {
                     match pieces.pop_front() {
                         Some(Piece::Wait(time)) => sleep(time).await,
                         Some(Piece::Bytes(bytes, frames)) => {
-                            world.bytes_come(number, bytes.len(), frames);
+                            sim.bytes_come(number, bytes.len(), frames);
                             return Some((Ok(bytes), (pieces, tail, open)));
                         }
                         None if tail == Tail::Silence => std::future::pending().await,
                         None => {
-                            world.body_ends(number);
+                            sim.body_ends(number);
                             let message = String::from("the connection broke");
-                            let broken = TransportError::Broken { message };
+                            let error = TransportError::Broken { message };
                             let left = (pieces, Tail::End, open);
-                            return (tail == Tail::Break).then_some((Err(broken), left));
+                            return (tail == Tail::Break).then_some((Err(error), left));
                         }
                     }
                 }
@@ -135,7 +138,7 @@ impl Server {
     }
 }
 
-/// Frames as reads: cut anywhere, several together; no read spans a pause.
+/// Splits frames into reads at random positions. A read can contain several frames, but does not span a pause.
 fn cut(dice: &mut Dice, script: &Script, loses: bool) -> VecDeque<Piece> {
     let mut pieces = VecDeque::new();
     let mut frames = script.frames.iter().peekable();
@@ -152,7 +155,7 @@ fn cut(dice: &mut Dice, script: &Script, loses: bool) -> VecDeque<Piece> {
             } else {
                 lump.extend_from_slice(&frame.bytes);
             }
-            // A line ends at CR: the LF after the last one brings nothing.
+            // A line ends at CR, so the last LF is not needed.
             let needless = usize::from(frame.bytes.ends_with(b"\r\n\r\n"));
             ends.push(lump.len().saturating_sub(needless));
         };
@@ -160,14 +163,14 @@ fn cut(dice: &mut Dice, script: &Script, loses: bool) -> VecDeque<Piece> {
         while let Some(next) = frames.next_if(|next| next.before.is_zero()) {
             add(next);
         }
-        let (mut from, mut told) = (0, 0);
+        let (mut from, mut counted) = (0, 0);
         let most = *dice.pick(&[7, 100, 10_000]);
         let most = most.max(lump.len() / 20 + 1);
         loop {
             let to = (from + dice.below(1..most + 1)).min(lump.len());
             let whole = if to == lump.len() { ends.len() } else { ends.partition_point(|end| *end <= to) };
-            pieces.push_back(Piece::Bytes(lump[from..to].to_vec(), whole - told));
-            (from, told) = (to, whole);
+            pieces.push_back(Piece::Bytes(lump[from..to].to_vec(), whole - counted));
+            (from, counted) = (to, whole);
             if to == lump.len() {
                 break;
             }
@@ -176,8 +179,8 @@ fn cut(dice: &mut Dice, script: &Script, loses: bool) -> VecDeque<Piece> {
     pieces
 }
 
-/// Where the worker gets its tools.
-pub(super) struct Source(pub(super) Arc<World>);
+/// The tool source of the worker.
+pub(super) struct Source(pub(super) Arc<Simulation>);
 
 impl ToolSource for Source {
     fn current(&self) -> Toolbox {
@@ -185,88 +188,88 @@ impl ToolSource for Source {
         Toolbox {
             generation: generation.number,
             tools: generation.set.clone(),
-            runner: Arc::new(Runner { world: Arc::clone(&self.0), generation }),
+            runner: Arc::new(Runner { sim: Arc::clone(&self.0), generation }),
         }
     }
 }
 
 /// Runs the tools of one generation.
 struct Runner {
-    world: Arc<World>,
+    sim: Arc<Simulation>,
     generation: Arc<Generation>,
 }
 
-/// Says so when a call is given up.
-struct Running {
-    world: Arc<World>,
+/// A running call. Dropping it reports that the call was abandoned.
+struct RunningCall {
+    sim: Arc<Simulation>,
     job: String,
     call: String,
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
-        self.world.end_call(&self.job, &self.call, None);
+        self.sim.end_call(&self.job, &self.call, None);
     }
 }
 
 impl ToolRunner for Runner {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
-        let deed = self.world.begin_call(&self.generation, &call, &context);
-        if self.world.fault == Some(Fault::RunTwice) {
-            self.world.begin_call(&self.generation, &call, &context);
+        let behavior = self.sim.begin_call(&self.generation, &call, &context);
+        if self.sim.fault == Some(Fault::RunTwice) {
+            self.sim.begin_call(&self.generation, &call, &context);
         }
-        let running = Running { world: Arc::clone(&self.world), job: context.job_name, call: call.id };
-        let panics = move |running: &Running| -> Result<Value, ToolError> {
-            running.world.end_call(&running.job, &running.call, Some(Err(ToolErrorKind::Internal)));
+        let running = RunningCall { sim: Arc::clone(&self.sim), job: context.job_name, call: call.id };
+        let panics = move |running: &RunningCall| -> Result<Value, ToolError> {
+            running.sim.end_call(&running.job, &running.call, Some(Err(ToolErrorKind::Internal)));
             resume_unwind(Box::new("a bug of the tool's"))
         };
-        if let DeedEnd::PanicsAtOnce = deed.end {
+        if let ToolEnd::PanicsAtOnce = behavior.end {
             let _ = panics(&running);
         }
         async move {
-            if !deed.after.is_zero() {
-                sleep(deed.after).await;
+            if !behavior.after.is_zero() {
+                sleep(behavior.after).await;
             }
-            let result = match deed.end {
-                DeedEnd::Never => std::future::pending().await,
-                DeedEnd::PanicsAtOnce | DeedEnd::Panics => panics(&running),
-                DeedEnd::Result(_) | DeedEnd::Fails(_) => deed.result(),
+            let result = match behavior.end {
+                ToolEnd::Never => std::future::pending().await,
+                ToolEnd::PanicsAtOnce | ToolEnd::Panics => panics(&running),
+                ToolEnd::Result(_) | ToolEnd::Fails(_) => behavior.result(),
             };
             let end = result.as_ref().map_err(|error| error.kind);
-            running.world.end_call(&running.job, &running.call, Some(end));
+            running.sim.end_call(&running.job, &running.call, Some(end));
             result
         }
         .boxed()
     }
 }
 
-/// Asks now and then whether the worker is ready.
-pub(super) async fn ask(world: Arc<World>) {
-    for time in &world.plan.askers {
-        tokio::time::sleep_until(world.instant(*time)).await;
-        let is_ready = world.face().is_ready().await;
-        world.hear_ready(is_ready);
+/// Checks at the planned times whether the worker is ready.
+pub(super) async fn poll_readiness(sim: Arc<Simulation>) {
+    for time in &sim.plan.readiness_checks {
+        tokio::time::sleep_until(sim.instant(*time)).await;
+        let is_ready = sim.facade().is_ready().await;
+        sim.check_ready(is_ready);
     }
 }
 
-/// Does something at each of `times`.
-pub(super) async fn at_times(world: Arc<World>, times: Vec<Duration>, act: impl Fn(&World, usize)) {
+/// Calls `act` at each of `times`.
+pub(super) async fn at_times(sim: Arc<Simulation>, times: Vec<Duration>, act: impl Fn(&Simulation, usize)) {
     for (nth, time) in times.into_iter().enumerate() {
-        tokio::time::sleep_until(world.instant(time)).await;
-        act(&world, nth);
+        tokio::time::sleep_until(sim.instant(time)).await;
+        act(&sim, nth);
     }
 }
 
-/// One request from its submit to its end, with all who have to do with it.
-pub(super) async fn live(world: Arc<World>, number: usize) {
-    let plan = &world.plan.cases[number];
-    let mut dice = Dice::of(world.plan.seed, "life", &[number as u64]);
-    tokio::time::sleep_until(world.instant(plan.at)).await;
+/// Runs a case from its submit to its end, with its readers, cancels and approvals.
+pub(super) async fn run_case(sim: Arc<Simulation>, number: usize) {
+    let plan = &sim.plan.cases[number];
+    let mut dice = Dice::of(sim.plan.seed, "life", &[number as u64]);
+    tokio::time::sleep_until(sim.instant(plan.at)).await;
     let mut tries = 0;
     let (id, mut reader) = loop {
-        match world.submit(number, tries) {
+        match sim.submit(number, tries) {
             Ok(taken) => break taken,
-            Err(Refusal::NoSlot | Refusal::NotReady) if tries < plan.patience => {
+            Err(Rejection::NoSlot | Rejection::NotReady) if tries < plan.patience => {
                 tries += 1;
                 sleep(dice.ms(1..20_000)).await;
             }
@@ -275,8 +278,8 @@ pub(super) async fn live(world: Arc<World>, number: usize) {
     };
     let mut others = JoinSet::new();
     for (offset, patience) in plan.readers.iter().copied() {
-        let mut reader = world.face().events(&id, offset).expect("the request is remembered");
-        let world = Arc::clone(&world);
+        let mut reader = sim.facade().events(&id, offset).expect("the request is remembered");
+        let sim = Arc::clone(&sim);
         others.spawn(async move {
             let mut got = Vec::new();
             while got.len() < patience
@@ -285,64 +288,64 @@ pub(super) async fn live(world: Arc<World>, number: usize) {
                 got.push(event);
             }
             if got.len() == patience {
-                world.count("a reader goes away");
+                sim.count("a reader stops");
             }
             drop(reader);
-            // What came is compared when the first reader has read it, too.
+            // Compare after the first reader has read the same events.
             sleep(Duration::from_millis(1)).await;
-            world.compare(number, offset, &got);
+            sim.compare(number, offset, &got);
         });
     }
     if plan.waits {
-        let (world, id) = (Arc::clone(&world), id.clone());
+        let (sim, id) = (Arc::clone(&sim), id.clone());
         others.spawn(async move {
-            let got = world.face().wait(&id).await;
+            let got = sim.facade().wait(&id).await;
             sleep(Duration::from_millis(1)).await;
-            world.compare_end(number, got);
+            sim.compare_end(number, got);
         });
     }
     if let Some(Cancel::After(time)) = plan.cancel {
-        let world = Arc::clone(&world);
+        let sim = Arc::clone(&sim);
         others.spawn(async move {
             sleep(time).await;
-            world.cancel(number);
+            sim.cancel(number);
         });
     }
-    let mut told = Told::new(world.plan.config.run.tool_budget);
+    let mut tracker = EventTracker::new(sim.plan.config.run.tool_budget);
     loop {
         let event = match reader.next_now() {
             Poll::Ready(event) => event,
             Poll::Pending => {
-                if world.fault != Some(Fault::EndLate) {
-                    world.is_idle(number, &told);
+                if sim.fault != Some(Fault::EndLate) {
+                    sim.is_idle(number, &tracker);
                 }
                 reader.next().await
             }
         };
         let Some(event) = event else { break };
-        world.hear(number, &mut told, Arc::clone(&event));
+        sim.record(number, &mut tracker, Arc::clone(&event));
         if let Some(Cancel::AtEvent(nth)) = plan.cancel
-            && nth == told.events
+            && nth == tracker.events
         {
-            world.cancel(number);
+            sim.cancel(number);
         }
         if let Event::Approval { id, answer: None, .. } = &*event
-            && world.plan.config.approvals == deftool::worker::Approvals::Ask
+            && sim.plan.config.approvals == deftool::worker::Approvals::Ask
         {
-            others.spawn(decide(Arc::clone(&world), number, id.clone(), dice.number()));
+            others.spawn(decide(Arc::clone(&sim), number, id.clone(), dice.number()));
         }
     }
-    // Other readers end by themselves; who waits to cancel or to answer may do so after the end, too.
+    // Other readers end by themselves. Cancels and approvals may arrive after the end.
     while let Some(ended) = others.join_next().await {
         ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
     }
 }
 
-/// A person who is asked about a call.
-async fn decide(world: Arc<World>, number: usize, call: String, seed: u64) {
+/// Answers an approval request.
+async fn decide(sim: Arc<Simulation>, number: usize, call: String, seed: u64) {
     let mut dice = Dice::of(seed, "approver", &[]);
     let refused = || Approval::Refused { reason: String::from("rather not") };
-    let (feature, wait, answer) = match world.plan.cases[number].approver {
+    let (feature, wait, answer) = match sim.plan.cases[number].approver {
         Approver::Allows => ("approval: allowed", Duration::ZERO, Some(Approval::Allowed)),
         Approver::Refuses => ("approval: refused", dice.ms(0..50), Some(refused())),
         Approver::Late => {
@@ -351,12 +354,12 @@ async fn decide(world: Arc<World>, number: usize, call: String, seed: u64) {
         }
         Approver::Never => ("approval: never", dice.ms(1_000..90_000), None),
     };
-    world.count(feature);
+    sim.count(feature);
     if !wait.is_zero() {
         sleep(wait).await;
     }
     match answer {
-        Some(answer) => world.approve(number, &call, answer),
-        None => world.cancel(number),
+        Some(answer) => sim.approve(number, &call, answer),
+        None => sim.cancel(number),
     }
 }

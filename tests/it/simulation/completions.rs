@@ -1,18 +1,18 @@
-//! A reply in the chunks of chat completions, or as one whole completion.
+//! Replies in the chat completions format: chunks, or a whole completion.
 
 use serde_json::{Value, json};
 
 use super::reply::{Reply, pieces};
-use super::script::{Fate, Frame, PROMPT_TOKENS, Said, Tail};
+use super::script::{Frame, PROMPT_TOKENS, ReplyContent, ReplyEnd, Tail};
 
-/// The whole reply.
-pub(super) fn completion(said: &Said) -> Value {
-    let call = |call: &super::script::SaidCall| {
+/// Returns the whole reply.
+pub(super) fn completion(content: &ReplyContent) -> Value {
+    let call = |call: &super::script::ScriptedCall| {
         let function = json!({"name": call.name, "arguments": call.text});
         json!({"id": call.id, "type": "function", "function": function})
     };
-    let calls: Vec<Value> = said.calls.iter().map(call).collect();
-    let message = json!({"role": "assistant", "content": said.text(), "tool_calls": calls});
+    let calls: Vec<Value> = content.calls.iter().map(call).collect();
+    let message = json!({"role": "assistant", "content": content.text(), "tool_calls": calls});
     json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 }
 
@@ -42,10 +42,10 @@ impl Reply<'_, '_> {
             let words = self.words();
             self.push_delta(&json!({"reasoning_content": words}), Frame::default());
         }
-        for piece in pieces(self.dice, &self.script.said.text()) {
+        for piece in pieces(self.dice, &self.script.content.text()) {
             self.push_text(&piece);
         }
-        for (index, call) in self.script.said.calls.clone().iter().enumerate() {
+        for (index, call) in self.script.content.calls.clone().iter().enumerate() {
             let function = json!({"name": call.name, "arguments": ""});
             let mut delta = json!({"index": index, "type": "function", "function": function});
             if let Some(id) = &call.id {
@@ -57,12 +57,12 @@ impl Reply<'_, '_> {
                 self.push_delta(&json!({"tool_calls": [delta]}), Frame::default());
             }
         }
-        if self.ends_unsaid(kind) {
+        if self.ends_without_finish(kind) {
             return;
         }
         if kind == "reply: error in the stream" {
             let overflow = self.dice.chance(30);
-            self.script.said.fate = if overflow { Fate::Overflow } else { Fate::ServerError };
+            self.script.content.end = if overflow { ReplyEnd::Overflow } else { ReplyEnd::ServerError };
             let data = if overflow {
                 json!({"error": {"message": "too long", "type": "exceed_context_size_error", "code": 400}})
             } else {
@@ -75,8 +75,8 @@ impl Reply<'_, '_> {
     }
 
     fn write_finish(&mut self) {
-        let cut = self.script.said.fate == Fate::Truncated;
-        let reason = match self.script.said.calls.is_empty() {
+        let cut = self.script.content.end == ReplyEnd::Truncated;
+        let reason = match self.script.content.calls.is_empty() {
             _ if cut => "length",
             true => *self.dice.pick(&["stop", "stop", "length", "eos"]),
             false => *self.dice.pick(&["tool_calls", "stop", "function_call"]),
@@ -93,7 +93,7 @@ impl Reply<'_, '_> {
             self.push(&usage, Frame { is_usage: true, ..Frame::default() });
         }
         if how == 0 && self.script.frames.iter().all(|frame| !frame.is_token) {
-            self.script.said.fate = Fate::Empty;
+            self.script.content.end = ReplyEnd::Empty;
         }
         match how {
             0 => self.count("finish: only [DONE]"),
@@ -112,7 +112,7 @@ impl Reply<'_, '_> {
                 self.count("finish: stays open after [DONE]");
                 self.script.tail = Tail::Silence;
             }
-            _ => self.count("finish: as it should"),
+            _ => self.count("finish: complete"),
         }
         let frame = Frame { bytes: b"data: [DONE]\n\n".to_vec(), is_last: true, ..Frame::default() };
         self.script.frames.push(frame);

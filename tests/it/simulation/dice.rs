@@ -1,20 +1,20 @@
-//! Chance, one stream of it for each actor: what one draws does not change what another one draws.
+//! Random numbers, with an independent stream per actor.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// Draws for one actor.
+/// The random stream of an actor.
 pub(super) struct Dice {
     random: fastrand::Rng,
-    /// Times are multiples of so many milliseconds: in a coarse world much happens at the very same moment.
+    /// The granularity of times, in milliseconds. With a coarse one, many things happen at the same time.
     grain: u64,
 }
 
 impl Dice {
-    /// The dice of `actor` in the world of `seed`; `numbers` tell actors of one name apart.
+    /// Returns the stream of `actor` in the run of `seed`. `numbers` distinguish actors with the same name.
     pub(super) fn of(seed: u64, actor: &str, numbers: &[u64]) -> Self {
         let words = std::iter::once(seed).chain(actor.bytes().map(u64::from)).chain(numbers.iter().copied());
-        // FNV-1a over words: another standard library must not make another world.
+        // FNV-1a over words, so that the run does not depend on the hash function of the standard library.
         let mixed =
             words.fold(0xcbf2_9ce4_8422_2325_u64, |hash, word| (hash ^ word).wrapping_mul(0x0100_0000_01b3));
         let grain = [1, 1, 100, 1_000][fastrand::Rng::with_seed(seed).usize(0..4)];
@@ -29,7 +29,7 @@ impl Dice {
         self.random.usize(range)
     }
 
-    /// True so many times of a hundred.
+    /// Returns true with this probability.
     pub(super) fn chance(&mut self, percent: u32) -> bool {
         self.random.u32(0..100) < percent
     }
@@ -38,7 +38,7 @@ impl Dice {
         &items[self.random.usize(0..items.len())]
     }
 
-    /// One of `items`, each as likely as its weight says.
+    /// Returns one of the weighted `items`.
     pub(super) fn weighted<T: Copy>(&mut self, items: &[(u32, T)]) -> T {
         let mut left = self.random.u32(0..items.iter().map(|(weight, _)| weight).sum());
         for (weight, item) in items {

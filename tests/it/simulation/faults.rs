@@ -1,81 +1,89 @@
-//! Ways in which the world lies to the laws, or cheats the worker: a law that cannot fail holds nothing.
+//! Faults that the simulation injects to prove that every invariant check can fail.
 
-use super::laws::Law;
-use super::{Options, play};
+use super::invariants::Invariant;
+use super::{Options, simulate};
 
-/// One lie.
+/// An injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A reader gets the last event a day late.
+    /// A reader receives the last event a day late.
     EndLate,
     LeakSlot,
-    /// It is told that nothing is kept back.
+    /// The number of draining slots is reported as 0.
     HideDrains,
-    /// The budget is told smaller than it is.
+    /// The reported budget is too small.
     Overspend,
-    /// A status says less text than before, now and then.
+    /// A status sometimes reports less text than before.
     ShrinkText,
     /// A status changes after the end.
-    MoveOn,
-    /// A reader misses a text event.
+    ChangeAfterEnd,
+    /// A reader loses a text event.
     LoseText,
-    /// The transport loses a frame of text.
+    /// The transport loses a text frame.
     LoseBytes,
     LoseSignal,
-    /// A call reaches its runner twice.
+    /// A call is executed twice.
     RunTwice,
-    /// A body lacks the answer to its last call.
-    Orphan,
-    /// The source gives the tools of before.
+    /// A body lacks the result of its last call.
+    LoseToolResult,
+    /// The tool source returns the previous tools.
     StaleTools,
     /// A retry after text.
     LateRetry,
-    /// A status says `running` while a tool runs.
-    SayRunning,
+    /// A status reports `running` while a tool runs.
+    ReportRunning,
     EndTwice,
-    /// A request that the restart ended says that it was canceled.
-    CallRestartCancel,
-    /// No record is ever forgotten.
-    Hoard,
+    /// A request that a restart ended is reported as canceled.
+    ReportRestartAsCancel,
+    /// Results are never discarded.
+    KeepEveryResult,
     /// A task that never ends.
-    Linger,
-    /// Who completed has failed.
-    Misjudge,
-    /// A replay lacks the end.
-    ForgeReplay,
+    LeakTask,
+    /// A completed request is reported as failed.
+    ReportFailure,
+    /// A replay lacks its last event.
+    TruncateReplay,
 }
 
-/// Every fault and the law that it breaks.
-const BREAKS: [(Fault, Law); 20] = [
-    (Fault::EndLate, Law::Ends),
-    (Fault::LeakSlot, Law::Slots),
-    (Fault::HideDrains, Law::Drains),
-    (Fault::Overspend, Law::Budget),
-    (Fault::ShrinkText, Law::Grows),
-    (Fault::MoveOn, Law::Settled),
-    (Fault::LoseText, Law::Text),
-    (Fault::LoseBytes, Law::Raw),
-    (Fault::LoseSignal, Law::Signals),
-    (Fault::RunTwice, Law::Once),
-    (Fault::Orphan, Law::History),
-    (Fault::StaleTools, Law::Pinned),
-    (Fault::LateRetry, Law::Retry),
-    (Fault::SayRunning, Law::States),
-    (Fault::EndTwice, Law::Order),
-    (Fault::CallRestartCancel, Law::Restart),
-    (Fault::Hoard, Law::Kept),
-    (Fault::Linger, Law::Leaves),
-    (Fault::Misjudge, Law::Verdict),
-    (Fault::ForgeReplay, Law::Replays),
+/// Every fault and the invariant that it violates.
+const BREAKS: [(Fault, Invariant); 20] = [
+    (Fault::EndLate, Invariant::Deadline),
+    (Fault::LeakSlot, Invariant::Slots),
+    (Fault::HideDrains, Invariant::Drains),
+    (Fault::Overspend, Invariant::Budget),
+    (Fault::ShrinkText, Invariant::Monotonic),
+    (Fault::ChangeAfterEnd, Invariant::EndIsFinal),
+    (Fault::LoseText, Invariant::Text),
+    (Fault::LoseBytes, Invariant::RawText),
+    (Fault::LoseSignal, Invariant::Signals),
+    (Fault::RunTwice, Invariant::ExecutedOnce),
+    (Fault::LoseToolResult, Invariant::Conversation),
+    (Fault::StaleTools, Invariant::PinnedTools),
+    (Fault::LateRetry, Invariant::Retry),
+    (Fault::ReportRunning, Invariant::Status),
+    (Fault::EndTwice, Invariant::EventOrder),
+    (Fault::ReportRestartAsCancel, Invariant::Restart),
+    (Fault::KeepEveryResult, Invariant::ResultLimit),
+    (Fault::LeakTask, Invariant::NoTaskLeft),
+    (Fault::ReportFailure, Invariant::Outcome),
+    (Fault::TruncateReplay, Invariant::Replay),
 ];
 
 #[test]
-fn every_law_can_be_broken_and_notices() {
-    for law in Law::ALL {
-        let (fault, _) = BREAKS.into_iter().find(|(_, broken)| *broken == law).expect("a fault for each law");
+fn every_invariant_check_detects_its_fault() {
+    for invariant in Invariant::ALL {
+        let (fault, _) = BREAKS
+            .into_iter()
+            .find(|(_, violation)| *violation == invariant)
+            .expect("a fault for each invariant");
         let options = Options { fault: Some(fault), ..Options::default() };
-        // A lie may break several laws; the first that notices is told.
-        let mut noticed = (0..200).filter_map(|seed| play(seed, options).broken).map(|broken| broken.law);
-        assert!(noticed.any(|noticed| noticed == law), "{fault:?} does not break {law:?} in 200 worlds");
+        // A fault may violate several invariants. Only the first violation is reported.
+        let mut noticed = (0..200)
+            .filter_map(|seed| simulate(seed, options).violation)
+            .map(|violation| violation.invariant);
+        assert!(
+            noticed.any(|noticed| noticed == invariant),
+            "{fault:?} does not violate {invariant:?} in 200 runs"
+        );
     }
 }

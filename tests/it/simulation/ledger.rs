@@ -1,4 +1,4 @@
-//! What happened to each request so far, as the world itself saw it, and by when something must happen next.
+//! The state of each request as the simulation observes it, and the deadline of its next step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,57 +9,57 @@ use deftool::spec::Timers;
 use deftool::tool::ToolErrorKind;
 use serde_json::Value;
 
-use super::laws::{Broken, Law};
+use super::invariants::{Invariant, Violation};
 use super::pages::Drains;
+use super::refusals::BodyFallbacks;
 use super::script::{Frame, Head, Script};
-use super::swaps::Forms;
 use super::tools::Generation;
 
-/// Timers fire on whole milliseconds, the one after their time.
+/// Timers fire on the next whole millisecond.
 pub(super) const SLACK: Duration = Duration::from_millis(3);
-/// How long a body that said its last word may keep a request.
-pub(super) const LAST_WORD: Duration = Duration::from_millis(50);
+/// The time after the last event of a body, or after a cancel, in which a request must end.
+pub(super) const END_GRACE: Duration = Duration::from_millis(50);
 
-/// Everything that was noted down.
+/// The observed state of a run.
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) cases: BTreeMap<usize, Case>,
     pub(super) features: BTreeMap<String, usize>,
     pub(super) trace: Option<Vec<String>>,
-    /// When the source of the tools last panicked.
+    /// The time at which the tool source last panicked.
     pub(super) source_panicked: Option<Duration>,
-    /// Slots that must be kept back.
+    /// The slots that must drain.
     pub(super) drains: Drains,
     pub(super) was_stopped: bool,
-    /// It was told last that the server takes nothing.
+    /// Whether the last probe reported that the server is not ready.
     pub(super) is_unready: bool,
-    /// Forms that the server took: later requests begin with them.
-    pub(super) learned: Forms,
-    /// Somebody submits just now, and may be asked nothing.
+    /// The body fallbacks that the server accepted. Later requests start with them.
+    pub(super) learned: BodyFallbacks,
+    /// Whether a submit is in progress. The tool source must not panic then.
     pub(super) in_submit: bool,
-    /// The first law that did not hold.
-    pub(super) broken: Option<Broken>,
+    /// The first violation.
+    pub(super) violation: Option<Violation>,
 }
 
 impl Ledger {
-    pub(super) fn note(&mut self, result: Result<(), Broken>) {
-        if let Err(broken) = result {
-            self.broken.get_or_insert(broken);
+    pub(super) fn note(&mut self, result: Result<(), Violation>) {
+        if let Err(violation) = result {
+            self.violation.get_or_insert(violation);
         }
     }
 
-    pub(super) fn hold(&mut self, law: Law, holds: bool, how: impl FnOnce() -> String) {
+    pub(super) fn check(&mut self, invariant: Invariant, holds: bool, how: impl FnOnce() -> String) {
         if !holds {
-            self.note(Err(Broken { law, how: how() }));
+            self.note(Err(Violation { invariant, how: how() }));
         }
     }
 
-    /// The server took the form of a request.
+    /// The server accepted a request, and with it its body fallbacks.
     pub(super) fn learn(&mut self, number: usize) {
         let Some(case) = self.cases.get(&number) else { return };
         let last = case.turns.last().and_then(|turn| turn.exchanges.last());
         if last.is_some_and(|exchange| exchange.streams && exchange.script.head == Head::Ok) {
-            self.learned.extend(case.forms.iter().copied());
+            self.learned.extend(case.body_fallbacks.iter().copied());
         }
     }
 
@@ -68,34 +68,34 @@ impl Ledger {
     }
 }
 
-/// One request that was taken.
+/// An accepted request.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Case {
     pub(super) id: String,
     pub(super) turns: Vec<Turn>,
-    /// Exchanges that the worker has not let go: it waits for a head, or holds a stream.
+    /// The exchanges that the worker has not dropped: it waits for a head, or reads a stream.
     pub(super) open: usize,
-    /// The forms that it has taken.
-    pub(super) forms: Forms,
-    /// As [`Case::executed`], of the case before, whose conversation this one goes on with.
+    /// The body fallbacks in use.
+    pub(super) body_fallbacks: BodyFallbacks,
+    /// Like [`Case::executed`], for the case that this one continues.
     pub(super) past: BTreeMap<String, Option<Value>>,
-    /// Every call that was executed and, once it has one, its result.
+    /// Every executed call and its result, if it has one.
     pub(super) executed: BTreeMap<String, Option<Value>>,
     pub(super) allowed: BTreeSet<String>,
-    /// Calls that run now, and by when each must have ended.
+    /// The running calls and their deadlines.
     pub(super) running: BTreeMap<String, Duration>,
-    /// Calls about which a person is asked.
-    pub(super) asked: BTreeSet<String>,
-    /// By when something must happen, should nothing run and nobody be asked.
+    /// The calls that wait for an approval.
+    pub(super) awaiting_approval: BTreeSet<String>,
+    /// The deadline of the next step, while no call runs or waits for an approval.
     pub(super) due: Option<(Duration, &'static str)>,
-    /// Before that no further try is made.
+    /// The earliest time of the next attempt.
     pub(super) not_before: Duration,
-    /// By when it must be over.
+    /// The deadline of the request.
     pub(super) over_by: Option<(Duration, &'static str)>,
     pub(super) canceled: bool,
     pub(super) stopped: bool,
-    /// It had asked when the worker was restarted.
+    /// Whether it had an open exchange when the worker was restarted.
     pub(super) restarted: bool,
     pub(super) status: Option<RequestStatus>,
     pub(super) events: Vec<Arc<Event>>,
@@ -104,40 +104,40 @@ pub(super) struct Case {
     pub(super) forgotten: bool,
 }
 
-/// One model turn.
+/// A model turn.
 pub(super) struct Turn {
     pub(super) generation: Arc<Generation>,
     pub(super) exchanges: Vec<Exchange>,
-    /// How the calls of the turn ended, in the order they did; `None`: well.
-    pub(super) deeds: Vec<Option<ToolErrorKind>>,
+    /// The results of the turn's calls, in the order of their ends. `None` is a success.
+    pub(super) call_ends: Vec<Option<ToolErrorKind>>,
     /// Whether any call was executed.
     pub(super) is_paid: bool,
 }
 
-/// One request to the server and what came of it.
+/// A request to the server and the state of its answer.
 #[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Exchange {
     pub(super) attempt: u32,
-    /// How often the same was sent before; another form of it is not the same.
+    /// The number of retries with the same body.
     pub(super) retries: u32,
     pub(super) body: Value,
     pub(super) streams: bool,
     pub(super) script: Script,
-    /// Frames that were delivered whole.
+    /// The number of completely delivered frames.
     pub(super) frames: usize,
-    /// Text in them, in bytes.
+    /// The size of their text, in bytes.
     pub(super) text: usize,
     pub(super) any_byte: bool,
-    /// A head is there, or none will be, after which nothing works on it any more.
+    /// Whether the server no longer processes the request: there is a final head, or there will be none.
     pub(super) is_answered: bool,
-    /// The body has ended.
+    /// Whether the body has ended.
     pub(super) is_over: bool,
-    /// How often token counts were told.
+    /// The number of received token counts.
     pub(super) usages: u64,
     pub(super) clock: StreamClock,
 }
 
-/// The timers of a stream, as the laws reckon them.
+/// The timers of a stream, as the invariants expect them.
 #[derive(Default)]
 pub(super) struct StreamClock {
     byte: Duration,
@@ -170,30 +170,30 @@ impl Exchange {
         self.frames == self.script.frames.len()
     }
 
-    /// Whether it says that its model is being loaded.
-    pub(super) fn says_it_loads(&self) -> bool {
+    /// Whether the answer reports that the model is loading.
+    pub(super) fn reports_loading(&self) -> bool {
         self.is_delivered() && self.script.features.contains(&"head: loading")
     }
 
-    /// Whether all that the reply says has come; token counts may follow.
-    pub(super) fn is_said(&self) -> bool {
+    /// Whether the whole content of the reply was received. Token counts may follow.
+    pub(super) fn is_content_complete(&self) -> bool {
         let came = self.script.frames.iter().take(self.frames);
         self.is_delivered() || came.into_iter().any(|frame| frame.is_finish || frame.is_last)
     }
 
-    /// Whether it said its last word.
+    /// Whether the reply has ended.
     pub(super) fn is_ended(&self) -> bool {
         self.is_over || self.script.frames.iter().take(self.frames).any(|frame| frame.is_last)
     }
 
-    /// Whether the server may be reading its prompt, and would go on without a client.
-    pub(super) fn may_be_read(&self) -> bool {
+    /// Whether the server may be processing the prompt, which it continues without a client.
+    pub(super) fn may_process_prompt(&self) -> bool {
         let has_begun = |frame: &Frame| frame.is_token || frame.is_finish || frame.is_last;
         let has_begun = self.script.frames.iter().take(self.frames).any(has_begun);
         !self.is_answered && !self.is_over && !has_begun
     }
 
-    /// The head is there; by when something must follow.
+    /// Records the head. Returns the deadline of the next step.
     pub(super) fn head_came(&mut self, now: Duration, timers: &Timers) -> (Duration, &'static str) {
         self.is_answered = self.script.head != Head::Ok || !self.streams;
         match self.script.head {
@@ -207,7 +207,7 @@ impl Exchange {
         }
     }
 
-    /// Bytes come, and with them the ends of `frames` frames.
+    /// Records bytes that complete `frames` frames. Returns the deadline of the next step.
     pub(super) fn bytes_came(
         &mut self,
         frames: usize,
@@ -235,7 +235,7 @@ impl Exchange {
                 clock.finish.get_or_insert(now + Duration::from_secs(5));
             }
             if frame.is_last {
-                return Some((now + LAST_WORD, "the end after the last word"));
+                return Some((now + END_GRACE, "the end after the last event"));
             }
         }
         let next = clock.byte.min(clock.token);
@@ -244,17 +244,17 @@ impl Exchange {
 }
 
 impl Case {
-    /// The last try of the present turn.
+    /// Returns the last attempt of the current turn.
     pub(super) fn last_attempt(&self) -> u32 {
         self.turns.last().and_then(|turn| turn.exchanges.last()).map_or(0, |exchange| exchange.attempt)
     }
 
-    /// By when something must happen.
+    /// Returns the deadline of the next step.
     pub(super) fn next_due(&self) -> Option<(Duration, &'static str)> {
         if self.is_over {
             return None;
         }
-        let soft = if !self.asked.is_empty() {
+        let soft = if !self.awaiting_approval.is_empty() {
             None
         } else if let Some(last) = self.running.values().max() {
             Some((*last, "the end of its tools"))
@@ -264,44 +264,44 @@ impl Case {
         [soft, self.over_by].into_iter().flatten().min_by_key(|(due, _)| *due)
     }
 
-    /// Something happened: it was in time, or the law is broken.
-    pub(super) fn in_time(&self, now: Duration) -> Result<(), Broken> {
+    /// Checks that a step is not later than its deadline.
+    pub(super) fn in_time(&self, now: Duration) -> Result<(), Violation> {
         match self.next_due() {
             Some((due, what)) if now > due + SLACK => {
                 let how = format!("{}: {what} was due at {due:?}, and it is {now:?}", self.id);
-                Err(Broken { law: Law::Ends, how })
+                Err(Violation { invariant: Invariant::Deadline, how })
             }
             _ => Ok(()),
         }
     }
 
-    /// It must be over soon.
+    /// Sets a deadline for the request, unless it has an earlier one.
     pub(super) fn must_end(&mut self, by: Duration, why: &'static str) {
         if self.over_by.is_none_or(|(before, _)| by < before) {
             self.over_by = Some((by, why));
         }
     }
 
-    /// Takes what a status says now.
-    pub(super) fn see(&mut self, status: Option<RequestStatus>) -> Result<(), Broken> {
-        let broken = |law, how: String| Err(Broken { law, how });
+    /// Compares a status with the last one and stores it.
+    pub(super) fn update(&mut self, status: Option<RequestStatus>) -> Result<(), Violation> {
+        let violation = |invariant, how: String| Err(Violation { invariant, how });
         let before = self.status.take();
-        let was_over = before.as_ref().is_some_and(|status| super::face::is_over(status.state));
+        let was_over = before.as_ref().is_some_and(|status| super::facade::is_over(status.state));
         let result = match (&before, &status) {
             (Some(before), Some(now)) if was_over && before != now => {
-                broken(Law::Settled, format!("after the end {before:?} became {now:?}"))
+                violation(Invariant::EndIsFinal, format!("after the end {before:?} became {now:?}"))
             }
             (Some(before), Some(now)) if now.text_chars < before.text_chars => {
-                broken(Law::Grows, format!("{before:?} became {now:?}"))
+                violation(Invariant::Monotonic, format!("{before:?} became {now:?}"))
             }
             (Some(before), Some(now))
                 if now.last_progress_ms < before.last_progress_ms
                     || now.tool_iterations < before.tool_iterations =>
             {
-                broken(Law::Grows, format!("{before:?} became {now:?}"))
+                violation(Invariant::Monotonic, format!("{before:?} became {now:?}"))
             }
             (Some(before), Some(now)) if now.budget_left > before.budget_left => {
-                broken(Law::Budget, format!("{before:?} became {now:?}"))
+                violation(Invariant::Budget, format!("{before:?} became {now:?}"))
             }
             _ => Ok(()),
         };

@@ -1,43 +1,44 @@
-//! The whole worker in scripted worlds under paused time: server, tools, people, reloads, restarts, all out of one seed.
+//! Deterministic simulation of the worker under paused time: server, tools, users, reloads and restarts, all generated
+//! from one seed.
 //!
-//! `DEFTOOL_SIM=SEED` plays one world and prints its trace (`DEFTOOL_SIM_CASES=N`: only its first N requests);
-//! `DEFTOOL_SIM_SEEDS=a..b` plays others than the usual thousand.
+//! `DEFTOOL_SIM=SEED` simulates one run and prints its trace. `DEFTOOL_SIM_CASES=N` limits it to the first N requests.
+//! `DEFTOOL_SIM_SEEDS=A..B` simulates these seeds instead of the default 1,000 of a full run and 250 of a reduced one.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
-//! | `plan` | what is decided before a world begins |
-//! | `script`, `reply`, `pages`, `tools` | what the server says, what the tools do |
-//! | `completions`, `responses`, `wire` | how the two APIs put it |
-//! | `again` | its recording, played again |
-//! | `own` | what a request brings along |
-//! | `swaps` | what it refuses, and what must be sent then |
-//! | `actors`, `world` | who acts; every step, by who takes it, and what is looked at after it |
-//! | `face` | the worker as all of them see it |
-//! | `laws`, `told`, `sent`, `oracle`, `ledger` | what must hold |
-//! | `faults`, `coverage` | that each law can fail; that what may happen does |
+//! | `plan` | the plan of a run, generated before it starts |
+//! | `script`, `reply`, `pages`, `tools` | behavior of the server and the tools |
+//! | `completions`, `responses`, `wire` | formats of the two APIs |
+//! | `submission` | options and prior conversation of a request |
+//! | `refusals` | refused request features, and the body fallbacks that must follow |
+//! | `actors`, `sim` | the actors; every step of the simulation, by actor, with the checks after it |
+//! | `facade` | the worker's API as the actors use it |
+//! | `invariants`, `tracker`, `sent`, `oracle`, `ledger` | the invariants and their checks |
+//! | `replay` | replay of the recording of a run |
+//! | `faults`, `coverage` | tests that every check can fail, and that every situation occurs |
 
 mod actors;
-mod again;
 mod completions;
 mod coverage;
 mod dice;
-mod face;
+mod facade;
 mod faults;
-mod laws;
+mod invariants;
 mod ledger;
 mod oracle;
-mod own;
 mod pages;
 mod plan;
+mod refusals;
+mod replay;
 mod reply;
 mod responses;
 mod script;
 mod sent;
-mod swaps;
-mod told;
+mod sim;
+mod submission;
 mod tools;
+mod tracker;
 mod wire;
-mod world;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -49,140 +50,150 @@ use std::time::{Duration, Instant};
 use deftool::worker::{ToolSource, Transport};
 use tokio::task::JoinSet;
 
-use actors::{Server, Source, ask, at_times, live};
-use again::play_again;
+use crate::support::is_full;
+use actors::{Server, Source, at_times, poll_readiness, run_case};
 use dice::Dice;
-use face::Face;
+use facade::WorkerFacade;
 use faults::Fault;
-use laws::{Broken, Law};
+use invariants::{Invariant, Violation};
 use plan::Plan;
-use world::World;
+use replay::check_replay;
+use sim::Simulation;
 
-/// The usual worlds.
+/// The seeds of a full run, in which every situation occurs.
 const SEEDS: Range<u64> = 0..1_000;
 
-/// How a world is played.
+/// The number of seeds of a reduced run.
+const REDUCED: u64 = 250;
+
+/// Options of a simulated run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Options {
     fault: Option<Fault>,
     traces: bool,
-    /// Only so many requests.
+    /// The maximum number of requests.
     cases: Option<usize>,
 }
 
-/// A world that was played.
+/// The result of a simulated run.
 #[derive(Debug)]
-struct Played {
-    broken: Option<Broken>,
+struct RunResult {
+    violation: Option<Violation>,
     trace: Vec<String>,
     features: BTreeMap<String, usize>,
 }
 
-fn play(seed: u64, options: Options) -> Played {
+fn simulate(seed: u64, options: Options) -> RunResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(run(seed, options))
 }
 
-async fn run(seed: u64, options: Options) -> Played {
+async fn run(seed: u64, options: Options) -> RunResult {
     let mut plan = Plan::of_seed(seed);
     plan.cases.truncate(options.cases.unwrap_or(usize::MAX));
     let config = plan.config.clone();
-    let world = World::new(plan, options.fault, options.traces);
-    let source: Arc<dyn ToolSource> = Arc::new(Source(Arc::clone(&world)));
-    let transport: Arc<dyn Transport> = Arc::new(Server(Arc::clone(&world)));
+    let sim = Simulation::new(plan, options.fault, options.traces);
+    let source: Arc<dyn ToolSource> = Arc::new(Source(Arc::clone(&sim)));
+    let transport: Arc<dyn Transport> = Arc::new(Server(Arc::clone(&sim)));
     for feature in plan::features(&config) {
-        world.count(&feature);
+        sim.count(&feature);
     }
-    world.set_face(Some(Face::start(config, source, transport, options.fault)));
+    sim.set_facade(Some(WorkerFacade::start(config, source, transport, options.fault)));
 
     let mut others = JoinSet::new();
-    let plan = &world.plan;
-    others.spawn(at_times(Arc::clone(&world), plan.reloads.clone(), |world, _| world.reload()));
-    others.spawn(at_times(Arc::clone(&world), plan.restarts.clone(), |world, _| world.restart()));
-    others.spawn(at_times(Arc::clone(&world), plan.stop.into_iter().collect(), |world, _| world.stop()));
-    others.spawn(at_times(Arc::clone(&world), plan.takers.clone(), |world, nth| {
-        let mut dice = Dice::of(world.plan.seed, "takers", &[nth as u64]);
-        world.take(dice.below(0..world.plan.cases.len()));
+    let plan = &sim.plan;
+    others.spawn(at_times(Arc::clone(&sim), plan.reloads.clone(), |sim, _| sim.reload()));
+    others.spawn(at_times(Arc::clone(&sim), plan.restarts.clone(), |sim, _| sim.restart()));
+    others.spawn(at_times(Arc::clone(&sim), plan.stop.into_iter().collect(), |sim, _| sim.stop()));
+    others.spawn(at_times(Arc::clone(&sim), plan.take_times.clone(), |sim, nth| {
+        let mut dice = Dice::of(sim.plan.seed, "takers", &[nth as u64]);
+        sim.take(dice.below(0..sim.plan.cases.len()));
     }));
-    others.spawn(ask(Arc::clone(&world)));
-    let mut lives = JoinSet::new();
+    others.spawn(poll_readiness(Arc::clone(&sim)));
+    let mut case_tasks = JoinSet::new();
     for number in 0..plan.cases.len() {
-        lives.spawn(live(Arc::clone(&world), number));
+        case_tasks.spawn(run_case(Arc::clone(&sim), number));
     }
-    while world.ledger().broken.is_none() {
-        let due = world.next_due();
+    while sim.ledger().violation.is_none() {
+        let due = sim.next_due();
         let wakes = async {
             match due {
-                Some(due) => tokio::time::sleep_until(world.instant(due + Duration::from_millis(1))).await,
+                Some(due) => tokio::time::sleep_until(sim.instant(due + Duration::from_millis(1))).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            ended = lives.join_next() => match ended {
+            ended = case_tasks.join_next() => match ended {
                 Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
                 Some(_) => {}
                 None => break,
             },
-            () = wakes => world.check_due(),
+            () = wakes => sim.check_due(),
         }
     }
-    finish(&world, lives, others, options.fault).await;
-    let tape = world.tape.lock().unwrap().take();
-    if let Some(tape) = tape.filter(|_| world.ledger().broken.is_none()) {
-        play_again(&world, tape, world.plan.config.clone()).await;
+    finish(&sim, case_tasks, others, options.fault).await;
+    let run_recording = sim.run_recording.lock().unwrap().take();
+    if let Some(run_recording) = run_recording.filter(|_| sim.ledger().violation.is_none()) {
+        check_replay(&sim, run_recording, sim.plan.config.clone()).await;
     }
-    world.set_face(None);
-    let mut ledger = world.ledger();
-    Played {
-        broken: ledger.broken.clone(),
+    sim.set_facade(None);
+    let mut ledger = sim.ledger();
+    RunResult {
+        violation: ledger.violation.clone(),
         trace: ledger.trace.take().unwrap_or_default(),
         features: std::mem::take(&mut ledger.features),
     }
 }
 
-/// All is over: nobody is left, and nothing.
-async fn finish(world: &World, mut lives: JoinSet<()>, mut others: JoinSet<()>, fault: Option<Fault>) {
-    lives.shutdown().await;
+/// Ends a run and checks that no task, request or draining slot is left.
+async fn finish(
+    sim: &Simulation,
+    mut case_tasks: JoinSet<()>,
+    mut others: JoinSet<()>,
+    fault: Option<Fault>,
+) {
+    case_tasks.shutdown().await;
     others.shutdown().await;
-    if fault == Some(Fault::Linger) {
+    if fault == Some(Fault::LeakTask) {
         tokio::spawn(std::future::pending::<()>());
     }
-    // A driver that has told the end is over when it is polled once more.
+    // A driver that sent its last event ends at its next poll.
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
-    world.observe();
-    // What is kept back comes back by itself.
+    sim.observe();
+    // Draining slots are freed after a time limit.
     let limit = Duration::from_secs(70);
-    let drained = tokio::time::timeout(limit, world.face().drained()).await.is_ok();
-    let draining = world.face().draining();
+    let drained = tokio::time::timeout(limit, sim.facade().drained()).await.is_ok();
+    let draining = sim.facade().draining();
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
-    world.observe();
+    sim.observe();
     let left = tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    let in_flight = world.face().in_flight();
-    let mut ledger = world.ledger();
-    ledger.hold(Law::Slots, in_flight == 0, || format!("{in_flight} in flight when all is over"));
-    ledger.hold(Law::Drains, drained && draining == 0, || format!("{draining} slots drain for ever"));
-    ledger.hold(Law::Leaves, left == 0, || format!("{left} tasks are left"));
+    let in_flight = sim.facade().in_flight();
+    let mut ledger = sim.ledger();
+    ledger.check(Invariant::Slots, in_flight == 0, || format!("{in_flight} requests in flight at the end"));
+    ledger.check(Invariant::Drains, drained && draining == 0, || format!("{draining} slots drain forever"));
+    ledger.check(Invariant::NoTaskLeft, left == 0, || format!("{left} tasks are left"));
 }
 
-/// What a person needs to see what went wrong.
-fn describe(seed: u64, broken: &Broken) -> String {
-    let cases = (1..8)
-        .find(|cases| play(seed, Options { cases: Some(*cases), ..Options::default() }).broken.is_some());
+/// Describes a violation: the seed, the command to reproduce it, and the trace.
+fn describe(seed: u64, violation: &Violation) -> String {
+    let cases = (1..8).find(|cases| {
+        simulate(seed, Options { cases: Some(*cases), ..Options::default() }).violation.is_some()
+    });
     let options = Options { traces: true, cases, ..Options::default() };
-    let trace = play(seed, options).trace;
-    let mut text = format!("seed {seed} breaks {:?}: {}\n", broken.law, broken.how);
+    let trace = simulate(seed, options).trace;
+    let mut text = format!("seed {seed} violates {:?}: {}\n", violation.invariant, violation.how);
     let only = cases.map_or_else(String::new, |cases| format!(" DEFTOOL_SIM_CASES={cases}"));
     let _ = writeln!(
         text,
-        "replay: DEFTOOL_SIM={seed}{only} cargo test --test it -- simulation::worlds --nocapture"
+        "replay: DEFTOOL_SIM={seed}{only} cargo test --test it -- simulation::runs --nocapture"
     );
     let skipped = trace.len().saturating_sub(200);
-    let _ = writeln!(text, "its trace, without the first {skipped} lines:");
+    let _ = writeln!(text, "trace, without the first {skipped} lines:");
     for line in trace.iter().skip(skipped) {
         let _ = writeln!(text, "{}", line.chars().take(600).collect::<String>());
     }
@@ -194,38 +205,40 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn seeds() -> Range<u64> {
-    let Ok(range) = std::env::var("DEFTOOL_SIM_SEEDS") else { return SEEDS };
+    let Ok(range) = std::env::var("DEFTOOL_SIM_SEEDS") else {
+        return if is_full() { SEEDS } else { SEEDS.start..SEEDS.start + REDUCED };
+    };
     let ends = range.split_once("..").and_then(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
     ends.unwrap_or_else(|| panic!("DEFTOOL_SIM_SEEDS=FIRST..END"))
 }
 
 #[test]
-fn worlds() {
+fn runs() {
     if let Some(seed) = number("DEFTOOL_SIM") {
         let cases = number("DEFTOOL_SIM_CASES").map(|cases| cases as usize);
-        let played = play(seed, Options { traces: true, cases, fault: None });
+        let played = simulate(seed, Options { traces: true, cases, fault: None });
         played.trace.iter().for_each(|line| println!("{line}"));
-        assert_eq!(played.broken, None);
+        assert_eq!(played.violation, None);
         return;
     }
     let (started, seeds) = (Instant::now(), seeds());
     let mut features: BTreeMap<String, usize> = BTreeMap::new();
-    let mut failed: Vec<(u64, Broken)> = Vec::new();
+    let mut failed: Vec<(u64, Violation)> = Vec::new();
     for seed in seeds.clone() {
-        let played = play(seed, Options::default());
-        failed.extend(played.broken.map(|broken| (seed, broken)));
+        let played = simulate(seed, Options::default());
+        failed.extend(played.violation.map(|violation| (seed, violation)));
         for (feature, count) in played.features {
             *features.entry(feature).or_default() += count;
         }
     }
-    if let Some((seed, broken)) = failed.first() {
-        for (seed, broken) in failed.iter().take(20) {
-            let how: String = broken.how.chars().take(300).collect();
-            println!("seed {seed}: {:?}: {how}", broken.law);
+    if let Some((seed, violation)) = failed.first() {
+        for (seed, violation) in failed.iter().take(20) {
+            let how: String = violation.how.chars().take(300).collect();
+            println!("seed {seed}: {:?}: {how}", violation.invariant);
         }
-        panic!("{} worlds failed; the first:\n{}", failed.len(), describe(*seed, broken));
+        panic!("{} runs failed; the first:\n{}", failed.len(), describe(*seed, violation));
     }
-    println!("{} worlds in {:?}", seeds.end - seeds.start, started.elapsed());
+    println!("{} runs in {:?}", seeds.end - seeds.start, started.elapsed());
     for (feature, count) in &features {
         println!("{count:>8} {feature}");
     }
@@ -235,10 +248,10 @@ fn worlds() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_world() {
+fn the_same_seed_gives_the_same_run() {
     let traced = Options { traces: true, ..Options::default() };
     for seed in SEEDS.start..SEEDS.start + 40 {
-        let (first, second) = (play(seed, traced).trace, play(seed, traced).trace);
+        let (first, second) = (simulate(seed, traced).trace, simulate(seed, traced).trace);
         assert!(!first.is_empty());
         for (first, second) in first.iter().zip(&second) {
             assert_eq!(first, second, "seed {seed}");

@@ -1,4 +1,4 @@
-//! How a request must end, by its script: a second, simpler reading of the rules.
+//! The expected outcome of a request, derived from its script by a second, simpler implementation of the rules.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use deftool::tool::ToolErrorKind;
 use deftool::worker::WorkerConfig;
 use serde_json::Value;
 
-use super::laws::{Broken, Law};
+use super::invariants::{Invariant, Violation};
 use super::ledger::{Case, Exchange, Turn};
-use super::script::{Fate, Form, Head, PROMPT_TOKENS, Part, Said, Tail, Written};
-use super::swaps::next_form;
-use super::told::Told;
+use super::refusals::next_body_fallback;
+use super::script::{Form, Head, PROMPT_TOKENS, Part, ReplyContent, ReplyEnd, Tail, Written};
 use super::tools::Generation;
+use super::tracker::EventTracker;
 
 const STALLS: [&str; 3] =
     ["stall_timeout/stall_timeout", "stall_timeout/first_token_timeout", "stall_timeout/token_stall"];
-/// The longest wait of the engine's own, with its spread.
+/// The longest retry delay, including jitter.
 const MAX_WAIT: Duration = Duration::from_secs(75);
 const LOOP: &str = "repeated_line_loop/";
 
-/// An outcome in a word: `completed`, or reason and kind of the failure.
+/// Returns `completed`, `canceled`, or the reason and kind of the failure.
 pub(super) fn class_of(outcome: &Outcome) -> String {
     match outcome.state {
         FinalState::Completed => String::from("completed"),
@@ -33,7 +33,7 @@ pub(super) fn class_of(outcome: &Outcome) -> String {
     }
 }
 
-/// What the script lets happen.
+/// The outcomes that a script allows.
 #[derive(Debug)]
 enum Verdict {
     Anything,
@@ -47,48 +47,55 @@ impl Verdict {
     }
 }
 
-/// Holds an outcome against the script of its request.
-pub(super) fn judge(
+/// Checks an outcome against the script of its request.
+pub(super) fn check_outcome(
     case: &Case,
-    told: &Told,
+    tracker: &EventTracker,
     outcome: &Outcome,
     config: &WorkerConfig,
     now: Duration,
     may_be_lost: bool,
-) -> Result<(), Broken> {
+) -> Result<(), Violation> {
     let class = class_of(outcome);
-    let broken = |law, how: String| Err(Broken { law, how: format!("{}: {how}: {outcome:?}", case.id) });
+    let violation = |invariant, how: String| {
+        Err(Violation { invariant, how: format!("{}: {how}: {outcome:?}", case.id) })
+    };
     if outcome.state == FinalState::Canceled && (case.restarted || !(case.canceled || case.stopped)) {
-        return broken(Law::Restart, String::from("canceled, and nobody did"));
+        return violation(Invariant::Restart, String::from("canceled without a cancel"));
     }
     if case.restarted && class != "worker_restarted/" {
         let last = case.turns.last().and_then(|turn| turn.exchanges.last());
-        // Its reply was whole, or its time was over, at that very moment; or its driver is lost.
+        // The reply ended or a timer expired at the time of the restart, or the driver panicked.
         let is_excused = last.is_some_and(Exchange::is_ended)
             || (class.contains("timeout") && case.due.is_some_and(|(due, _)| now >= due))
             || class == "unknown_error/internal";
         if !is_excused {
-            return broken(Law::Restart, String::from("it had asked when the worker was restarted"));
+            return violation(
+                Invariant::Restart,
+                String::from("it had an open exchange when the worker was restarted"),
+            );
         }
     }
     let interrupted = match class.as_str() {
         "canceled" => true,
         "worker_restarted/" if case.restarted => true,
-        "worker_restarted/" => return broken(Law::Restart, String::from("restarted, and nobody did")),
+        "worker_restarted/" => {
+            return violation(Invariant::Restart, String::from("restarted without a restart"));
+        }
         "unknown_error/internal" if may_be_lost => true,
         "unknown_error/total_timeout" => {
             if config.timers.total.is_none_or(|total| now < total) {
-                return broken(Law::Ends, String::from("too early"));
+                return violation(Invariant::Deadline, String::from("too early"));
             }
             true
         }
         _ => false,
     };
     if !interrupted
-        && let Verdict::Classes(allowed) = verdict(case, told, config)
+        && let Verdict::Classes(allowed) = verdict(case, tracker, config)
         && !allowed.contains(&class)
     {
-        return broken(Law::Verdict, format!("{class} where its script says {allowed:?}"));
+        return violation(Invariant::Outcome, format!("{class}, but its script allows {allowed:?}"));
     }
     let cut =
         interrupted || class == LOOP || STALLS.contains(&class.as_str()) || class == "unknown_error/internal";
@@ -96,7 +103,7 @@ pub(super) fn judge(
     check_signals(case, outcome, config, cut)
 }
 
-fn verdict(case: &Case, told: &Told, config: &WorkerConfig) -> Verdict {
+fn verdict(case: &Case, tracker: &EventTracker, config: &WorkerConfig) -> Verdict {
     let Some(turn) = case.turns.last() else { return Verdict::Classes(Vec::new()) };
     let Some(exchange) = turn.exchanges.last() else { return Verdict::Classes(Vec::new()) };
     if !exchange.streams {
@@ -114,38 +121,38 @@ fn verdict(case: &Case, told: &Told, config: &WorkerConfig) -> Verdict {
         (Head::Refused, _) if may_try_again(exchange, None) => return Verdict::Classes(Vec::new()),
         (Head::Refused, _) => return Verdict::class("connect_failed/connect_failed"),
         (Head::Status { status, retry_after }, _) => {
-            return of_status(case, told, config, *status, *retry_after);
+            return of_status(case, tracker, config, *status, *retry_after);
         }
         (Head::Ok, Some(_)) => {}
     }
-    let said = &script.said;
+    let content = &script.content;
     let stalls = stalls(exchange, &config.timers);
     let mut classes: Vec<String> = Vec::new();
     if stalls != Stalls::Never {
         classes.extend(STALLS.map(str::to_owned));
-        if said.loops {
+        if content.loops {
             classes.push(LOOP.to_owned());
         }
     }
     if stalls == Stalls::Surely {
         return Verdict::Classes(classes);
     }
-    if said.is_noise {
+    if content.is_noise {
         return Verdict::Anything;
     }
-    if said.loops {
+    if content.loops {
         classes.push(LOOP.to_owned());
     }
-    let own = match said.fate {
-        Fate::Whole => of_calls(said, turn, told, &config.run),
-        Fate::Incomplete => Verdict::class("unknown_error/stream_incomplete"),
-        Fate::Truncated => Verdict::class("tool_parse_error/call_truncated"),
-        Fate::ServerError => Verdict::class("unknown_error/server_error"),
-        Fate::Overflow => Verdict::class("unknown_error/context_overflow"),
-        Fate::Empty => Verdict::class("unknown_error/empty_stream"),
+    let own = match content.end {
+        ReplyEnd::Whole => of_calls(content, turn, tracker, &config.run),
+        ReplyEnd::Incomplete => Verdict::class("unknown_error/stream_incomplete"),
+        ReplyEnd::Truncated => Verdict::class("tool_parse_error/call_truncated"),
+        ReplyEnd::ServerError => Verdict::class("unknown_error/server_error"),
+        ReplyEnd::Overflow => Verdict::class("unknown_error/context_overflow"),
+        ReplyEnd::Empty => Verdict::class("unknown_error/empty_stream"),
     };
     match own {
-        Verdict::Classes(own) if !said.loops => Verdict::Classes([classes, own].concat()),
+        Verdict::Classes(own) if !content.loops => Verdict::Classes([classes, own].concat()),
         Verdict::Classes(_) => Verdict::Classes(classes),
         Verdict::Anything => Verdict::Anything,
     }
@@ -153,7 +160,7 @@ fn verdict(case: &Case, told: &Told, config: &WorkerConfig) -> Verdict {
 
 fn of_status(
     case: &Case,
-    told: &Told,
+    tracker: &EventTracker,
     config: &WorkerConfig,
     status: u16,
     retry_after: Option<Duration>,
@@ -165,28 +172,28 @@ fn of_status(
     let Some(exchange) = turn.exchanges.last() else { return again };
     let has = |feature: &str| exchange.script.features.contains(&feature);
     let is_read = exchange.is_delivered();
-    if next_form(exchange, &case.forms, config.run.fallback).is_some() {
+    if next_body_fallback(exchange, &case.body_fallbacks, config.run.fallback).is_some() {
         return again;
     }
     if is_read && has("head: context overflow") {
         return Verdict::class("unknown_error/context_overflow");
     }
     if is_read && has("head: failed generation") {
-        let said = &exchange.script.said;
-        let is_call = said.parts.iter().any(|part| match part {
+        let content = &exchange.script.content;
+        let is_call = content.parts.iter().any(|part| match part {
             Part::Written(written) => is_call(written, &turn.generation, &config.run),
             Part::Plain(_) => false,
         });
-        return if is_call { of_calls(said, turn, told, &config.run) } else { http };
+        return if is_call { of_calls(content, turn, tracker, &config.run) } else { http };
     }
     let is_retried = matches!(status, 408 | 409 | 429 | 503) && may_try_again(exchange, retry_after);
     if is_retried { again } else { http }
 }
 
-/// Whether there are tries left, more of them while a model is loading, and what the server asks for is no longer than
-/// is waited.
+/// Whether an attempt is left, and the requested delay is within the limit. There are more attempts while a model is
+/// loading.
 fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
-    let is_loading = exchange.says_it_loads();
+    let is_loading = exchange.reports_loading();
     let may = if is_loading { exchange.attempt < 130 } else { exchange.retries < 3 };
     may && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60))
 }
@@ -194,12 +201,12 @@ fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stalls {
     Never,
-    /// On the very millisecond.
+    /// The limit is reached exactly.
     Perhaps,
     Surely,
 }
 
-/// Whether a stream is given up before it says that it is over.
+/// Whether a stream is abandoned before its end.
 fn stalls(exchange: &Exchange, timers: &Timers) -> Stalls {
     let script = &exchange.script;
     let (mut since_byte, mut since_token, mut any_token) = (Duration::ZERO, Duration::ZERO, false);
@@ -232,7 +239,7 @@ fn stalls(exchange: &Exchange, timers: &Timers) -> Stalls {
     if script.tail == Tail::Silence { Stalls::Surely } else { worst }
 }
 
-fn may_be_read(form: Form, fallback: Fallback) -> bool {
+fn is_recognized(form: Form, fallback: Fallback) -> bool {
     match (form, fallback) {
         (_, Fallback::Off) | (Form::InCode | Form::InThought, _) => false,
         (Form::Tag | Form::BrokenTag, Fallback::Auto | Fallback::On) => true,
@@ -241,50 +248,50 @@ fn may_be_read(form: Form, fallback: Fallback) -> bool {
     }
 }
 
-/// Whether a call written as text is one of a known tool.
+/// Whether a call written as text is recognized and its tool exists.
 fn is_call(written: &Written, generation: &Generation, run: &RunConfig) -> bool {
-    may_be_read(written.form, run.fallback)
+    is_recognized(written.form, run.fallback)
         && written.form != Form::BrokenTag
         && !written.is_quoted
         && generation.set.get(&written.name).is_some()
 }
 
-fn written(said: &Said) -> impl Iterator<Item = &Written> {
-    said.parts.iter().filter_map(|part| match part {
+fn written(content: &ReplyContent) -> impl Iterator<Item = &Written> {
+    content.parts.iter().filter_map(|part| match part {
         Part::Written(written) => Some(written),
         Part::Plain(_) => None,
     })
 }
 
-/// Whether a reply's text is read for calls: there is no structured one beside it.
-fn reads_text(said: &Said, generation: &Generation) -> bool {
-    said.calls.iter().all(|call| generation.is_exit(&call.name))
+/// Whether the text of a reply is searched for calls. It is not if there are structured calls.
+fn reads_text(content: &ReplyContent, generation: &Generation) -> bool {
+    content.calls.iter().all(|call| generation.is_exit(&call.name))
 }
 
-fn of_calls(said: &Said, turn: &Turn, told: &Told, run: &RunConfig) -> Verdict {
+fn of_calls(content: &ReplyContent, turn: &Turn, tracker: &EventTracker, run: &RunConfig) -> Verdict {
     let generation = &turn.generation;
     let is_known = |name: &str| generation.set.get(name).is_some();
-    if said.calls.iter().any(|call| !is_known(&call.name)) {
+    if content.calls.iter().any(|call| !is_known(&call.name)) {
         return Verdict::class("tool_parse_error/unknown_tool");
     }
-    let structured: Vec<(&str, Option<&Value>)> = said
+    let structured: Vec<(&str, Option<&Value>)> = content
         .calls
         .iter()
         .filter(|call| generation.is_normal(&call.name))
         .map(|call| (call.name.as_str(), call.arguments.as_ref()))
         .collect();
-    let calls = if reads_text(said, generation) {
+    let calls = if reads_text(content, generation) {
         let read = |call: &&Written| {
-            may_be_read(call.form, run.fallback) && !call.is_quoted && !generation.set.is_empty()
+            is_recognized(call.form, run.fallback) && !call.is_quoted && !generation.set.is_empty()
         };
         let fault =
-            written(said).filter(read).find(|call| call.form == Form::BrokenTag || !is_known(&call.name));
+            written(content).filter(read).find(|call| call.form == Form::BrokenTag || !is_known(&call.name));
         if let Some(fault) = fault {
             let is_broken = fault.form == Form::BrokenTag;
             let kind = if is_broken { "malformed_call" } else { "unknown_tool" };
             return Verdict::class(&format!("tool_parse_error/{kind}"));
         }
-        written(said)
+        written(content)
             .filter(read)
             .filter(|call| generation.is_normal(&call.name))
             .map(|call| (call.name.as_str(), Some(&call.arguments)))
@@ -295,7 +302,7 @@ fn of_calls(said: &Said, turn: &Turn, told: &Told, run: &RunConfig) -> Verdict {
     if calls.is_empty() {
         return Verdict::class("completed");
     }
-    let left = told.turns.last().map_or(0, |(_, left)| *left) as usize;
+    let left = tracker.turns.last().map_or(0, |(_, left)| *left) as usize;
     if left == 0 {
         return Verdict::class("tool_execution_error/budget_exhausted");
     }
@@ -306,7 +313,7 @@ fn of_calls(said: &Said, turn: &Turn, told: &Told, run: &RunConfig) -> Verdict {
         return Verdict::class("tool_parse_error/invalid_arguments");
     }
     let failed: Vec<String> = turn
-        .deeds
+        .call_ends
         .iter()
         .flatten()
         .map(|kind| format!("tool_execution_error/{}", ToolErrorKind::as_str(*kind)))
@@ -321,23 +328,24 @@ fn of_calls(said: &Said, turn: &Turn, told: &Told, run: &RunConfig) -> Verdict {
     Verdict::Classes(Vec::new())
 }
 
-/// The last exchange of each turn, as far as it said anything.
+/// Returns the last stream of each turn.
 fn replies(case: &Case) -> Vec<(&Turn, &Exchange)> {
     let streamed = |turn: &'_ Turn| turn.exchanges.iter().rposition(|exchange| exchange.streams);
     case.turns.iter().filter_map(|turn| Some((turn, turn.exchanges.get(streamed(turn)?)?))).collect()
 }
 
-/// The wait before a try: as long as the server asked, else about half a second, doubled for each try.
-pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -> Result<(), Broken> {
+/// Checks the wait before an attempt: as long as the server requested, otherwise about half a second, doubled with each
+/// attempt.
+pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -> Result<(), Violation> {
     let tries = case.turns.get(turn as usize - 1).map_or(&[][..], |turn| &turn.exchanges);
     let Some(exchange) = tries.iter().find(|exchange| exchange.attempt + 1 == attempt) else { return Ok(()) };
     let first = Duration::from_millis(if exchange.script.head == Head::Refused { 250 } else { 500 });
-    // It is told in whole milliseconds.
+    // It is reported in whole milliseconds.
     let most = wait + Duration::from_millis(1);
     let doubled =
         if exchange.retries == 0 { most >= first * 3 / 4 && wait <= first * 5 / 4 } else { wait <= MAX_WAIT };
     let holds = match exchange.script.head {
-        // The same in another form, at once.
+        // A body fallback is sent immediately.
         Head::Status { .. } if exchange.script.refused.is_some() => wait.is_zero(),
         Head::Status { status: 408 | 409 | 429 | 503, retry_after } => {
             may_try_again(exchange, retry_after) && retry_after.map_or(doubled, |asked| wait == asked)
@@ -349,17 +357,17 @@ pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -
         return Ok(());
     }
     let how = format!("{}: {wait:?} before attempt {attempt} after {:?}", case.id, exchange.script.head);
-    Err(Broken { law: Law::Retry, how })
+    Err(Violation { invariant: Invariant::Retry, how })
 }
 
-/// What came is kept, and only whole calls are taken out of it.
-fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Broken> {
-    let broken = |law, how: String| Err(Broken { law, how: format!("{}: {how}", case.id) });
+/// Checks that the received text is kept, and that only complete calls are removed from it.
+fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Violation> {
+    let violation = |invariant, how: String| Err(Violation { invariant, how: format!("{}: {how}", case.id) });
     let replies = replies(case);
-    if replies.iter().any(|(_, exchange)| exchange.script.said.is_noise) {
+    if replies.iter().any(|(_, exchange)| exchange.script.content.is_noise) {
         return Ok(());
     }
-    // Of a driver that is lost nothing but its events is left.
+    // If the driver panicked, only its events are left.
     if outcome.kind.as_deref() == Some("internal") && outcome.fail_reason == Some(FailReason::UnknownError) {
         return Ok(());
     }
@@ -367,34 +375,37 @@ fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) 
     let mut parts: Vec<(&str, Leaves)> = Vec::new();
     for (index, (turn, exchange)) in replies.iter().enumerate() {
         let is_last = index + 1 == replies.len();
-        let said = &exchange.script.said;
-        let whole = said.text();
+        let content = &exchange.script.content;
+        let whole = content.text();
         let is_silent = exchange.script.head != Head::Ok && !exchange.is_delivered();
         let least = match (is_last, cut) {
             (false, _) => whole.len(),
-            (true, true) if said.loops => 0,
+            (true, true) if content.loops => 0,
             (true, true) => exchange.text,
-            (true, false) if is_silent || said.loops => 0,
+            (true, false) if is_silent || content.loops => 0,
             (true, false) if exchange.is_delivered() => whole.len(),
             (true, false) => exchange.text,
         };
         let came = common(rest, &whole);
         if came < least || (is_last && came < rest.len()) {
-            let how = format!("{least} of {whole:?} came, kept is {rest:?} of {:?}", outcome.raw_text());
-            return broken(Law::Raw, how);
+            let how = format!(
+                "{least} bytes of {whole:?} were received, but {rest:?} of {:?} was kept",
+                outcome.raw_text()
+            );
+            return violation(Invariant::RawText, how);
         }
         rest = &rest[came..];
         let succeeded = !is_last || outcome.state == FinalState::Completed;
         let mut left = came;
-        for part in &said.parts {
+        for part in &content.parts {
             let text = part.text();
             let is_whole = text.len() <= left;
             let text = &text[..text.len().min(left)];
             left -= text.len();
             let leaves = match part {
                 Part::Written(written) if is_call(written, &turn.generation, &config.run) => {
-                    match (succeeded, reads_text(said, &turn.generation)) {
-                        // Of a reply that is cut, only the call's closing mark may be missing.
+                    match (succeeded, reads_text(content, &turn.generation)) {
+                        // In a truncated reply, a call may lack only its closing tag.
                         _ if !is_whole && (!cut || !text.contains("}}")) => Leaves::No,
                         (_, false) => Leaves::No,
                         (true, true) => Leaves::Yes,
@@ -409,7 +420,7 @@ fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) 
     if is_without(&outcome.text, &parts) {
         return Ok(());
     }
-    broken(Law::Text, format!("{:?} is shown of {parts:?}", outcome.text))
+    violation(Invariant::Text, format!("{:?} is the text of {parts:?}", outcome.text))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -419,13 +430,13 @@ enum Leaves {
     Perhaps,
 }
 
-/// Bytes that both begin with.
+/// Returns the length of the common prefix, in bytes.
 fn common(a: &str, b: &str) -> usize {
     let same = |(a, b): &(char, char)| a == b;
     a.chars().zip(b.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
 }
 
-/// Whether `text` is the parts without those that leave.
+/// Whether `text` consists of the parts without the removed ones.
 fn is_without(text: &str, parts: &[(&str, Leaves)]) -> bool {
     let Some(((part, leaves), rest)) = parts.split_first() else { return text.is_empty() };
     let stays = || text.strip_prefix(part).is_some_and(|text| is_without(text, rest));
@@ -436,64 +447,64 @@ fn is_without(text: &str, parts: &[(&str, Leaves)]) -> bool {
     }
 }
 
-/// Whether the signals are those of the replies that were judged, then some of the last reply, which was cut: its exit calls
-/// as far as they came, of which the last may be cut itself.
-fn came_in_order(told: &[(&str, Value)], expected: &[(&str, Value)], certain: usize) -> bool {
-    let Some((judged, rest)) = told.split_at_checked(certain) else { return false };
-    let is_cut = |told: &Value, whole: &Value| match (told, whole) {
-        (Value::String(told), Value::String(whole)) => whole.starts_with(told.as_str()),
-        (Value::String(told), whole) => whole.to_string().starts_with(told.as_str()),
+/// Whether the signals are those of the complete replies, followed by signals of the last, truncated reply. The last
+/// exit call may itself be truncated.
+fn are_in_order(signals: &[(&str, Value)], expected: &[(&str, Value)], certain: usize) -> bool {
+    let Some((complete, rest)) = signals.split_at_checked(certain) else { return false };
+    let is_cut = |part: &Value, whole: &Value| match (part, whole) {
+        (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),
+        (Value::String(part), whole) => whole.to_string().starts_with(part.as_str()),
         _ => false,
     };
     let mut last = expected[certain..].iter();
-    judged == &expected[..certain]
+    complete == &expected[..certain]
         && rest.iter().all(|(name, arguments)| {
             last.any(|(known, whole)| known == name && (arguments == whole || is_cut(arguments, whole)))
         })
 }
 
-/// Every exit call of a reply that was judged, in order: structured ones, then written ones.
-fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Broken> {
+/// Checks that the signals are the exit calls of the replies, in order: structured calls, then calls written as text.
+fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Violation> {
     let replies = replies(case);
     let mut expected: Vec<(&str, Value)> = Vec::new();
     let (mut certain, mut usages, mut certain_usages) = (0, 0, 0);
     for (turn, exchange) in &replies {
-        // Of a request that was interrupted the last reply was judged or not.
+        // The last reply of an interrupted request may be complete or not.
         (certain, certain_usages) = (expected.len(), usages);
-        if !exchange.is_said() && !cut {
+        if !exchange.is_content_complete() && !cut {
             continue;
         }
-        if exchange.script.said.fate != Fate::Empty {
+        if exchange.script.content.end != ReplyEnd::Empty {
             usages += exchange.usages;
         }
-        let said = &exchange.script.said;
-        if said.is_noise {
+        let content = &exchange.script.content;
+        if content.is_noise {
             return Ok(());
         }
         let generation = &turn.generation;
-        for call in said.calls.iter().filter(|call| generation.is_exit(&call.name)) {
+        for call in content.calls.iter().filter(|call| generation.is_exit(&call.name)) {
             let arguments = call.arguments.clone().unwrap_or_else(|| Value::String(call.text.clone()));
             expected.push((&call.name, arguments));
         }
-        if reads_text(said, generation) && (cut || !said.loops) {
-            for call in written(said)
+        if reads_text(content, generation) && (cut || !content.loops) {
+            for call in written(content)
                 .filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))
             {
                 expected.push((&call.name, call.arguments.clone()));
             }
         }
     }
-    let told: Vec<(&str, Value)> =
+    let signals: Vec<(&str, Value)> =
         outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), signal.arguments.clone())).collect();
     let tokens = outcome.usage.map_or(0, |usage| usage.prompt_tokens);
-    let whole = told == expected && tokens == usages * PROMPT_TOKENS;
+    let whole = signals == expected && tokens == usages * PROMPT_TOKENS;
     let known = [usages, certain_usages].map(|usages| usages * PROMPT_TOKENS);
-    if whole || (cut && came_in_order(&told, &expected, certain) && known.contains(&tokens)) {
+    if whole || (cut && are_in_order(&signals, &expected, certain) && known.contains(&tokens)) {
         return Ok(());
     }
     let how = format!(
-        "{}: {told:?} and {tokens} tokens where the script has {expected:?}, {usages} usages",
+        "{}: {signals:?} and {tokens} tokens, but the script has {expected:?} and {usages} token counts",
         case.id
     );
-    Err(Broken { law: Law::Signals, how })
+    Err(Violation { invariant: Invariant::Signals, how })
 }

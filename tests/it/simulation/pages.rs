@@ -1,21 +1,21 @@
-//! The pages beside the API that a llama.cpp server has, and the slots that a worker keeps back because of them.
+//! The pages of a llama.cpp server beside the API, and the draining slots that depend on them.
 
 use std::time::Duration;
 
-use deftool::worker::Look;
+use deftool::worker::PageResponse;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
 
-/// A page is answered, or given up, in so much time.
+/// The time limit for a page request.
 pub(super) const MAX_LOOK: Duration = Duration::from_secs(5);
-/// No slot is kept back for longer; and as long, where nothing is to be seen.
+/// The maximum drain time, and the drain time without slot information.
 const MAX_DRAIN: Duration = Duration::from_secs(60);
 const BLIND_DRAIN: Duration = Duration::from_secs(5);
-/// Between the end of a request and the first look, and between two looks.
+/// The longest interval between page requests, and from the end of a request to the first.
 const STEPS: Duration = Duration::from_millis(1_200);
 
-/// How the server answers such questions.
+/// The behavior of the server's pages.
 pub(super) struct Pages {
     dice: Dice,
     kind: Kind,
@@ -25,7 +25,7 @@ pub(super) struct Pages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Idle,
-    /// For so many looks, now and then.
+    /// Sometimes busy for several requests.
     Busy,
     AlwaysBusy,
     Missing,
@@ -49,8 +49,8 @@ impl Pages {
         Self { dice, kind, busy: 0 }
     }
 
-    /// `/slots`: when it is answered and how, and what to count it as.
-    pub(super) fn slots(&mut self) -> (Duration, Look, &'static str) {
+    /// Returns the delay of a `/slots` answer, the answer, and its coverage name.
+    pub(super) fn slots(&mut self) -> (Duration, PageResponse, &'static str) {
         let kind = match self.kind {
             Kind::Anything => {
                 *self.dice.pick(&[Kind::Idle, Kind::Busy, Kind::Missing, Kind::Silent, Kind::Garbage])
@@ -64,69 +64,75 @@ impl Pages {
             (0..count).map(|nth| json!({"id": nth, "n_ctx": 512, "is_processing": busy(nth)})).collect()
         };
         match kind {
-            Kind::Idle => (after, Look::Seen(200, slots(0)), "slots: idle"),
+            Kind::Idle => (after, PageResponse::Received(200, slots(0)), "slots: idle"),
             Kind::Busy if self.busy > 0 || self.dice.chance(40) => {
                 self.busy = if self.busy == 0 { self.dice.below(1..20) } else { self.busy - 1 };
                 let busy = if self.dice.chance(70) { count } else { self.dice.below(0..count) };
-                (after, Look::Seen(200, slots(busy)), "slots: busy for a while")
+                (after, PageResponse::Received(200, slots(busy)), "slots: busy for a while")
             }
-            Kind::Busy => (after, Look::Seen(200, slots(0)), "slots: idle"),
-            Kind::AlwaysBusy => (after, Look::Seen(200, slots(count)), "slots: always busy"),
+            Kind::Busy => (after, PageResponse::Received(200, slots(0)), "slots: idle"),
+            Kind::AlwaysBusy => (after, PageResponse::Received(200, slots(count)), "slots: always busy"),
             Kind::Missing => {
-                let missing =
-                    [Look::Missing, Look::Seen(404, Value::Null), Look::Seen(501, json!({"error": {}}))];
+                let missing = [
+                    PageResponse::Unsupported,
+                    PageResponse::Received(404, Value::Null),
+                    PageResponse::Received(501, json!({"error": {}})),
+                ];
                 (after, self.dice.pick(&missing).clone(), "slots: missing")
             }
             Kind::Silent => {
                 let after = if self.dice.chance(50) { MAX_LOOK } else { after };
-                (after, Look::Silent, "slots: silent")
+                (after, PageResponse::NoAnswer, "slots: silent")
             }
             Kind::Garbage => {
                 let garbage = [
-                    Look::Seen(200, Value::Null),
-                    Look::Seen(200, json!("slots")),
-                    Look::Seen(200, json!({"slots": []})),
-                    Look::Seen(200, json!([])),
-                    Look::Seen(200, json!([{"is_processing": true}, 7, null])),
-                    Look::Seen(200, json!([{"is_processing": "no"}])),
-                    Look::Seen(500, json!([{"is_processing": false}])),
+                    PageResponse::Received(200, Value::Null),
+                    PageResponse::Received(200, json!("slots")),
+                    PageResponse::Received(200, json!({"slots": []})),
+                    PageResponse::Received(200, json!([])),
+                    PageResponse::Received(200, json!([{"is_processing": true}, 7, null])),
+                    PageResponse::Received(200, json!([{"is_processing": "no"}])),
+                    PageResponse::Received(500, json!([{"is_processing": false}])),
                 ];
                 (after, self.dice.pick(&garbage).clone(), "slots: garbage")
             }
-            Kind::Anything => unreachable!("it became another"),
+            Kind::Anything => unreachable!("it was replaced above"),
         }
     }
 
-    /// `/health`, likewise; in the end it is well.
-    pub(super) fn health(&mut self) -> (Duration, Look, &'static str) {
+    /// Returns the same for `/health`. The server becomes healthy eventually.
+    pub(super) fn health(&mut self) -> (Duration, PageResponse, &'static str) {
         let after = if self.dice.chance(60) { Duration::ZERO } else { self.dice.ms(0..3_000) };
         match self.dice.below(0..6) {
-            0 | 1 => {
-                (after, Look::Seen(503, json!({"error": {"message": "Loading model"}})), "health: loading")
-            }
-            2 => (MAX_LOOK, Look::Silent, "health: silent"),
-            3 => (after, Look::Missing, "health: missing"),
-            4 => (after, Look::Seen(500, json!("?")), "health: garbage"),
-            _ => (after, Look::Seen(200, json!({"status": "ok"})), "health: well"),
+            0 | 1 => (
+                after,
+                PageResponse::Received(503, json!({"error": {"message": "Loading model"}})),
+                "health: loading",
+            ),
+            2 => (MAX_LOOK, PageResponse::NoAnswer, "health: silent"),
+            3 => (after, PageResponse::Unsupported, "health: missing"),
+            4 => (after, PageResponse::Received(500, json!("?")), "health: garbage"),
+            _ => (after, PageResponse::Received(200, json!({"status": "ok"})), "health: ok"),
         }
     }
 }
 
-/// A slot that must be kept back: a request was given up while the server may have been reading its prompt.
+/// A slot that must drain: its request was abandoned while the server may have been processing the prompt.
 #[derive(Debug)]
 struct Drain {
     began: Duration,
-    /// Nothing is to be seen of the slots.
+    /// Whether there is no slot information.
     blind: bool,
-    /// A slot was seen that may be its own, idle.
+    /// Whether an idle slot was reported, which may be this one.
     idle: bool,
 }
 
-/// All of them.
+/// All draining slots.
 #[derive(Debug, Default)]
 pub(super) struct Drains {
     all: Vec<Drain>,
-    /// When an idle slot was last seen, and when nothing was: the worker may have looked before anybody heard the end.
+    /// The last times with an idle slot and without slot information. The worker may request the page before the reader
+    /// receives the end.
     idle: Option<Duration>,
     blind: Option<Duration>,
 }
@@ -137,14 +143,14 @@ impl Drains {
         self.all.push(Drain { began, blind, idle: self.idle == Some(began) });
     }
 
-    /// The worker gets to see this; whose look it was, nobody knows.
-    pub(super) fn see(&mut self, now: Duration, look: &Look) {
+    /// Records a page answer. It is unknown which drain requested it.
+    pub(super) fn update(&mut self, now: Duration, look: &PageResponse) {
         let (idle, blind) = match look {
-            Look::Seen(200, Value::Array(slots)) => {
+            PageResponse::Received(200, Value::Array(slots)) => {
                 (slots.iter().any(|slot| slot["is_processing"] != true), false)
             }
-            Look::Silent => (false, false),
-            Look::Seen(..) | Look::Missing => (false, true),
+            PageResponse::NoAnswer => (false, false),
+            PageResponse::Received(..) | PageResponse::Unsupported => (false, true),
         };
         self.idle = idle.then_some(now).or(self.idle);
         self.blind = blind.then_some(now).or(self.blind);
@@ -154,14 +160,14 @@ impl Drains {
         }
     }
 
-    /// A worker that is stopped waits for nothing.
+    /// A stopped worker ends all drains.
     pub(super) fn stop(&mut self) {
         for drain in &mut self.all {
             drain.idle = true;
         }
     }
 
-    /// How many are kept back at least and at most.
+    /// Returns the minimum and maximum number of draining slots.
     pub(super) fn bounds(&mut self, now: Duration) -> (usize, usize) {
         self.all.retain(|drain| now <= drain.began + MAX_DRAIN + MAX_LOOK + STEPS);
         let least = self.all.iter().filter(|drain| {

@@ -1,4 +1,4 @@
-//! One world on paper: how its worker is configured, who submits what and when, what else happens.
+//! The plan of a run: the worker's configuration, the requests and their times, and other actions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,62 +10,62 @@ use deftool::worker::{Approvals, WorkerConfig};
 use serde_json::json;
 
 use super::dice::Dice;
-use super::own::{Own, Past};
+use super::submission::{PriorConversation, RequestOptions};
 
-/// Everything that was decided before the world begins.
+/// Everything that is decided before the run starts.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,
-    /// Little goes wrong, so that requests come far.
+    /// Few errors occur, so that requests make progress.
     pub(super) calm: bool,
     pub(super) config: WorkerConfig,
-    /// It is recorded and played again.
+    /// Whether the run is recorded and replayed.
     pub(super) is_recorded: bool,
     pub(super) cases: Vec<CasePlan>,
-    /// When the tools are made anew.
+    /// The times of tool reloads.
     pub(super) reloads: Vec<Duration>,
     pub(super) restarts: Vec<Duration>,
     pub(super) stop: Option<Duration>,
-    /// When somebody asks whether the worker is ready.
-    pub(super) askers: Vec<Duration>,
-    /// When somebody takes results, whether they are there or not.
-    pub(super) takers: Vec<Duration>,
+    /// The times of readiness checks.
+    pub(super) readiness_checks: Vec<Duration>,
+    /// The times at which a result is taken, available or not.
+    pub(super) take_times: Vec<Duration>,
 }
 
-/// One request on paper.
+/// The plan of a request.
 #[derive(Debug)]
 pub(super) struct CasePlan {
     pub(super) number: usize,
     pub(super) at: Duration,
-    /// How often it is tried again when no slot is free.
+    /// The number of repeated submits while no slot is free.
     pub(super) patience: usize,
     pub(super) cancel: Option<Cancel>,
     pub(super) approver: Approver,
-    /// Further readers: from which event on, and after how many events they go away.
+    /// Additional readers: the first event, and the number of events after which they stop.
     pub(super) readers: Vec<(usize, usize)>,
-    pub(super) past: Past,
-    pub(super) own: Own,
-    /// Whether somebody waits for its end alone.
+    pub(super) past: PriorConversation,
+    pub(super) options: RequestOptions,
+    /// Whether a task waits for the outcome.
     pub(super) waits: bool,
 }
 
-/// When somebody gives up.
+/// The time of a cancel.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cancel {
-    /// So long after the submit.
+    /// This long after the submit.
     After(Duration),
-    /// At the very moment of the nth event.
+    /// At the nth event.
     AtEvent(usize),
 }
 
-/// What a person does who is asked.
+/// The behavior of the user who is asked for an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approver {
     Allows,
     Refuses,
-    /// Allows or refuses, after a while.
+    /// Allows or refuses after a delay.
     Late,
-    /// Says nothing, and in the end gives the request up.
+    /// Does not answer, and cancels the request after a delay.
     Never,
 }
 
@@ -91,8 +91,8 @@ impl Plan {
             reloads,
             restarts: times(25, 2),
             stop: times(8, 1).pop(),
-            takers: times(40, 4),
-            askers: times(15, 4),
+            take_times: times(40, 4),
+            readiness_checks: times(15, 4),
             seed,
             calm,
             config,
@@ -123,17 +123,17 @@ fn case(seed: u64, number: usize, span: u64) -> CasePlan {
         ]),
         readers: (0..readers).map(|_| (dice.below(0..40), dice.below(1..60))).collect(),
         past: match dice.below(0..20) {
-            0..3 => Past::Call,
-            3..7 => Past::Odd(dice.number()),
-            7..11 if number > 0 => Past::Of(dice.below(0..number)),
-            _ => Past::Nothing,
+            0..3 => PriorConversation::Call,
+            3..7 => PriorConversation::Invalid(dice.number()),
+            7..11 if number > 0 => PriorConversation::AfterCase(dice.below(0..number)),
+            _ => PriorConversation::Empty,
         },
-        own: Own::draw(&mut dice),
+        options: RequestOptions::draw(&mut dice),
         waits: dice.chance(20),
     }
 }
 
-/// What is to be counted of a configuration.
+/// Returns the coverage names of a configuration.
 pub(super) fn features(config: &WorkerConfig) -> Vec<String> {
     let WorkerConfig { run, timers, slots, queue, keep_results, api, server, approvals, .. } = config;
     vec![

@@ -1,4 +1,4 @@
-//! What the server says once its head said 200: text, reasoning, calls of every kind, and how it ends.
+//! Scripted replies with status 200: text, reasoning, calls of every kind, and the end.
 
 use deftool::chat::Api;
 use deftool::schema::ToolKind;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::completions::completion;
 use super::dice::Dice;
-use super::script::{Asked, Fate, Form, Frame, Part, SaidCall, Script, Tail, Written};
+use super::script::{ExchangeContext, Form, Frame, Part, ReplyEnd, Script, ScriptedCall, Tail, Written};
 use super::tools::{Generation, copied_payload};
 
 /// A reply being written.
 pub(super) struct Reply<'a, 'b> {
     pub(super) dice: &'a mut Dice,
-    pub(super) asked: &'a Asked<'b>,
+    pub(super) context: &'a ExchangeContext<'b>,
     pub(super) script: Script,
 }
 
@@ -43,16 +43,16 @@ const NOISE: [&str; 16] = [
 impl Reply<'_, '_> {
     pub(super) fn write(mut self) -> Script {
         let kind = self.dice.weighted(&[
-            (if self.asked.calm { 1_000 } else { 100 }, "reply: whole"),
+            (if self.context.calm { 1_000 } else { 100 }, "reply: whole"),
             (5, "reply: breaks"),
             (4, "reply: error in the stream"),
             (3, "reply: falls silent"),
             (3, "reply: comments only"),
-            (3, "reply: end unsaid"),
+            (3, "reply: no finish reason"),
             (3, "reply: call cut off"),
             (3, "reply: empty"),
             (2, "reply: garbage"),
-            (3, "reply: a line again and again"),
+            (3, "reply: repeated line"),
             (4, "reply: JSON, not a stream"),
             (3, "reply: noise"),
         ]);
@@ -61,14 +61,14 @@ impl Reply<'_, '_> {
             "reply: empty" => self.write_empty(),
             "reply: garbage" => self.write_garbage(),
             "reply: JSON, not a stream" => {
-                self.say(true);
+                self.add_content(true);
                 self.write_json();
             }
             "reply: comments only" => self.write_comments(),
             _ => {
-                self.say(!matches!(kind, "reply: a line again and again" | "reply: noise"));
+                self.add_content(!matches!(kind, "reply: repeated line" | "reply: noise"));
                 match kind {
-                    "reply: a line again and again" => self.add_loop(),
+                    "reply: repeated line" => self.add_loop(),
                     "reply: noise" => self.add_noise(),
                     "reply: call cut off" => self.cut_call(),
                     _ => {}
@@ -88,32 +88,32 @@ impl Reply<'_, '_> {
         (0..self.dice.below(1..12)).map(|_| *self.dice.pick(&WORDS)).collect()
     }
 
-    /// Text and calls.
-    fn say(&mut self, may_write_calls: bool) {
-        let generation = self.asked.generation;
+    /// Adds text and calls.
+    fn add_content(&mut self, may_write_calls: bool) {
+        let generation = self.context.generation;
         if self.dice.chance(75) {
             let words = self.words();
-            self.script.said.parts.push(Part::Plain(words));
+            self.script.content.parts.push(Part::Plain(words));
         }
         if may_write_calls && self.dice.chance(30) {
             for _ in 0..self.dice.below(1..3) {
-                self.say_written();
+                self.add_written_call();
             }
         }
-        // Who wrote a call in a calm world seldom makes another one beside it.
-        let is_written = self.script.said.parts.iter().any(|part| matches!(part, Part::Written(_)));
-        let no_calls = if self.asked.calm && is_written { 600 } else { 35 };
+        // In a calm run, text and structured calls are rarely combined.
+        let is_written = self.script.content.parts.iter().any(|part| matches!(part, Part::Written(_)));
+        let no_calls = if self.context.calm && is_written { 600 } else { 35 };
         let calls = self.dice.weighted(&[(no_calls, 0), (45, 1), (20, 2), (10, 3), (2, 6)]);
         for _ in 0..calls {
-            self.say_call(generation);
+            self.add_call(generation);
         }
         if calls > 1 {
             self.count("calls: several");
         }
     }
 
-    fn say_written(&mut self) {
-        let generation = self.asked.generation;
+    fn add_written_call(&mut self) {
+        let generation = self.context.generation;
         let names: Vec<&str> = generation.set.iter().map(|tool| tool.name.as_str()).collect();
         let name = match names.as_slice() {
             [] => "nothing",
@@ -126,7 +126,7 @@ impl Reply<'_, '_> {
             (3, (Form::Fence, "written: fence")),
             (1, (Form::BrokenTag, "written: broken tag")),
             (2, (Form::InCode, "written: in code")),
-            (2, (Form::InThought, "written: in a thought")),
+            (2, (Form::InThought, "written: in reasoning tags")),
         ]);
         self.count(feature);
         let mut call = written(self.dice, generation, name, form);
@@ -134,8 +134,8 @@ impl Reply<'_, '_> {
             && let Some((name, nonce)) = self.copied()
         {
             let payload = copied_payload(name, nonce);
-            // A string inside a result inside a body: escaped twice.
-            call.is_quoted = self.asked.body.contains(&escaped(&escaped(&payload)));
+            // A string in a result in a body is escaped twice.
+            call.is_quoted = self.context.body.contains(&escaped(&escaped(&payload)));
             if call.is_quoted {
                 self.count("written: copied from a result");
             }
@@ -143,34 +143,34 @@ impl Reply<'_, '_> {
             call.arguments = json!({"at": format!("copied{nonce}")});
             call.text = format!("<tool_call>{payload}</tool_call>");
         }
-        let parts = &mut self.script.said.parts;
+        let parts = &mut self.script.content.parts;
         parts.push(Part::Plain(String::from("\n\n")));
         parts.push(Part::Written(call));
         parts.push(Part::Plain(String::from("\n")));
     }
 
-    /// What a tool's result said, word for word, or might have said.
+    /// Returns a call that a tool result quotes, or could have quoted.
     fn copied(&mut self) -> Option<(&'static str, u64)> {
         let all: Vec<(&str, u64)> = ["look", "send", "done"]
             .into_iter()
             .flat_map(|name| (0..4).map(move |nonce| (name, nonce)))
             .collect();
-        let stands = |(name, nonce): &&(&str, u64)| {
-            self.asked.body.contains(&escaped(&escaped(&copied_payload(name, *nonce))))
+        let is_quoted = |(name, nonce): &&(&str, u64)| {
+            self.context.body.contains(&escaped(&escaped(&copied_payload(name, *nonce))))
         };
-        let said: Vec<(&str, u64)> = all.iter().filter(stands).copied().collect();
+        let quoted: Vec<(&str, u64)> = all.iter().filter(is_quoted).copied().collect();
         match self.dice.below(0..100) {
-            0..60 if !said.is_empty() => Some(*self.dice.pick(&said)),
+            0..60 if !quoted.is_empty() => Some(*self.dice.pick(&quoted)),
             60..70 => Some(*self.dice.pick(&all)),
             _ => None,
         }
     }
 
-    fn say_call(&mut self, generation: &Generation) {
+    fn add_call(&mut self, generation: &Generation) {
         let nonce = self.dice.number() % 1_000_000;
         let normal = generation.names(ToolKind::Normal);
         let exit = generation.names(ToolKind::Exit);
-        let normal_calls = if self.asked.calm { 400 } else { 70 };
+        let normal_calls = if self.context.calm { 400 } else { 70 };
         let kind = self.dice.weighted(&[(normal_calls, 0), (14, 1), (5, 2), (6, 3), (4, 4), (1, 5)]);
         let (name, arguments, feature) = match kind {
             1 if !exit.is_empty() => {
@@ -192,8 +192,8 @@ impl Reply<'_, '_> {
         self.count(feature);
         let (id, feature) = match self.dice.below(0..6) {
             0 => (None, "id: none"),
-            1 => (Some(String::from("samesame1")), "id: again and again"),
-            2 => (Some(format!("call_{nonce}")), "id: of another form"),
+            1 => (Some(String::from("samesame1")), "id: repeated"),
+            2 => (Some(format!("call_{nonce}")), "id: other format"),
             _ => (Some(format!("c{:08}", nonce % 100_000_000)), "id: good"),
         };
         self.count(feature);
@@ -201,28 +201,28 @@ impl Reply<'_, '_> {
             Some(arguments) => arguments.to_string(),
             None => String::from("{\"at\": oops}"),
         };
-        self.script.said.calls.push(SaidCall { name: name.to_owned(), arguments, text, id });
+        self.script.content.calls.push(ScriptedCall { name: name.to_owned(), arguments, text, id });
     }
 
     fn add_loop(&mut self) {
-        self.script.said.loops = true;
+        self.script.content.loops = true;
         let line = "this line is as long as it must be and comes again\n";
-        self.script.said.parts.push(Part::Plain(format!("\n{}", line.repeat(20))));
+        self.script.content.parts.push(Part::Plain(format!("\n{}", line.repeat(20))));
     }
 
     fn add_noise(&mut self) {
-        self.script.said.is_noise = true;
+        self.script.content.is_noise = true;
         let noise: String = (0..self.dice.below(1..20)).map(|_| *self.dice.pick(&NOISE)).collect();
-        self.script.said.parts.push(Part::Plain(noise));
+        self.script.content.parts.push(Part::Plain(noise));
     }
 
     fn cut_call(&mut self) {
         let name =
-            self.asked.generation.names(ToolKind::Normal).first().copied().unwrap_or("look").to_owned();
+            self.context.generation.names(ToolKind::Normal).first().copied().unwrap_or("look").to_owned();
         let text = String::from("{\"at\": \"n1");
         let id = Some(String::from("cutcutcut"));
-        self.script.said.calls.push(SaidCall { name, arguments: None, text, id });
-        self.script.said.fate = Fate::Truncated;
+        self.script.content.calls.push(ScriptedCall { name, arguments: None, text, id });
+        self.script.content.end = ReplyEnd::Truncated;
     }
 
     pub(super) fn push(&mut self, data: &Value, frame: Frame) {
@@ -237,76 +237,76 @@ impl Reply<'_, '_> {
         self.script.frames.push(Frame { bytes: format!("{prefix}{data}{end}").into_bytes(), ..frame });
     }
 
-    /// A reply that does not say how it ends; whether it is one.
-    pub(super) fn ends_unsaid(&mut self, kind: &'static str) -> bool {
-        let calls = &self.script.said.calls;
-        // Calls that are all whole say it for themselves.
+    /// Sets the end of a reply without a finish reason. Returns whether `kind` is such a reply.
+    pub(super) fn ends_without_finish(&mut self, kind: &'static str) -> bool {
+        let calls = &self.script.content.calls;
+        // Complete calls imply the end of the reply.
         let is_said = !calls.is_empty() && calls.iter().all(|call| call.arguments.is_some());
         let is_silent = self.script.frames.iter().all(|frame| !frame.is_token);
-        let (fate, tail) = match kind {
-            "reply: breaks" => (Fate::Incomplete, Tail::Break),
-            "reply: falls silent" => (Fate::Incomplete, Tail::Silence),
-            "reply: end unsaid" if is_silent => (Fate::Empty, Tail::End),
-            "reply: end unsaid" if is_said => (Fate::Whole, Tail::End),
-            "reply: end unsaid" => (Fate::Incomplete, Tail::End),
+        let (end, tail) = match kind {
+            "reply: breaks" => (ReplyEnd::Incomplete, Tail::Break),
+            "reply: falls silent" => (ReplyEnd::Incomplete, Tail::Silence),
+            "reply: no finish reason" if is_silent => (ReplyEnd::Empty, Tail::End),
+            "reply: no finish reason" if is_said => (ReplyEnd::Whole, Tail::End),
+            "reply: no finish reason" => (ReplyEnd::Incomplete, Tail::End),
             _ => return false,
         };
-        self.script.said.fate = fate;
+        self.script.content.end = end;
         self.script.tail = tail;
         true
     }
 
     fn write_stream(&mut self, kind: &'static str) {
-        match self.asked.api {
+        match self.context.api {
             Api::ChatCompletions => self.write_chunks(kind),
             Api::Responses => self.write_events(kind),
         }
     }
 
-    /// The whole reply at once.
+    /// Writes the whole reply as JSON.
     fn write_json(&mut self) {
-        let body = match self.asked.api {
-            Api::ChatCompletions => completion(&self.script.said),
+        let body = match self.context.api {
+            Api::ChatCompletions => completion(&self.script.content),
             Api::Responses => self.response(),
         };
-        // What it holds is known at its end alone.
+        // The content is only known at the end.
         self.script.frames.push(Frame { bytes: body.to_string().into_bytes(), ..Frame::default() });
     }
 
     fn write_empty(&mut self) {
-        self.script.said.fate = Fate::Empty;
+        self.script.content.end = ReplyEnd::Empty;
         let bytes: &[u8] = self.dice.pick::<&[u8]>(&[b"", b"data: [DONE]\n\n", b": ping\n\n", b"\n\n"]);
         let is_last = bytes.starts_with(b"data");
         self.script.frames.push(Frame { bytes: bytes.to_vec(), is_last, ..Frame::default() });
     }
 
     fn write_garbage(&mut self) {
-        self.script.said.fate = Fate::Empty;
+        self.script.content.end = ReplyEnd::Empty;
         let random: Vec<u8> = (0..200).map(|_| self.dice.number() as u8).collect();
         let garbage: [&[u8]; 4] =
             [b"<html><title>Hello</title></html>", b"data: {oops\n\ndata: ]\n\n", b"it works!", &random];
         let bytes = self.dice.pick(&garbage).to_vec();
-        self.script.said.is_noise = true;
+        self.script.content.is_noise = true;
         self.script.frames.push(Frame { bytes, ..Frame::default() });
     }
 
-    /// A server that lives and says nothing.
+    /// Writes comments only, like a server that is alive but sends no tokens.
     fn write_comments(&mut self) {
-        self.script.said.fate = Fate::Incomplete;
+        self.script.content.end = ReplyEnd::Incomplete;
         if self.dice.chance(50) {
-            self.script.said.parts.push(Part::Plain(String::from("so far")));
-            match self.asked.api {
+            self.script.content.parts.push(Part::Plain(String::from("so far")));
+            match self.context.api {
                 Api::ChatCompletions => self.push_text("so far"),
                 Api::Responses => self.push_output_text("so far", &json!({})),
             }
         }
-        let before = self.asked.stall.mul_f64(0.7);
+        let before = self.context.stall.mul_f64(0.7);
         let ping = Frame { before, bytes: b": ping\n\n".to_vec(), ..Frame::default() };
         self.script.frames.extend(std::iter::repeat_n(ping, 40));
         self.script.tail = Tail::Silence;
     }
 
-    /// Pauses between the frames.
+    /// Adds pauses between the frames.
     fn pace(&mut self) {
         if self.script.frames.iter().any(|frame| !frame.before.is_zero()) {
             return;
@@ -320,7 +320,7 @@ impl Reply<'_, '_> {
     }
 }
 
-/// A call of `name` in one form.
+/// Returns a call of `name` written as text.
 pub(super) fn written(dice: &mut Dice, generation: &Generation, name: &str, form: Form) -> Written {
     let nonce = dice.number() % 1_000_000;
     let arguments = if dice.chance(85) { generation.arguments(name, nonce) } else { json!({"at": [nonce]}) };
@@ -337,16 +337,16 @@ pub(super) fn written(dice: &mut Dice, generation: &Generation, name: &str, form
     Written { text, name: name.to_owned(), arguments, form, is_quoted: false }
 }
 
-/// `text` in pieces of characters.
+/// Splits `text` into pieces.
 pub(super) fn pieces(dice: &mut Dice, text: &str) -> Vec<String> {
     let size = *dice.pick(&[1, 3, 10, 60, 1000]);
-    // Long texts in tiny pieces only cost time.
+    // Tiny pieces of a long text only take time.
     let size = size.max(text.chars().count() / 30);
     let chars: Vec<char> = text.chars().collect();
     chars.chunks(size.max(1)).map(|chunk| chunk.iter().collect()).collect()
 }
 
-/// `text` as it stands inside a string of JSON.
+/// Escapes `text` for a JSON string.
 fn escaped(text: &str) -> String {
     let quoted = json!(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

@@ -1,4 +1,4 @@
-//! What the server does with one request: a head, frames with pauses between them, an end.
+//! The script of an exchange: a head, frames with pauses, an end.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use deftool::schema::ToolKind;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
+use super::refusals::RefusedFeature;
 use super::reply::{Reply, written};
-use super::swaps::Refused;
 use super::tools::Generation;
 
-/// What every reply says that its prompt has, if it says so.
+/// The prompt tokens in every token count.
 pub(super) const PROMPT_TOKENS: u64 = 11;
 
-/// What a server knows of a request that it answers.
-pub(super) struct Asked<'a> {
+/// The request, as the scripted server sees it.
+pub(super) struct ExchangeContext<'a> {
     pub(super) generation: &'a Generation,
-    /// The body as text, for what may be copied out of it.
+    /// The body as text, from which calls may be copied.
     pub(super) body: &'a str,
     pub(super) streams: bool,
     pub(super) attempt: u32,
     pub(super) stall: Duration,
-    /// Little goes wrong in this world.
+    /// Few errors occur in this run.
     pub(super) calm: bool,
     pub(super) api: Api,
 }
 
-/// One exchange.
+/// The script of an exchange.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
-    /// What it is counted as.
+    /// Its coverage names.
     pub(super) features: Vec<&'static str>,
-    /// When the head comes; `None`: never.
+    /// The delay of the head. `None`: the head is never sent.
     pub(super) head_after: Option<Duration>,
     pub(super) head: Head,
-    /// What of the request is refused by name.
-    pub(super) refused: Option<Refused>,
+    /// The request feature that the answer refuses.
+    pub(super) refused: Option<RefusedFeature>,
     pub(super) frames: Vec<Frame>,
     pub(super) tail: Tail,
-    pub(super) said: Said,
+    pub(super) content: ReplyContent,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -51,13 +51,13 @@ pub(super) enum Head {
     },
     Refused,
     Unreachable,
-    /// The connection breaks before the head is whole.
+    /// The connection breaks before the end of the head.
     Broken,
-    /// A bug of the transport's.
+    /// The transport panics.
     Panics,
 }
 
-/// What follows the last frame.
+/// The end of the body after the last frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     End,
@@ -65,48 +65,48 @@ pub(super) enum Tail {
     Silence,
 }
 
-/// Bytes that mean something together.
+/// A unit of the body, such as an event.
 #[derive(Debug, Clone, Default)]
 #[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Frame {
     /// The pause before it.
     pub(super) before: Duration,
     pub(super) bytes: Vec<u8>,
-    /// Bytes of the reply's text in it.
+    /// The size of the reply's text in it, in bytes.
     pub(super) text: usize,
     pub(super) is_token: bool,
     pub(super) is_progress: bool,
     pub(super) is_usage: bool,
     pub(super) is_finish: bool,
-    /// `[DONE]` or an error: nothing that follows is read.
+    /// `[DONE]` or an error. Nothing after it is read.
     pub(super) is_last: bool,
 }
 
-/// What the reply means.
+/// The content of a reply.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Said {
+pub(super) struct ReplyContent {
     pub(super) parts: Vec<Part>,
-    pub(super) calls: Vec<SaidCall>,
-    /// How it ends, should nothing interfere.
-    pub(super) fate: Fate,
-    /// What exactly the text is cannot be told from here.
+    pub(super) calls: Vec<ScriptedCall>,
+    /// The end, if nothing interrupts the reply.
+    pub(super) end: ReplyEnd,
+    /// The resulting text is unpredictable.
     pub(super) is_noise: bool,
     pub(super) loops: bool,
 }
 
-impl Said {
+impl ReplyContent {
     pub(super) fn text(&self) -> String {
         self.parts.iter().map(Part::text).collect()
     }
 }
 
-/// How a reply is to be judged by its end alone.
+/// The end of a reply, which determines its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Fate {
+pub(super) enum ReplyEnd {
     #[default]
     Whole,
     Incomplete,
-    /// Cut inside the last call's arguments.
+    /// Truncated inside the last call's arguments.
     Truncated,
     ServerError,
     Overflow,
@@ -135,17 +135,17 @@ pub(super) struct Written {
     pub(super) name: String,
     pub(super) arguments: Value,
     pub(super) form: Form,
-    /// It stands in an earlier message.
+    /// Whether it is copied from an earlier message.
     pub(super) is_quoted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// `<tool_call>`: read unless the fallback is off.
+    /// `<tool_call>`: recognized unless the fallback is off.
     Tag,
-    /// A tag without its JSON.
+    /// A tag with invalid JSON.
     BrokenTag,
-    /// Read only under `on`.
+    /// Recognized only with the fallback `on`.
     Line,
     Fence,
     /// In a code block of another language: never a call.
@@ -155,23 +155,23 @@ pub(super) enum Form {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct SaidCall {
+pub(super) struct ScriptedCall {
     pub(super) name: String,
-    /// `None`: they are not JSON.
+    /// `None` if they are not valid JSON.
     pub(super) arguments: Option<Value>,
     pub(super) text: String,
     pub(super) id: Option<String>,
 }
 
 impl Script {
-    pub(super) fn write(dice: &mut Dice, asked: &Asked<'_>) -> Self {
-        if !asked.streams {
+    pub(super) fn write(dice: &mut Dice, context: &ExchangeContext<'_>) -> Self {
+        if !context.streams {
             return Self::explanation(dice);
         }
-        let (mut script, feature) = Self::head(dice, asked);
+        let (mut script, feature) = Self::head(dice, context);
         script.features.push(feature);
         match script.head {
-            Head::Ok => Reply { dice, asked, script }.write(),
+            Head::Ok => Reply { dice, context, script }.write(),
             Head::Status { .. } => {
                 script.pace_error(dice);
                 script
@@ -188,7 +188,7 @@ impl Script {
             refused: None,
             frames: Vec::new(),
             tail: Tail::End,
-            said: Said::default(),
+            content: ReplyContent::default(),
         }
     }
 
@@ -198,10 +198,10 @@ impl Script {
         script
     }
 
-    fn head(dice: &mut Dice, asked: &Asked<'_>) -> (Self, &'static str) {
+    fn head(dice: &mut Dice, context: &ExchangeContext<'_>) -> (Self, &'static str) {
         let error = |message: &str| json!({"error": {"message": message}});
-        // Later tries fare better, as a rule.
-        let ok = match (asked.calm, asked.attempt > 1 && dice.chance(50)) {
+        // Later attempts usually succeed.
+        let ok = match (context.calm, context.attempt > 1 && dice.chance(50)) {
             (true, _) => 1_600,
             (false, true) => 400,
             (false, false) => 160,
@@ -218,7 +218,7 @@ impl Script {
             (2, 8),
             (2, 9),
             (2, 10),
-            (if asked.calm { 80 } else { 16 }, 11),
+            (if context.calm { 80 } else { 16 }, 11),
             (2, 13),
             (1, 14),
         ]);
@@ -248,12 +248,12 @@ impl Script {
             9 => (Self::status(*dice.pick(&[401, 404, 500, 502]), &error("no")), "head: 4xx, 5xx"),
             10 => (Self::status(302, &json!({})), "head: redirect"),
             11 => {
-                let (refused, status, body, feature) = Refused::draw(dice, asked.body);
+                let (refused, status, body, feature) = RefusedFeature::draw(dice, context.body);
                 let mut script = Self::status(status, &body);
                 script.refused = Some(refused);
                 (script, feature)
             }
-            13 => return (Self::failed_generation(dice, asked), "head: failed generation"),
+            13 => return (Self::failed_generation(dice, context), "head: failed generation"),
             _ => (Self::empty(Head::Panics), "head: transport panics"),
         };
         if dice.chance(25) && script.head_after.is_some() {
@@ -262,23 +262,23 @@ impl Script {
         (script, feature)
     }
 
-    /// A call that the server could not parse, sent back as text.
-    fn failed_generation(dice: &mut Dice, asked: &Asked<'_>) -> Self {
-        let mut said = Said { fate: Fate::ServerError, ..Said::default() };
-        let normal = asked.generation.names(ToolKind::Normal);
-        said.parts.push(if dice.chance(50) && !normal.is_empty() {
+    /// Returns an error with the text of a call that the server could not parse.
+    fn failed_generation(dice: &mut Dice, context: &ExchangeContext<'_>) -> Self {
+        let mut content = ReplyContent { end: ReplyEnd::ServerError, ..ReplyContent::default() };
+        let normal = context.generation.names(ToolKind::Normal);
+        content.parts.push(if dice.chance(50) && !normal.is_empty() {
             let name = *dice.pick(&normal);
-            Part::Written(written(dice, asked.generation, name, Form::Tag))
+            Part::Written(written(dice, context.generation, name, Form::Tag))
         } else {
             Part::Plain(String::from("no call at all"))
         });
-        let body = json!({"error": {"message": "it does not parse", "failed_generation": said.text()}});
+        let body = json!({"error": {"message": "it does not parse", "failed_generation": content.text()}});
         let mut script = Self::status(400, &body);
-        script.said = said;
+        script.content = content;
         script
     }
 
-    /// The answer to the question why a stream was empty.
+    /// Returns the answer to the request without streaming that follows an empty stream.
     fn explanation(dice: &mut Dice) -> Self {
         let mut script = match dice.below(0..4) {
             0 => Self::status(400, &json!({"error": {"message": "the template fails"}})),
@@ -290,8 +290,8 @@ impl Script {
             }
             _ => Self::empty(Head::Ok),
         };
-        script.features.push("an empty stream is asked about");
-        script.said.fate = Fate::Empty;
+        script.features.push("an empty stream is probed");
+        script.content.end = ReplyEnd::Empty;
         script
     }
 

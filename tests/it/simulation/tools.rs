@@ -1,4 +1,4 @@
-//! Tools that appear, vanish and change their schema, and what they do when they are called.
+//! Tools that are added, removed and change their schema, and their behavior when called.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::dice::Dice;
 
 pub(super) const NORMAL: [&str; 5] = ["look", "count", "send", "slow", "ask"];
 pub(super) const EXIT: [&str; 2] = ["done", "handoff"];
-/// The own limit of `slow`.
+/// The time limit of `slow`.
 pub(super) const SLOW_LIMIT: Duration = Duration::from_millis(400);
 
-/// One generation of the tools.
+/// A generation of the tools.
 #[derive(Debug)]
 pub(super) struct Generation {
     pub(super) number: u64,
@@ -22,7 +22,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// The tools after so many reloads.
+    /// Returns the tools after `number` reloads.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         let mut dice = Dice::of(seed, "tools", &[number]);
         if dice.chance(6) {
@@ -38,7 +38,7 @@ impl Generation {
         Self { number, set: ToolSet::new(entries) }
     }
 
-    /// Those of them that a request may call.
+    /// Returns the tools with these names.
     pub(super) fn only(&self, names: &[String]) -> Self {
         Self { number: self.number, set: self.set.only(names) }
     }
@@ -59,7 +59,7 @@ impl Generation {
         self.set.get(name).is_some_and(|tool| tool.accept(arguments.clone()).is_ok())
     }
 
-    /// Arguments that this generation's tool takes.
+    /// Returns valid arguments for a tool of this generation.
     pub(super) fn arguments(&self, name: &str, nonce: u64) -> Value {
         let text = json!({"at": format!("n{nonce}")});
         if self.accepts(name, &text) { text } else { json!({"at": nonce}) }
@@ -69,7 +69,7 @@ impl Generation {
 /// A tool's name and its two variants.
 type Variants = (&'static str, [Arc<ToolEntry>; 2]);
 
-/// Every tool; compiled once.
+/// Returns every tool. They are compiled once.
 fn all() -> &'static [Variants] {
     static ALL: OnceLock<Vec<Variants>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -93,18 +93,18 @@ fn all() -> &'static [Variants] {
     })
 }
 
-/// What a tool does with one call.
+/// The behavior of a tool in a call.
 #[derive(Debug, Clone)]
-pub(super) struct Deed {
+pub(super) struct ToolBehavior {
     pub(super) after: Duration,
-    pub(super) end: DeedEnd,
+    pub(super) end: ToolEnd,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum DeedEnd {
+pub(super) enum ToolEnd {
     Result(Value),
     Fails(ToolErrorKind),
-    /// Panics before it gives a future.
+    /// Panics before it returns a future.
     PanicsAtOnce,
     /// Panics in its future.
     Panics,
@@ -125,8 +125,8 @@ const FAILURES: [ToolErrorKind; 11] = [
     ToolErrorKind::Internal,
 ];
 
-impl Deed {
-    /// What the nth execution in a case does, under `limit`; and what to count it as.
+impl ToolBehavior {
+    /// Returns the behavior of a call with this time limit, and its coverage name.
     pub(super) fn of(dice: &mut Dice, limit: Duration) -> (Self, &'static str) {
         let limit = limit.as_millis() as u64;
         let after = match dice.below(0..10) {
@@ -136,23 +136,23 @@ impl Deed {
             _ => dice.ms(limit..limit + 900),
         };
         let (end, feature) = match dice.below(0..100) {
-            0..70 => (DeedEnd::Result(json!({"found": dice.number() % 1000})), "tool gives a result"),
-            70..73 => (DeedEnd::Result(Value::Null), "tool gives null"),
-            73..76 => (DeedEnd::Result(json!("long ".repeat(8_000))), "tool gives much"),
-            76..82 => (DeedEnd::Result(json!(quotation(dice))), "tool result quotes a call"),
-            82..92 => (DeedEnd::Fails(*dice.pick(&FAILURES)), "tool fails"),
-            92..94 => (DeedEnd::PanicsAtOnce, "tool panics at once"),
-            94..96 => (DeedEnd::Panics, "tool panics later"),
-            _ => (DeedEnd::Never, "tool never ends"),
+            0..70 => (ToolEnd::Result(json!({"found": dice.number() % 1000})), "tool returns a result"),
+            70..73 => (ToolEnd::Result(Value::Null), "tool returns null"),
+            73..76 => (ToolEnd::Result(json!("long ".repeat(8_000))), "tool returns a long result"),
+            76..82 => (ToolEnd::Result(json!(quotation(dice))), "tool result quotes a call"),
+            82..92 => (ToolEnd::Fails(*dice.pick(&FAILURES)), "tool fails"),
+            92..94 => (ToolEnd::PanicsAtOnce, "tool panics at once"),
+            94..96 => (ToolEnd::Panics, "tool panics later"),
+            _ => (ToolEnd::Never, "tool never ends"),
         };
         (Self { after, end }, feature)
     }
 
     pub(super) fn result(&self) -> Result<Value, ToolError> {
         match &self.end {
-            DeedEnd::Result(value) => Ok(value.clone()),
-            DeedEnd::Fails(kind) => Err(ToolError::new(*kind, "as the script says").at(".at")),
-            DeedEnd::PanicsAtOnce | DeedEnd::Panics | DeedEnd::Never => unreachable!("it has no result"),
+            ToolEnd::Result(value) => Ok(value.clone()),
+            ToolEnd::Fails(kind) => Err(ToolError::new(*kind, "as the script says").at(".at")),
+            ToolEnd::PanicsAtOnce | ToolEnd::Panics | ToolEnd::Never => unreachable!("no result"),
         }
     }
 }
@@ -162,7 +162,7 @@ fn quotation(dice: &mut Dice) -> String {
     format!("a page says <tool_call>{}</tool_call> and more", copied_payload(name, dice.number() % 4))
 }
 
-/// The payload that a quotation holds, of which a model may make a call of its own.
+/// The JSON of a quoted call, which a model may copy.
 pub(super) fn copied_payload(name: &str, nonce: u64) -> String {
     format!("{{\"name\": \"{name}\", \"arguments\": {{\"at\": \"copied{nonce}\"}}}}")
 }

@@ -1,18 +1,18 @@
-//! A body, whichever API it goes to: its messages and its tools in the words of chat completions.
+//! The messages and tools of a body of either API, in the chat completions format.
 
 use serde_json::{Value, json};
 
-/// Whether it goes to the Responses API.
+/// Whether the body is for the Responses API.
 pub(super) fn is_response(body: &Value) -> bool {
     body.get("input").is_some()
 }
 
-/// The conversation; why it is none.
+/// Returns the conversation, or the reason why it is invalid.
 pub(super) fn messages(body: &Value) -> Result<Vec<Value>, String> {
     match (body["messages"].as_array(), body["input"].as_array()) {
         (Some(messages), None) => Ok(messages.clone()),
         (None, Some(items)) => of_items(items),
-        _ => Err(String::from("messages or input, and not both")),
+        _ => Err(String::from("expected either messages or input")),
     }
 }
 
@@ -21,11 +21,11 @@ fn of_items(items: &[Value]) -> Result<Vec<Value>, String> {
     for item in items {
         match (item["type"].as_str(), item["role"].as_str()) {
             (Some("message"), Some(role)) => {
-                let is_said = role == "assistant";
+                let is_assistant = role == "assistant";
                 let part = item.pointer("/content/0").unwrap_or(&Value::Null);
-                let is_good = part["type"] == if is_said { "output_text" } else { "input_text" };
+                let is_good = part["type"] == if is_assistant { "output_text" } else { "input_text" };
                 let has_id = item["id"].as_str().is_some_and(|id| id.starts_with("msg_"));
-                if !is_good || !part["text"].is_string() || (is_said && !has_id) {
+                if !is_good || !part["text"].is_string() || (is_assistant && !has_id) {
                     return Err(format!("the item {item}"));
                 }
                 messages.push(json!({"role": role, "content": part["text"]}));
@@ -53,7 +53,7 @@ fn of_items(items: &[Value]) -> Result<Vec<Value>, String> {
     Ok(messages)
 }
 
-/// The tools that it offers.
+/// Returns the offered tools.
 pub(super) fn tools(body: &Value) -> Vec<Value> {
     let tools = body["tools"].as_array().cloned().unwrap_or_default();
     if !is_response(body) {
@@ -69,7 +69,7 @@ pub(super) fn tools(body: &Value) -> Vec<Value> {
     tools.into_iter().map(nested).collect()
 }
 
-/// Takes the last result out of a body.
+/// Removes the last tool result from a body.
 pub(super) fn lose_answer(body: &mut Value) {
     for list in ["messages", "input"] {
         let Some(list) = body.get_mut(list).and_then(Value::as_array_mut) else { continue };

@@ -1,4 +1,4 @@
-//! A client that sees the bytes: what a stub really sends.
+//! A client that reads the raw bytes that a stub sends.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A connection, and what came of it.
+/// A connection to the stub.
 pub(super) struct Client(TcpStream);
 
 impl Client {
@@ -20,14 +20,14 @@ impl Client {
         self.0.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Everything until the server closes; an error is how it ended.
+    /// Reads until the server closes the connection. Returns the text and the error that ended it, if any.
     pub(super) fn read_to_end(&mut self) -> (String, Option<std::io::ErrorKind>) {
         let mut bytes = Vec::new();
         let end = self.0.read_to_end(&mut bytes).err().map(|error| error.kind());
         (String::from_utf8_lossy(&bytes).into_owned(), end)
     }
 
-    /// Reads until `part` has come.
+    /// Reads until `part` was received.
     pub(super) fn read_until(&mut self, part: &str) -> String {
         let mut bytes = Vec::new();
         let mut buffer = [0; 4096];
@@ -43,7 +43,7 @@ impl Client {
     }
 }
 
-/// A POST of a chat request; the connection is closed after it.
+/// Returns a chat completions request. The server closes the connection after it.
 pub(super) fn post(body: &Value) -> String {
     post_to("/v1/chat/completions", body)
 }
@@ -60,12 +60,12 @@ pub(super) fn hello(is_stream: bool) -> Value {
     json!({"model": "m", "stream": is_stream, "messages": [{"role": "user", "content": "hello"}]})
 }
 
-/// Status and JSON body of a whole exchange.
+/// Sends a chat completions request. Returns the status and the JSON body of the answer.
 pub(super) fn ask(address: SocketAddr, body: &Value) -> (u16, Value) {
     exchange(address, &post(body))
 }
 
-/// As [`ask`], of a page.
+/// Sends a GET request. Returns the same as [`ask`].
 pub(super) fn get(address: SocketAddr, path: &str) -> (u16, Value) {
     exchange(address, &format!("GET {path} HTTP/1.1\r\nhost: stub\r\nconnection: close\r\n\r\n"))
 }
@@ -80,7 +80,7 @@ pub(super) fn exchange(address: SocketAddr, request: &str) -> (u16, Value) {
     (status.unwrap(), serde_json::from_str(&body).unwrap_or(Value::String(body)))
 }
 
-/// The body of a chunked answer.
+/// Decodes a chunked body.
 pub(super) fn unchunked(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {

@@ -1,4 +1,4 @@
-//! `deftool stub`: the real binary, and `deftool run` against it.
+//! `deftool stub` as a process, and `deftool run` against it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use super::client::{ask, exchange, hello};
 use crate::support::project::{Ended, Project};
 use crate::support::terminal::{Piped, Terminal};
 
-/// A stub that serves, and where.
+/// A running `deftool stub` process and its address.
 struct Running {
     child: Child,
     address: SocketAddr,
@@ -30,12 +30,12 @@ impl Running {
         Self { child, address, endpoint }
     }
 
-    /// Closes its stdin and waits for its end.
+    /// Closes stdin and waits for the exit. Returns the exit code and stderr.
     fn end(mut self) -> (Option<i32>, String) {
         drop(self.child.stdin.take());
-        let mut said = String::new();
-        self.child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
+        let mut stderr = String::new();
+        self.child.stderr.as_mut().unwrap().read_to_string(&mut stderr).unwrap();
+        (self.child.wait().unwrap().code(), stderr)
     }
 }
 
@@ -49,18 +49,18 @@ impl Drop for Running {
 const WEATHER: &str = "(defscenario :name \"counts\"\n (reply :text \"Let me count. \" (call \"count\" (:text \"abc\")))\n \
                        (reply :when (:last-role tool) (expect :contains \"3\") \"Three.\"))\n";
 
-/// The READY line has one reader only; the rest of stdout stays empty.
+/// Only READY is printed to stdout.
 #[test]
-fn a_scenario_is_served_until_stdin_closes_and_its_requests_are_told_and_logged() {
+fn a_scenario_is_served_until_stdin_closes_and_its_requests_are_printed_and_logged() {
     let project = Project::new();
     project.write("s.eld", WEATHER);
     let stub = Running::start(&project, &["s.eld", "--until-stdin-closes", "--log", "log.jsonl"]);
     assert!(stub.address.ip().is_loopback());
     let ended = project.run(&["run", "how long is abc?", "--endpoint", &stub.endpoint]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me count. Three.\n"), "{ended:?}");
-    let (code, said) = stub.end();
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.ends_with("POST /v1/chat/completions 200\nPOST /v1/chat/completions 200\n"), "{said}");
+    let (code, stderr) = stub.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.ends_with("POST /v1/chat/completions 200\nPOST /v1/chat/completions 200\n"), "{stderr}");
     let log = std::fs::read_to_string(project.path("log.jsonl")).unwrap();
     let posts: Vec<Value> = log
         .lines()
@@ -76,26 +76,26 @@ fn a_scenario_is_served_until_stdin_closes_and_its_requests_are_told_and_logged(
 }
 
 #[test]
-fn a_request_that_is_not_as_expected_fails_the_stub() {
+fn a_request_that_does_not_match_the_scenario_fails_the_stub() {
     let project = Project::new();
     project.write("s.eld", "(defscenario :name \"a\" (reply (expect :last-role tool) \"x\"))");
     let stub = Running::start(&project, &["s.eld", "--until-stdin-closes"]);
     assert_eq!(ask(stub.address, &hello(false)).0, 400);
-    let (code, said) = stub.end();
-    assert_eq!(code, Some(1), "{said}");
-    let lines: Vec<&str> = said.lines().collect();
+    let (code, stderr) = stub.end();
+    assert_eq!(code, Some(1), "{stderr}");
+    let lines: Vec<&str> = stderr.lines().collect();
     assert_eq!(
         lines,
         [
             "POST /v1/chat/completions 400",
-            "error: scenario `a`, step 1: expected the last message to be of the role `tool`, found `user`",
-            "error: 1 request was not as the scenario expects",
+            "error: scenario `a`, step 1: expected the last message to have the role `tool`, found `user`",
+            "error: 1 request does not match the scenario",
         ]
     );
 }
 
 #[test]
-fn no_header_that_holds_a_secret_is_logged() {
+fn secret_headers_are_not_logged() {
     let project = Project::new();
     let stub = Running::start(&project, &["--until-stdin-closes", "--log", "log.jsonl"]);
     let secret = ["authorization", "Proxy-Authorization", "x-goog-api-key", "X-Auth-Token", "cookie"]
@@ -104,57 +104,56 @@ fn no_header_that_holds_a_secret_is_logged() {
         "GET /v1/models?key=hunter2 HTTP/1.1\r\nx-plain: kept\r\n{secret}: hunter2\r\nconnection: close\r\n\r\n"
     );
     exchange(stub.address, &head);
-    let (_, said) = stub.end();
+    let (_, stderr) = stub.end();
     let log = std::fs::read_to_string(project.path("log.jsonl")).unwrap();
     assert!(log.contains("kept") && log.contains("/v1/models"), "{log}");
-    assert!(!log.contains("hunter2") && !said.contains("hunter2"), "{log}\n{said}");
+    assert!(!log.contains("hunter2") && !stderr.contains("hunter2"), "{log}\n{stderr}");
 }
 
-/// A scenario comes from anywhere, and what it plays goes to whoever asks.
+/// A scenario may be untrusted, and every client receives the files that it plays.
 #[test]
-fn a_scenario_plays_files_beside_it_and_no_others() {
+fn a_scenario_can_only_play_files_in_its_directory() {
     let project = Project::new();
     project.write("secret.sse", "data: {}\n\n");
     project.write("s/a/answer.sse", "data: {}\n\n");
     let outside = project.path("secret.sse").display().to_string();
-    let mut cases =
-        vec![("a/answer.sse", None), ("./a/answer.sse", None), ("a", Some("it is no regular file"))];
+    let mut cases = vec![("a/answer.sse", None), ("./a/answer.sse", None), ("a", Some("not a regular file"))];
     cases.extend([
-        ("../secret.sse", Some("beside the scenario")),
-        (outside.as_str(), Some("beside the scenario")),
+        ("../secret.sse", Some("outside the directory of the scenario")),
+        (outside.as_str(), Some("outside the directory of the scenario")),
     ]);
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink(&outside, project.path("s/link.sse")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", project.path("s/endless.sse")).unwrap();
         cases.extend([
-            ("link.sse", Some("beside the scenario")),
-            ("endless.sse", Some("beside the scenario")),
+            ("link.sse", Some("outside the directory of the scenario")),
+            ("endless.sse", Some("outside the directory of the scenario")),
         ]);
     }
-    for (file, wrong) in cases {
+    for (file, error) in cases {
         project.write("s/s.eld", format!("(defscenario :name \"a\" (play \"{file}\"))"));
         let ended = project.run(&["stub", "s/s.eld", "--quiet", "--", "true"]);
-        // A scenario that nobody plays is no test that passed.
-        assert_eq!(ended.code, Some(if wrong.is_some() { 2 } else { 1 }), "{file}: {ended:?}");
-        assert!(ended.stderr.contains(wrong.unwrap_or("no request came")), "{file}: {ended:?}");
+        // Without a request, the stub fails.
+        assert_eq!(ended.code, Some(if error.is_some() { 2 } else { 1 }), "{file}: {ended:?}");
+        assert!(ended.stderr.contains(error.unwrap_or("received no request")), "{file}: {ended:?}");
     }
 }
 
 #[test]
-fn a_file_that_is_no_log_is_kept() {
+fn a_file_that_is_not_a_log_is_not_overwritten() {
     let project = Project::new();
     project.write("mine.txt", "precious");
     let ended = project.run(&["stub", "--log", "mine.txt", "--", "true"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("no log of the stub, and is kept"), "{ended:?}");
+    assert!(ended.stderr.contains("the existing file is not a stub log"), "{ended:?}");
     assert_eq!(std::fs::read_to_string(project.path("mine.txt")).unwrap(), "precious");
 }
 
-/// A log holds conversations.
+/// A log contains conversations.
 #[cfg(unix)]
 #[test]
-fn a_log_is_its_owners_alone() {
+fn a_log_is_private_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let project = Project::new();
     project.write("old.jsonl", "{\"at_ms\":5,\"older\":true}\n");
@@ -173,17 +172,17 @@ fn a_log_is_its_owners_alone() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// A signal that reaches the stub alone ends all that it was run for, grandchildren and those that hid in a session.
+/// A signal to the stub ends all descendants of its command, including those in another session.
 #[cfg(target_os = "linux")]
 #[test]
-fn nothing_outlives_a_stub_that_is_told_to_end() {
+fn a_signal_ends_all_descendants_of_the_command() {
     let project = Project::new();
     let script =
         "(trap '' TERM INT; sleep 600 & echo $! > one; wait) & setsid sleep 600 & echo $! > two; wait";
     let mut command = project.command(&["stub", "--quiet", "--", "sh", "-c", script]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let ids = ["one", "two"].map(|name| id_in(&project, name));
-    // Who asks twice does not wait for last words.
+    // A second signal skips the grace period.
     for signal in ["-TERM", "-INT"] {
         kill(signal, &child.id().to_string());
     }
@@ -191,10 +190,11 @@ fn nothing_outlives_a_stub_that_is_told_to_end() {
     assert!(!ids.into_iter().any(is_alive));
 }
 
-/// As `server & exec deftool stub -- command` in a script: the stub is the shell, and `server` none of its command's.
+/// In `server & exec deftool stub -- command` the stub replaces the shell, and `server` is not a descendant of the
+/// command.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_ran_before_a_stub_goes_on_after_it() {
+fn processes_started_before_the_stub_keep_running() {
     let project = Project::new();
     let script =
         "sleep 600 & echo $! > before; exec \"$0\" stub --quiet -- sh -c 'sleep 600 & echo $! > own; wait'";
@@ -207,20 +207,20 @@ fn what_ran_before_a_stub_goes_on_after_it() {
     }
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let before = id_in(&project, "before");
-    let lives = is_alive(before);
+    let is_running = is_alive(before);
     kill("-KILL", &before.to_string());
-    assert!(lives && !is_alive(own));
+    assert!(is_running && !is_alive(own));
 }
 
-/// The command ends at once, as npm does, and what it started has its last words nevertheless.
+/// The command exits immediately, like npm. Its descendants get the grace period.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_command_started_has_last_words_too() {
+fn descendants_of_the_command_get_the_grace_period() {
     use std::os::unix::process::CommandExt;
     let script =
         "(trap 'sleep 0.3; echo bye > words; exit' TERM; echo $$ > ready; while :; do sleep 1; done) & wait";
-    // Two seconds are little on a machine that is busy.
-    let has_them = (0..5).any(|_| {
+    // On a busy machine the grace period of two seconds may be too short.
+    let has_output = (0..5).any(|_| {
         let project = Project::new();
         let mut command = project.command(&["stub", "--quiet", "--", "sh", "-c", script]);
         command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
@@ -230,10 +230,10 @@ fn what_a_command_started_has_last_words_too() {
         assert_eq!(child.wait().unwrap().code(), Some(130));
         project.path("words").exists()
     });
-    assert!(has_them);
+    assert!(has_output);
 }
 
-/// The number of a process that a script writes into a file.
+/// Waits for the process id that a script writes to a file.
 #[cfg(target_os = "linux")]
 fn id_in(project: &Project, name: &str) -> u32 {
     let started = std::time::Instant::now();
@@ -242,7 +242,7 @@ fn id_in(project: &Project, name: &str) -> u32 {
         if let Some(id) = text.strip_suffix('\n') {
             return id.parse().unwrap();
         }
-        assert!(started.elapsed().as_secs() < 60, "it does not start");
+        assert!(started.elapsed().as_secs() < 60, "the script does not start");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
@@ -260,7 +260,7 @@ fn is_alive(id: u32) -> bool {
 
 #[cfg(unix)]
 #[test]
-fn a_signal_ends_it_well() {
+fn a_signal_stops_the_stub_with_exit_code_0() {
     let project = Project::new();
     for signal in ["-INT", "-TERM"] {
         let stub = Running::start(&project, &[]);
@@ -270,14 +270,14 @@ fn a_signal_ends_it_well() {
 }
 
 #[test]
-fn a_command_runs_with_the_stub_and_ends_it() {
+fn the_stub_runs_a_command_and_exits_with_it() {
     let project = Project::new();
     project.write("s.eld", WEATHER);
     let binary = env!("CARGO_BIN_EXE_deftool");
     let ended = project.run(&["stub", "s.eld", "--quiet", "--", binary, "run", "how long is abc?"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me count. Three.\n"), "{ended:?}");
     assert!(!ended.stderr.contains("POST"), "{ended:?}");
-    // What the agent did not do as expected fails the stub, though the agent itself is content.
+    // A mismatch with the scenario fails the stub, even if the agent succeeds.
     project.write("t.eld", "(defscenario :name \"a\" (reply \"x\") (reply (expect :turn 9) \"y\"))");
     let twice = format!("{binary} run one && {binary} run two; true");
     let ended = project.run(&["stub", "t.eld", "--quiet", "--", "sh", "-c", &twice]);
@@ -288,15 +288,15 @@ fn a_command_runs_with_the_stub_and_ends_it() {
     assert!(ended.stderr.contains("`sh` ended with exit status: 3"), "{ended:?}");
 }
 
-/// Ctrl-C on a terminal is for both of them: the command says its last words, and neither is left.
+/// A terminal sends Ctrl-C to both processes. The command finishes its output, and both exit.
 #[test]
-fn an_interrupted_command_ends_by_itself_and_the_stub_with_it() {
+fn ctrl_c_ends_the_command_and_the_stub() {
     let project = Project::new();
     let binary = env!("CARGO_BIN_EXE_deftool");
     let arguments = ["stub", "s.eld", "--quiet", "--", binary, "run", "tell me a story"];
-    let mut told = Vec::new();
-    // A busy machine may have the text before it has drawn anything, and say its last words too late.
-    let is_told = ["1s", "3s", "9s"].into_iter().any(|every| {
+    let mut outputs = Vec::new();
+    // On a busy machine the text may arrive before the first progress line, or the last output may be too late.
+    let is_complete = ["1s", "3s", "9s"].into_iter().any(|every| {
         let reply =
             format!("(reply :text \"Once upon a time there was a stub.\" :chunk 4 :every \"{every}\")");
         project.write("s.eld", format!("(defscenario :name \"a\" {reply})"));
@@ -306,19 +306,19 @@ fn an_interrupted_command_ends_by_itself_and_the_stub_with_it() {
         let ended = terminal.end();
         assert_eq!(ended.code, Some(130), "{ended:?}");
         let (before, after) = ended.stderr.split_once("Once").unwrap();
-        // Whoever waits says for what, from the first moment on.
+        // The progress line names its reason from the start.
         assert!(!before.contains("  0s"), "{ended:?}");
-        let is_well =
+        let is_complete =
             before.contains("waiting for the model") && after.contains("canceled; the text so far is kept");
-        told.push(ended.stderr);
-        is_well
+        outputs.push(ended.stderr);
+        is_complete
     });
-    assert!(is_told, "{told:?}");
+    assert!(is_complete, "{outputs:?}");
 }
 
-/// A handful through the whole of it: exit codes and what people read.
+/// Some faults end to end: the exit code and the output of `deftool run`.
 #[test]
-fn run_says_what_a_misbehaving_server_did() {
+fn run_reports_faults_of_the_server() {
     let project = Project::new();
     let cases: &[(&str, i32, &str, &str)] = &[
         ("index-always-zero", 0, "", ""),
@@ -329,34 +329,37 @@ fn run_says_what_a_misbehaving_server_did() {
             "This is what the stub says, word for word, ",
             "error[stream_incomplete]: the reply was cut off",
         ),
-        ("http-502-html", 1, "", "HTTP 502: 502 Bad Gateway; the server's log may say more"),
-        ("http-401", 1, "", "HTTP 401: invalid key; set the right key in OPENAI_API_KEY"),
-        ("html-200", 1, "", "something that is no reply: Sign in; is the endpoint right?"),
+        ("http-502-html", 1, "", "HTTP 502: 502 Bad Gateway; check the server's log"),
+        ("http-401", 1, "", "HTTP 401: invalid key; set a valid key in OPENAI_API_KEY"),
+        ("html-200", 1, "", "a body that is not a reply: Sign in; check the endpoint"),
         ("gzip", 0, "This is what the stub says, word for word, so that", ""),
         ("retry-after-absurd", 1, "", "HTTP 429: slow down; the server asks to wait 86400 s"),
         ("context-overflow", 1, "", "error[context_overflow]"),
         ("line-repeated", 1, "This is what", "times in a row"),
         ("arguments-not-json", 1, "", "error[invalid_arguments]"),
         ("error-in-stream", 1, "This is what", "error[server_error]: 500: out of memory"),
-        ("http-204", 1, "", "answered 204 without a body"),
+        ("http-204", 1, "", "returned HTTP 204 without a body"),
         ("prompt-cut-unsaid", 0, "This is what", "the prompt does not fit the context of 4096 tokens"),
     ];
     let binary = env!("CARGO_BIN_EXE_deftool");
     std::thread::scope(|scope| {
-        for (name, code, text, says) in cases {
+        for (name, code, text, message) in cases {
             let project = &project;
             scope.spawn(move || {
-                let arguments = ["stub", "--quiet", "--misbehave", name, "--every", "5ms", "--"];
+                let arguments = ["stub", "--quiet", "--fault", name, "--every", "5ms", "--"];
                 let ended: Ended = project.run(&[&arguments[..], &[binary, "run", "hello"]].concat());
                 assert_eq!(ended.code, Some(*code), "{name}: {ended:?}");
-                assert!(ended.stdout.starts_with(text) && ended.stderr.contains(says), "{name}: {ended:?}");
+                assert!(
+                    ended.stdout.starts_with(text) && ended.stderr.contains(message),
+                    "{name}: {ended:?}"
+                );
             });
         }
     });
 }
 
 #[test]
-fn wrong_usage_is_told_and_nothing_is_served() {
+fn usage_errors_are_reported_and_nothing_is_served() {
     let project = Project::new();
     project.write(
         "two.eld",
@@ -366,15 +369,15 @@ fn wrong_usage_is_told_and_nothing_is_served() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap().port().to_string();
     let cases: &[(&[&str], &str)] = &[
-        (&["two.eld"], "two.eld has several scenarios: a, b; choose one with --scenario"),
-        (&["two.eld", "--scenario", "c"], "two.eld has no scenario `c`; there are a, b"),
+        (&["two.eld"], "two.eld contains several scenarios: a, b; choose one with --scenario"),
+        (&["two.eld", "--scenario", "c"], "no scenario `c` in two.eld; it contains a, b"),
         (&["wrong.eld"], "wrong.eld:2:9: error: unknown key of a reply `:txt`; did you mean `:text`?"),
-        (&["specs/tools.eld"], "is a spec, which `deftool check` reads and the agent is given"),
+        (&["specs/tools.eld"], "expected `defscenario`, found the spec form"),
         (&["gone.eld"], "gone.eld: error: cannot be read: No such file"),
-        (&["--misbehave", "gzipp"], "no misbehaviour is called `gzipp`; did you mean `gzip`?"),
-        (&["--address", "192.0.2.1"], "; take an --address of this machine, or none"),
-        (&["--port", &taken], "; take another --port, or none for a free one"),
-        (&["specs"], "specs: error: is a folder; name the file of scenarios that lies in it"),
+        (&["--fault", "gzipp"], "unknown fault `gzipp`; did you mean `gzip`?"),
+        (&["--address", "192.0.2.1"], "; choose an --address of this machine, or omit it"),
+        (&["--port", &taken], "; choose a different --port, or omit it for a free one"),
+        (&["specs"], "specs: error: is a directory; expected a scenario file"),
         (&["--log", "no/such/folder.jsonl"], "cannot write no/such/folder.jsonl: "),
         (&["--", "no-such-program-at-all"], "cannot run `no-such-program-at-all`: "),
     ];
@@ -389,21 +392,20 @@ fn wrong_usage_is_told_and_nothing_is_served() {
 }
 
 #[test]
-fn every_misbehaviour_is_listed() {
+fn all_faults_are_listed() {
     let project = Project::empty();
     let listed = project.run(&["stub", "--list"]);
     let json: Value = serde_json::from_str(&project.run(&["stub", "--list", "--json"]).stdout).unwrap();
     let mut count = 0;
-    for misbehaviour in json.as_array().unwrap().iter().flat_map(|group| group["members"].as_array().unwrap())
-    {
-        let name = misbehaviour["name"].as_str().unwrap();
+    for fault in json.as_array().unwrap().iter().flat_map(|group| group["members"].as_array().unwrap()) {
+        let name = fault["name"].as_str().unwrap();
         assert!(listed.stdout.contains(&format!("\n  {name} ")), "{name}");
         count += 1;
     }
     assert!(count >= 40, "{count}");
-    let of_chat = |name: &str| {
+    let chat_only = |name: &str| {
         let line = listed.stdout.lines().find(|line| line.contains(&format!("  {name} "))).unwrap();
         line.ends_with("[chat completions only]")
     };
-    assert!(of_chat("role-missing") && !of_chat("index-missing"), "{}", listed.stdout);
+    assert!(chat_only("role-missing") && !chat_only("index-missing"), "{}", listed.stdout);
 }

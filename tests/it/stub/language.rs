@@ -1,4 +1,4 @@
-//! Scenario files: what is wrong in them, and what is answered by those that are right.
+//! Scenario files: the findings for invalid files, and the answers of valid ones.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -23,31 +23,28 @@ fn stub(steps: &str) -> Stub {
     Stub::start(scenarios.remove(0)).unwrap()
 }
 
-/// A file, and what is told of it.
+/// Invalid files and their findings.
 const MISTAKES: &[(&str, &[&str])] = &[
     (
         "",
         &[
-            "1:1: error: there is no scenario; write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
+            "1:1: error: no scenario in this file; write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
         ],
     ),
     ("(defscenari :name \"a\")", &["1:2: error: unknown form `defscenari`; did you mean `defscenario`?"]),
     (
         "(deftool :name \"a\")",
         &[
-            "1:2: error: `deftool` is a spec, which `deftool check` reads and the agent is given; a file for the stub \
-             holds scenarios: write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
+            "1:2: error: expected `defscenario`, found the spec form `deftool`; write `(defscenario :name \"weather\" \
+             (reply :text \"Hello\"))`",
         ],
     ),
     (
         "these are words\n(defscenario :name \"a\")",
         &["1:1: error: expected a scenario such as `(defscenario :name \"weather\" …)`, found a symbol"],
     ),
-    ("(defscenario (reply))", &["1:1: error: a scenario has no :name"]),
-    (
-        "(defscenario :name \"a\")\n(defscenario :name \"a\")",
-        &["2:1: error: there is a scenario `a` already"],
-    ),
+    ("(defscenario (reply))", &["1:1: error: missing `:name`"]),
+    ("(defscenario :name \"a\")\n(defscenario :name \"a\")", &["2:1: error: duplicate scenario `a`"]),
     (
         "(defscenario :name \"a\" :modles [\"x\"])",
         &["1:24: error: unknown key of a scenario `:modles`; did you mean `:models`?"],
@@ -60,32 +57,35 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "(defscenario :name \"a\" (reply :txt \"x\"))",
         &["1:31: error: unknown key of a reply `:txt`; did you mean `:text`?"],
     ),
-    ("(defscenario :name \"a\" (reply :text 5))", &["1:37: error: :text takes a string, found an integer"]),
+    (
+        "(defscenario :name \"a\" (reply :text 5))",
+        &["1:37: error: `:text` expects a string, found an integer"],
+    ),
     (
         "(defscenario :name \"a\" (reply :then rset))",
-        &["1:37: error: unknown word for :then `rset`; did you mean `reset`?"],
+        &["1:37: error: unknown `:then` value `rset`; did you mean `reset`?"],
     ),
     (
         "(defscenario :name \"a\" (reply :every 20))",
-        &["1:38: error: :every takes a duration such as \"50ms\", found an integer"],
+        &["1:38: error: `:every` expects a duration such as \"50ms\", found an integer"],
     ),
-    ("(defscenario :name \"a\" (reply :text))", &["1:31: error: `:text` has no value"]),
-    ("(defscenario :name \"a\" (reply :chunk 2 :chunk 3))", &["1:40: error: `:chunk` is there twice"]),
+    ("(defscenario :name \"a\" (reply :text))", &["1:31: error: missing value for `:text`"]),
+    ("(defscenario :name \"a\" (reply :chunk 2 :chunk 3))", &["1:40: error: duplicate `:chunk`"]),
     (
         "(defscenario :name \"a\" (reply (call)))",
-        &["1:32: error: a call has no name; write `(call \"look\" (:at \"sea\"))`"],
+        &["1:32: error: missing tool name; write `(call \"look\" (:at \"sea\"))`"],
     ),
     (
         "(defscenario :name \"a\" (reply (call \"f\" (at \"sea\"))))",
-        &["1:41: error: a call takes arguments such as `(:at \"sea\")`, or their text"],
+        &["1:41: error: `call` expects arguments such as `(:at \"sea\")`, or a string"],
     ),
     (
         "(defscenario :name \"a\" (misbehave index-mising))",
-        &["1:35: error: unknown misbehaviour `index-mising`; did you mean `index-missing`?"],
+        &["1:35: error: unknown fault `index-mising`; did you mean `index-missing`?"],
     ),
     (
         "(defscenario :name \"a\" (misbehave gzip redirect))",
-        &["1:40: error: `redirect` takes the whole answer, as another before it does"],
+        &["1:40: error: `redirect` cannot be combined with `gzip`: both replace the whole answer"],
     ),
     (
         "(defscenario :name \"a\" (reply :when (:last-roll tool)))",
@@ -93,30 +93,24 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "(defscenario :name \"a\" (reply :when (:last-role tol)))",
-        &["1:49: error: unknown word for :last-role `tol`; did you mean `tool`?"],
+        &["1:49: error: unknown `:last-role` value `tol`; did you mean `tool`?"],
     ),
     (
         "(defscenario :name \"a\" (error :message \"x\"))",
-        &["1:25: error: an error has no status; write `(error 503 :message \"Loading model\")`"],
+        &["1:25: error: missing status; write `(error 503 :message \"Loading model\")`"],
     ),
-    ("(defscenario :name \"a\" (error 5))", &["1:31: error: an error takes a status such as 503"]),
-    (
-        "(defscenario :name \"a\" (play \"gone.sse\"))",
-        &["1:30: error: gone.sse cannot be read: no such file"],
-    ),
+    ("(defscenario :name \"a\" (error 5))", &["1:31: error: `error` expects a status such as 503"]),
+    ("(defscenario :name \"a\" (play \"gone.sse\"))", &["1:30: error: cannot read `gone.sse`: no such file"]),
     (
         "(defscenario :name \"a\" (raw \"x\" 256))",
-        &["1:33: error: raw takes strings, and bytes as numbers from 0 to 255"],
+        &["1:33: error: `raw` expects strings, or bytes as numbers from 0 to 255"],
     ),
-    (
-        "(defscenario :name \"a\" (reply :headers (:x-a \"b\r\nc\")))",
-        &["1:41: error: `:x-a` and its value are no header"],
-    ),
+    ("(defscenario :name \"a\" (reply :headers (:x-a \"b\r\nc\")))", &["1:41: error: invalid header `:x-a`"]),
     (
         "(defscenario :name \"a\" (default :text \"x\"))",
         &["1:33: error: expected a step such as `(reply :text \"Hello\")`, found `:text`"],
     ),
-    ("(defscenario :name \"a\" (reply \"x\")", &["1:1: error: `(` is never closed"]),
+    ("(defscenario :name \"a\" (reply \"x\")", &["1:1: error: unclosed `(`"]),
     (
         "(defscenario :name \"a\" (reply :whn (:turn 1)) (reply :repeta 3 :text \"x\") (error 503 :whn (:turn 1)))",
         &[
@@ -128,34 +122,34 @@ const MISTAKES: &[(&str, &[&str])] = &[
     (
         "(defscenario :name \"a\" (reply :zzzzzz 1) (play \"answer.sse\" :zzzzzz 1) (raw :zzzzzz 1))",
         &[
-            "1:31: error: unknown key of a reply `:zzzzzz`; there are :text, :reasoning, :tokens, :finish, :usage, \
+            "1:31: error: unknown key of a reply `:zzzzzz`; expected one of :text, :reasoning, :tokens, :finish, :usage, \
              :chunk, :every, :delay, :then, :misbehave, :headers, :when, :repeat",
-            "1:61: error: unknown key of play `:zzzzzz`; there are :status, :type, :every, :then, :when, :repeat",
-            "1:77: error: unknown key of raw `:zzzzzz`; there are :then, :when, :repeat",
+            "1:61: error: unknown key of play `:zzzzzz`; expected one of :status, :type, :every, :then, :when, :repeat",
+            "1:77: error: unknown key of raw `:zzzzzz`; expected one of :then, :when, :repeat",
         ],
     ),
     (
         "(defscenario :name \"a\" (reply :text ,x))",
-        &["1:37: error: a backquote or comma has no constant meaning here"],
+        &["1:37: error: a backquote or comma is not a constant here"],
     ),
 ];
 
 #[test]
-fn every_mistake_is_told_with_its_place_and_what_was_meant() {
-    let mut wrong = Vec::new();
+fn every_mistake_is_reported_with_location_and_suggestion() {
+    let mut mismatches = Vec::new();
     for (text, expected) in MISTAKES {
         let findings = parse(text).err().unwrap_or_default();
         let expected: Vec<String> = expected.iter().map(|finding| format!("s.eld:{finding}")).collect();
         if findings != expected {
-            wrong.push(format!("{text}\n  expected {expected:#?}\n  found    {findings:#?}"));
+            mismatches.push(format!("{text}\n  expected {expected:#?}\n  found    {findings:#?}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
-/// Nothing that a file holds makes reading it panic, slow or long-winded.
+/// No file makes the reader panic, take long or report too many findings.
 #[test]
-fn damaged_files_are_told_and_nothing_more() {
+fn damaged_files_are_reported_without_panic() {
     let whole = "(defscenario :name \"a\" :key \"k\" :models [\"m\"] :server llama-cpp\n \
                  (expect :last-role user :body (:temperature 0.5))\n \
                  (page \"/props\" (:n_ctx 4096))\n \
@@ -171,52 +165,52 @@ fn damaged_files_are_told_and_nothing_more() {
     }
     let started = Instant::now();
     let many = format!("(defscenario :name \"a\" {})", "(reply :txt 1 (cal 2)) ".repeat(20_000));
-    assert_eq!(parse(&many).unwrap_err().len(), 100, "as many as anyone reads");
+    assert_eq!(parse(&many).unwrap_err().len(), 100, "the number of findings is limited");
     let _ = parse(&"(".repeat(500_000));
     let _ = parse(&format!("(defscenario :name \"a\" (reply (call \"f\" {})))", "(:a ".repeat(100_000)));
     assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
 }
 
-/// The text of an answer without `stream`.
-fn said(address: SocketAddr, body: &Value) -> String {
+/// Sends a request without `stream`. Returns the text of the answer.
+fn text_of(address: SocketAddr, body: &Value) -> String {
     let (status, answer) = ask(address, body);
     assert_eq!(status, 200, "{answer}");
     answer["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned()
 }
 
-fn asked(messages: &[(&str, &str)]) -> Value {
+fn request(messages: &[(&str, &str)]) -> Value {
     let messages: Vec<Value> =
         messages.iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
     json!({"model": "m", "messages": messages})
 }
 
 #[test]
-fn steps_are_taken_in_order_and_those_with_a_condition_when_it_holds() {
+fn steps_are_taken_in_order_and_conditional_steps_when_they_match() {
     let stub = stub(
         "(reply \"one\") (reply \"two\" :repeat 2) (reply \"tool\" :when (:last-role tool)) \
          (reply \"sea\" :when (:contains \"sea\") :repeat 1) (default (reply \"rest\"))",
     );
-    let (user, tool) = (asked(&[("user", "hello")]), asked(&[("user", "hello"), ("tool", "{}")]));
-    let sea = asked(&[("user", "the sea")]);
+    let (user, tool) = (request(&[("user", "hello")]), request(&[("user", "hello"), ("tool", "{}")]));
+    let sea = request(&[("user", "the sea")]);
     let order =
         [(&user, "one"), (&tool, "tool"), (&sea, "sea"), (&sea, "two"), (&tool, "tool"), (&user, "two")];
     for (body, expected) in order {
-        assert_eq!(said(stub.address(), body), expected);
+        assert_eq!(text_of(stub.address(), body), expected);
     }
     for body in [&user, &sea, &user] {
-        assert_eq!(said(stub.address(), body), "rest");
+        assert_eq!(text_of(stub.address(), body), "rest");
     }
     assert_eq!(stub.failures(), Vec::<String>::new());
     assert_eq!(stub.requests().len(), 9);
 }
 
 #[test]
-fn a_request_without_a_step_is_an_error_that_says_so_and_is_remembered() {
+fn a_request_without_a_step_is_answered_with_an_error_and_is_a_failure() {
     let stub = stub("(reply \"one\")");
-    assert_eq!(said(stub.address(), &hello(false)), "one");
+    assert_eq!(text_of(stub.address(), &hello(false)), "one");
     let (status, answer) = ask(stub.address(), &hello(false));
-    let expected =
-        "scenario `s` has no step for this request: 1 were all there are; say (default (reply …)) or :repeat";
+    let expected = "scenario `s` has no step left for this request (1 step used); add `(default (reply …))` or \
+                    `:repeat`";
     assert_eq!(
         (status, answer["error"]["message"].as_str()),
         (500, Some(format!("stub: {expected}").as_str()))
@@ -225,12 +219,12 @@ fn a_request_without_a_step_is_an_error_that_says_so_and_is_remembered() {
 }
 
 #[test]
-fn what_is_expected_is_held_against_the_request() {
+fn unmet_expectations_are_reported() {
     let stub = stub(
         "(expect :model \"m\") (reply (expect :last-role tool :body (:temperature 0 :max-tokens 5)) \"fine\")",
     );
     let (status, answer) = ask(stub.address(), &hello(false));
-    let expected = "scenario `s`, step 1: expected the last message to be of the role `tool`, found `user`; expected \
+    let expected = "scenario `s`, step 1: expected the last message to have the role `tool`, found `user`; expected \
                     temperature to be `0`, found nothing; expected max_tokens to be `5`, found nothing";
     assert_eq!(
         (status, answer["error"]["message"].as_str()),
@@ -240,7 +234,7 @@ fn what_is_expected_is_held_against_the_request() {
 }
 
 #[test]
-fn a_reply_says_what_is_written_in_the_order_it_is_written() {
+fn the_parts_of_a_reply_keep_their_order() {
     let stub = stub(
         "(reply :reasoning \"Hm.\" \"Let me \" :text \"look.\" (call \"look\" (:at \"sea\" :deep t :n [1 2.5 :null])) \
           (call \"raw\" \"{at: \" :id \"x1\") :finish length :usage (:prompt 3 :completion 2) :repeat t)",
@@ -264,13 +258,13 @@ fn a_reply_says_what_is_written_in_the_order_it_is_written() {
     for part in ["\"Hm.\"", "\"Let \"", "\"look.\"", "call00000", "x1", "length", "\"usage\"", "data: [DONE]"]
     {
         let at = stream.find(part).unwrap_or_else(|| panic!("no {part} in {stream}"));
-        assert!(at > last, "{part} comes too soon in {stream}");
+        assert!(at > last, "{part} is too early in {stream}");
         last = at;
     }
 }
 
 #[test]
-fn errors_files_and_bytes_are_answered_as_they_are_written() {
+fn error_play_and_raw_answers_are_sent_unchanged() {
     let stub = stub(
         "(error 503 :message \"Loading model\" :code \"loading\" :type \"unavailable\" :retry-after 1.5 :headers (:x-a \"b\")) \
          (play \"answer.sse\") (play \"answer.json\" :status 202) (raw \"HTTP/1.1 200 OK\\r\\n\\r\\n\" 104 105)",
@@ -292,7 +286,7 @@ fn errors_files_and_bytes_are_answered_as_they_are_written() {
 }
 
 #[test]
-fn pages_models_health_and_a_key() {
+fn pages_models_and_health_are_served_with_a_key() {
     let stub = stub(
         ":key \"secret\" :models [\"one\" \"two\"] :server llama-cpp (page \"/v1/thing\" (:a 1)) (page \"/word\" \"hello\" :status 202)",
     );
@@ -310,14 +304,14 @@ fn pages_models_health_and_a_key() {
     assert_eq!(with_key("/word"), (202, json!("hello")));
     assert_eq!(with_key("/props").1["total_slots"], 1);
     assert_eq!(with_key("/slots").1[0]["is_processing"], false);
-    let (status, lost) = with_key("/nowhere");
-    assert_eq!((status, lost["error"]["code"].as_u64()), (404, Some(404)));
-    assert_eq!(stub.failures(), Vec::<String>::new(), "who looks around does no wrong");
+    let (status, error) = with_key("/nowhere");
+    assert_eq!((status, error["error"]["code"].as_u64()), (404, Some(404)));
+    assert_eq!(stub.failures(), Vec::<String>::new(), "unknown paths are not failures");
 }
 
 #[test]
-fn a_stub_without_a_scenario_misbehaves_as_the_model_is_called() {
-    let stub = Stub::start(Scenario::polite()).unwrap();
+fn without_a_scenario_the_model_name_selects_the_fault() {
+    let stub = Stub::start(Scenario::well_behaved()).unwrap();
     let answer = |model: &str| {
         ask(stub.address(), &json!({"model": model, "messages": [{"role": "user", "content": "hello"}]}))
     };
@@ -325,13 +319,12 @@ fn a_stub_without_a_scenario_misbehaves_as_the_model_is_called() {
     assert_eq!(answer("http-502-html").0, 502);
     assert_eq!(answer("retry-after-ms").0, 429);
     let (_, models) = get(stub.address(), "/v1/models");
-    assert_eq!(models["data"][0]["id"], "stub", "the first is the well-behaved one");
+    assert_eq!(models["data"][0]["id"], "stub", "the first model has no fault");
     assert!(models["data"].as_array().unwrap().iter().any(|model| model["id"] == "gzip"));
 }
 
-/// A reply of a user's own, bent in two ways at once.
 #[test]
-fn misbehaviours_can_be_combined_with_any_reply() {
+fn several_faults_can_be_added_to_a_scripted_reply() {
     let stub = stub("(reply \"Hi. \" (call \"f\" (:a 1)) :misbehave [index-missing crlf])");
     let (_, stream) = ask(stub.address(), &hello(true));
     let stream = stream.as_str().unwrap();
@@ -343,7 +336,7 @@ fn misbehaviours_can_be_combined_with_any_reply() {
 }
 
 #[test]
-fn a_request_tells_what_it_was() {
+fn received_requests_are_recorded() {
     let stub = stub("(reply \"x\")");
     ask(stub.address(), &hello(false));
     let requests: Vec<Received> = stub.requests();

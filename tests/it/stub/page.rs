@@ -1,14 +1,14 @@
-//! `docs/stub.md`: its table of misbehaviours is made from the tables of the code, its scenarios are read.
+//! `docs/stub.md`: its table of faults is generated from the code, and its scenarios are valid.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deftool::serve::stub::{GROUPS, Misbehaviour, load, read};
+use deftool::serve::stub::{Fault, GROUPS, load, read};
 
-/// What stands above is written by hand, the rest is made.
-const MADE: &str = "## Misbehaviours\n";
+/// The heading of the generated part, which is the rest of the page.
+const GENERATED: &str = "## Faults\n";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -18,7 +18,7 @@ fn page() -> String {
     fs::read_to_string(root().join("docs/stub.md")).unwrap()
 }
 
-/// How deftool's own worker ends with each.
+/// Reads the outcome of deftool's worker for each fault.
 fn outcomes(table: &str) -> HashMap<String, String> {
     let table = fs::read_to_string(root().join("tests/stub").join(table)).unwrap();
     let rows = table.lines().filter(|line| !line.starts_with('#'));
@@ -29,27 +29,27 @@ fn outcomes(table: &str) -> HashMap<String, String> {
     cells.collect()
 }
 
-/// A kind of failure, or how it is completed.
+/// Returns the kind of failure, or `completed`.
 fn kind_of(end: &str) -> String {
     let end = end.replace(" stop", "").replace("failed ", "").replace("/-", "");
     end.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-fn made() -> String {
+fn generated() -> String {
     let (over_chat, over_responses) = (outcomes("outcomes.txt"), outcomes("outcomes_responses.txt"));
     let mut text = format!(
-        "{MADE}\n`deftool stub --list` prints them. The last columns say how a request of deftool's own worker ends whose first answer \
-         misbehaves so, over\nchat completions and over responses: that is what its tests hold it to. Those without a last column are of \
-         chat completions only; asked for over\n`/v1/responses`, they are refused.\n"
+        "{GENERATED}\n`deftool stub --list` prints this list. The last two columns are the outcome of deftool's own worker when the \
+         first answer has the fault, over\nchat completions and over responses. Faults with an empty last column exist in chat \
+         completions only; over `/v1/responses` they are\nrejected.\n"
     );
     for group in &GROUPS {
         write!(
             text,
-            "\n### {}\n\n| name | what is wrong | seen | a request ends | over responses |\n|---|---|---|---|---|\n",
+            "\n### {}\n\n| name | fault | seen in | outcome | over responses |\n|---|---|---|---|---|\n",
             group.title
         )
         .unwrap();
-        for Misbehaviour { name, about, seen, .. } in group.members {
+        for Fault { name, about, seen, .. } in group.members {
             let of = |outcomes: &HashMap<String, String>| {
                 outcomes.get(*name).map_or_else(String::new, |end| kind_of(end))
             };
@@ -68,19 +68,19 @@ fn made() -> String {
 }
 
 #[test]
-fn the_table_on_the_page_is_what_the_code_says() {
+fn the_generated_tables_are_up_to_date() {
     let page = page();
-    let by_hand = page.split(MADE).next().unwrap().trim_end();
-    let whole = format!("{by_hand}\n\n{}", made());
-    if std::env::var_os("DEFTOOL_BLESS").is_some() {
+    let by_hand = page.split(GENERATED).next().unwrap().trim_end();
+    let whole = format!("{by_hand}\n\n{}", generated());
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(root().join("docs/stub.md"), &whole).unwrap();
         return;
     }
-    assert!(page == whole, "docs/stub.md is not what the tables say; write it anew with DEFTOOL_BLESS=1");
+    assert!(page == whole, "docs/stub.md is out of date; run with UPDATE_EXPECT=1 to update it");
 }
 
 #[test]
-fn the_scenarios_on_the_page_and_of_the_example_are_read() {
+fn the_scenarios_of_the_page_and_the_example_are_valid() {
     let page = page();
     let blocks: Vec<&str> =
         page.split("```eld\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
@@ -93,9 +93,9 @@ fn the_scenarios_on_the_page_and_of_the_example_are_read() {
     assert_eq!(scenarios.len(), 3);
 }
 
-/// What is known of real servers, row by row: each deviation has a misbehaviour that plays it.
+/// Every known deviation of real servers has a fault that reproduces it.
 #[test]
-fn every_known_deviation_has_its_misbehaviour() {
+fn every_known_deviation_has_a_fault() {
     let table = fs::read_to_string(root().join("tests/stub/deviations.txt")).unwrap();
     let mut numbers = Vec::new();
     for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
@@ -104,7 +104,7 @@ fn every_known_deviation_has_its_misbehaviour() {
         numbers.push(number.parse::<usize>().unwrap());
         assert!(!deviation.is_empty() && !names.is_empty(), "{line}");
         for name in names.split(' ') {
-            assert!(Misbehaviour::named(name).is_some(), "no misbehaviour is called {name}: {line}");
+            assert!(Fault::named(name).is_some(), "unknown fault `{name}`: {line}");
         }
     }
     assert_eq!(numbers, (1..=57).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
-//! The same scenario over the Responses API.
+//! Scenarios over the Responses API.
 
 use std::net::SocketAddr;
 
-use deftool::serve::stub::{Misbehaviour, Scenario, Stub, read};
+use deftool::serve::stub::{Fault, Scenario, Stub, read};
 use serde_json::{Value, json};
 
 use super::client::{exchange, get, post_to};
@@ -23,7 +23,7 @@ fn ask(address: SocketAddr, body: &Value) -> (u16, Value) {
     exchange(address, &post_to("/v1/responses", body))
 }
 
-/// A request with a tool, and what followed.
+/// Returns a request with a tool and further items.
 fn request(is_stream: bool, more: &[Value]) -> Value {
     let mut input =
         vec![json!({"role": "user", "content": [{"type": "input_text", "text": "How is the sea?"}]})];
@@ -32,7 +32,7 @@ fn request(is_stream: bool, more: &[Value]) -> Value {
     json!({"model": "m", "instructions": "Be brief.", "input": input, "tools": [tool], "stream": is_stream})
 }
 
-/// The JSON of a stream's events. Each is named as its type is.
+/// Parses the events of a stream. The name of each must be its type.
 fn events(stream: &Value) -> Vec<Value> {
     let blocks = stream.as_str().unwrap().split_terminator("\n\n");
     let read = |block: &str| {
@@ -44,7 +44,7 @@ fn events(stream: &Value) -> Vec<Value> {
     blocks.map(read).collect()
 }
 
-fn answered() -> [Value; 3] {
+fn items_after_a_call() -> [Value; 3] {
     [
         json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look. "}]}),
         json!({"type": "function_call", "call_id": "call00000", "name": "look", "arguments": "{}"}),
@@ -53,7 +53,7 @@ fn answered() -> [Value; 3] {
 }
 
 #[test]
-fn a_scenario_is_answered_over_it_in_one_piece() {
+fn scenarios_are_answered_without_streaming() {
     let stub = stub(WEATHER);
     let (status, first) = ask(stub.address(), &request(false, &[]));
     assert_eq!((status, &first["status"]), (200, &json!("completed")));
@@ -61,7 +61,7 @@ fn a_scenario_is_answered_over_it_in_one_piece() {
         first["output"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["reasoning", "message", "function_call"]);
     assert_eq!(first["output"][2]["arguments"], r#"{"at":"sea"}"#);
-    let (_, second) = ask(stub.address(), &request(false, &answered()));
+    let (_, second) = ask(stub.address(), &request(false, &items_after_a_call()));
     assert_eq!(second["output"][0]["content"][0]["text"], "It is calm.");
     assert_eq!(
         (&second["status"], &second["incomplete_details"]["reason"]),
@@ -71,21 +71,21 @@ fn a_scenario_is_answered_over_it_in_one_piece() {
     assert_eq!((status, &third["error"]["message"]), (429, &json!("slow down")));
     assert_eq!(stub.failures(), [""; 0]);
 
-    // What is not as expected is told in the same words as over chat completions.
+    // Mismatches are reported like over chat completions.
     let stub = self::stub(WEATHER);
     let (status, error) = ask(stub.address(), &json!({"input": "hello"}));
     let message = error["error"]["message"].as_str().unwrap();
     assert_eq!(status, 400);
     assert!(
         message.contains(
-            "expected `brief` in a system message; expected the tool look to be offered, found none"
+            "expected `brief` in a system message; expected the tool `look` to be offered, found none"
         ),
         "{message}"
     );
 }
 
 #[test]
-fn a_stream_of_it_ends_with_the_response() {
+fn a_stream_ends_with_the_whole_response() {
     let stub = stub(WEATHER);
     let (_, stream) = ask(stub.address(), &request(true, &[]));
     let events = events(&stream);
@@ -99,29 +99,31 @@ fn a_stream_of_it_ends_with_the_response() {
     assert_eq!(deltas("response.output_text.delta"), "Let me look. ");
     assert_eq!(deltas("response.reasoning_text.delta"), "Hm.");
     assert_eq!(deltas("response.function_call_arguments.delta"), r#"{"at":"sea"}"#);
-    // In one piece it says the same.
+    // The answer without streaming is the same.
     let again = self::stub(WEATHER);
     assert_eq!(last["response"], ask(again.address(), &request(false, &[])).1);
     assert_eq!(stub.requests()[0].contents("user"), ["How is the sea?"]);
 }
 
 #[test]
-fn what_is_of_chat_completions_only_is_refused() {
-    let whole =
-        Stub::start(Scenario::misbehaving([Misbehaviour::named("role-missing").unwrap()], None)).unwrap();
+fn faults_of_chat_completions_only_are_rejected() {
+    let whole = Stub::start(Scenario::with_faults([Fault::named("role-missing").unwrap()], None)).unwrap();
     let by_key = stub("(defscenario :name \"a\" (reply \"x\" :misbehave [crlf name-split]))");
-    let by_model = Stub::start(Scenario::polite()).unwrap();
+    let by_model = Stub::start(Scenario::well_behaved()).unwrap();
     for (stub, model, name) in
         [(whole, "m", "role-missing"), (by_key, "m", "name-split"), (by_model, "calls-null", "calls-null")]
     {
         let (status, error) = ask(stub.address(), &json!({"model": model, "input": "hello", "stream": true}));
         let message = error["error"]["message"].as_str().unwrap();
         assert_eq!(status, 400);
-        assert!(message.starts_with(&format!("stub: `{name}` is of chat completions only")), "{message}");
+        assert!(
+            message.starts_with(&format!("stub: fault `{name}` exists in chat completions only")),
+            "{message}"
+        );
         assert_eq!(stub.failures().len(), 1, "{name}");
     }
-    // The others are wrong over it, too.
-    let by_model = Stub::start(Scenario::polite()).unwrap();
+    // Other faults work over the Responses API, too.
+    let by_model = Stub::start(Scenario::well_behaved()).unwrap();
     assert_eq!(ask(by_model.address(), &json!({"model": "http-502-html", "input": "hello"})).0, 502);
     let (_, stream) =
         ask(by_model.address(), &json!({"model": "line-ends-mixed", "input": "hello", "stream": true}));
@@ -129,15 +131,15 @@ fn what_is_of_chat_completions_only_is_refused() {
 }
 
 #[test]
-fn who_gets_lost_is_told_the_way() {
-    let stub = Stub::start(Scenario::polite()).unwrap();
+fn unknown_paths_and_methods_get_a_helpful_error() {
+    let stub = Stub::start(Scenario::well_behaved()).unwrap();
     assert_eq!(get(stub.address(), "/v1/responses").0, 405);
     let (status, error) = exchange(stub.address(), &post_to("/v1/completions", &json!({})));
     assert_eq!(status, 404);
     assert!(
         error["error"]["message"].as_str().unwrap().contains("POST to /v1/chat/completions or /v1/responses")
     );
-    // A HEAD has no body, and the connection goes on.
+    // The answer to HEAD has no body, and the connection stays open.
     let mut client = super::client::Client::connect(stub.address());
     client.send("HEAD /v1/models HTTP/1.1\r\n\r\nGET /health HTTP/1.1\r\nconnection: close\r\n\r\n");
     let (text, _) = client.read_to_end();
@@ -146,7 +148,7 @@ fn who_gets_lost_is_told_the_way() {
 }
 
 #[test]
-fn an_ollama_is_played_with_its_pages() {
+fn ollama_pages_are_emulated() {
     let stub = stub("(defscenario :name \"a\" :server ollama :models [\"small\"] (reply \"x\"))");
     assert!(get(stub.address(), "/api/version").1["version"].is_string());
     assert_eq!(get(stub.address(), "/api/ps").1["models"][0]["context_length"], 4096);
@@ -155,9 +157,8 @@ fn an_ollama_is_played_with_its_pages() {
     assert_eq!(get(stub.address(), "/props").0, 404);
 }
 
-/// The worker of a project that speaks it.
 #[test]
-fn deftool_runs_over_it() {
+fn deftool_run_works_with_the_stub_over_responses() {
     let project = Project::new();
     project.write("specs/worker.eld", "(defworker :name \"w\" :model \"m\" :api responses)");
     project.write(

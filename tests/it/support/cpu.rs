@@ -1,10 +1,10 @@
-//! What work costs, on a machine that may have much else to do.
+//! CPU time of a thread, independent of the load of the machine.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Counts the processor time of the thread that started it.
+/// Measures the CPU time of the thread that created it.
 pub(crate) struct CpuClock {
     started: Duration,
 }
@@ -14,7 +14,7 @@ impl CpuClock {
         Self { started: now() }
     }
 
-    /// How long this thread has run since the start.
+    /// Returns the CPU time of this thread since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         now().saturating_sub(self.started)
     }

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Shared code of the tests.
 
 // A test that cannot go on fails.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -13,3 +13,8 @@ pub(crate) mod storm;
 pub(crate) mod terminal;
 pub(crate) mod validity;
 pub(crate) mod watching;
+
+/// Returns whether slow tests run in full, as in CI (`DEFTOOL_TESTS=full`). By default they run a sample.
+pub(crate) fn is_full() -> bool {
+    std::env::var("DEFTOOL_TESTS").is_ok_and(|tests| tests == "full")
+}

@@ -1,4 +1,4 @@
-//! Small projects on disk, and the real binary run in them.
+//! Small projects on disk, and runs of the real binary in them.
 
 use std::fs;
 use std::io::Write;
@@ -7,8 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A project in a folder of its own, with three tools: `count` says how long a text is, `broken` fails, `done` is an
-/// exit tool.
+/// A project in a temporary folder with three tools: `count` returns the length of a text, `broken` fails, and `done`
+/// is an exit tool.
 pub(crate) struct Project {
     folder: tempfile::TempDir,
 }
@@ -27,7 +27,7 @@ const COUNT: &str = "return function(text, times)\n  return { length = #text * (
 const BROKEN: &str = "local function fail()\n  error('no luck')\nend\nreturn function()\n  fail()\nend\n";
 
 impl Project {
-    /// A folder with nothing in it yet.
+    /// Creates an empty folder.
     pub(crate) fn empty() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -40,7 +40,7 @@ impl Project {
         project
     }
 
-    /// A project with one worker form more.
+    /// Creates a project with an additional worker form.
     pub(crate) fn with_worker(form: &str) -> Self {
         let project = Self::new();
         project.write("specs/worker.eld", form);
@@ -51,7 +51,7 @@ impl Project {
         self.folder.path().join(name)
     }
 
-    /// Saves a file, all at once: who watches the project never finds it empty, however long this thread has to wait.
+    /// Writes a file atomically, so that a watcher never sees it empty.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -60,17 +60,17 @@ impl Project {
         fs::rename(beside, path).unwrap();
     }
 
-    /// The binary in this folder, without anything of the environment that could lead it elsewhere.
+    /// Returns a command that runs the binary in this folder, without inherited server settings and keys.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         command_in(self.folder.path(), arguments)
     }
 
-    /// Runs the binary to its end.
+    /// Runs the binary and waits for its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         Ended::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs the binary to its end with something on stdin.
+    /// Runs the binary with input on stdin and waits for its end.
     pub(crate) fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> Ended {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -87,7 +87,7 @@ impl Project {
     }
 }
 
-/// What the tests remember is not the developer's.
+/// The state folder of the tests.
 pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
 pub(crate) fn command_in(folder: &Path, arguments: &[&str]) -> Command {
@@ -100,7 +100,7 @@ pub(crate) fn command_in(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// How a run of the binary ended.
+/// The exit code and output of the binary.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -117,12 +117,12 @@ impl Ended {
         }
     }
 
-    /// The lines of `--json`.
+    /// Returns the events of `--json`.
     pub(crate) fn events(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The last event.
+    /// Returns the last event, which must be `finished`.
     pub(crate) fn finished(&self) -> Value {
         let last = self.events().pop().unwrap_or_default();
         assert_eq!(last["type"], "finished", "{self:?}");

@@ -98,9 +98,9 @@ impl Server {
 
     /// Waits until a client left the server in the middle of an answer; when that was.
     pub(crate) fn wait_for_client_to_leave(&self) -> Instant {
-        let has_left = self.stub.wait_until(PATIENCE, |stub| !stub.departures().is_empty());
+        let has_left = self.stub.wait_until(PATIENCE, |stub| !stub.disconnects().is_empty());
         assert!(has_left, "the server waited in vain");
-        self.stub.departures()[0]
+        self.stub.disconnects()[0]
     }
 }
 

@@ -1,8 +1,8 @@
-//! A storm of saves, by every method that editors and tools use, while calls run the whole time.
+//! Stress test of hot reload: many saves, by all methods that editors and tools use, during continuous calls.
 //!
-//! Every save is a version: its number stands in the spec's description, at both ends of the script and in a module. No call
-//! may see two versions in one script, or fail; of what is swapped as a whole, nothing may be of another version. In
-//! the end what is live is what is on disk. Each method reports how long it was from the save to the first call on new code.
+//! Every save has a version number, which is in the spec's description, at both ends of the script and in a module. No
+//! call may fail or see two versions within one script, nor within files that are replaced together. At the end, the
+//! loaded project must match the disk. Each method reports the time from a save to the first call of the new version.
 
 use std::fs;
 use std::io::Write;
@@ -17,53 +17,54 @@ use deftool::script::{RunnerOptions, ScriptRunner};
 use deftool::tool::{CallContext, ToolCall, ToolRunner};
 use serde_json::Value;
 
-/// A machine that has much else to do is this slow.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Maximum wait, chosen for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A saver that takes longer for one save may have left a file half done for so long that it was taken as it was; that is
-/// what a project promises, and no fault. It stays live until it is replaced.
-const SLOW: Duration = Duration::from_millis(200);
-const LINGERS: Duration = Duration::from_secs(1);
+/// A save that takes longer than this may leave an incomplete file that is loaded as it is. That is documented
+/// behaviour and not an error. The incomplete version stays until it is replaced.
+const SLOW_SAVE: Duration = Duration::from_millis(200);
+const SLOW_SAVE_EFFECT: Duration = Duration::from_secs(1);
 
-/// So often a method is played whose saver was too slow for what was seen to count.
-const TRIES: usize = 5;
+/// Maximum number of attempts if a save was too slow for a valid result.
+const ATTEMPTS: usize = 5;
 
-/// How one version is saved over the one before it.
+/// A method of replacing one version by the next.
 pub(crate) struct Method {
     pub(crate) name: &'static str,
-    /// What is there at first.
-    begin: fn(&Disk),
+    /// Creates the first version.
+    setup: fn(&Disk),
     save: fn(&Disk, u64),
-    /// What is of one version at any moment.
-    whole: Whole,
+    /// The files that are replaced atomically.
+    consistency: Consistency,
     tools: usize,
-    /// Whether the kernel tells of it.
-    pub(crate) is_told: bool,
+    /// Whether the operating system reports the change.
+    pub(crate) has_events: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whole {
-    /// Each file.
+enum Consistency {
+    /// Each file on its own.
     Files,
-    /// The script and its module.
+    /// The script together with its module.
     Scripts,
-    /// Spec, script and module.
+    /// Spec, script and module together.
     Project,
 }
 
-/// What a method took.
+/// The measurements of a method.
 pub(crate) struct Report {
     pub(crate) saves: u64,
-    /// From the last write of a save to the first call on new code, sorted; of the saves after which it was waited for.
+    /// Times from the last write of a save to the first call of the new version, sorted. Only for saves that were
+    /// awaited.
     pub(crate) latencies: Vec<Duration>,
     pub(crate) calls: u64,
 }
 
-/// Where a method saves.
+/// The folders that a method uses.
 struct Disk {
-    /// The project; a link in some methods.
+    /// The project folder, which is a link in some methods.
     root: PathBuf,
-    /// A place for what links lead to.
+    /// A folder for the targets of links.
     store: PathBuf,
     tools: usize,
 }
@@ -91,7 +92,7 @@ pub(crate) const METHODS: [Method; 15] = [
     ),
     Method::new("renamed over", |disk| disk.write_all(0), |disk, version| disk.each(version, replace)),
     Method::new(
-        "backup renamed, written anew (vim)",
+        "backup renamed, new file written (vim)",
         |disk| disk.write_all(0),
         |disk, version| {
             disk.each(version, |path, text| {
@@ -106,7 +107,7 @@ pub(crate) const METHODS: [Method; 15] = [
         },
     ),
     Method::new(
-        "deleted and made anew",
+        "deleted and created again",
         |disk| disk.write_all(0),
         |disk, version| {
             disk.each(version, |path, text| {
@@ -133,7 +134,7 @@ pub(crate) const METHODS: [Method; 15] = [
         |disk, version| {
             fs::remove_dir_all(disk.root.join(format!("specs/d{}", version - 1))).unwrap();
             new_folders(disk, version);
-            // Nothing names it any more.
+            // The folder is no longer referenced.
             if version > 2 {
                 let _ = fs::remove_dir_all(disk.root.join(format!("code{}", version - 2)));
             }
@@ -151,12 +152,12 @@ pub(crate) const METHODS: [Method; 15] = [
     ),
     Method::new("file link swapped", |disk| link_files(disk, 0), link_files),
     Method {
-        // Nobody watches there: found by looking every second.
-        is_told: false,
+        // Not watched: found by the regular scan.
+        has_events: false,
         ..Method::new("a link behind a link swapped", |disk| chain_links(disk, 0), chain_links)
     },
     Method {
-        whole: Whole::Scripts,
+        consistency: Consistency::Scripts,
         ..Method::new(
             "folder link swapped",
             |disk| {
@@ -174,7 +175,7 @@ pub(crate) const METHODS: [Method; 15] = [
         )
     },
     Method {
-        whole: Whole::Project,
+        consistency: Consistency::Project,
         ..Method::new(
             "root link swapped",
             |disk| new_root(disk, 0),
@@ -185,7 +186,7 @@ pub(crate) const METHODS: [Method; 15] = [
         )
     },
     Method {
-        whole: Whole::Project,
+        consistency: Consistency::Project,
         ..Method::new(
             "root renamed away, another in its place",
             |disk| disk.write_all(0),
@@ -216,55 +217,55 @@ pub(crate) const METHODS: [Method; 15] = [
 ];
 
 impl Method {
-    const fn new(name: &'static str, begin: fn(&Disk), save: fn(&Disk, u64)) -> Self {
-        Self { name, begin, save, whole: Whole::Files, tools: 1, is_told: true }
+    const fn new(name: &'static str, setup: fn(&Disk), save: fn(&Disk, u64)) -> Self {
+        Self { name, setup, save, consistency: Consistency::Files, tools: 1, has_events: true }
     }
 
-    /// Saves its share of `saves` by all methods, fewer where each takes long.
+    /// Runs this method's share of `saves`, or fewer if each one is slow.
     ///
     /// # Panics
-    /// When anything was seen that must not be.
+    /// If a check fails.
     pub(crate) fn run(&self, saves: u64) -> Report {
-        let mut tried = 1;
+        let mut attempts = 1;
         loop {
-            if let Some(report) = self.play(saves, tried == TRIES) {
+            if let Some(report) = self.attempt(saves, attempts == ATTEMPTS) {
                 return report;
             }
-            tried += 1;
+            attempts += 1;
         }
     }
 
-    /// One try; `None`: something was seen and does not count.
-    fn play(&self, saves: u64, is_last: bool) -> Option<Report> {
-        let saves = saves / METHODS.len() as u64 / if self.is_told { 1 } else { 10 } + 1;
+    /// Makes one attempt. Returns `None` if a failure is not valid because a save was too slow.
+    fn attempt(&self, saves: u64, is_last: bool) -> Option<Report> {
+        let saves = saves / METHODS.len() as u64 / if self.has_events { 1 } else { 10 } + 1;
         let folder = tempfile::tempdir().unwrap();
         let place = fs::canonicalize(folder.path()).unwrap();
         let disk = Disk { root: place.join("root"), store: place.join("store"), tools: self.tools };
         fs::create_dir(&disk.store).unwrap();
-        (self.begin)(&disk);
+        (self.setup)(&disk);
         let project = LiveProject::open(&disk.root, &disk.root, None).unwrap();
-        let (newest, calls, ended) = (AtomicU64::new(0), AtomicU64::new(0), OnceLock::new());
+        let (newest, calls, stopped) = (AtomicU64::new(0), AtomicU64::new(0), OnceLock::new());
         let mut latencies = Vec::new();
         let mut slow = None::<Instant>;
-        let is_played = std::thread::scope(|scope| {
+        let is_valid = std::thread::scope(|scope| {
             let caller = || {
-                let _ended = OnDrop(&ended);
-                self.call_on_and_on(&project, &newest, &calls, &ended);
+                let _stop = StopOnPanic(&stopped);
+                self.call_repeatedly(&project, &newest, &calls, &stopped);
             };
             let callers = [scope.spawn(caller), scope.spawn(caller)];
-            let _ended = OnDrop(&ended);
+            let _stop = StopOnPanic(&stopped);
             for version in 1..=saves {
                 let began = Instant::now();
                 (self.save)(&disk, version);
-                if began.elapsed() > SLOW {
+                if began.elapsed() > SLOW_SAVE {
                     slow = Some(Instant::now());
                 }
-                // Some saves follow at once, and nobody may have called what they replace.
+                // Some saves follow immediately, so that the previous version may never be called.
                 if fastrand::bool() || version == saves {
                     let saved = Instant::now();
-                    while newest.load(Ordering::Acquire) < version && ended.get().is_none() {
+                    while newest.load(Ordering::Acquire) < version && stopped.get().is_none() {
                         assert!(
-                            saved.elapsed() < LIMIT,
+                            saved.elapsed() < TIMEOUT,
                             "{}: save {version} is not live, but\n{}",
                             self.name,
                             project.current().describe()
@@ -275,39 +276,40 @@ impl Method {
                 } else {
                     pause(20);
                 }
-                if ended.get().is_some() {
+                if stopped.get().is_some() {
                     break;
                 }
             }
-            if ended.get().is_none() {
+            if stopped.get().is_none() {
                 wait_for(self.name, &project, &disk);
             }
-            let _ = ended.set(Instant::now());
-            let fault = callers.into_iter().filter_map(|caller| caller.join().err()).last();
-            let Some(fault) = fault else { return true };
-            let is_void = slow.zip(ended.get()).is_some_and(|(slow, seen)| *seen < slow + LINGERS);
-            if is_last || !is_void {
-                std::panic::resume_unwind(fault);
+            let _ = stopped.set(Instant::now());
+            let panic = callers.into_iter().filter_map(|caller| caller.join().err()).last();
+            let Some(panic) = panic else { return true };
+            let is_slow_save =
+                slow.zip(stopped.get()).is_some_and(|(slow, seen)| *seen < slow + SLOW_SAVE_EFFECT);
+            if is_last || !is_slow_save {
+                std::panic::resume_unwind(panic);
             }
             false
         });
         latencies.sort_unstable();
-        is_played.then(|| Report { saves, latencies, calls: calls.into_inner() })
+        is_valid.then(|| Report { saves, latencies, calls: calls.into_inner() })
     }
 
-    /// Calls whatever is newest, and tells of the newest version that answered.
-    fn call_on_and_on(
+    /// Calls the latest generation repeatedly and records the latest version that answered.
+    fn call_repeatedly(
         &self,
         project: &LiveProject,
         newest: &AtomicU64,
         calls: &AtomicU64,
-        ended: &OnceLock<Instant>,
+        stopped: &OnceLock<Instant>,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let scripts = Arc::new(ScriptRunner::new(RunnerOptions::default()));
         let mut seen = vec![0; self.tools];
-        while ended.get().is_none() {
-            // The file that is written last of many, as a rule.
+        while stopped.get().is_none() {
+            // Tool 0 is usually written last.
             let tool = if fastrand::bool() { 0 } else { fastrand::usize(..self.tools) };
             let generation = project.current();
             let runner = GenerationRunner {
@@ -320,21 +322,26 @@ impl Method {
                 ToolCall { id: String::from("1"), name: name.clone(), arguments: serde_json::Map::new() };
             let answer = runtime.block_on(runner.run(call, CallContext::default()));
             let answer = answer.unwrap_or_else(|error| {
-                panic!("{}: generation {}: {error}\n{}", self.name, generation.number, told(&generation))
+                panic!(
+                    "{}: generation {}: {error}\n{}",
+                    self.name,
+                    generation.number,
+                    findings_and_tools(&generation)
+                )
             });
             let [first, last, module] = [0, 1, 2].map(|index| answer[index].as_u64().unwrap());
             let entry = generation.tool(&name).unwrap().entry();
             let described = entry.definition.pointer("/function/description").and_then(Value::as_str);
             let described: u64 = described.unwrap().trim_start_matches("Version ").parse().unwrap();
             let versions = format!("script {first} to {last}, module {module}, spec {described}");
-            assert_eq!(first, last, "{}: half a script: {versions}", self.name);
-            if self.whole != Whole::Files {
-                assert_eq!(first, module, "{}: mixed: {versions}", self.name);
+            assert_eq!(first, last, "{}: mixed versions in one script: {versions}", self.name);
+            if self.consistency != Consistency::Files {
+                assert_eq!(first, module, "{}: mixed versions: {versions}", self.name);
             }
-            if self.whole == Whole::Project {
-                assert_eq!(first, described, "{}: mixed: {versions}", self.name);
+            if self.consistency == Consistency::Project {
+                assert_eq!(first, described, "{}: mixed versions: {versions}", self.name);
             }
-            assert!(seen[tool] <= first, "{}: back from {} to {first}", self.name, seen[tool]);
+            assert!(seen[tool] <= first, "{}: version went back from {} to {first}", self.name, seen[tool]);
             seen[tool] = first;
             if tool == 0 {
                 newest.fetch_max(first.min(module).min(described), Ordering::AcqRel);
@@ -345,10 +352,10 @@ impl Method {
     }
 }
 
-/// So that no thread waits for one that failed; it tells when that was.
-struct OnDrop<'f>(&'f OnceLock<Instant>);
+/// Stops the other threads when one panics, and records the time.
+struct StopOnPanic<'f>(&'f OnceLock<Instant>);
 
-impl Drop for OnDrop<'_> {
+impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let _ = self.0.set(Instant::now());
@@ -356,7 +363,7 @@ impl Drop for OnDrop<'_> {
     }
 }
 
-/// Waits until what is live is what a load of what is on disk gives.
+/// Waits until the loaded project equals a fresh load from disk.
 fn wait_for(method: &str, project: &LiveProject, disk: &Disk) {
     let started = Instant::now();
     loop {
@@ -365,14 +372,14 @@ fn wait_for(method: &str, project: &LiveProject, disk: &Disk) {
         if live == loaded {
             return;
         }
-        assert!(started.elapsed() < LIMIT, "{method}: live is\n{live}\non disk is\n{loaded}");
+        assert!(started.elapsed() < TIMEOUT, "{method}: loaded project:\n{live}\non disk:\n{loaded}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// All that a generation is, but for its number.
+/// Renders a generation as text, without its number.
 pub(crate) fn described(generation: &Generation) -> String {
-    let mut text = told(generation);
+    let mut text = findings_and_tools(generation);
     for name in generation.tool_names() {
         let loaded = generation.tool(name).unwrap();
         let script = match &loaded.script {
@@ -392,8 +399,8 @@ pub(crate) fn described(generation: &Generation) -> String {
     text
 }
 
-/// The findings of a generation, and the order of its tools.
-fn told(generation: &Generation) -> String {
+/// Renders the findings and the tool order of a generation.
+fn findings_and_tools(generation: &Generation) -> String {
     let load = &generation.load;
     let findings = load.findings.iter().map(|finding| render_concise(finding, &load.sources));
     let tools = load.tools.iter().map(|loaded| loaded.tool.name.value.clone());
@@ -434,7 +441,7 @@ impl Disk {
         (0..self.tools).map(tool).collect()
     }
 
-    /// The files of a version, in any order.
+    /// Calls `save` for each file of a version.
     fn each(&self, version: u64, mut save: impl FnMut(&Path, &str)) {
         let mut files: Vec<_> =
             (0..self.tools).map(|tool| (self.script(tool), script_text(version))).collect();
@@ -461,7 +468,7 @@ impl Disk {
         }
     }
 
-    /// Where what links lead to is kept: within the project, which they must not leave.
+    /// Returns the folder for targets of links. It is inside the project, because links must not leave it.
     fn linked_store(&self) -> PathBuf {
         let store = self.root.join(".store");
         fs::create_dir_all(&store).unwrap();
@@ -488,7 +495,7 @@ fn swap_link(target: &Path, link: &Path) {
     fs::rename(beside, link).unwrap();
 }
 
-/// A spec in a folder that is new, and a script in another.
+/// Creates a spec in a new folder and a script in another one.
 fn new_folders(disk: &Disk, version: u64) {
     let code = disk.root.join(format!("code{version}"));
     fs::create_dir_all(&code).unwrap();
@@ -514,7 +521,7 @@ fn link_files(disk: &Disk, version: u64) {
     });
 }
 
-/// From the project to a link elsewhere, and from there to a file.
+/// Creates a link to another link, which leads to the file.
 fn chain_links(disk: &Disk, version: u64) {
     disk.each(version, |path, text| {
         let store = disk.linked_store();

@@ -1,4 +1,4 @@
-//! The binary on a terminal of its own, with somebody who types.
+//! Runs the binary on a pseudo-terminal with simulated input.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use super::project::{Ended, Project, STATE};
 
-/// No test waits longer for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of each wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The typist's side of a new pseudo-terminal and the program's. `openpty` would leave both of them to every program that
-/// another test starts meanwhile.
+/// Creates a pseudo-terminal and returns its master and slave. `openpty` is not used, because its file descriptors
+/// would be inherited by processes that other tests start.
 pub(crate) fn pseudo_terminal() -> (File, File) {
     use nix::fcntl::OFlag;
 
@@ -31,25 +31,25 @@ pub(crate) fn pseudo_terminal() -> (File, File) {
 pub(crate) struct Terminal {
     child: Child,
     master: File,
-    said: Arc<(Mutex<Said>, Condvar)>,
+    output: Arc<(Mutex<Output>, Condvar)>,
     reader: std::thread::JoinHandle<()>,
-    /// Up to here it was waited for.
+    /// The end of the text that was waited for.
     seen: usize,
 }
 
 #[derive(Default)]
-struct Said {
+struct Output {
     bytes: Vec<u8>,
-    is_over: bool,
+    is_closed: bool,
 }
 
 /// Which streams are not the terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piped {
     Nothing,
-    /// stdout is a pipe, which [`Terminal::end`] gives.
+    /// stdout is a pipe; [`Terminal::end`] returns its content.
     Stdout,
-    /// And stdin has nothing in it.
+    /// stdout is a pipe, and stdin is empty.
     StdinAndStdout,
 }
 
@@ -58,7 +58,7 @@ impl Terminal {
         Self::start_with(project, arguments, piped, STATE)
     }
 
-    /// `state`: the folder of what is remembered.
+    /// Starts the binary with the state folder `state`.
     pub(crate) fn start_with(project: &Project, arguments: &[&str], piped: Piped, state: &str) -> Self {
         let (master, slave) = pseudo_terminal();
         let size = rustix::termios::Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
@@ -66,7 +66,7 @@ impl Terminal {
         let template = project.command(arguments);
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "sh", "-c"]);
-        // The shell gives its place to the binary, which leads the session.
+        // The shell executes the binary, which becomes the session leader.
         command.arg(if piped == Piped::StdinAndStdout { "exec \"$@\" </dev/null" } else { "exec \"$@\"" });
         command.arg("sh").arg(template.get_program()).args(template.get_args());
         command.current_dir(template.get_current_dir().unwrap());
@@ -83,33 +83,33 @@ impl Terminal {
             Piped::Stdout | Piped::StdinAndStdout => command.stdout(Stdio::piped()),
         };
         let child = command.spawn().unwrap();
-        // They hold the other ends.
+        // Close the other ends.
         drop((command, slave));
-        let said = Arc::new((Mutex::new(Said::default()), Condvar::new()));
-        let (heard, mut listening) = (Arc::clone(&said), master.try_clone().unwrap());
+        let output = Arc::new((Mutex::new(Output::default()), Condvar::new()));
+        let (shared, mut input) = (Arc::clone(&output), master.try_clone().unwrap());
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // Linux answers EIO once the last other end is closed.
-            while let Ok(count @ 1..) = listening.read(&mut bytes) {
-                heard.0.lock().unwrap().bytes.extend_from_slice(&bytes[..count]);
-                heard.1.notify_all();
+            // Linux returns EIO after the last slave is closed.
+            while let Ok(count @ 1..) = input.read(&mut bytes) {
+                shared.0.lock().unwrap().bytes.extend_from_slice(&bytes[..count]);
+                shared.1.notify_all();
             }
-            heard.0.lock().unwrap().is_over = true;
-            heard.1.notify_all();
+            shared.0.lock().unwrap().is_closed = true;
+            shared.1.notify_all();
         });
-        Self { child, master, said, reader, seen: 0 }
+        Self { child, master, output, reader, seen: 0 }
     }
 
-    /// Waits until this is on the terminal, after what was waited for before.
+    /// Waits until the terminal shows `text`, after the text of the last wait.
     pub(crate) fn wait_for(&mut self, text: &str) {
-        let (said, changed) = &*self.said;
-        let place = |said: &Said| {
-            said.bytes[self.seen..].windows(text.len()).position(|window| window == text.as_bytes())
+        let (output, changed) = &*self.output;
+        let place = |output: &Output| {
+            output.bytes[self.seen..].windows(text.len()).position(|window| window == text.as_bytes())
         };
-        let is_open = |said: &mut Said| place(said).is_none() && !said.is_over;
-        let (said, _) = changed.wait_timeout_while(said.lock().unwrap(), PATIENCE, is_open).unwrap();
-        let Some(found) = place(&said) else {
-            panic!("{text:?} is not in {:?}", String::from_utf8_lossy(&said.bytes))
+        let is_open = |output: &mut Output| place(output).is_none() && !output.is_closed;
+        let (output, _) = changed.wait_timeout_while(output.lock().unwrap(), TIMEOUT, is_open).unwrap();
+        let Some(found) = place(&output) else {
+            panic!("{text:?} is not in {:?}", String::from_utf8_lossy(&output.bytes))
         };
         self.seen += found + text.len();
     }
@@ -118,12 +118,12 @@ impl Terminal {
         self.master.write_all(text.as_bytes()).unwrap();
     }
 
-    /// What was on the terminal so far.
-    pub(crate) fn said(&self) -> String {
-        String::from_utf8_lossy(&self.said.0.lock().unwrap().bytes).into_owned()
+    /// Returns all output so far.
+    pub(crate) fn output(&self) -> String {
+        String::from_utf8_lossy(&self.output.0.lock().unwrap().bytes).into_owned()
     }
 
-    /// Waits until keys are given as they are typed.
+    /// Waits until the terminal is in raw mode.
     pub(crate) fn wait_until_raw(&self) {
         let started = std::time::Instant::now();
         let is_raw = || {
@@ -131,12 +131,12 @@ impl Terminal {
             !now.local_flags.contains(nix::sys::termios::LocalFlags::ICANON)
         };
         while !is_raw() {
-            assert!(started.elapsed() < PATIENCE, "the terminal stays as it was");
+            assert!(started.elapsed() < TIMEOUT, "the terminal is not in raw mode");
             std::thread::yield_now();
         }
     }
 
-    /// The typist's side, for looking at.
+    /// Returns the master of the pseudo-terminal.
     pub(crate) fn master(&self) -> File {
         self.master.try_clone().unwrap()
     }
@@ -145,12 +145,12 @@ impl Terminal {
         self.child.id()
     }
 
-    /// Waits for the end; `stderr` is what was on the terminal.
+    /// Waits for the end of the process. `stderr` of the result is all terminal output.
     pub(crate) fn end(self) -> Ended {
         let output = self.child.wait_with_output().unwrap();
         drop(self.master);
         self.reader.join().unwrap();
-        let stderr = String::from_utf8_lossy(&self.said.0.lock().unwrap().bytes).into_owned();
+        let stderr = String::from_utf8_lossy(&self.output.0.lock().unwrap().bytes).into_owned();
         Ended { code: output.status.code(), stdout: String::from_utf8(output.stdout).unwrap(), stderr }
     }
 }

@@ -1,4 +1,4 @@
-//! The real binary with `--watch`, told of saves.
+//! The real binary with `--watch`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use super::project::command_in;
 
-/// No test waits longer for anything.
+/// Maximum wait in tests.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A command that watches, until it is dropped.
-pub(crate) struct Watching {
+/// A command with `--watch`, which is killed on drop.
+pub(crate) struct WatchProcess {
     pub(crate) child: Child,
     pub(crate) stdout: Receiver<String>,
     pub(crate) stderr: Receiver<String>,
 }
 
-impl Drop for Watching {
+impl Drop for WatchProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -37,27 +37,27 @@ fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-impl Watching {
-    /// `command --watch` in a folder.
+impl WatchProcess {
+    /// Starts `command --watch` in a folder.
     pub(crate) fn start(folder: &Path, command: &str, arguments: &[&str]) -> Self {
         let mut command = command_in(folder, &[&[command, "--watch"], arguments].concat());
         Self::of(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    /// A command with pipes for stdout and stderr.
+    /// Wraps a command with pipes for stdout and stderr.
     pub(crate) fn of(mut child: Child) -> Self {
         let stdout = lines(child.stdout.take().unwrap());
         let stderr = lines(child.stderr.take().unwrap());
         Self { child, stdout, stderr }
     }
 
-    /// The JSON line of the next run.
+    /// Returns the next line of JSON output.
     pub(crate) fn report(&self) -> Value {
         serde_json::from_str(&self.stdout.recv_timeout(LIMIT).unwrap()).unwrap()
     }
 
-    /// Waits for a line on stderr that ends so.
-    pub(crate) fn said(&self, end: &str) {
+    /// Waits for a line on stderr that ends with `end`.
+    pub(crate) fn wait_for_stderr(&self, end: &str) {
         loop {
             let line = self.stderr.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("nothing ends in {end:?}"));
             if line.ends_with(end) {

@@ -1,10 +1,10 @@
-//! The user's API key, which a spec may not have sent where its author wants it.
+//! API keys: a spec cannot send the user's key to an arbitrary server without trust.
 
 use super::*;
 
-/// A server that is sent the user and the password of its URL is sent no key, which takes no word then.
+/// For a URL with user and password no key is sent, so no trust is required.
 #[test]
-fn a_key_that_is_not_sent_takes_no_trust() {
+fn a_key_that_is_not_sent_requires_no_trust() {
     let home = Home::of(&[]);
     let server = Server::answering(|_, _| Answer::text("hi"));
     let endpoint = server.endpoint().replace("//", "//user:hunter2@");
@@ -17,9 +17,9 @@ fn a_key_that_is_not_sent_takes_no_trust() {
     assert_eq!(server.posts()[0].header("authorization"), Some("Basic dXNlcjpodW50ZXIy"));
 }
 
-/// A spec that names the server or the variable sends the user's key where its author wants it.
+/// A spec that names the server or the key variable decides where the user's key is sent, so it requires trust.
 #[test]
-fn a_key_is_sent_where_a_spec_says_only_with_trust() {
+fn a_key_is_sent_to_a_server_in_a_spec_only_with_trust() {
     let home = Home::of(&[]);
     let server = Server::answering_all(|_, request| {
         let models = r#"{"object": "list", "data": [{"id": "m"}]}"#;
@@ -43,16 +43,16 @@ fn a_key_is_sent_where_a_spec_says_only_with_trust() {
             .filter_map(|request| request.header("authorization").map(str::to_owned))
             .collect::<Vec<_>>()
     };
-    let wish = format!("worker `w` wants :net [\"{host}\"] :env [\"SOME_TOKEN\"] (specs/w.eld:1:");
+    let request = format!("worker `w` requires :net [\"{host}\"] :env [\"SOME_TOKEN\"] (specs/w.eld:1:");
     let ended = with_key(&["run", "hello"]);
-    assert_eq!((ended.code, ended.stderr.contains(&wish)), (Some(2), true), "{ended:?}");
+    assert_eq!((ended.code, ended.stderr.contains(&request)), (Some(2), true), "{ended:?}");
     assert!(server.posts().is_empty());
     let ended = with_key(&["doctor"]);
-    assert!(ended.stdout.contains("SOME_TOKEN is set and was not sent"), "{ended:?}");
-    assert!(ended.stdout.contains(&format!("not granted: {wish}")), "{ended:?}");
-    // Another server's user may still not mean that variable; the default one needs no word.
+    assert!(ended.stdout.contains("SOME_TOKEN is set but was not sent"), "{ended:?}");
+    assert!(ended.stdout.contains(&format!("not granted: {request}")), "{ended:?}");
+    // Another server still requires trust for a variable named by the spec. The default variable does not.
     assert_eq!(with_key(&["run", "hello", "--endpoint", &endpoint]).code, Some(2));
-    assert_eq!(home.run(&["run", "hello"]).code, Some(0), "without a key there is nothing to ask about");
+    assert_eq!(home.run(&["run", "hello"]).code, Some(0), "without a key no trust is required");
     assert_eq!(sent(), [""; 0]);
     home.project.write("specs/w.eld", "(defworker :name \"w\" :model \"m\")\n");
     assert_eq!(with_key(&["run", "hello", "--endpoint", &endpoint]).code, Some(0));

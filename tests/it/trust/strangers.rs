@@ -1,19 +1,19 @@
-//! Clones of strangers: nothing is sent to a server that a spec names, no hidden file is read, changed or sent, and no link
-//! leads out, without a question.
+//! Untrusted clones: without trust, nothing is sent to a server that a spec names, no hidden file is read, changed or
+//! sent, and no link out of the project is followed.
 //!
-//! Each attack says what got through, and a table is printed (`--nocapture`). The real binary, real files, a real server.
+//! Each test prints how many attacks succeeded (`--nocapture`). Uses the real binary, real files and a real server.
 
 use super::*;
 
 const CANARY: &str = "CANARY-91c4-of-this-long";
 
-/// A project with secrets in hidden files, and links to them that are not hidden.
+/// A project with secrets in hidden files and visible links to them.
 struct Clone {
     home: Home,
     outside: tempfile::TempDir,
 }
 
-/// What is hidden, each with the canary in it.
+/// The hidden files. Each contains the canary.
 const SECRETS: [&str; 6] =
     [".env", ".git/config", ".git/hooks/post-commit", ".config/app/token", "notes/.draft", "notes/deep/.x/y"];
 
@@ -45,28 +45,28 @@ impl Clone {
         clone
     }
 
-    /// What `deftool call` makes of a script with these permissions.
+    /// Runs `deftool call` for a script with these permissions.
     fn call(&self, allow: &str, body: &str) -> Ended {
         self.home.project.write("specs/probe.eld", tool("probe", allow));
         self.home.project.write("scripts/probe.lua", format!("return function()\n{body}\nend\n"));
         self.home.run(&["call", "probe", "--trust"])
     }
 
-    /// The secrets that are no longer as they were.
+    /// Returns the secrets that were changed.
     fn changed(&self) -> Vec<&'static str> {
-        let is_other =
+        let has_changed =
             |name: &&str| fs::read_to_string(self.home.project.path(name)).ok().as_deref() != Some(CANARY);
-        SECRETS.into_iter().filter(is_other).collect()
+        SECRETS.into_iter().filter(has_changed).collect()
     }
 }
 
-/// Prints how many attacks of a kind got through; none may.
-fn judge(kind: &str, attacks: usize, through: &[String]) {
-    println!("{kind:<40} {attacks:>3} attacks, {:>3} got through", through.len());
-    assert!(through.is_empty(), "{kind}:\n{}", through.join("\n"));
+/// Prints the number of successful attacks of a kind, and panics if there are any.
+fn assert_none_succeeded(kind: &str, attacks: usize, succeeded: &[String]) {
+    println!("{kind:<40} {attacks:>3} attacks, {:>3} got through", succeeded.len());
+    assert!(succeeded.is_empty(), "{kind}:\n{}", succeeded.join("\n"));
 }
 
-/// A folder grant and the ways by which a script could read a hidden file below it.
+/// Tries to read a hidden file below a granted folder.
 #[cfg(unix)]
 #[test]
 fn no_script_reads_a_hidden_file_below_a_granted_folder() {
@@ -104,7 +104,7 @@ fn no_script_reads_a_hidden_file_below_a_granted_folder() {
         "notes/deep/.x/y",
         full,
     ];
-    let mut through = Vec::new();
+    let mut succeeded = Vec::new();
     for path in paths {
         let body = format!(
             "local got = json.array({{}})
@@ -116,13 +116,13 @@ fn no_script_reads_a_hidden_file_below_a_granted_folder() {
         let ended = clone.call(":read [\".\" \"notes\"]", &body);
         assert_eq!(ended.code, Some(0), "{path}: {ended:?}");
         if ended.stdout.contains(CANARY) {
-            through.push(format!("read {path}"));
+            succeeded.push(format!("read {path}"));
         }
     }
-    judge("reading hidden files", paths.len(), &through);
+    assert_none_succeeded("reading hidden files", paths.len(), &succeeded);
 }
 
-/// Names and sizes of hidden files are hidden, too.
+/// Names and sizes of hidden files must not be visible either.
 #[cfg(unix)]
 #[test]
 fn no_script_lists_a_hidden_file_below_a_granted_folder() {
@@ -158,7 +158,7 @@ fn no_script_lists_a_hidden_file_below_a_granted_folder() {
         "fs.stat('notes/x/y')",
     ];
     let names = ["env", "config", "hooks", "token", "draft\"", "\"y\"", "/y\"", ".x", "\"size\":24"];
-    let mut through = Vec::new();
+    let mut succeeded = Vec::new();
     for look in looks {
         let body = format!(
             "local ok, found = pcall(function() return {look} end)
@@ -173,10 +173,10 @@ fn no_script_lists_a_hidden_file_below_a_granted_folder() {
         assert_eq!(ended.code, Some(0), "{look}: {ended:?}");
         let said = ended.stdout.replace("\\\"", "\"");
         if names.iter().any(|name| said.contains(name)) {
-            through.push(format!("{look}: {said}"));
+            succeeded.push(format!("{look}: {said}"));
         }
     }
-    judge("listing hidden files", looks.len(), &through);
+    assert_none_succeeded("listing hidden files", looks.len(), &succeeded);
 }
 
 #[cfg(unix)]
@@ -228,7 +228,7 @@ fn no_script_changes_a_hidden_file_below_a_granted_folder() {
         "env.txt",
         "config.txt",
     ];
-    let mut through = Vec::new();
+    let mut succeeded = Vec::new();
     for write in writes {
         let clone = Clone::new();
         let ended =
@@ -238,16 +238,16 @@ fn no_script_changes_a_hidden_file_below_a_granted_folder() {
             made.into_iter().filter(|name| clone.home.project.path(name).exists()).collect();
         let changed = clone.changed();
         if !made.is_empty() || !changed.is_empty() {
-            through.push(format!("{write}: {changed:?} {made:?}"));
+            succeeded.push(format!("{write}: {changed:?} {made:?}"));
         }
     }
-    judge("changing hidden files", writes.len(), &through);
+    assert_none_succeeded("changing hidden files", writes.len(), &succeeded);
 }
 
-/// A grant of a visible link does not name what is hidden behind it.
+/// A permission for a visible link does not include its hidden target.
 #[cfg(unix)]
 #[test]
-fn no_grant_is_a_link_to_something_hidden() {
+fn a_granted_link_does_not_expose_a_hidden_file() {
     let clone = Clone::new();
     let grants = [
         ("visible", "visible"),
@@ -259,25 +259,25 @@ fn no_grant_is_a_link_to_something_hidden() {
         ("self/git", "self/git/config"),
         ("notes/../visible", "visible"),
     ];
-    let mut through = Vec::new();
+    let mut succeeded = Vec::new();
     for (grant, path) in grants {
         for with in ["", " \"notes\""] {
             let allow = format!(":read [\"{grant}\"{with}]");
             let ended = clone.call(&allow, &format!("return fs.read('{path}')"));
             if ended.stdout.contains(CANARY) {
-                through.push(format!("{allow} {path}"));
+                succeeded.push(format!("{allow} {path}"));
             } else {
                 assert!(ended.stderr.contains("error[permission]"), "{allow}: {ended:?}");
             }
         }
     }
-    judge("grants that are links", grants.len() * 2, &through);
+    assert_none_succeeded("grants that are links", grants.len() * 2, &succeeded);
 }
 
-/// The way to use a hidden file is to name it, and it is as far as the name goes.
+/// A hidden file is accessible if the permission names it, or a hidden folder above it.
 #[cfg(unix)]
 #[test]
-fn what_a_grant_names_is_covered_and_errors_say_how() {
+fn hidden_files_are_accessible_if_named_explicitly() {
     let clone = Clone::new();
     for (allow, body, expected) in [
         (":read [\".\" \".env\"]", "return fs.read('.env')", Ok(CANARY)),
@@ -299,7 +299,7 @@ fn what_a_grant_names_is_covered_and_errors_say_how() {
         (":read [\".git\"]", "return fs.read('.git/.lock')", Err("add :allow (:read [\".git/.lock\"])")),
         (":write [\".\"]", "fs.write('.env', '')", Err("add :allow (:write [\".env\"])")),
         (":read [\"visible\"]", "return fs.read('visible')", Err("add :allow (:read [\".env\"])")),
-        (":write [\".\"]", "fs.remove('notes', { recursive = true })", Err(" in it is hidden")),
+        (":write [\".\"]", "fs.remove('notes', { recursive = true })", Err("which is hidden")),
     ] {
         let ended = clone.call(allow, body);
         match expected {
@@ -320,12 +320,12 @@ fn what_a_grant_names_is_covered_and_errors_say_how() {
 
 #[cfg(unix)]
 #[test]
-fn no_bios_is_a_hidden_file() {
+fn a_bios_cannot_be_a_hidden_file() {
     let clone = Clone::new();
     let link = |target: &std::path::Path, name: &str| {
         std::os::unix::fs::symlink(target, clone.home.project.path(name)).unwrap();
     };
-    // `scripts` may be a folder elsewhere; what is sent may not lie there.
+    // `scripts` may be a link to another folder, but a BIOS file must not be in it.
     fs::remove_dir_all(clone.home.project.path("scripts")).unwrap_or_default();
     link(&clone.outside.path().join("folder"), "scripts");
     link(&clone.outside.path().join("secret"), "plain.txt");
@@ -350,7 +350,7 @@ fn no_bios_is_a_hidden_file() {
         "plain.txt",
         "odd",
     ];
-    let mut through = Vec::new();
+    let mut succeeded = Vec::new();
     for name in names {
         clone
             .home
@@ -360,25 +360,25 @@ fn no_bios_is_a_hidden_file() {
         let ended = clone.home.run(&["run", "hello", "--endpoint", &server.endpoint(), "--trust"]);
         let sent = server.posts().split_off(before);
         if sent.iter().any(|request| request.body.to_string().contains(CANARY)) {
-            through.push(name.to_owned());
+            succeeded.push(name.to_owned());
         } else {
             assert_ne!(ended.code, Some(0), "{name}: {ended:?}");
         }
     }
-    judge("hidden files as a BIOS", names.len(), &through);
+    assert_none_succeeded("hidden files as a BIOS", names.len(), &succeeded);
 }
 
-/// Ways to write an address that is not loopback and reaches a server on this machine all the same.
-fn elsewhere(server: &Server) -> Vec<String> {
+/// Returns spellings of addresses that are not loopback but reach a server on this machine.
+fn non_loopback_endpoints(server: &Server) -> Vec<String> {
     let port = server.address().port();
     ["0.0.0.0", "[::ffff:127.0.0.1]", "0", "user:password@0.0.0.0", "127.0.0.1@0.0.0.0"]
         .map(|host| format!("http://{host}:{port}/v1"))
         .to_vec()
 }
 
-/// An endpoint that a spec names and that is not on this machine takes a question, with a key or without one.
+/// A remote endpoint in a spec requires trust, with or without a key.
 #[test]
-fn a_server_that_a_spec_names_is_sent_nothing_without_trust() {
+fn nothing_is_sent_to_a_server_in_a_spec_without_trust() {
     let server = Server::answering_all(|_, request| {
         let models = r#"{"object": "list", "data": [{"id": "m"}]}"#;
         if request.line.starts_with("GET") { Answer::whole(200, &[], models) } else { Answer::text("hi") }
@@ -391,8 +391,8 @@ fn a_server_that_a_spec_names_is_sent_nothing_without_trust() {
         &["doctor"],
         &["doctor", "--json", "--worker", "w"],
     ];
-    let (mut attacks, mut through) = (0, Vec::new());
-    for endpoint in elsewhere(&server) {
+    let (mut attacks, mut succeeded) = (0, Vec::new());
+    for endpoint in non_loopback_endpoints(&server) {
         let home = Home::of(&[("reader", ":read [\".\"]")]);
         let worker = format!("(defworker :name \"w\" :endpoint \"{endpoint}\" :model \"m\")\n");
         home.project.write("specs/w.eld", worker);
@@ -405,12 +405,12 @@ fn a_server_that_a_spec_names_is_sent_nothing_without_trust() {
             let ended = Ended::of(command.output().unwrap());
             attacks += 1;
             if server.connections() > before {
-                through.push(format!("{arguments:?} {endpoint} {key:?}"));
+                succeeded.push(format!("{arguments:?} {endpoint} {key:?}"));
                 continue;
             }
             let told = format!("{}{}", ended.stdout, ended.stderr);
             assert!(
-                told.contains("worker `w` wants :net [") && told.contains("`deftool trust grant`"),
+                told.contains("worker `w` requires :net [") && told.contains("`deftool trust grant`"),
                 "{ended:?}"
             );
             if arguments[0] != "doctor" {
@@ -418,14 +418,14 @@ fn a_server_that_a_spec_names_is_sent_nothing_without_trust() {
             }
         }
     }
-    judge("endpoints of strangers", attacks, &through);
+    assert_none_succeeded("endpoints of strangers", attacks, &succeeded);
 }
 
-/// What the user typed is not asked about, nor what is only played again.
+/// An endpoint that the user names requires no trust, nor does a replay.
 #[test]
-fn an_endpoint_that_the_user_names_is_not_asked_about() {
+fn an_endpoint_named_by_the_user_requires_no_trust() {
     let server = Server::answering(|_, _| Answer::text("hi"));
-    let [typed, other] = [&elsewhere(&server)[0], "http://0.0.0.0:1/v1"];
+    let [typed, other] = [&non_loopback_endpoints(&server)[0], "http://0.0.0.0:1/v1"];
     let home = Home::of(&[]);
     let names = |endpoint: &str| {
         home.project.write("specs/w.eld", format!("(defworker :name \"w\" {endpoint} :model \"m\")\n"));
@@ -443,7 +443,7 @@ fn an_endpoint_that_the_user_names_is_not_asked_about() {
     names("");
     let by_environment = home.command(&["run", "hello"]).env("OPENAI_BASE_URL", typed).output().unwrap();
     assert_eq!(Ended::of(by_environment).code, Some(0));
-    // A server on this machine, and one that is trusted, for this run or from now on.
+    // A local server, and a server trusted for one run or permanently.
     names(&format!(":endpoint \"{}\"", server.endpoint()));
     assert_eq!(home.run(&["run", "hello"]).code, Some(0));
     names(&format!(":endpoint \"{typed}\""));
@@ -460,9 +460,9 @@ fn an_endpoint_that_the_user_names_is_not_asked_about() {
     assert_eq!(server.posts().last().unwrap().header("authorization"), None, "no key was set");
 }
 
-/// `:timeout` and `:memory` above a ceiling hold the machine of whoever runs a stranger's tool.
+/// High `:timeout` and `:memory` limits block the user's machine, so they require trust.
 #[test]
-fn limits_above_the_ceilings_are_asked_about() {
+fn high_limits_require_trust() {
     let home = Home::of(&[]);
     let with = |limits: &str| {
         let spec = format!("(deftool :name \"slow\" :description \"Do it.\" {limits})\n");
@@ -471,11 +471,11 @@ fn limits_above_the_ceilings_are_asked_about() {
     };
     for (limits, shown) in [
         (":timeout \"15m\" :memory \"256MiB\"", ""),
-        (":timeout \"2h\"", "slow wants :timeout \"7200s\" (specs/slow.eld:1:16)"),
-        (":memory \"300MiB\"", "slow wants :memory \"300MiB\" (specs/slow.eld:1:16)"),
+        (":timeout \"2h\"", "slow requires :timeout \"7200s\" (specs/slow.eld:1:16)"),
+        (":memory \"300MiB\"", "slow requires :memory \"300MiB\" (specs/slow.eld:1:16)"),
         (
             ":timeout \"901s\" :memory \"1GiB\"",
-            "slow wants :timeout \"901s\" :memory \"1024MiB\" (specs/slow.eld:1:16)",
+            "slow requires :timeout \"901s\" :memory \"1024MiB\" (specs/slow.eld:1:16)",
         ),
     ] {
         with(limits);
@@ -491,10 +491,10 @@ fn limits_above_the_ceilings_are_asked_about() {
     }
 }
 
-/// Specs, folders of specs and scripts behind links that lead out.
+/// Links out of the project, in place of specs, spec folders and scripts.
 #[cfg(unix)]
 #[test]
-fn no_walk_leaves_the_project() {
+fn no_scan_leaves_the_project() {
     use std::os::unix::fs::symlink;
 
     let spec = format!("(deftool :name \"stolen\" :description \"{CANARY}.\" :args ())\n");
@@ -510,7 +510,7 @@ fn no_walk_leaves_the_project() {
     put("lib/stolen.lua", "return 1");
     put("lib/deep/s_test.lua", &format!("test('{CANARY}', function() error('{CANARY}') end)"));
     let target = |name: &str| outside.path().join(name);
-    // Links by their name, where they lead, and whether the load is expected to go on.
+    // Link names, targets, and whether the load must succeed.
     let links = [
         ("specs/x.eld", target("a.eld")),
         ("specs/deep/x.eld", target("a.eld")),
@@ -525,7 +525,7 @@ fn no_walk_leaves_the_project() {
         ("scripts/lib/all", PathBuf::from("/")),
     ];
     symlink(target("folder"), target("chain")).unwrap();
-    let (mut attacks, mut through) = (0, Vec::new());
+    let (mut attacks, mut succeeded) = (0, Vec::new());
     for (name, to) in &links {
         let home = Home::of(&[("own", "")]);
         let path = home.project.path(name);
@@ -538,15 +538,15 @@ fn no_walk_leaves_the_project() {
             attacks += 1;
             let told = format!("{}{}", ended.stdout, ended.stderr);
             if told.contains(CANARY) || told.contains("stolen") || started.elapsed().as_secs() > 20 {
-                through.push(format!("{name} {arguments:?}: {}", told.lines().next().unwrap_or_default()));
+                succeeded.push(format!("{name} {arguments:?}: {}", told.lines().next().unwrap_or_default()));
             }
-            let is_told = ended.code != Some(0) && told.contains("it leads out of the project, to ");
-            if name.starts_with("specs/") && arguments[0] != "test" && !is_told {
-                through.push(format!("{name} {arguments:?} was not reported: {ended:?}"));
+            let is_reported = ended.code != Some(0) && told.contains("the link leads out of the project to ");
+            if name.starts_with("specs/") && arguments[0] != "test" && !is_reported {
+                succeeded.push(format!("{name} {arguments:?} was not reported: {ended:?}"));
             }
         }
     }
-    // The folder of specs itself.
+    // The specs folder itself.
     let home = Home::of(&[("own", "")]);
     fs::remove_dir_all(home.project.path("specs")).unwrap();
     for to in [target("specs"), PathBuf::from("/")] {
@@ -554,14 +554,14 @@ fn no_walk_leaves_the_project() {
         let ended = home.run(&["check"]);
         attacks += 1;
         if ended.stdout.contains("1 tool") || ended.code != Some(2) {
-            through.push(format!("specs: {ended:?}"));
+            succeeded.push(format!("specs: {ended:?}"));
         }
         fs::remove_file(home.project.path("specs")).unwrap();
     }
-    judge("links that lead out", attacks, &through);
+    assert_none_succeeded("links that lead out", attacks, &succeeded);
 }
 
-/// Links within the project are followed, and circles are no harm.
+/// Links within the project are followed, including circular ones.
 #[cfg(unix)]
 #[test]
 fn links_within_the_project_are_followed() {

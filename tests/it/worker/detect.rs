@@ -1,4 +1,4 @@
-//! Whose server it is: told by what it says of itself, with few questions, whatever it answers.
+//! Detection of the dialect and the capabilities of a server, with few requests and for any responses.
 
 use std::time::{Duration, Instant};
 
@@ -21,27 +21,27 @@ fn gone() -> Answer {
     Answer::error(404, &[], "Not Found")
 }
 
-/// A server of which a function of method and path is told.
+/// Starts a server with responses from a function of method and path.
 fn pages(pages: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> Server {
     Server::answering_all(move |_, request| pages(&request.line).unwrap_or_else(gone))
 }
 
 type Pages = fn(&str) -> Option<Answer>;
 
-/// Servers, each by what it answers; what it must be found by and known for.
+/// Detects servers by their responses, and checks the evidence and the capabilities.
 async fn find_all(cases: Vec<(&str, Pages, Evidence, Capabilities)>) {
-    for (name, told, evidence, expected) in cases {
-        let server = pages(told);
+    for (name, responses, evidence, expected) in cases {
+        let server = pages(responses);
         let options = EndpointOptions { endpoint: Some(server.endpoint()), ..EndpointOptions::default() };
         let found = find_endpoint(options).await.unwrap().found;
         assert_eq!((found.evidence, found.server), (evidence, expected), "{name}");
         let asked = server.posts().len();
-        assert!(asked <= 7, "{name}: {asked} questions");
+        assert!(asked <= 7, "{name}: {asked} requests");
     }
 }
 
 #[tokio::test]
-async fn a_server_is_told_by_what_it_says_of_itself() {
+async fn a_server_is_detected_by_header_owner_or_page() {
     let capable = |dialect| Capabilities { context: Some(8192), ..Capabilities::of(dialect) };
     let llama = || Capabilities {
         context: Some(4096),
@@ -98,7 +98,7 @@ async fn a_server_is_told_by_what_it_says_of_itself() {
 }
 
 #[tokio::test]
-async fn ollama_and_lm_studio_are_told_by_their_pages_and_others_by_nothing() {
+async fn ollama_and_lm_studio_are_detected_by_their_pages() {
     let cases: Vec<(&str, Pages, Evidence, Capabilities)> = vec![
         (
             "Ollama, with the context that the model runs with",
@@ -142,14 +142,14 @@ async fn ollama_and_lm_studio_are_told_by_their_pages_and_others_by_nothing() {
             Capabilities { context: Some(6000), ..Capabilities::of(Dialect::LmStudio) },
         ),
         (
-            "somebody",
+            "an unknown server",
             |line| {
                 (line == "GET /v1/models").then(|| page(&json!({"data": [{"id": "m", "owned_by": "me"}]})))
             },
             Evidence::Nothing,
             Capabilities::of(Dialect::OpenAi),
         ),
-        ("somebody without a list", |_| None, Evidence::Nothing, Capabilities::of(Dialect::OpenAi)),
+        ("an unknown server without a list", |_| None, Evidence::Nothing, Capabilities::of(Dialect::OpenAi)),
     ];
     find_all(cases).await;
 }
@@ -160,7 +160,7 @@ fn llama_props() -> Value {
 }
 
 #[tokio::test]
-async fn what_the_worker_says_is_believed_and_what_is_known_is_not_asked() {
+async fn a_configured_dialect_has_precedence_and_known_hosts_are_not_probed() {
     let server = pages(|line| (line == "GET /v1/models").then(|| page(&list("vllm"))));
     for dialect in DIALECTS {
         let options = EndpointOptions {
@@ -169,9 +169,9 @@ async fn what_the_worker_says_is_believed_and_what_is_known_is_not_asked() {
             ..EndpointOptions::default()
         };
         let found = find_endpoint(options).await.unwrap().found;
-        assert_eq!((found.evidence, found.server.dialect), (Evidence::Told, dialect));
+        assert_eq!((found.evidence, found.server.dialect), (Evidence::Configured, dialect));
     }
-    // Nobody could answer so soon, and nobody is asked.
+    // No server could answer within the timeout: no request is sent.
     for (base, dialect, expected) in [
         ("https://api.openai.com/v1", None, Dialect::OpenAi),
         ("https://openrouter.ai/api/v1", None, Dialect::OpenRouter),
@@ -189,9 +189,9 @@ async fn what_the_worker_says_is_believed_and_what_is_known_is_not_asked() {
     }
 }
 
-/// Answers that no server should give: none of them breaks anything, takes long or passes the key on.
+/// Invalid responses cause no errors, no delays, and do not leak the key.
 #[tokio::test]
-async fn what_a_server_says_of_itself_is_believed_with_care() {
+async fn invalid_responses_are_handled() {
     let key = "sk-very-secret";
     let deep = "[".repeat(100_000);
     let wide = "x".repeat(6 << 20);

@@ -1,24 +1,25 @@
-//! What servers of every dialect are sent, and what of it stands in recordings.
+//! Request bodies for servers of every dialect, and the recorded dialect.
 //!
-//! `tests/dialects/NAME.json` holds the bodies that a dialect is sent, by situation; `DEFTOOL_BLESS=1` writes what
-//! they are today.
+//! `tests/dialects/NAME.json` contains the bodies for each dialect, by situation. `UPDATE_EXPECT=1` updates them.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use deftool::chat::{BodyForm, Capabilities, ChatRequest, DIALECTS, Message, MessageToolCall, Swap, Swaps};
+use deftool::chat::{
+    BodyFallback, BodyFallbacks, BodyForm, Capabilities, ChatRequest, DIALECTS, Message, MessageToolCall,
+};
 use deftool::spec::{Dialect, OnFailure};
 use deftool::worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
 use serde_json::{Map, Value, json};
 
-use super::bench::*;
-use super::swaps::{named, of, params, roles};
+use super::body_fallbacks::{config_for, named, params, roles};
+use super::harness::*;
 use crate::support::server::{Answer, Server, delta, event, finish as end};
 
-/// What is known of a server beyond its dialect.
+/// Changes to the form of a request: properties of its server beyond the dialect.
 type Change = fn(&mut BodyForm);
 
-/// A request of every kind: what it is called, what it is, and what is known of its server beyond its dialect.
+/// The situations: name, request, and changes to the form.
 fn situations() -> Vec<(&'static str, ChatRequest, Change)> {
     let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}});
     let system = |content: &str| Message::System { content: content.into() };
@@ -47,27 +48,30 @@ fn situations() -> Vec<(&'static str, ChatRequest, Change)> {
     let called = ChatRequest { messages: two, ..forced.clone() };
     let none = |_: &mut BodyForm| {};
     vec![
-        ("text alone", plain.clone(), none),
+        ("text only", plain.clone(), none),
         ("tools", tools.clone(), none),
-        ("tools, and the template takes several calls", tools.clone(), |form| {
+        ("tools with parallel calls", tools.clone(), |form| {
             form.server.parallel_calls = Some(true);
         }),
-        ("tools, and the template takes one call", tools, |form| form.server.parallel_calls = Some(false)),
-        ("a tool that must be called", forced, none),
-        ("a tool that was to be called and was", called, none),
+        ("tools without parallel calls", tools, |form| form.server.parallel_calls = Some(false)),
+        ("a forced tool", forced, none),
+        ("a forced tool after its call", called, none),
         ("two calls", answered.clone(), none),
-        ("two calls, which were refused", answered, |form| form.swaps = form.swaps.with(Swap::CallPairs)),
+        ("two calls as pairs", answered, |form| {
+            form.fallbacks = form.fallbacks.with(BodyFallback::CallPairs);
+        }),
         ("the probe after an empty stream", plain.clone(), |form| form.stream = false),
-        ("everything refused", plain, |form| {
-            form.swaps = Swap::ALL.into_iter().fold(Swaps::default(), Swaps::with);
+        ("all body fallbacks", plain, |form| {
+            form.fallbacks =
+                BodyFallback::ALL.into_iter().fold(BodyFallbacks::default(), BodyFallbacks::with);
         }),
     ]
 }
 
 #[test]
-fn every_dialect_is_sent_what_is_written_down() {
+fn bodies_for_every_dialect_match_the_expected_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects");
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for dialect in DIALECTS {
         let name = json!(dialect).as_str().unwrap().to_owned();
         let bodies: Map<String, Value> = situations()
@@ -80,18 +84,19 @@ fn every_dialect_is_sent_what_is_written_down() {
             .collect();
         let text = serde_json::to_string_pretty(&bodies).unwrap() + "\n";
         let path = folder.join(format!("{name}.json"));
-        if std::env::var("DEFTOOL_BLESS").is_ok() {
+        if std::env::var("UPDATE_EXPECT").is_ok() {
             std::fs::write(&path, &text).unwrap();
         }
         if std::fs::read_to_string(&path).unwrap_or_default() != text {
-            wrong.push(format!("{}\nis today\n{text}", path.display()));
+            differences
+                .push(format!("{}: expected file differs; the new content is\n{text}", path.display()));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 #[test]
-fn what_is_llama_cpps_own_is_sent_to_nobody_else() {
+fn llama_cpp_members_are_only_sent_to_llama_cpp() {
     for dialect in DIALECTS {
         for (situation, request, change) in situations() {
             let mut form = BodyForm { server: Capabilities::of(dialect), ..BodyForm::default() };
@@ -102,7 +107,7 @@ fn what_is_llama_cpps_own_is_sent_to_nobody_else() {
             assert!(!has_any || dialect == Dialect::LlamaCpp, "{dialect:?}, {situation}: {body}");
         }
     }
-    // What the worker's :params say of them holds.
+    // The worker's `:params` have precedence.
     let request =
         ChatRequest { params: params(&json!({"return_progress": false})), ..ChatRequest::default() };
     let form = BodyForm { server: Capabilities::of(Dialect::LlamaCpp), ..BodyForm::default() };
@@ -110,26 +115,26 @@ fn what_is_llama_cpps_own_is_sent_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn no_request_keeps_a_server_busy_or_comes_back_in_lumps() {
+async fn requests_disable_compression_and_have_no_conversation_id() {
     for dialect in DIALECTS {
         let server = Server::script([Answer::text("fine")]);
-        assert_eq!(ask(&worker(&server, of(dialect))).await.text(), "fine");
+        assert_eq!(ask(&worker(&server, config_for(dialect))).await.text(), "fine");
         let post = &server.posts()[0];
         assert_eq!(post.header("x-conversation-id"), None, "{dialect:?}");
         assert_eq!(post.header("accept-encoding"), Some("identity"), "{dialect:?}");
     }
 }
 
-/// Calls with ids of every kind and with arguments that are none, reported to the model: what goes back is what
-/// everyone takes.
+/// Calls with ids of every kind and invalid arguments that are reported to the model. The next request must be valid
+/// for all servers.
 #[tokio::test]
-async fn only_arguments_that_parsed_and_ids_of_nine_characters_go_back() {
+async fn histories_only_contain_valid_arguments_and_portable_ids() {
     for dialect in DIALECTS {
         let call = |index: usize, id: Value, arguments: &str| {
             let function = json!({"name": "look", "arguments": arguments});
             json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": index, "id": id, "function": function}]}}]})
         };
-        let odd = [
+        let invalid = [
             call(0, json!("functions.look:0"), r#"{"at": "1"}"#),
             call(1, json!(7), "{not json"),
             call(2, json!("call_7f3a-2"), "[1]"),
@@ -137,9 +142,10 @@ async fn only_arguments_that_parsed_and_ids_of_nine_characters_go_back() {
             call(4, json!("abcdefghi"), r#"{"at": "2"}"#),
             call(5, json!("abcdefghi"), r#"{"to": 1}"#),
         ];
-        let first = odd.iter().chain([&end("tool_calls")]).fold(Answer::stream(), Answer::chunk).done().end();
+        let first =
+            invalid.iter().chain([&end("tool_calls")]).fold(Answer::stream(), Answer::chunk).done().end();
         let server = Server::script([first, Answer::text("fine")]);
-        let mut config = of(dialect);
+        let mut config = config_for(dialect);
         config.run.on_invalid_arguments = OnFailure::Report;
         assert_eq!(ask(&worker(&server, config)).await.text(), "fine");
         let messages = server.posts()[1].body["messages"].as_array().unwrap().clone();
@@ -160,7 +166,7 @@ async fn only_arguments_that_parsed_and_ids_of_nine_characters_go_back() {
                 id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
                 "{dialect:?}: {id}"
             );
-            assert!(!ids.contains(&id), "{dialect:?}: {id} twice");
+            assert!(!ids.contains(&id), "{dialect:?}: duplicate id {id}");
             ids.push(id);
         }
         let answered: Vec<&str> =
@@ -169,12 +175,12 @@ async fn only_arguments_that_parsed_and_ids_of_nine_characters_go_back() {
     }
 }
 
-/// A session in which much was refused, the worker's second request: it begins with what the first one taught.
+/// The second request of a worker after several rejections of the first one. It begins with the learned fallbacks.
 #[tokio::test]
-async fn what_was_learned_is_in_the_recording() {
+async fn learned_fallbacks_are_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
-    let mut config = of(Dialect::LlamaCpp);
+    let mut config = config_for(Dialect::LlamaCpp);
     config.run.system = Some(String::from("be kind"));
     config.server.context = Some(4096);
     {
@@ -197,19 +203,19 @@ async fn what_was_learned_is_in_the_recording() {
     }
     let recording = Recording::read(&path).unwrap();
     assert_eq!(recording.requests()[0].session.server, config.server);
-    let learned = Swaps::default().with(Swap::SystemFirst).with(Swap::NoProgress);
-    assert_eq!(recording.requests()[0].session.swaps, learned);
-    // Another worker, another server: what counts is the recorded one.
-    let mut config = of(Dialect::OpenAi);
+    let learned = BodyFallbacks::default().with(BodyFallback::SystemFirst).with(BodyFallback::NoProgress);
+    assert_eq!(recording.requests()[0].session.body_fallbacks, learned);
+    // A different worker and server: the recorded capabilities are used.
+    let mut config = config_for(Dialect::OpenAi);
     config.run.system = Some(String::from("be kind"));
     let worker = Worker::replay(config, echo(), Arc::new(ReplayTransport::new(recording, false)));
     assert_eq!(ask(&worker).await.text(), "fine");
 }
 
-/// As it was written before there were dialects: it holds whether the server is a llama.cpp, and its requests have
-/// nothing of llama.cpp's own.
+/// A recording from before dialects only contains whether the server is llama.cpp. Its requests have no llama.cpp
+/// members.
 #[tokio::test]
-async fn a_recording_from_before_there_were_dialects_plays() {
+async fn a_recording_without_a_dialect_can_be_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
     for llama_cpp in [true, false] {

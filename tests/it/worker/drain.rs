@@ -1,4 +1,5 @@
-//! Slots that a server still works in, though nobody waits: kept back until they are idle, and never for ever.
+//! Draining slots: slots of a server that still process a canceled request are not used until they are idle, for a
+//! limited time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,13 +8,13 @@ use std::time::Duration;
 use deftool::chat::Capabilities;
 use deftool::spec::Dialect;
 use deftool::worker::{
-    EndpointOptions, Evidence, Look, Page, Recorder, Recording, ReplayTransport, SubmitError, SubmitRequest,
-    Transport, Worker, WorkerConfig, find_endpoint,
+    EndpointOptions, Evidence, Page, PageResponse, Recorder, Recording, ReplayTransport, SubmitError,
+    SubmitRequest, Transport, Worker, WorkerConfig, find_endpoint,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::bench::*;
+use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
 use crate::support::server::{Act, Answer, Server, delta, event, finish as end};
 
@@ -28,7 +29,7 @@ fn prompt() -> SubmitRequest {
     SubmitRequest::prompt("hello")
 }
 
-/// `/slots`, of which each is busy or not.
+/// Returns the JSON of `/slots`.
 fn slots(busy: &[bool]) -> Value {
     busy.iter().enumerate().map(|(id, busy)| json!({"id": id, "is_processing": busy})).collect()
 }
@@ -41,17 +42,17 @@ fn whole() -> Reply {
     Reply::with([text("fine"), Piece::Bytes(event(&end("stop")) + "data: [DONE]\n\n"), Piece::End])
 }
 
-/// What a reply is like when it is given up.
+/// A progress event, before the first token.
 fn progress() -> Piece {
-    let told = json!({"choices": [], "prompt_progress": {"processed": 5, "total": 100}});
-    Piece::Bytes(event(&told))
+    let chunk = json!({"choices": [], "prompt_progress": {"processed": 5, "total": 100}});
+    Piece::Bytes(event(&chunk))
 }
 
-/// A server whose slots are as the test says.
+/// A server with slots that the test sets to busy or idle.
 #[derive(Clone, Default)]
 struct Slots {
     busy: Arc<Mutex<Vec<bool>>>,
-    looks: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Slots {
@@ -63,13 +64,13 @@ impl Slots {
         let own = self.clone();
         Scripted::with_pages(replies, move |page| {
             assert_eq!(page, Page::Slots);
-            own.looks.fetch_add(1, Ordering::SeqCst);
-            Look::Seen(200, slots(&own.busy.lock().unwrap()))
+            own.requests.fetch_add(1, Ordering::SeqCst);
+            PageResponse::Received(200, slots(&own.busy.lock().unwrap()))
         })
     }
 }
 
-/// Submits, waits a second and cancels; the request's id.
+/// Submits a request, waits a second and cancels it. Returns its id.
 async fn begin_and_cancel(worker: &Worker) -> String {
     let id = worker.submit(prompt()).unwrap();
     sleep(Duration::from_secs(1)).await;
@@ -79,7 +80,7 @@ async fn begin_and_cancel(worker: &Worker) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_whose_client_left_during_the_prompt_is_kept_back_until_it_is_idle() {
+async fn a_slot_of_a_request_canceled_during_the_prompt_drains_until_it_is_idle() {
     for given_up in
         [Reply::silent(), Reply::with([Piece::Silence]), Reply::with([progress(), Piece::Silence])]
     {
@@ -99,7 +100,7 @@ async fn a_slot_whose_client_left_during_the_prompt_is_kept_back_until_it_is_idl
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_slot_is_kept_back_for_more_than_a_minute() {
+async fn a_slot_drains_for_at_most_a_minute() {
     let server = Slots::default();
     server.set(&[true]);
     let worker = Worker::start(llama(1), echo(), server.transport([Reply::silent(), whole()]));
@@ -109,16 +110,19 @@ async fn no_slot_is_kept_back_for_more_than_a_minute() {
         sleep(Duration::from_millis(100)).await;
     }
     assert!((59..=61).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
-    assert!(server.looks.load(Ordering::SeqCst) < 70, "a look a second is enough");
+    assert!(server.requests.load(Ordering::SeqCst) < 70, "at most about one request per second");
     assert_eq!(ask(&worker).await.text(), "fine");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shows_no_slots_is_given_a_few_seconds() {
+async fn a_slot_of_a_server_without_slots_page_drains_for_five_seconds() {
     let missing = |_: Page| {
-        Look::Seen(501, json!({"error": {"message": "This server does not support slots endpoint."}}))
+        PageResponse::Received(
+            501,
+            json!({"error": {"message": "This server does not support slots endpoint."}}),
+        )
     };
-    let odd = |_: Page| Look::Seen(200, json!("slots?"));
+    let odd = |_: Page| PageResponse::Received(200, json!("slots?"));
     let transports: [Arc<dyn Transport>; 3] = [
         Scripted::new([Reply::silent()]),
         Scripted::with_pages([Reply::silent()], missing),
@@ -133,11 +137,11 @@ async fn a_server_that_shows_no_slots_is_given_a_few_seconds() {
         sleep(Duration::from_secs(2)).await;
         assert_eq!(worker.draining(), 0);
     }
-    // It said so when it was asked what it is.
+    // The missing page was already detected.
     let mut config = llama(1);
     config.server.slots_page = Some(false);
-    let nobody_looks = |_: Page| panic!("it is known not to be there");
-    let worker = Worker::start(config, echo(), Scripted::with_pages([Reply::silent()], nobody_looks));
+    let no_request = |_: Page| panic!("the page is known to be missing");
+    let worker = Worker::start(config, echo(), Scripted::with_pages([Reply::silent()], no_request));
     begin_and_cancel(&worker).await;
     assert_eq!(worker.draining(), 1);
     sleep(Duration::from_secs(6)).await;
@@ -145,8 +149,9 @@ async fn a_server_that_shows_no_slots_is_given_a_few_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_is_busy() {
-    let worker = Worker::start(llama(1), echo(), Scripted::with_pages([Reply::silent()], |_| Look::Silent));
+async fn a_server_that_does_not_answer_counts_as_busy() {
+    let worker =
+        Worker::start(llama(1), echo(), Scripted::with_pages([Reply::silent()], |_| PageResponse::NoAnswer));
     begin_and_cancel(&worker).await;
     sleep(Duration::from_secs(55)).await;
     assert_eq!(worker.draining(), 1);
@@ -154,9 +159,9 @@ async fn a_server_that_does_not_answer_is_busy() {
     assert_eq!(worker.draining(), 0);
 }
 
-/// Whatever ended the request: its prompt may still be worked on.
+/// The server may still process the prompt, for any end of the request.
 #[tokio::test(start_paused = true)]
-async fn every_end_before_the_first_token_drains_and_no_other_does() {
+async fn only_ends_before_the_first_token_drain() {
     let cut = || Reply::with([text("so far"), Piece::Silence]);
     let cases: Vec<(&str, Reply, Dialect, usize)> = vec![
         ("headers", Reply::silent(), Dialect::LlamaCpp, 1),
@@ -176,18 +181,18 @@ async fn every_end_before_the_first_token_drains_and_no_other_does() {
         config.server = Capabilities::of(dialect);
         config.timers.headers = Some(Duration::from_secs(10));
         config.timers.stall = Duration::from_secs(10);
-        // The second answers the question why the first was empty.
+        // The second reply answers the probe after the empty one.
         let worker = Worker::start(config, echo(), server.transport([reply, Reply::error(400, "no")]));
         ask_for_hours(&worker).await;
         assert_eq!((worker.in_flight(), worker.draining()), (0, expected), "{name}");
-        // And none is kept for ever.
+        // Draining always ends.
         sleep(Duration::from_secs(90)).await;
         assert_eq!(worker.draining(), 0, "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_that_panics_during_the_prompt_drains_too() {
+async fn a_driver_panic_during_the_prompt_drains_too() {
     let server = Slots::default();
     server.set(&[true]);
     let worker = Worker::start(llama(1), echo(), server.transport([Reply::with([progress(), Piece::Panic])]));
@@ -199,7 +204,7 @@ async fn a_driver_that_panics_during_the_prompt_drains_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_slot_that_becomes_idle_is_given_back_alone() {
+async fn draining_slots_are_released_one_by_one() {
     let server = Slots::default();
     server.set(&[true, true]);
     let replies = [Reply::silent(), Reply::silent(), Reply::silent()];
@@ -210,7 +215,7 @@ async fn each_slot_that_becomes_idle_is_given_back_alone() {
     server.set(&[true, false]);
     sleep(Duration::from_secs(3)).await;
     assert_eq!(worker.draining(), 1);
-    // The idle one is taken, so the other is still to come.
+    // The next request takes the idle slot, so the other one still drains.
     let id = worker.submit(prompt()).unwrap();
     server.set(&[true, true]);
     sleep(Duration::from_secs(3)).await;
@@ -222,9 +227,10 @@ async fn each_slot_that_becomes_idle_is_given_back_alone() {
     worker.cancel(&id);
 }
 
-/// A server with slots to spare takes the next request at once; a worker with more slots than its server waits there.
+/// A server with spare slots accepts the next request immediately. With fewer slots than the worker, requests wait in
+/// the server.
 #[tokio::test(start_paused = true)]
-async fn what_counts_is_whether_the_next_request_would_wait() {
+async fn a_slot_drains_only_if_the_next_request_would_wait() {
     for (own, busy, draining) in [
         (1, &[true, false, false, false][..], 0),
         (1, &[true, true], 1),
@@ -243,7 +249,7 @@ async fn what_counts_is_whether_the_next_request_would_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_is_stopped_waits_for_no_slot() {
+async fn a_stopped_worker_does_not_drain() {
     let server = Slots::default();
     server.set(&[true]);
     let worker = Worker::start(llama(1), echo(), server.transport([Reply::silent()]));
@@ -256,9 +262,9 @@ async fn a_worker_that_is_stopped_waits_for_no_slot() {
     assert!(worker.result(&id).is_ok());
 }
 
-/// Whoever waits for the last of them is told, and whoever waits in the queue gets the slot.
+/// `drained` returns, and the next request in the queue gets the slot.
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_became_idle_goes_to_whoever_waits() {
+async fn a_released_slot_goes_to_the_next_request_in_the_queue() {
     let server = Slots::default();
     server.set(&[true]);
     let config = WorkerConfig { queue: 1, ..llama(1) };
@@ -273,13 +279,13 @@ async fn a_slot_that_became_idle_goes_to_whoever_waits() {
     assert_eq!((worker.in_flight(), worker.queued(), worker.draining()), (0, 1, 1));
     assert!(!waiting.is_finished());
     server.set(&[false]);
-    tokio::time::timeout(Duration::from_secs(2), waiting).await.expect("it is told").unwrap();
+    tokio::time::timeout(Duration::from_secs(2), waiting).await.expect("`drained` returns").unwrap();
     assert_eq!(finish(&worker, &queued).await.text(), "fine");
 }
 
-/// There is no server behind a recording.
+/// A replay has no server.
 #[tokio::test(start_paused = true)]
-async fn a_replay_keeps_no_slot_back() {
+async fn a_replay_does_not_drain() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Slots::default();
@@ -299,9 +305,9 @@ async fn a_replay_keeps_no_slot_back() {
     assert_eq!((replay.in_flight(), replay.draining()), (0, 0));
 }
 
-/// Over a socket: the page is asked beside the API, with the key.
+/// Over a socket: the page is next to the API and is requested with the key.
 #[tokio::test]
-async fn the_slots_of_a_server_are_looked_at() {
+async fn the_slots_page_is_requested_with_the_key() {
     let busy = Arc::new(Mutex::new(true));
     let shown = Arc::clone(&busy);
     let server = Server::answering_all(move |_, request| match request.line.as_str() {
@@ -324,16 +330,16 @@ async fn the_slots_of_a_server_are_looked_at() {
     *busy.lock().unwrap() = false;
     let waited = Instant::now();
     while worker.draining() > 0 {
-        assert!(waited.elapsed() < Duration::from_secs(20), "the idle slot is not seen");
+        assert!(waited.elapsed() < Duration::from_secs(20), "the idle slot is not detected");
         sleep(Duration::from_millis(10)).await;
     }
     worker.submit(prompt()).unwrap();
     drop(server);
 }
 
-/// The real server, with one slot: a prompt that is given up is worked on to its end, and the worker knows.
+/// The real server with one slot processes a canceled prompt to its end, and the worker waits for that.
 #[tokio::test]
-async fn the_real_server_drains() {
+async fn a_slot_of_the_real_server_drains() {
     let server = tokio::task::spawn_blocking(|| crate::real::Server::start_with(&["--slots", "1"]));
     let Some(server) = server.await.unwrap() else { return };
     let options = EndpointOptions { endpoint: Some(server.endpoint.clone()), ..EndpointOptions::default() };
@@ -345,16 +351,14 @@ async fn the_real_server_drains() {
     let worker = Worker::start(config, echo(), http(&endpoint.base, None));
     let long = (0..200).map(|number: u32| number.to_string()).collect::<Vec<_>>().join(" ");
     let id = worker.submit(SubmitRequest::prompt(long)).unwrap();
-    // Its prompt has begun and is far from done.
+    // The server has started with the prompt and is far from done.
     sleep(Duration::from_millis(200)).await;
     worker.cancel(&id);
     let ended = finish(&worker, &id).await;
     assert_eq!((worker.in_flight(), worker.draining()), (0, 1), "{:?}", ended.outcome);
     assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
     let waited = Instant::now();
-    tokio::time::timeout(Duration::from_secs(90), worker.drained())
-        .await
-        .expect("no slot is kept back for ever");
+    tokio::time::timeout(Duration::from_secs(90), worker.drained()).await.expect("draining ends");
     assert_eq!(worker.draining(), 0);
     let took = waited.elapsed();
     let id = worker.submit(prompt()).unwrap();

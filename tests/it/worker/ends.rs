@@ -1,4 +1,4 @@
-//! What the worker itself ends, and what a person is asked about: through the driver.
+//! Requests that the worker ends, and approvals, through the driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,19 @@ use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{Approvals, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig};
 use serde_json::json;
 
-use super::bench::*;
+use super::harness::*;
 use crate::support::server::{Act, Answer, Server, call, usage};
 
 #[tokio::test]
-async fn a_restart_ends_a_stream_as_failed_and_leaves_a_running_tool_alone() {
+async fn a_restart_fails_open_streams_and_does_not_affect_running_tools() {
     let streaming = Answer::stream().delta("so far").then(Act::Silence);
     let server = Server::script([Answer::calls(&[("look", "{}")]), streaming, Answer::text("after")]);
     let (started, tool) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
-    let (told, wait) = (Arc::clone(&started), Arc::clone(&tool));
+    let (notify, wait) = (Arc::clone(&started), Arc::clone(&tool));
     let tools = toolbox(FakeTools(move |_: ToolCall, _| {
-        let (told, wait) = (Arc::clone(&told), Arc::clone(&wait));
+        let (notify, wait) = (Arc::clone(&notify), Arc::clone(&wait));
         async move {
-            told.notify_one();
+            notify.notify_one();
             wait.notified().await;
             Ok(json!(1))
         }
@@ -34,7 +34,7 @@ async fn a_restart_ends_a_stream_as_failed_and_leaves_a_running_tool_alone() {
     let in_stream = worker.submit(SubmitRequest::prompt("two")).unwrap();
     wait_for_text(&worker, &in_stream, 6).await;
     worker.restart();
-    // Both at once: the first to end it wins, and that is the restart.
+    // The first end wins, which is the restart.
     worker.cancel(&in_stream);
     let ended = finish(&worker, &in_stream).await;
     assert_eq!(ended.outcome.state, FinalState::Failed);
@@ -45,10 +45,9 @@ async fn a_restart_ends_a_stream_as_failed_and_leaves_a_running_tool_alone() {
     assert_eq!(worker.in_flight(), 0);
 }
 
-/// Who waits for headers or has a stream open has asked; whose tool runs and who waits for another try has not, or not
-/// now.
+/// A restart fails requests that wait for headers or have an open stream, and no others.
 #[tokio::test]
-async fn a_restart_fails_who_has_asked_and_spares_who_has_not() {
+async fn a_restart_fails_only_requests_that_use_the_server() {
     let server = Server::answering(|_, request| match request.contents("user")[0].as_str() {
         "headers" => Answer::silent(),
         "stream" => Answer::stream().delta("so far").then(Act::Silence),
@@ -85,26 +84,26 @@ async fn a_restart_fails_who_has_asked_and_spares_who_has_not() {
     }
     go_on.notify_one();
     assert_eq!(finish(&worker, &tool).await.text(), "after");
-    // The reason of a request that was given up is the worker's, where it has one.
+    // A cancel after the restart ends the request as canceled.
     worker.cancel(&busy);
     assert_eq!(finish(&worker, &busy).await.outcome.state, FinalState::Canceled);
 }
 
-/// Dropping a call is how it is stopped, and who hears of the end may take the files that it works on.
+/// Dropping a call stops it. After the end is published, a caller may use the files of the call.
 #[tokio::test]
-async fn siblings_of_a_failed_call_are_gone_before_the_end_is_told() {
+async fn siblings_of_a_failed_call_are_dropped_before_the_end_is_published() {
     struct Gone(Arc<AtomicBool>);
     impl Drop for Gone {
         fn drop(&mut self) {
-            // Long enough for a reader to be quicker, were it told first.
+            // Long enough for a reader to win the race if the end were published first.
             std::thread::sleep(Duration::from_millis(50));
             self.0.store(true, Ordering::SeqCst);
         }
     }
     let gone = Arc::new(AtomicBool::new(false));
-    let (told, begun) = (Arc::clone(&gone), Arc::new(tokio::sync::Notify::new()));
+    let (flag, begun) = (Arc::clone(&gone), Arc::new(tokio::sync::Notify::new()));
     let tools = toolbox(FakeTools(move |call: ToolCall, _| {
-        let (gone, begun) = (Arc::clone(&told), Arc::clone(&begun));
+        let (gone, begun) = (Arc::clone(&flag), Arc::clone(&begun));
         async move {
             if call.arguments.is_empty() {
                 begun.notified().await;
@@ -121,7 +120,7 @@ async fn siblings_of_a_failed_call_are_gone_before_the_end_is_told() {
     config.run.parallel = true;
     let worker = Worker::start(config, tools, http(&server.endpoint(), None));
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
-    // On a thread of its own, so that the two can race.
+    // On a separate thread, so that the two can race.
     let reader = {
         let (worker, id, gone) = (worker.clone(), id.clone(), Arc::clone(&gone));
         std::thread::spawn(move || {
@@ -132,7 +131,7 @@ async fn siblings_of_a_failed_call_are_gone_before_the_end_is_told() {
     };
     let (outcome, was_gone) = tokio::task::spawn_blocking(|| reader.join().unwrap()).await.unwrap();
     assert_eq!(outcome.detail.as_deref(), Some("look: no luck"));
-    assert!(was_gone, "the end was told while a sibling was there");
+    assert!(was_gone, "the end was published before a sibling was dropped");
 }
 
 pub(super) fn asking() -> Arc<Toolbox> {
@@ -167,7 +166,7 @@ async fn a_call_waits_for_its_approval_and_takes_the_first_answer() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_where_the_worker_has_the_answer() {
+async fn no_approval_is_requested_if_the_worker_has_a_fixed_answer() {
     for (approvals, runs) in [(Approvals::Allow, true), (Approvals::Refuse, false)] {
         let server = Server::script([Answer::calls(&[("ask", "{}")]), Answer::text("end")]);
         let config = WorkerConfig { approvals, ..config() };
@@ -190,7 +189,7 @@ async fn a_request_that_waits_for_approval_can_be_canceled() {
     let Event::ToolCall { id: call, .. } = &*worker.events(&id, 2).unwrap().next().await.unwrap() else {
         panic!("the third event is the call");
     };
-    assert!(!worker.approve(&id, call, Approval::Allowed), "nobody asks any more");
+    assert!(!worker.approve(&id, call, Approval::Allowed), "no approval is pending");
 }
 
 #[tokio::test]
@@ -208,13 +207,13 @@ async fn exit_calls_and_tokens_of_a_reply_whose_connection_breaks_are_kept() {
     assert_eq!(ended.outcome.usage.unwrap().prompt_tokens, 3);
 }
 
-/// The first event is `submitted`, which `ask` holds against every request.
+/// The first event is `submitted`, which `ask` checks for each request.
 #[tokio::test]
-async fn a_source_that_panics_costs_the_request_and_not_its_slot() {
+async fn a_panic_of_the_tool_source_fails_the_request_and_frees_its_slot() {
     struct Panics;
     impl ToolSource for Panics {
         fn current(&self) -> Toolbox {
-            std::panic::resume_unwind(Box::new("a bug of the source's"))
+            std::panic::resume_unwind(Box::new("a bug of the source"))
         }
     }
     let server = Server::script([Answer::text("never")]);
@@ -223,7 +222,7 @@ async fn a_source_that_panics_costs_the_request_and_not_its_slot() {
     assert_eq!(ended.names(), ["submitted", "finished"]);
     let (reason, kind, detail, _) = ended.failed();
     assert_eq!((reason, kind), (FailReason::UnknownError, "internal"));
-    assert!(detail.ends_with("it panicked: a bug of the source's"), "{detail}");
+    assert!(detail.ends_with("it panicked: a bug of the source"), "{detail}");
     assert_eq!(worker.in_flight(), 0);
 }
 
@@ -233,7 +232,7 @@ async fn parallel_calls_overlap() {
     let tools = toolbox(FakeTools(move |_: ToolCall, _| {
         let barrier = Arc::clone(&barrier);
         async move {
-            // Only two calls at the same time pass it.
+            // Only two concurrent calls pass it.
             barrier.wait().await;
             Ok(json!(1))
         }

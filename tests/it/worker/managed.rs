@@ -1,4 +1,4 @@
-//! Managed servers, from the library: a fake server in a real process, under a real guard.
+//! Managed servers through the library: a fake server in a real process, with a real guard.
 
 #[cfg(target_os = "linux")]
 mod chaos;
@@ -16,7 +16,7 @@ use deftool::worker::{NotReady, ServerOptions, SubmitError, SubmitRequest, Worke
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::bench::*;
+use super::harness::*;
 use crate::support::server::{Answer, Server};
 use fake::{family, options, parent, runs, signal, wait_until_gone};
 
@@ -34,7 +34,7 @@ async fn say(worker: &Worker, prompt: &str) -> Ended {
     finish(worker, &worker.submit(SubmitRequest::prompt(prompt)).unwrap()).await
 }
 
-/// Waits for a state, and is told the status.
+/// Waits until the status meets a condition.
 async fn reach(worker: &Worker, mut met: impl FnMut(&deftool::worker::WorkerStatus) -> bool) {
     let begun = Instant::now();
     while !met(&worker.status()) {
@@ -49,7 +49,7 @@ async fn stop(worker: Worker) {
 }
 
 #[tokio::test]
-async fn it_is_started_waited_for_asked_and_ended() {
+async fn a_server_is_started_used_and_ended() {
     let worker = start(options("load=300 say=hello_log"));
     assert_eq!(worker.state(), WorkerState::Running);
     let refused = worker.submit(SubmitRequest::prompt("hello")).unwrap_err();
@@ -74,7 +74,7 @@ async fn it_is_started_waited_for_asked_and_ended() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_what_how_and_its_last_words() {
+async fn a_failed_start_is_reported_with_command_status_and_output() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plain.txt");
     std::fs::write(&file, "no program").unwrap();
@@ -91,32 +91,32 @@ async fn what_cannot_be_started_says_what_how_and_its_last_words() {
         ),
         (
             named("no-such-program-here --port {port}"),
-            "cannot be started: no such file or directory; its :command is a single string with blanks in it, which is taken \
-             as the program's name: each argument is a string of its own, as in [\"program\" \"--port\" \"{port}\"]",
+            "cannot be started: no such file or directory; `:command` is a single string that contains spaces, so it \
+             is used as the program name; write each argument as a separate string, as in [\"program\" \"--port\" \"{port}\"]",
         ),
         (named(file.to_str().unwrap()), "cannot be started: permission denied"),
         (named(folder.path().to_str().unwrap()), "cannot be started: permission denied"),
         (
             options("exit=1"),
-            "ended with exit code 1 before it was ready; try the command by hand; its last lines:",
+            "exited with code 1 before it was ready; run the command manually; last lines of its output:",
         ),
         (
             options("say=no_model exit=3"),
-            "ended with exit code 3 before it was ready; try the command by hand; its last lines:",
+            "exited with code 3 before it was ready; run the command manually; last lines of its output:",
         ),
-        (options("exit=0"), "ended with exit code 0 before it was ready"),
+        (options("exit=0"), "exited with code 0 before it was ready"),
         (
             named("true"),
-            "ended with exit code 0 before it was ready, and wrote nothing; try the command by hand",
+            "exited with code 0 before it was ready and wrote no output; run the command manually",
         ),
-        (options("models=401"), "answers 401: it wants an API key"),
+        (options("models=401"), "returned HTTP 401: set the variable that `:api-key-env` names"),
         (slow, "was not ready within 0.6 s ("),
-        (ServerOptions { cwd: folder.path().join("gone"), ..options("") }, "there is no folder "),
+        (ServerOptions { cwd: folder.path().join("gone"), ..options("") }, "working directory `"),
         (
             ServerOptions { key: Some(String::from("two words")), ..options("") },
-            "the API key holds a blank or a character that no HTTP header takes",
+            "the API key contains a space or another character that is not allowed in HTTP headers",
         ),
-        (ServerOptions { port: Some(taken), ..options("") }, &format!("port {taken} is taken by ")),
+        (ServerOptions { port: Some(taken), ..options("") }, &format!("port {taken} is already in use by ")),
     ];
     for (options, expected) in rows {
         let command = options.command[0].clone();
@@ -140,17 +140,17 @@ async fn what_cannot_be_started_says_what_how_and_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_death_fails_the_stream_with_its_exit_status_and_the_next_request_finds_a_new_server() {
+async fn a_server_exit_fails_the_stream_and_the_next_request_uses_a_new_server() {
     let worker = ready(options("")).await;
     let first = worker.status().pid;
-    for (prompt, said, status, lines) in [
-        ("die-early", "", "was ended by signal 9 (SIGKILL)", None),
-        ("die", "so far", "was ended by signal 9 (SIGKILL)", None),
-        ("exit 42", "so far", "ended with exit code 42", Some("\n  out of memory")),
+    for (prompt, expected_text, status, lines) in [
+        ("die-early", "", "was terminated by signal 9 (SIGKILL)", None),
+        ("die", "so far", "was terminated by signal 9 (SIGKILL)", None),
+        ("exit 42", "so far", "exited with code 42", Some("\n  out of memory")),
     ] {
         let ended = say(&worker, prompt).await;
         let (reason, _, detail, text) = ended.failed();
-        assert_eq!((reason, text), (FailReason::ServerDied, said), "{detail}");
+        assert_eq!((reason, text), (FailReason::ServerDied, expected_text), "{detail}");
         assert!(detail.contains(status) && detail.contains(lines.unwrap_or_default()), "{detail}");
         worker.ready().await.unwrap();
         assert_eq!(say(&worker, "hello").await.text(), "hi");
@@ -162,7 +162,7 @@ async fn a_death_fails_the_stream_with_its_exit_status_and_the_next_request_find
 }
 
 #[tokio::test]
-async fn a_request_whose_tool_runs_goes_on_when_the_server_is_there_again() {
+async fn a_request_that_runs_a_tool_continues_after_a_restart() {
     let called = Arc::new(tokio::sync::Notify::new());
     let (begun, go_on) = (Arc::clone(&called), Arc::new(tokio::sync::Notify::new()));
     let answer = Arc::clone(&go_on);
@@ -185,7 +185,7 @@ async fn a_request_whose_tool_runs_goes_on_when_the_server_is_there_again() {
             signal(worker.status().pid.unwrap(), Signal::KILL);
         }
         reach(&worker, |status| status.state == WorkerState::Running).await;
-        // Its next turn is due while the server loads.
+        // The next turn begins while the server loads.
         go_on.notify_one();
         assert_eq!(finish(&worker, &id).await.text(), "so far seen", "{by_hand}");
         assert_eq!(worker.status().restarts, 1);
@@ -194,7 +194,7 @@ async fn a_request_whose_tool_runs_goes_on_when_the_server_is_there_again() {
 }
 
 #[tokio::test]
-async fn a_restart_by_hand_fails_the_stream_whoever_cancels_it_too() {
+async fn a_manual_restart_fails_the_stream_even_if_it_is_canceled() {
     let worker = ready(options("")).await;
     let before = worker.status().pid.unwrap();
     let id = worker.submit(SubmitRequest::prompt("stall")).unwrap();
@@ -213,15 +213,15 @@ async fn a_restart_by_hand_fails_the_stream_whoever_cancels_it_too() {
 }
 
 #[tokio::test]
-async fn who_falls_again_and_again_is_locked_out_until_a_person_says_so() {
+async fn a_server_that_fails_repeatedly_is_not_restarted_until_a_manual_restart() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let worker = ready(options(&format!("count={} fails-from=2", count.display()))).await;
     let ended = say(&worker, "die").await;
     assert_eq!(ended.failed().0, FailReason::ServerDied);
     let reason = worker.ready().await.unwrap_err().reason.unwrap();
-    assert!(reason.contains("after 5 restarts within 10 min it is not started again"), "{reason}");
-    assert!(reason.contains("exit code 4") && reason.contains("\n  no model on start 6"), "{reason}");
+    assert!(reason.contains("giving up after 5 restarts within 10 min"), "{reason}");
+    assert!(reason.contains("code 4") && reason.contains("\n  no model on start 6"), "{reason}");
     assert_eq!((worker.state(), worker.status().restarts), (WorkerState::Failed, 5));
     std::fs::remove_file(&count).unwrap();
     worker.restart();
@@ -231,11 +231,11 @@ async fn who_falls_again_and_again_is_locked_out_until_a_person_says_so() {
 }
 
 #[tokio::test]
-async fn a_stall_is_disconnected_and_the_server_restarted_only_if_its_slot_stays_busy() {
+async fn after_a_stall_the_server_is_restarted_only_if_its_slot_stays_busy() {
     for (slots, restarts) in [("slots=idle", 0), ("slots=busy", 1), ("", 0)] {
         let mut options = options(slots);
         options.limits.drain = Duration::from_millis(300);
-        options.limits.look = Duration::from_millis(100);
+        options.limits.probe_interval = Duration::from_millis(100);
         let mut config = with_timers(|timers| timers.token_stall = Duration::from_millis(200));
         config.slots = 2;
         let worker = Worker::start_managed(config, echo(), options);
@@ -256,9 +256,9 @@ async fn a_stall_is_disconnected_and_the_server_restarted_only_if_its_slot_stays
 }
 
 #[tokio::test]
-async fn a_server_that_answers_no_probe_is_restarted_and_its_streams_say_so() {
+async fn a_server_that_fails_probes_is_restarted_and_its_streams_fail() {
     let mut options = options("");
-    options.limits.look = Duration::from_millis(100);
+    options.limits.probe_interval = Duration::from_millis(100);
     options.limits.probe = Duration::from_millis(200);
     let worker = ready(options).await;
     let id = worker.submit(SubmitRequest::prompt("stall")).unwrap();
@@ -268,18 +268,18 @@ async fn a_server_that_answers_no_probe_is_restarted_and_its_streams_say_so() {
     let ended = finish(&worker, &id).await;
     let (reason, _, detail, text) = ended.failed();
     assert_eq!((reason, text), (FailReason::WorkerRestarted, "so far"));
-    assert!(detail.contains("left 3 probes in a row unanswered and is restarted"), "{detail}");
+    assert!(detail.contains("did not answer 3 consecutive probes and is restarted"), "{detail}");
     worker.ready().await.unwrap();
     assert!(!runs(pid));
     stop(worker).await;
 }
 
-/// A stopped server says nothing for ever, before it listens and after; one that waits for something does so by itself.
+/// A process in state T never answers. A process that only waits is not restarted.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_server_that_is_stopped_while_it_loads_is_restarted_and_one_that_sleeps_is_not() {
-    for told in ["load=3000", "load=3000 family"] {
-        let mut options = options(told);
+async fn a_server_stopped_while_loading_is_restarted_and_a_sleeping_one_is_not() {
+    for behaviour in ["load=3000", "load=3000 family"] {
+        let mut options = options(behaviour);
         options.limits.probe = Duration::from_millis(200);
         let worker = start(options);
         reach(&worker, |status| status.pid.is_some()).await;
@@ -292,8 +292,8 @@ async fn a_server_that_is_stopped_while_it_loads_is_restarted_and_one_that_sleep
             status.restarts == 1
         })
         .await;
-        let told = "was stopped by a signal (process state T)";
-        assert!(reasons.iter().any(|reason| reason.contains(told)), "{reasons:?}");
+        let expected = "was stopped by a signal (process state T)";
+        assert!(reasons.iter().any(|reason| reason.contains(expected)), "{reasons:?}");
         worker.ready().await.unwrap();
         assert!(!runs(pid));
         assert_eq!(say(&worker, "hello").await.text(), "hi");
@@ -306,12 +306,13 @@ async fn a_server_that_is_stopped_while_it_loads_is_restarted_and_one_that_sleep
     stop(worker).await;
 }
 
-/// One thread that reads a prompt answers no probe, either; that it computes is life, that it exists is none.
+/// A server with one thread does not answer probes while it processes a prompt. CPU activity counts as progress, mere
+/// existence does not.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn computing_is_progress_before_the_first_token_and_existing_is_none() {
+async fn cpu_activity_counts_as_progress_before_the_first_token() {
     let mut options = options("");
-    options.limits.look = Duration::from_millis(100);
+    options.limits.probe_interval = Duration::from_millis(100);
     options.limits.probe = Duration::from_millis(200);
     let config = with_timers(|timers| {
         timers.stall = Duration::from_millis(500);
@@ -328,19 +329,19 @@ async fn computing_is_progress_before_the_first_token_and_existing_is_none() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_one_that_forks_ignores_term_or_loses_its_guard() {
-    for told in ["family", "stubborn family"] {
-        let mut options = options(told);
+async fn no_process_remains_after_forks_ignored_sigterm_or_a_lost_guard() {
+    for behaviour in ["family", "stubborn family"] {
+        let mut options = options(behaviour);
         options.limits.grace = Duration::from_millis(300);
         let worker = ready(options).await;
         let pid = worker.status().pid.unwrap();
         reach(&worker, |status| status.recent_logs.iter().any(|line| line.starts_with("stray "))).await;
         let family = family(parent(pid));
-        assert!(family.len() >= 5, "guard, server, and what it started: {family:?}");
+        assert!(family.len() >= 5, "guard, server and its children: {family:?}");
         let begun = Instant::now();
         stop(worker).await;
-        assert!(!family.iter().any(|id| runs(*id)), "{told}: {family:?}");
-        assert_eq!(begun.elapsed() >= Duration::from_millis(300), told.starts_with("stubborn"));
+        assert!(!family.iter().any(|id| runs(*id)), "{behaviour}: {family:?}");
+        assert_eq!(begun.elapsed() >= Duration::from_millis(300), behaviour.starts_with("stubborn"));
     }
     let worker = ready(options("family")).await;
     let pid = worker.status().pid.unwrap();
@@ -353,7 +354,7 @@ async fn nothing_is_left_of_one_that_forks_ignores_term_or_loses_its_guard() {
 }
 
 #[test]
-fn nothing_is_left_when_the_worker_or_its_runtime_is_dropped() {
+fn no_process_remains_when_the_worker_or_its_runtime_is_dropped() {
     for drops_runtime in [false, true] {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -371,7 +372,7 @@ fn nothing_is_left_when_the_worker_or_its_runtime_is_dropped() {
 }
 
 #[tokio::test]
-async fn hostile_output_is_bounded_and_secrets_are_taken_out() {
+async fn output_is_bounded_and_secrets_are_redacted() {
     let mut options = options("flood say=the_key_is_sk-very-secret");
     options.key = Some(String::from("sk-very-secret"));
     let worker = ready(options).await;
@@ -383,21 +384,24 @@ async fn hostile_output_is_bounded_and_secrets_are_taken_out() {
 }
 
 #[tokio::test]
-async fn a_plain_endpoint_is_ready_by_any_answer_but_a_refusal() {
+async fn a_plain_endpoint_is_ready_unless_it_rejects_the_probe() {
     for (status, expected) in
         [(200, true), (404, true), (302, true), (401, false), (403, false), (500, false), (503, false)]
     {
         let server = Server::pages(move |_| Answer::error(status, &[], "the server's words"));
         let worker = worker(&server, config());
-        // Taken at its word until it is asked.
+        // Ready until it is probed.
         assert_eq!(worker.state(), WorkerState::Ready);
         let ready = worker.ready().await;
         assert_eq!(ready.is_ok(), expected, "{status}: {ready:?}");
         let state = if expected { WorkerState::Ready } else { WorkerState::Failed };
         assert_eq!(worker.state(), state);
         if let Err(error) = ready {
-            let said = error.to_string();
-            assert!(said.contains(&format!("/v1/models answers {status} the server's words")), "{said}");
+            let message = error.to_string();
+            assert!(
+                message.contains(&format!("/v1/models returned HTTP {status} the server's words")),
+                "{message}"
+            );
             assert!(matches!(
                 worker.submit(SubmitRequest::prompt("hello")),
                 Err(SubmitError::WorkerNotReady(_))
@@ -406,5 +410,5 @@ async fn a_plain_endpoint_is_ready_by_any_answer_but_a_refusal() {
     }
     let nobody = crate::support::server::DeadEnd::new();
     let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
-    assert!(worker.ready().await.unwrap_err().to_string().contains("nobody listens"));
+    assert!(worker.ready().await.unwrap_err().to_string().contains("nothing is listening"));
 }

@@ -1,5 +1,5 @@
-//! What a recording holds beside the model's words: calls at the same time, approvals, reloads, several requests, the
-//! time that all took; what it does not hold: secrets. And recordings that nobody should have made.
+//! Recordings of concurrent calls, approvals, reloads, several requests and times; redaction of secrets; and invalid
+//! recordings.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,11 +15,11 @@ use deftool::worker::{
 };
 use serde_json::{Value, json};
 
-use super::bench::*;
+use super::harness::*;
 use super::replay::{record, replay};
 use crate::support::server::{Act, Answer, Server, call, delta, finish};
 
-/// Tools `look` and `ask`, the second of which needs a person's approval.
+/// Returns the tools `look` and `ask`; `ask` requires approval.
 fn with_approval(runner: impl deftool::tool::ToolRunner + 'static) -> Arc<Toolbox> {
     let entry = |name: &str, confirm| {
         let parameters = json!({"type": "object", "properties": {"at": {"type": "string"}}});
@@ -33,7 +33,7 @@ fn with_approval(runner: impl deftool::tool::ToolRunner + 'static) -> Arc<Toolbo
     Arc::new(Toolbox { generation: 1, tools, runner: Arc::new(runner) })
 }
 
-/// Each call takes as long as `wait` says of its argument `at`, and gives it back.
+/// Returns a runner that returns the argument `at` after the delay `wait(at)`.
 fn timed(
     wait: fn(&str) -> u64,
 ) -> FakeTools<
@@ -72,7 +72,7 @@ fn parallel() -> WorkerConfig {
     config
 }
 
-/// Plays the file with these options; what was said, and what differed.
+/// Replays a file with options. Returns the requests and the differences.
 pub(super) async fn play(
     path: &Path,
     config: WorkerConfig,
@@ -101,12 +101,12 @@ fn recorded_tools() -> ReplayOptions {
 }
 
 #[tokio::test]
-async fn calls_at_the_same_time_are_answered_in_the_recorded_order() {
+async fn concurrent_calls_are_answered_in_the_recorded_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let three = [("look", "a"), ("look", "b"), ("look", "c")];
     let server = Server::script([calls(&three), Answer::text("fine")]);
-    // c, a, b; and in the replay b, c, a.
+    // Recorded in the order c, a, b; the replay runs them in the order b, c, a.
     let slow = timed(|at| match at {
         "a" => 60,
         "b" => 120,
@@ -135,10 +135,10 @@ async fn calls_at_the_same_time_are_answered_in_the_recorded_order() {
 }
 
 #[tokio::test]
-async fn failures_and_cancels_among_calls_at_the_same_time_play_again() {
+async fn failures_and_cancels_among_concurrent_calls_can_be_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
-    // `bad` fails first, but that of `a` would count: it is awaited.
+    // `bad` fails first, but a failure of `a` would have precedence, so `a` is awaited.
     let three = [("look", "a"), ("look", "bad"), ("look", "c")];
     let wait = |at: &str| match at {
         "a" => 80,
@@ -153,7 +153,7 @@ async fn failures_and_cancels_among_calls_at_the_same_time_play_again() {
         let (again, differences) = play(&path, parallel(), with_approval(timed(|_| 1)), options).await;
         assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
     }
-    // Canceled when one of three was answered: the others are not run again.
+    // Canceled after one of three answers: the replay does not run the others.
     let server = Server::script([calls(&[("look", "a"), ("look", "b"), ("look", "c")])]);
     let wait = |at: &str| if at == "b" { 10 } else { 60_000 };
     let worker = Worker::start(parallel(), with_approval(timed(wait)), http(&server.endpoint(), None));
@@ -164,7 +164,7 @@ async fn failures_and_cancels_among_calls_at_the_same_time_play_again() {
 }
 
 #[tokio::test]
-async fn what_a_person_answered_is_answered_again() {
+async fn recorded_approvals_are_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Server::script([
@@ -188,17 +188,17 @@ async fn what_a_person_answered_is_answered_again() {
             _ => assert!(worker.cancel(&id)),
         }
     }
-    let recorded = super::bench::finish(&worker, &id).await;
+    let recorded = super::harness::finish(&worker, &id).await;
     recorder.close().unwrap();
     assert_eq!(asked, 3);
-    // Nobody is asked, whatever the worker would do.
+    // The replay does not ask, for any setting of the worker.
     for approvals in [Approvals::Ask, Approvals::Allow, Approvals::Refuse] {
         let config = WorkerConfig { approvals, ..parallel() };
         let (again, differences) =
             play(&path, config, with_approval(timed(|_| 1)), ReplayOptions::default()).await;
         assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
     }
-    // A tool that needs approval only now is refused, and that is told; it does not hang.
+    // A tool that requires approval only now is refused and reported; the replay does not hang.
     let text = std::fs::read_to_string(&path).unwrap().replace("\"name\":\"look\"", "\"name\":\"other\"");
     let text: String =
         text.lines().filter(|line| !line.contains("\"approval\"")).flat_map(|line| [line, "\n"]).collect();
@@ -206,12 +206,12 @@ async fn what_a_person_answered_is_answered_again() {
     let options = ReplayOptions { lenient: true, ..ReplayOptions::default() };
     let (_, differences) = play(&path, parallel(), with_approval(timed(|_| 1)), options).await;
     assert!(
-        differences.iter().any(|line| line.contains("a call of ask: asks for an approval now")),
+        differences.iter().any(|line| line.contains("a call of ask: requires an approval now")),
         "{differences:?}"
     );
 }
 
-/// Tools whose second generation comes when a call says so.
+/// A tool source that reloads during a call.
 struct Reloading {
     before: Arc<Toolbox>,
     after: Arc<Toolbox>,
@@ -231,7 +231,7 @@ impl Reloading {
     }
 }
 
-/// Another description of one tool.
+/// Returns the tools with changed descriptions.
 fn after_reload() -> Arc<Toolbox> {
     let before = with_approval(FakeTools(|_: ToolCall, _: CallContext| async { Ok(Value::Null) }));
     let entries = before.tools.iter().map(|entry| {
@@ -254,7 +254,7 @@ impl ToolSource for Reloading {
 }
 
 #[tokio::test]
-async fn a_reload_is_told_again_and_only_the_last_tools_are_compared() {
+async fn a_reload_is_replayed_and_only_the_last_tools_are_compared() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Server::script([calls(&[("look", "1")]), calls(&[("look", "2")]), Answer::text("fine")]);
@@ -262,18 +262,18 @@ async fn a_reload_is_told_again_and_only_the_last_tools_are_compared() {
     let recorded = record(&worker, &path, None).await;
     assert!(recorded.names().contains(&String::from("reloaded")), "{:?}", recorded.names());
     assert_eq!(lines(&replay(&path, config(), Reloading::new()).await), lines(&recorded));
-    // Today's tools are those of the end, and the first turn had others.
+    // The current tools match those at the end. The first turn had others.
     let (again, differences) = play(&path, config(), after_reload(), recorded_tools()).await;
     assert_eq!(differences, Vec::<String>::new());
     assert_eq!(again[0].names(), recorded.names());
     assert_eq!(again[0].outcome, recorded.outcome);
-    // Other tools than at the end are told.
+    // A difference from the tools at the end is reported.
     let (_, differences) = play(&path, config(), no_tool(), recorded_tools()).await;
     assert!(differences.iter().any(|line| line.contains("turn 2: tools[")), "{differences:?}");
 }
 
 #[tokio::test]
-async fn requests_of_one_file_play_one_after_the_other() {
+async fn requests_of_one_file_are_replayed_in_sequence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Server::answering_all(|_, received| {
@@ -283,7 +283,7 @@ async fn requests_of_one_file_play_one_after_the_other() {
     let config = WorkerConfig { slots: 3, ..config() };
     let worker = Worker::start(config.clone(), echo(), http(&server.endpoint(), None));
     let recorder = Arc::new(Recorder::create(&path).unwrap());
-    // At the same time: their lines stand among each other.
+    // Concurrently: their lines are interleaved.
     let ids: Vec<String> = ["one", "two", "three"]
         .iter()
         .map(|prompt| {
@@ -294,7 +294,7 @@ async fn requests_of_one_file_play_one_after_the_other() {
         .collect();
     let mut recorded = Vec::new();
     for id in &ids {
-        recorded.push(lines(&super::bench::finish(&worker, id).await));
+        recorded.push(lines(&super::harness::finish(&worker, id).await));
     }
     recorder.close().unwrap();
     let (again, differences) = play(&path, config, echo(), ReplayOptions::default()).await;
@@ -305,7 +305,7 @@ async fn requests_of_one_file_play_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn what_a_tool_gives_now_and_how_it_ends_now_is_told() {
+async fn changed_tool_results_and_outcomes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Server::script([calls(&[("look", "a"), ("look", "b")]), Answer::text("fine")]);
@@ -328,7 +328,7 @@ async fn what_a_tool_gives_now_and_how_it_ends_now_is_told() {
     for expected in [
         "call 1 of look: result.was: recorded \"a\", now \"x\"",
         "call 2 of look: result: recorded {\"was\":\"b\"}, now absent",
-        "requests: recorded 2 chat requests, now 1: turn 2, attempt 1 was not asked for",
+        "requests: recorded 2 chat requests, now 1: turn 2, attempt 1 was not sent",
         "outcome: recorded completed, now failed (look: no luck)",
     ] {
         assert!(differences.iter().any(|line| line == expected), "{expected}: {differences:#?}");
@@ -336,11 +336,11 @@ async fn what_a_tool_gives_now_and_how_it_ends_now_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paced_replay_takes_the_time_that_the_recording_took() {
+async fn a_paced_replay_takes_the_recorded_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     std::fs::write(&path, slow_recording()).unwrap();
-    // Longer than every limit of the worker: those are the recording's.
+    // Longer than the limits of the worker, which do not apply to a replay.
     let config = || {
         with_timers(|timers| {
             timers.stall = Duration::from_secs(1);
@@ -357,7 +357,7 @@ async fn a_paced_replay_takes_the_time_that_the_recording_took() {
     }
 }
 
-/// Five minutes of a model that takes its time, and of a tool that does.
+/// Returns a recording of five minutes, with a slow model and a slow tool.
 pub(super) fn slow_recording() -> String {
     let body = |content: &str| json!({"model": "m", "messages": [{"role": "user", "content": content}], "stream": true});
     let frame = |value: Value| format!("data: {value}\n\n");
@@ -394,7 +394,7 @@ pub(super) fn slow_recording() -> String {
     lines.iter().flat_map(|line| [line.to_string(), String::from("\n")]).collect()
 }
 
-/// Whoever writes a recording is not whoever plays it: an approval in it allows nothing to be done.
+/// The author of a recording is not its user, so its approvals do not allow calls to run.
 #[tokio::test]
 async fn an_approval_in_a_recording_runs_no_tool() {
     let folder = tempfile::tempdir().unwrap();
@@ -426,7 +426,7 @@ async fn an_approval_in_a_recording_runs_no_tool() {
         let mut names = std::mem::take(&mut *seen.lock().unwrap());
         names.sort();
         assert_eq!(names, ran, "{approvals:?}");
-        // Without a result to give, it fails.
+        // Without a recorded result, the call fails.
         let options = ReplayOptions { lenient: true, ..ReplayOptions::default() };
         let (_, differences) = play(&lost, config(approvals), tools(), options).await;
         assert_eq!(seen.lock().unwrap().contains(&String::from("ask")), approvals == Approvals::Allow);
@@ -435,20 +435,20 @@ async fn an_approval_in_a_recording_runs_no_tool() {
 }
 
 #[tokio::test]
-async fn secrets_of_the_user_reach_no_file_and_a_replay_is_the_same() {
+async fn user_secrets_are_not_recorded_and_the_replay_has_no_differences() {
     const SECRET: &str = "hunter2-and-more";
     const PIN: &str = "pin-4711";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
-    // A token at a time, as models do.
-    let spelled: Vec<Value> =
+    // One token per delta, like real models.
+    let deltas: Vec<Value> =
         ["I ", "saw hunt", "er2-", "and-m", "ore and p", "in-47", "11."].map(delta).into();
     let arguments = json!({"at": SECRET}).to_string();
     let (first, second) = arguments.split_at(12);
     let more = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": second}}]}}]});
     let server = Server::script([
         Answer::chunks(&[delta("so far"), call(0, "look", first), more, finish("tool_calls")]).byte_by_byte(),
-        Answer::chunks(&[spelled, vec![finish("stop")]].concat()),
+        Answer::chunks(&[deltas, vec![finish("stop")]].concat()),
     ]);
     let leaking = || {
         with_approval(FakeTools(|_: ToolCall, _: CallContext| async {
@@ -471,36 +471,36 @@ async fn secrets_of_the_user_reach_no_file_and_a_replay_is_the_same() {
         ..SubmitRequest::prompt(prompt)
     };
     let id = worker.submit(request).unwrap();
-    let recorded = super::bench::finish(&worker, &id).await;
+    let recorded = super::harness::finish(&worker, &id).await;
     recorder.close().unwrap();
-    assert_eq!(recorded.text(), format!("so farI saw {SECRET} and {PIN}."), "who asks gets it all");
+    assert_eq!(recorded.text(), format!("so farI saw {SECRET} and {PIN}."), "the outcome is not redacted");
     let text = std::fs::read_to_string(&path).unwrap();
     for part in [SECRET, "hunt", "er2-", PIN, "in-47", "aHVudGVyMi1hbmQtbW9yZ"] {
         assert!(!text.contains(part), "{part}: {text}");
     }
-    // With the secret at hand, and without: what was redacted is whatever is there now.
+    // With and without the secrets: a redacted text equals any text.
     for secrets in [secrets(), Secrets::default()] {
         let options = ReplayOptions { secrets, ..ReplayOptions::default() };
         let (again, differences) = play(&path, config(), leaking(), options).await;
         assert_eq!(differences, Vec::<String>::new());
         assert_eq!(again[0].text(), "so farI saw [redacted-1] and [redacted-2].");
-        // Pieces of text may have become fewer.
+        // The number of text deltas may be smaller.
         let (mut before, mut after) = (recorded.names(), again[0].names());
         before.dedup();
         after.dedup();
         assert_eq!(before, after);
     }
-    // What is told of a difference holds no secret either.
+    // Differences are redacted, too.
     let other = with_approval(FakeTools(|_: ToolCall, _: CallContext| async {
         Ok(json!({"now": format!("it is {SECRET}")}))
     }));
     let options = ReplayOptions { secrets: secrets(), lenient: true, ..ReplayOptions::default() };
     let (_, differences) = play(&path, config(), other, options).await;
-    let told = differences.join("\n");
-    assert!(told.contains("[redacted-") && !told.contains(SECRET), "{told}");
+    let text = differences.join("\n");
+    assert!(text.contains("[redacted-") && !text.contains(SECRET), "{text}");
 }
 
-/// A recording with all kinds of lines.
+/// Creates a recording with all kinds of lines.
 async fn rich_recording(path: &Path) -> Arc<Toolbox> {
     let server = Server::script([
         Answer::error(503, &[("retry-after-ms", "1")], "loading"),
@@ -517,7 +517,7 @@ async fn rich_recording(path: &Path) -> Arc<Toolbox> {
 }
 
 #[tokio::test]
-async fn recordings_that_nobody_should_have_made_end_too() {
+async fn the_replay_of_invalid_recordings_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let tools = rich_recording(&path).await;
@@ -530,7 +530,7 @@ async fn recordings_that_nobody_should_have_made_end_too() {
     for round in 0..250 {
         let mut text = damaged(&lines, &mut random);
         if round % 5 == 0 {
-            // Anything anywhere.
+            // Random bytes.
             let mut bytes = text.into_bytes();
             for _ in 0..3 {
                 let at = random.usize(0..bytes.len());
@@ -553,8 +553,8 @@ async fn recordings_that_nobody_should_have_made_end_too() {
         let ended = tokio::time::timeout(Duration::from_secs(60), playing).await;
         assert!(ended.is_ok(), "seed {seed}, round {round}:\n{text}");
     }
-    assert!(*tried.lock().unwrap() > 50, "most are refused: seed {seed}");
-    // Deeper than any reader goes, and longer than any line.
+    assert!(*tried.lock().unwrap() > 50, "most are rejected: seed {seed}");
+    // Too deep and too long.
     for (name, line) in [
         (
             "deep",
@@ -570,13 +570,13 @@ async fn recordings_that_nobody_should_have_made_end_too() {
         std::fs::write(&bad, format!("{}\n{line}\n", lines[0])).unwrap();
         let error = Recording::read(&bad).unwrap_err().to_string();
         assert!(
-            error.contains("bad.jsonl:2: this is no line of a recording") && error.len() < 1000,
+            error.contains("bad.jsonl:2: not a line of a recording") && error.len() < 1000,
             "{name}: {error}"
         );
     }
 }
 
-/// Lines that were dropped, doubled, swapped, or given other numbers.
+/// Drops, duplicates, swaps and changes lines.
 fn damaged(lines: &[&str], random: &mut fastrand::Rng) -> String {
     let mut lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
     for _ in 0..random.usize(1..5) {

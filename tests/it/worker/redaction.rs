@@ -1,5 +1,5 @@
-//! Secrets beside the API key, and at the edges: what a server echoes of its endpoint's URL, several secrets at once, the end
-//! of a body, and every line of a recording that may hold a secret of the user's.
+//! Redaction of secrets other than the API key, and edge cases: secrets in the endpoint URL, several secrets at once,
+//! the end of a body, and every kind of recording line that may contain a user secret.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{Recorder, Secrets, SubmitRequest, Worker};
 use serde_json::{Value, json};
 
-use super::bench::*;
 use super::ends::asking;
+use super::harness::*;
 use super::responses;
 use crate::support::server::{Act, Answer, Server, delta, event, finish as end};
 
-/// The text of a reply that echoes `said` to a worker of this endpoint and key, a byte at a time.
+/// Returns the text of a reply that echoes `said`, byte by byte, to a worker with this endpoint and key.
 async fn echoed(endpoint: impl Fn(&str) -> String, key: Option<&str>, said: &str) -> String {
     let server = Server::script([Answer::text(said).byte_by_byte()]);
     let worker = Worker::start(config(), echo(), http(&endpoint(&server.endpoint()), key));
@@ -23,7 +23,7 @@ async fn echoed(endpoint: impl Fn(&str) -> String, key: Option<&str>, said: &str
 }
 
 #[tokio::test]
-async fn every_secret_of_an_endpoint_is_redacted_however_it_is_cut() {
+async fn every_secret_of_an_endpoint_is_redacted_for_any_chunks() {
     let plain = |base: &str| base.to_owned();
     let user = |base: &str| base.replace("http://", "http://me:hunter2hunter2@");
     let signed = |base: &str| format!("{base}?sig=s1gnature-0123");
@@ -31,18 +31,18 @@ async fn every_secret_of_an_endpoint_is_redacted_however_it_is_cut() {
     let two = |base: &str| format!("{base}?sig=ab-secret-2");
     for (name, text, redacted) in [
         ("a key of four bytes", echoed(plain, Some("k-42"), "it is k-42.").await, "it is [redacted]."),
-        ("a shorter one is no secret", echoed(plain, Some("k-4"), "it is k-4.").await, "it is k-4."),
+        ("a shorter key is ignored", echoed(plain, Some("k-4"), "it is k-4.").await, "it is k-4."),
         ("a placeholder", echoed(plain, Some("None"), "None of it").await, "None of it"),
         ("a placeholder", echoed(plain, Some("OLLAMA"), "OLLAMA, ollama").await, "OLLAMA, ollama"),
         ("the password", echoed(user, None, "me:hunter2hunter2@").await, "me:[redacted]@"),
         ("a signature", echoed(signed, None, "sig=s1gnature-0123&").await, "sig=[redacted]&"),
         (
-            "a value as it was sent, and as it is meant",
+            "a value, encoded and decoded",
             echoed(encoded, None, "left%2Fright left/right").await,
             "[redacted] [redacted]",
         ),
         (
-            "two that begin alike",
+            "two secrets with a common prefix",
             echoed(two, Some("aab-secret-1"), "aab-secret-1 ab-secret-2 aab-secret-3").await,
             "[redacted] [redacted] aab-secret-3",
         ),
@@ -51,9 +51,9 @@ async fn every_secret_of_an_endpoint_is_redacted_however_it_is_cut() {
     }
 }
 
-/// As many servers write JSON.
+/// Many servers escape slashes in JSON.
 #[tokio::test]
-async fn a_key_whose_slashes_are_escaped_is_redacted() {
+async fn a_key_with_escaped_slashes_is_redacted() {
     let escaped = event(&delta("it is key/with/slashes")).replace('/', "\\/");
     let server =
         Server::script([Answer::stream().piece(escaped).chunk(&end("stop")).done().end().byte_by_byte()]);
@@ -61,9 +61,9 @@ async fn a_key_whose_slashes_are_escaped_is_redacted() {
     assert_eq!(ask(&worker).await.text(), "it is [redacted]");
 }
 
-/// What could begin the key is held back until the next read; at the end it is text.
+/// A possible prefix of the key is held back until the next read; at the end of a body it is text.
 #[tokio::test]
-async fn the_end_of_a_body_that_begins_like_the_key_is_told() {
+async fn the_end_of_a_body_that_may_be_a_prefix_of_the_key_is_shown() {
     for answer in [
         Answer::whole(400, &[], "no such models"),
         Answer::head(400, &[]).piece("no such models").then(Act::Reset),
@@ -77,7 +77,7 @@ async fn the_end_of_a_body_that_begins_like_the_key_is_told() {
 }
 
 #[tokio::test]
-async fn a_key_spelled_a_character_at_a_time_is_never_completed() {
+async fn a_key_split_into_single_characters_is_never_completed() {
     const KEY: &str = "sk-proj-0123456789abcdef";
     for member in ["content", "reasoning_content"] {
         let letter = |letter: char| json!({"choices": [{"index": 0, "delta": {member: letter.to_string()}}]});
@@ -92,9 +92,9 @@ async fn a_key_spelled_a_character_at_a_time_is_never_completed() {
     }
 }
 
-/// What was passed over is named in a warning.
+/// Skipped items are named in a warning.
 #[tokio::test]
-async fn an_item_that_is_called_like_the_key_is_not_named() {
+async fn an_item_with_the_name_of_the_key_is_not_reported() {
     const KEY: &str = "abcdef0123456789";
     let item = json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": KEY}});
     let escaped = event(&item).replace("abcdef", "\\u0061bcdef");
@@ -104,9 +104,9 @@ async fn an_item_that_is_called_like_the_key_is_not_named() {
     let mut config = config();
     config.api = Api::Responses;
     let ended = ask(&Worker::start(config, echo(), http(&server.endpoint(), Some(KEY)))).await;
-    let told: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
-    assert!(!told.concat().contains(KEY), "{told:?}");
-    assert!(ended.failed().2.contains("sent the API key back"), "{told:?}");
+    let events: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
+    assert!(!events.concat().contains(KEY), "{events:?}");
+    assert!(ended.failed().2.contains("sent the API key back"), "{events:?}");
 }
 
 fn secrets(values: &[&str], patterns: &[&str]) -> Secrets {
@@ -120,7 +120,7 @@ fn secrets(values: &[&str], patterns: &[&str]) -> Secrets {
     secrets
 }
 
-/// Begins a request that is recorded without `secrets`.
+/// Submits a request that is recorded with `secrets` redacted.
 fn submit(worker: &Worker, path: &Path, secrets: Secrets, prompt: &str) -> (Arc<Recorder>, String) {
     let recorder = Arc::new(Recorder::create(path).unwrap().without_secrets(secrets));
     let request = SubmitRequest { recorder: Some(recorder.clone()), ..SubmitRequest::prompt(prompt) };
@@ -129,7 +129,7 @@ fn submit(worker: &Worker, path: &Path, secrets: Secrets, prompt: &str) -> (Arc<
 }
 
 #[tokio::test]
-async fn a_secret_is_found_in_every_form_and_goes_as_a_whole() {
+async fn a_secret_is_found_in_every_form_and_removed_completely() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Server::script([Answer::text("fine")]);
@@ -138,12 +138,12 @@ async fn a_secret_is_found_in_every_form_and_goes_as_a_whole() {
         (&["abc123"][..], &[][..], "x abc123 y", "x [redacted-1] y"),
         (&["abc12"], &[], "x abc12 y", "x abc12 y"),
         (&["  hunter22\n"], &[], "x hunter22 y", "x [redacted-1] y"),
-        // One within the other, and two that overlap.
+        // A secret within another one, and two overlapping secrets.
         (&["hunter2-and-more", "ter2-and"], &[], "x hunter2-and-more y", "x [redacted-1] y"),
         (&["one-two", "two-three"], &[], "x one-two-three y", "x [redacted-1] y"),
         // Base64 in both alphabets.
         (&["~~~???>>>"], &[], "fn5+Pz8/Pj4+ fn5-Pz8_Pj4-", "[redacted-1] [redacted-1]"),
-        // A mark stays the mark that it is.
+        // An existing mark is not changed.
         (&[], &[r"pin=(\S+)"], "pin=[redacted-7] pin=4711", "pin=[redacted-7] pin=[redacted-1]"),
     ] {
         let (recorder, id) = submit(&worker, &path, secrets(values, patterns), prompt);
@@ -155,9 +155,9 @@ async fn a_secret_is_found_in_every_form_and_goes_as_a_whole() {
     }
 }
 
-/// A secret stands where no model or server wrote it: in what a tool, a person or the engine says.
+/// Secrets in texts of tools, users and deftool.
 #[tokio::test]
-async fn no_line_of_a_recording_holds_a_secret_of_the_users() {
+async fn no_line_of_a_recording_contains_a_user_secret() {
     const SECRET: &str = "hunter2-and-more";
     let folder = tempfile::tempdir().unwrap();
     let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": SECRET}}]});
@@ -201,9 +201,9 @@ async fn no_line_of_a_recording_holds_a_secret_of_the_users() {
     }
 }
 
-/// The pieces of a reply wait for its end where the user has secrets; what ends first is the session, now and then.
+/// With user secrets, the chunks of a reply are buffered until its end. The session may end before.
 #[tokio::test]
-async fn a_recording_that_is_closed_in_the_middle_of_a_reply_holds_what_came() {
+async fn a_recording_that_is_closed_within_a_reply_contains_its_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);

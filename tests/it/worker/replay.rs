@@ -1,4 +1,4 @@
-//! What was recorded plays again, event by event, without the server: whatever happened.
+//! A replay produces the recorded events without the server, for all kinds of sessions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use deftool::worker::{
 };
 use serde_json::{Value, json};
 
-use super::bench::*;
+use super::harness::*;
 use crate::support::server::{Act, Answer, DeadEnd, Server, call, delta, event, finish, usage};
 
-/// When the submitter gives the request up.
+/// Selects the event at which the request is canceled.
 pub(super) type When = fn(&Event) -> bool;
 
-/// A session to record: what the server does, what the worker is like, when it is canceled.
+/// A session to record: the server's answers, the worker's configuration, and the cancel.
 struct Session {
     name: &'static str,
     answers: Vec<Answer>,
@@ -54,7 +54,7 @@ impl Session {
         self
     }
 
-    /// What was wrong, if anything was.
+    /// Records and replays the session. Returns an error text if it fails.
     async fn play(self) -> Option<String> {
         let Self { name, answers, config, tools, cancel, ends } = self;
         let folder = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ impl Session {
             let worker = Worker::start(config.clone(), tools.clone(), http(&endpoint, None));
             record(&worker, &path, cancel).await
         };
-        // The server is gone.
+        // The server has stopped.
         let again = replay(&path, config, tools).await;
         let json = |events: &[Event]| events.iter().map(|event| json!(event).to_string()).collect::<Vec<_>>();
         let (recorded_lines, again_lines) = (json(&recorded.events), json(&again.events));
@@ -90,14 +90,14 @@ pub(super) async fn record(worker: &Worker, path: &Path, cancel: Option<When>) -
         let mut events = worker.events(&id, 0).unwrap();
         while let Some(event) = events.next().await {
             if when(&event) {
-                // Let some time pass, so that a clock that is wrong is seen to be.
+                // Let some time pass, so that a wrong clock is detected.
                 tokio::time::sleep(Duration::from_millis(15)).await;
                 worker.cancel(&id);
                 break;
             }
         }
     }
-    let ended = super::bench::finish(worker, &id).await;
+    let ended = super::harness::finish(worker, &id).await;
     recorder.close().unwrap();
     ended
 }
@@ -106,7 +106,7 @@ pub(super) async fn replay(path: &Path, config: WorkerConfig, tools: Arc<dyn Too
     let recording = Recording::read(path).unwrap();
     let worker = Worker::replay(config, tools, Arc::new(ReplayTransport::new(recording, false)));
     let id = worker.submit(SubmitRequest::default()).unwrap();
-    super::bench::finish(&worker, &id).await
+    super::harness::finish(&worker, &id).await
 }
 
 async fn play_all(sessions: Vec<Session>) {
@@ -116,7 +116,7 @@ async fn play_all(sessions: Vec<Session>) {
 }
 
 #[tokio::test]
-async fn a_session_over_the_responses_api_plays_again() {
+async fn a_session_over_the_responses_api_can_be_replayed() {
     use super::responses::{completed, events, said, turn};
     let over_responses = |config: &mut WorkerConfig| config.api = Api::Responses;
     let loop_of_two = || [turn("Looking. ", &[("look", "{}"), ("done", "{}")]), turn("Fine.", &[])];
@@ -146,9 +146,9 @@ async fn a_session_over_the_responses_api_plays_again() {
     play_all(sessions.into_iter().map(|session| session.config(over_responses)).collect()).await;
 }
 
-/// The recording tells which API it is of, whatever the worker says now; one that does not is of chat completions.
+/// The API of the recording replaces that of the worker. Recordings without it use chat completions.
 #[tokio::test]
-async fn a_recording_is_replayed_over_the_api_it_was_made_over() {
+async fn a_recording_is_replayed_over_its_api() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
     let server = Server::script([super::responses::turn("hi", &[])]);
@@ -164,7 +164,7 @@ async fn a_recording_is_replayed_over_the_api_it_was_made_over() {
     assert_eq!(replay(&path, WorkerConfig { api: Api::Responses, ..config() }, echo()).await.text(), "hi");
 }
 
-/// A reply with a call, whose pieces take a while.
+/// Returns a reply with a call and with delays between its chunks.
 fn called() -> Answer {
     let chunks =
         [delta("so far"), call(0, "done", r#"{"at": "1"}"#), call(1, "look", "{}"), finish("tool_calls")];
@@ -203,7 +203,7 @@ fn failing_tools() -> Arc<Toolbox> {
 }
 
 #[tokio::test]
-async fn a_session_of_turns_tools_and_signals_plays_again() {
+async fn a_session_with_turns_tools_and_signals_can_be_replayed() {
     let end = || Answer::chunks(&[delta("fine"), call(0, "done", "{}"), finish("stop"), usage(3, 4)]);
     play_all(vec![
         session("text", [Answer::text("hello")], "completed"),
@@ -232,7 +232,7 @@ async fn a_session_of_turns_tools_and_signals_plays_again() {
 }
 
 #[tokio::test]
-async fn a_session_of_retries_and_of_every_failure_of_a_server_plays_again() {
+async fn a_session_with_retries_and_server_failures_can_be_replayed() {
     let begun = || Answer::stream().delta("so far");
     play_all(vec![
         session("refused", [], "connect_failed"),
@@ -242,9 +242,9 @@ async fn a_session_of_retries_and_of_every_failure_of_a_server_plays_again() {
             [Answer::error(429, &[("retry-after-ms", "30")], "slow"), called(), Answer::text("")],
             "completed",
         ),
-        session("busy for ever", [Answer::error(503, &[("retry-after", "0")], "no")], "http_error"),
+        session("always busy", [Answer::error(503, &[("retry-after", "0")], "no")], "http_error"),
         session(
-            "another form",
+            "another variant",
             [Answer::error(400, &[], "stream_options?"), called(), Answer::text("fine")],
             "completed",
         ),
@@ -289,7 +289,7 @@ async fn a_session_of_retries_and_of_every_failure_of_a_server_plays_again() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_stopped_ends_where_it_was_stopped() {
+async fn the_replay_of_a_stopped_session_ends_at_the_same_point() {
     let begun = || Answer::stream().delta("so far");
     let in_text: When = |event| matches!(event, Event::Text { .. });
     let in_tool: When = |event| matches!(event, Event::ToolStarted { .. });
@@ -329,7 +329,7 @@ async fn a_session_that_was_stopped_ends_where_it_was_stopped() {
 }
 
 #[tokio::test]
-async fn a_recording_that_was_cut_anywhere_is_read_and_ends() {
+async fn a_truncated_recording_can_be_read_and_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
     let server = Server::script([called(), Answer::text("naïve 😀").byte_by_byte()]);
@@ -343,7 +343,7 @@ async fn a_recording_that_was_cut_anywhere_is_read_and_ends() {
         let ended = replay(&path, config(), echo()).await;
         assert!(whole.outcome.text.starts_with(&ended.outcome.text), "{end}: {:?}", ended.outcome);
     }
-    // In the middle of a character, too.
+    // Also within a character.
     let umlaut = bytes.windows(2).position(|pair| pair == "ï".as_bytes());
     if let Some(at) = umlaut {
         std::fs::write(&path, &bytes[..=at]).unwrap();
@@ -352,7 +352,7 @@ async fn a_recording_that_was_cut_anywhere_is_read_and_ends() {
 }
 
 #[tokio::test]
-async fn a_replay_is_one_request() {
+async fn each_recorded_request_can_be_replayed_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
     let server = Server::script([Answer::text("hi")]);
@@ -363,7 +363,7 @@ async fn a_replay_is_one_request() {
     let worker = Worker::replay(config, echo(), Arc::new(ReplayTransport::new(recording, false)));
     let id = worker.submit(SubmitRequest::default()).unwrap();
     assert_eq!(worker.submit(SubmitRequest::default()), Err(SubmitError::NoSlotAvailable));
-    assert_eq!(super::bench::finish(&worker, &id).await.text(), "hi");
+    assert_eq!(super::harness::finish(&worker, &id).await.text(), "hi");
     assert_eq!(worker.in_flight(), 0);
     assert_eq!(worker.submit(SubmitRequest::default()), Err(SubmitError::NoSlotAvailable));
 }

@@ -8,14 +8,14 @@ use deftool::request::{Event, FinalState, FinishReason};
 use deftool::worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 
-use super::bench::{ask, config, echo, http, wait_for_text, with_timers, worker};
+use super::harness::{ask, config, echo, http, wait_for_text, with_timers, worker};
 use crate::support::server::{Act, Answer, DeadEnd, Server, event};
 
 fn over_responses(config: WorkerConfig) -> WorkerConfig {
     WorkerConfig { api: Api::Responses, ..config }
 }
 
-/// A delta of text.
+/// Returns a text delta.
 pub(super) fn said(text: &str) -> Value {
     json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "delta": text})
 }
@@ -30,7 +30,7 @@ fn call(number: usize, name: &str, arguments: &str) -> Value {
            "arguments": arguments, "status": "completed"})
 }
 
-/// The events of a call, whose arguments come in two pieces.
+/// Returns the events of a call with its arguments in two deltas.
 fn called(number: usize, name: &str, arguments: &str) -> Vec<Value> {
     let (head, tail) = arguments.split_at(1);
     let delta = |piece: &str| {
@@ -56,7 +56,7 @@ pub(super) fn completed() -> Value {
     ended("completed", &json!({}))
 }
 
-/// A stream with the event's names, as servers send it.
+/// Returns a stream with event names, like real servers.
 pub(super) fn events(events: &[Value]) -> Answer {
     let created = json!({"type": "response.created", "response": {"status": "in_progress", "output": []}});
     [created].iter().chain(events).fold(Answer::stream(), |answer, value| {
@@ -64,7 +64,7 @@ pub(super) fn events(events: &[Value]) -> Answer {
     })
 }
 
-/// A reply that says and calls something, and is over.
+/// Returns a complete reply with text and calls.
 pub(super) fn turn(text: &str, calls: &[(&str, &str)]) -> Answer {
     let mut all = vec![said(text)];
     for (index, (name, arguments)) in calls.iter().enumerate() {
@@ -123,7 +123,7 @@ async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
         "function_call_output",
         "system",
     ];
-    assert_eq!(kinds, expected, "exit calls are no part of the conversation");
+    assert_eq!(kinds, expected, "exit calls are not part of the conversation");
     assert_eq!(input[1]["content"], json!([{"type": "input_text", "text": "Be brief."}]));
     assert_eq!(input[3]["content"][0]["text"], "Looking.");
     for (call, output) in [(4, 6), (5, 7)] {
@@ -148,11 +148,11 @@ async fn combined_system_messages_are_one_item() {
     assert!(text.contains("\n\nBe brief.\n\nTime at submit: "), "{input:?}");
 }
 
-/// What a request of one turn must end with.
+/// The expected end of a request with one turn.
 struct Case {
     name: &'static str,
     answers: Vec<Answer>,
-    /// Kind of the failure; empty: none.
+    /// Kind of the failure, or empty.
     kind: &'static str,
     says: &'static [&'static str],
     text: &'static str,
@@ -160,7 +160,7 @@ struct Case {
 }
 
 impl Case {
-    /// What was wrong, if anything was.
+    /// Runs the case. Returns an error text if it fails.
     async fn play(self) -> Option<String> {
         let Self { name, answers, kind, says, text, posts } = self;
         let server = Server::script(answers);
@@ -197,7 +197,7 @@ async fn play_all(cases: Vec<Case>) {
 }
 
 #[tokio::test]
-async fn every_end_of_a_reply_is_told_as_over_chat_completions_and_the_text_is_kept() {
+async fn every_end_of_a_reply_is_reported_as_over_chat_completions_and_keeps_the_text() {
     let begun = || events(&[said("so far")]);
     let cut = called(1, "look", r#"{"at": "se"#);
     let with_cut = |last: Value| events(&[&[said("so far")], &cut[..3], &[last]].concat()).end();
@@ -267,7 +267,7 @@ async fn every_end_of_a_reply_is_told_as_over_chat_completions_and_the_text_is_k
 }
 
 #[tokio::test]
-async fn what_the_http_answer_says_is_told_with_the_url_of_the_api() {
+async fn http_errors_are_reported_with_the_url_of_the_api() {
     let cases = vec![
         case(
             "retried",
@@ -294,12 +294,12 @@ async fn what_the_http_answer_says_is_told_with_the_url_of_the_api() {
             "redirected",
             vec![Answer::whole(307, &[("location", "http://other/v1/responses")], "")],
             "http_error",
-            &["give http://other/v1 as the endpoint"],
+            &["use http://other/v1 as the endpoint"],
             "",
             1,
         ),
         case(
-            "nothing is swapped",
+            "no variant applies",
             vec![Answer::error(400, &[], "stream_options? max_tokens? max_completion_tokens?")],
             "http_error",
             &["HTTP 400"],
@@ -310,7 +310,7 @@ async fn what_the_http_answer_says_is_told_with_the_url_of_the_api() {
             "an empty stream, explained",
             vec![events(&[]).end(), Answer::error(400, &[], "the prompt is too long by far")],
             "empty_stream",
-            &["URL answered 200 with an empty stream", "HTTP 400: the prompt is too long by far"],
+            &["URL returned HTTP 200 with an empty stream", "HTTP 400: the prompt is too long by far"],
             "",
             2,
         ),
@@ -318,7 +318,7 @@ async fn what_the_http_answer_says_is_told_with_the_url_of_the_api() {
             "HTML",
             vec![Answer::whole(200, &[], "<title>Sign in</title>")],
             "empty_stream",
-            &["URL answered 200 with something that is no reply: Sign in"],
+            &["URL returned HTTP 200 with a body that is not a reply: Sign in"],
             "",
             1,
         ),
@@ -327,7 +327,7 @@ async fn what_the_http_answer_says_is_told_with_the_url_of_the_api() {
 }
 
 #[tokio::test]
-async fn a_limit_of_tokens_and_a_probe_are_what_they_are_over_chat_completions() {
+async fn the_token_limit_and_the_probe_work_as_over_chat_completions() {
     let incomplete = ended("incomplete", &json!({"incomplete_details": {"reason": "max_output_tokens"}}));
     let server = Server::script([events(&[said("and so"), incomplete]).end()]);
     let ended = ask(&worker(&server, over_responses(config()))).await;
@@ -344,11 +344,11 @@ async fn a_limit_of_tokens_and_a_probe_are_what_they_are_over_chat_completions()
     let ended = ask(&worker).await;
     let (_, kind, detail, _) = ended.failed();
     assert_eq!(kind, "connect_failed");
-    assert!(detail.contains(&format!("no connection to {}/responses", nobody.endpoint())), "{detail}");
+    assert!(detail.contains(&format!("connection to {}/responses", nobody.endpoint())), "{detail}");
 }
 
 #[tokio::test]
-async fn a_tool_of_the_servers_own_is_told_and_passed_over() {
+async fn a_built_in_tool_of_the_server_is_reported_and_skipped() {
     let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
     let search = json!({"type": "response.output_item.done", "output_index": 0, "item": search});
     let server = Server::script([events(&[search, said("Found."), completed()]).end()]);
@@ -362,7 +362,7 @@ async fn a_tool_of_the_servers_own_is_told_and_passed_over() {
         )
         .collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains("/responses: the reply held web_search_call"), "{warnings:?}");
+    assert!(warnings[0].contains("/responses: the reply contains web_search_call"), "{warnings:?}");
 }
 
 #[tokio::test]
@@ -373,7 +373,7 @@ async fn a_cancel_disconnects_and_keeps_the_text() {
     wait_for_text(&worker, &id, 6).await;
     worker.cancel(&id);
     let started = Instant::now();
-    let ended = super::bench::finish(&worker, &id).await;
+    let ended = super::harness::finish(&worker, &id).await;
     assert_eq!((ended.outcome.state, ended.outcome.text.as_str()), (FinalState::Canceled, "so far"));
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert_eq!(worker.in_flight(), 0);

@@ -1,4 +1,4 @@
-//! How long is waited between two tries, what the waits hang on, and what a worker keeps of them.
+//! Retries: delays, jitter, and remembered variants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use deftool::chat::{Capabilities, Message};
 use deftool::spec::Dialect;
-use deftool::worker::{Look, Origin, SubmitRequest, Worker, WorkerConfig};
+use deftool::worker::{Origin, PageResponse, SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::bench::*;
+use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
 use crate::support::server::{Act, Answer, Server, call, delta, event, finish as end};
 
@@ -18,7 +18,7 @@ fn whole(text: &str) -> Reply {
     Reply::with([Piece::Bytes(event(&delta(text)) + &event(&end("stop")) + "data: [DONE]\n\n"), Piece::End])
 }
 
-/// A request whose waits are spread by `seed`.
+/// Returns a request with this seed of the jitter.
 fn seeded(seed: u64) -> SubmitRequest {
     let origin = Origin {
         request_id: format!("req_{seed}"),
@@ -31,7 +31,7 @@ fn seeded(seed: u64) -> SubmitRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_double_and_are_spread_by_a_quarter() {
+async fn delays_double_and_have_a_jitter_of_a_quarter() {
     let busy = || Reply::error(429, "busy");
     let mut delays = vec![Vec::new(); 3];
     for seed in 0..50 {
@@ -47,18 +47,22 @@ async fn waits_double_and_are_spread_by_a_quarter() {
     for (delays, middle) in delays.iter().zip([500, 1000, 2000]) {
         let (least, most) = (middle * 3 / 4, middle * 5 / 4);
         assert!(delays.iter().all(|delay| (least..=most).contains(delay)), "{middle}: {delays:?}");
-        // So that many who were refused together do not come back together.
+        // Requests that were rejected together are not retried together.
         let spread = delays.iter().max().unwrap() - delays.iter().min().unwrap();
         assert!(spread > middle / 4, "{middle}: {delays:?}");
     }
 }
 
-/// A server that loads its model may be too busy to say so.
+/// A loading server may be too busy to answer.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_loads_without_a_word_is_waited_for() {
+async fn a_loading_server_that_does_not_answer_is_retried() {
     let began = Instant::now();
     let transport = Scripted::with_pages([Reply::error(503, "Loading model"), whole("fine")], move |_| {
-        if began.elapsed() < Duration::from_secs(60) { Look::Silent } else { Look::Seen(200, Value::Null) }
+        if began.elapsed() < Duration::from_secs(60) {
+            PageResponse::NoAnswer
+        } else {
+            PageResponse::Received(200, Value::Null)
+        }
     });
     let mut config = config();
     config.server = Capabilities::of(Dialect::LlamaCpp);
@@ -67,9 +71,9 @@ async fn a_server_that_loads_without_a_word_is_waited_for() {
     assert!(began.elapsed() >= Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
-/// One that is healthy whenever it is looked at, and never ready, is not asked for ever.
+/// A server that is always healthy and never ready is not retried without limit.
 #[tokio::test]
-async fn tries_while_a_model_loads_are_counted() {
+async fn retries_of_a_loading_server_are_limited() {
     let server = Server::answering_all(|_, request| match request.line.as_str() {
         "GET /health" => Answer::whole(200, &[], "{}"),
         _ => Answer::error(503, &[("retry-after-ms", "1")], "Loading model"),
@@ -79,9 +83,9 @@ async fn tries_while_a_model_loads_are_counted() {
     assert_eq!(ended.retries().len(), 129);
 }
 
-/// What two requests at the same time were refused is known to the third.
+/// The variants that two concurrent requests needed apply to the third.
 #[tokio::test]
-async fn what_requests_at_the_same_time_learn_is_kept_together() {
+async fn variants_of_concurrent_requests_are_combined() {
     let server = Server::answering(|_, request| {
         let prompt = request.contents("user").concat();
         let has = |member: &str| request.body.get(member).is_some();
@@ -107,9 +111,9 @@ async fn what_requests_at_the_same_time_learn_is_kept_together() {
     assert_eq!(last["max_completion_tokens"], 20);
 }
 
-/// Its status says enough.
+/// The status is sufficient.
 #[tokio::test]
-async fn an_error_that_has_no_end_is_read_as_far_as_it_is_told() {
+async fn an_endless_error_body_is_read_up_to_the_limit() {
     let endless = Answer::head(500, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()));
     let server = Server::script([endless]);
     let began = std::time::Instant::now();
@@ -118,21 +122,21 @@ async fn an_error_that_has_no_end_is_read_as_far_as_it_is_told() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
-/// What stands before a model server answers in pages when that is down: the endpoint is right.
+/// A proxy answers with a web page when the model server is down: the endpoint is right.
 #[tokio::test]
-async fn a_proxys_page_is_no_reason_to_doubt_the_endpoint() {
+async fn a_web_page_with_status_5xx_does_not_blame_the_endpoint() {
     let page = "<html><head><title>nginx</title></head></html>";
     for (status, doubts) in [(400, true), (404, true), (502, false), (500, false)] {
         let server = Server::script([Answer::whole(status, &[], page)]);
         let ended = ask(&worker(&server, config())).await;
         let (.., detail, _) = ended.failed();
-        assert_eq!(detail.contains("a web page is no model server's answer"), doubts, "{detail}");
+        assert_eq!(detail.contains("a model server does not answer with a web page"), doubts, "{detail}");
     }
 }
 
-/// A call that the server could not parse itself is told with the status.
+/// The server reports a call that it could not parse with an error status.
 #[tokio::test]
-async fn a_call_that_a_server_could_not_parse_is_made() {
+async fn a_call_that_a_server_could_not_parse_runs() {
     let failed = json!({"error": {
         "message": "Failed to call a function. See 'failed_generation'.", "code": "tool_use_failed",
         "failed_generation": "<tool_call>{\"name\": \"look\", \"arguments\": {\"at\": \"sea\"}}</tool_call>"
@@ -143,9 +147,9 @@ async fn a_call_that_a_server_could_not_parse_is_made() {
     assert_eq!(server.posts()[1].contents("tool"), [r#"{"seen":{"at":"sea"}}"#]);
 }
 
-/// The words of its earlier turns stand in the conversation already.
+/// The text of earlier turns is already in the conversation.
 #[tokio::test]
-async fn a_driver_that_panics_leaves_the_words_of_its_last_turn() {
+async fn a_driver_panic_keeps_the_text_of_the_last_turn() {
     let chunks = [delta("so far"), call(0, "look", "{}"), end("stop")];
     let first = chunks.iter().map(event).collect::<String>() + "data: [DONE]\n\n";
     let second = Piece::Bytes(event(&delta("and on")));
@@ -158,13 +162,13 @@ async fn a_driver_that_panics_leaves_the_words_of_its_last_turn() {
     assert!(content.starts_with("and on\n\n"), "{conversation:?}");
 }
 
-/// A probe that ends after the worker was stopped changes nothing.
+/// A probe that ends after the worker was stopped has no effect.
 #[tokio::test]
-async fn a_worker_that_is_stopped_while_it_is_asked_for_stays_stopped() {
+async fn a_worker_that_is_stopped_during_a_probe_stays_stopped() {
     let (asked, answer) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicUsize::new(0)));
-    let (told, waits) = (Arc::clone(&asked), Arc::clone(&answer));
+    let (notify, waits) = (Arc::clone(&asked), Arc::clone(&answer));
     let server = Server::pages(move |_| {
-        told.notify_one();
+        notify.notify_one();
         while waits.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
@@ -179,5 +183,5 @@ async fn a_worker_that_is_stopped_while_it_is_asked_for_stays_stopped() {
     worker.stop();
     answer.store(1, Ordering::SeqCst);
     assert!(ready.await.unwrap().is_err());
-    tokio::time::timeout(Duration::from_secs(10), worker.gone()).await.expect("it is gone");
+    tokio::time::timeout(Duration::from_secs(10), worker.gone()).await.expect("the worker has ended");
 }

@@ -1,11 +1,11 @@
-//! A transport without a socket, whose replies are scripted: for a paused clock, and for floods.
+//! A transport without a socket and with scripted replies: for a paused clock, and for floods.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deftool::chat::Api;
-use deftool::worker::{Incoming, Look, Outgoing, Page, Transport, TransportError};
+use deftool::worker::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};
@@ -16,21 +16,21 @@ use tokio::time::sleep;
 pub(super) enum Piece {
     /// Bytes.
     Bytes(String),
-    /// A while in which nothing comes.
+    /// A delay.
     Wait(Duration),
-    /// Nothing more, and no end.
+    /// No further data, and no end.
     Silence,
     /// The end.
     End,
-    /// The connection breaks.
+    /// The connection is lost.
     Broken,
-    /// Comments as fast as they are read, and no end.
+    /// Endless comments, as fast as they are read.
     Flood,
-    /// A bug.
+    /// A panic.
     Panic,
 }
 
-/// A reply that comes after a while; `None`: never.
+/// A reply after a delay; `None`: never.
 pub(super) struct Reply {
     pub(super) after: Option<Duration>,
     pub(super) status: u16,
@@ -53,10 +53,10 @@ impl Reply {
     }
 }
 
-/// Gives what is seen on a page.
-type Pages = dyn Fn(Page) -> Look + Send + Sync;
+/// Returns the response to a page.
+type Pages = dyn Fn(Page) -> PageResponse + Send + Sync;
 
-/// A transport whose replies are scripted, in order.
+/// A transport with scripted replies, in order.
 pub(super) struct Scripted {
     replies: Mutex<VecDeque<Reply>>,
     pages: Option<Box<Pages>>,
@@ -67,10 +67,10 @@ impl Scripted {
         Arc::new(Self { replies: Mutex::new(replies.into_iter().collect()), pages: None })
     }
 
-    /// With pages beside the API.
+    /// Creates a transport with status pages.
     pub(super) fn with_pages(
         replies: impl IntoIterator<Item = Reply>,
-        pages: impl Fn(Page) -> Look + Send + Sync + 'static,
+        pages: impl Fn(Page) -> PageResponse + Send + Sync + 'static,
     ) -> Arc<Self> {
         let replies = Mutex::new(replies.into_iter().collect());
         Arc::new(Self { replies, pages: Some(Box::new(pages)) })
@@ -96,7 +96,7 @@ impl Transport for Scripted {
                             let message = String::from("http://scripted/v1: connection reset");
                             return Some((Err(TransportError::Broken { message }), VecDeque::new()));
                         }
-                        Piece::Panic => panic!("a bug of the transport's"),
+                        Piece::Panic => panic!("a bug of the transport"),
                         Piece::Flood => {
                             pieces.push_front(Piece::Flood);
                             return Some((Ok(b": ping\n\n".to_vec()), pieces));
@@ -109,8 +109,8 @@ impl Transport for Scripted {
         .boxed()
     }
 
-    fn look(&self, page: Page) -> BoxFuture<'_, Look> {
-        std::future::ready(self.pages.as_ref().map_or(Look::Missing, |pages| pages(page))).boxed()
+    fn get_page(&self, page: Page) -> BoxFuture<'_, PageResponse> {
+        std::future::ready(self.pages.as_ref().map_or(PageResponse::Unsupported, |pages| pages(page))).boxed()
     }
 
     fn url(&self, _: Api) -> &'static str {

@@ -1,16 +1,16 @@
-//! The API key comes back from no server, wherever and however it is cut.
+//! Redaction of the API key in responses, for any position and any chunks.
 
 use std::sync::Arc;
 
 use deftool::worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
 use serde_json::json;
 
-use super::bench::*;
+use super::harness::*;
 use crate::support::server::{Act, Answer, Server, call, delta, event, finish};
 
 const KEY: &str = "sk-proj-0123456789abcdef";
 
-/// Everything that is left of a request: its events, its outcome, its recording, what can be printed of the worker.
+/// Runs a request and returns all its output: events, outcome, recording, and the debug output of the worker.
 async fn everything(answers: impl IntoIterator<Item = Answer>) -> String {
     let server = Server::script(answers);
     let folder = tempfile::tempdir().unwrap();
@@ -19,24 +19,24 @@ async fn everything(answers: impl IntoIterator<Item = Answer>) -> String {
     let worker = Worker::start(config(), echo(), http(&server.endpoint(), Some(KEY)));
     let request = SubmitRequest { recorder: Some(Arc::clone(&recorder)), ..SubmitRequest::prompt("hello") };
     let id = worker.submit(request).unwrap();
-    let ended = super::bench::finish(&worker, &id).await;
+    let ended = super::harness::finish(&worker, &id).await;
     recorder.close().unwrap();
     assert_eq!(server.posts()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     let events: Vec<String> = ended.events.iter().map(|event| json!(event).to_string()).collect();
     let lines = std::fs::read_to_string(&path).unwrap();
     let recording = Recording::read(&path).unwrap();
     let read = format!("{recording:?}");
-    // A replay knows no key, and ends where the request did.
+    // A replay has no key, and ends like the request.
     let replay = Worker::replay(config(), echo(), Arc::new(ReplayTransport::new(recording, false)));
     let id = replay.submit(SubmitRequest::default()).unwrap();
-    let again = super::bench::finish(&replay, &id).await;
+    let again = super::harness::finish(&replay, &id).await;
     let replayed: Vec<String> = again.events.iter().map(|event| json!(event).to_string()).collect();
     assert_eq!(replayed, events);
     format!("{}\n{lines}\n{read}\n{worker:?}\n{:?}", events.join("\n"), ended.outcome)
 }
 
 #[tokio::test]
-async fn the_key_never_comes_back() {
+async fn an_echoed_key_is_redacted() {
     let sentence = format!("Incorrect API key provided: {KEY}. ");
     let echoed = delta(&sentence);
     let frame = event(&echoed);
@@ -70,9 +70,9 @@ async fn the_key_never_comes_back() {
     futures_util::future::join_all(checks).await;
 }
 
-/// The forms in which logs and error pages show a header: base64 as it is and within `user:key`, percent-encoding.
+/// The forms of a header in logs and error pages: base64 alone and within `user:key`, percent-encoding.
 #[tokio::test]
-async fn the_key_never_comes_back_encoded() {
+async fn an_encoded_key_is_redacted() {
     let percent = KEY.replace('-', "%2D").replace('a', "%61");
     let lower = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat();
     let checks = [
@@ -94,7 +94,7 @@ async fn the_key_never_comes_back_encoded() {
             assert!(left.contains("[redacted]"), "{name}: {left}");
             assert!(!left.contains(part), "{name}: {left}");
         }
-        // Over two deltas.
+        // Split over two deltas.
         let (first, second) = written.split_at(written.len() / 2);
         let left = everything([Answer::chunks(&[delta(first), delta(second), finish("stop")])]).await;
         assert!(left.contains("sent the API key back") && !left.contains(&written[4..]), "{name}: {left}");
@@ -102,7 +102,7 @@ async fn the_key_never_comes_back_encoded() {
     futures_util::future::join_all(checks).await;
 }
 
-/// A connection that breaks in the middle of the key leaves no part of it in events, outcome or recording.
+/// If the connection is lost within the key, no part of it is in events, outcome or recording.
 #[tokio::test]
 async fn an_interrupted_reply_keeps_no_part_of_the_key() {
     let (first, second) = KEY.split_at(10);
@@ -130,17 +130,18 @@ async fn an_interrupted_reply_keeps_no_part_of_the_key() {
         assert!(!left.contains("sk-p") && !left.contains("c2stcH"), "{name}: {left}");
     });
     futures_util::future::join_all(checks).await;
-    // What only looks like a beginning is text.
+    // Text that only starts like the key is kept.
     let left = everything([so_far().delta("a sk").delta("etch").done().end()]).await;
     assert!(left.contains("\"so far a sketch\""), "{left}");
-    // So is what a reply ends with that is whole, at once: nobody waits for the connection's end.
+    // A complete reply may end like a prefix of the key. It ends immediately, without waiting for the connection to
+    // close.
     let begun = std::time::Instant::now();
     let left = everything([so_far().delta(first).chunk(&finish("stop")).done().then(Act::Silence)]).await;
     assert!(left.contains(&format!("\"so far {first}\"")), "{left}");
     assert!(begun.elapsed() < config().timers.stall);
 }
 
-/// A server that compresses though it was asked not to is read all the same, and its bytes pass the same filters.
+/// A compressed response is decoded even though the request does not allow compression, and then redacted.
 #[tokio::test]
 async fn a_compressed_body_is_decoded_before_the_key_is_redacted() {
     use std::io::Write;
@@ -173,20 +174,20 @@ async fn a_compressed_body_is_decoded_before_the_key_is_redacted() {
     ];
     let checks = cases.map(|(name, answer)| async move {
         let left = everything([answer]).await;
-        let told = match name {
+        let expected = match name {
             "a broken stream" => "the body ends in the middle of its compressed data",
             "another encoding" => "the body is encoded with `br`",
             _ => "the key [redacted].",
         };
-        assert!(left.contains(told), "{name}: {left}");
+        assert!(left.contains(expected), "{name}: {left}");
         assert!(!left.contains("sk-proj"), "{name}: {left}");
     });
     futures_util::future::join_all(checks).await;
 }
 
-/// What was shown cannot be taken back: the reply ends before the piece that would complete the key.
+/// Shown text cannot be removed: the reply ends before the delta that would complete the key.
 #[tokio::test]
-async fn a_key_spelled_over_several_deltas_is_never_completed() {
+async fn a_key_split_over_several_deltas_is_never_completed() {
     let (first, second) = KEY.split_at(10);
     let reasoning = |text: &str| json!({"choices": [{"index": 0, "delta": {"reasoning_content": text}}]});
     let escaped = event(&delta(KEY)).replace("0123", "\\u00301\\u00323");
@@ -222,9 +223,9 @@ async fn a_key_spelled_over_several_deltas_is_never_completed() {
     futures_util::future::join_all(checks).await;
 }
 
-/// Escapes hide the key from whoever looks at bytes; what they spell is never told, shown or left in a recording.
+/// Escape sequences hide the key in the bytes. The decoded key must not be in events, messages or recordings.
 #[tokio::test]
-async fn a_key_spelled_by_escapes_in_an_error_is_never_told() {
+async fn an_escaped_key_in_an_error_is_not_reported() {
     let spell = |text: &str| {
         text.chars().map(|char| format!("\\u{:04x}", u32::from(char))).collect::<Vec<_>>().concat()
     };
@@ -244,9 +245,9 @@ async fn a_key_spelled_by_escapes_in_an_error_is_never_told() {
         ("400, byte by byte", vec![whole(400, &[]).byte_by_byte()]),
         ("a provider's", vec![Answer::whole(400, &[], &nested)]),
         ("a call that was not parsed", vec![Answer::whole(400, &[], &unparsed)]),
-        ("one that would be tried again", vec![whole(429, &[("retry-after", "0")])]),
+        ("one that would be retried", vec![whole(429, &[("retry-after", "0")])]),
         (
-            "one that would be sent otherwise",
+            "one that would be retried with another variant",
             vec![Answer::whole(400, &[], &said.replace("Incorrect", "stream_options"))],
         ),
         ("in the stream", vec![Answer::stream().piece(frame(&said)).done().end()]),
@@ -266,15 +267,15 @@ async fn a_key_spelled_by_escapes_in_an_error_is_never_told() {
     futures_util::future::join_all(checks).await;
 }
 
-/// A body that spells the key is no part of a recording: whoever decodes it would find the key.
+/// An error body with the escaped key is not recorded: decoding it would reveal the key.
 #[tokio::test]
-async fn a_recording_holds_no_error_that_spells_the_key() {
+async fn an_error_with_the_escaped_key_is_not_recorded() {
     let escaped = KEY.replace('-', "\\u002d");
     let said = format!(r#"{{"error":{{"message":"Incorrect key {escaped}"}}}}"#);
-    let untold = format!(r#"{{"error":{{"message":"no"}},"debug":[{{"{escaped}":1}}]}}"#);
+    let unreported = format!(r#"{{"error":{{"message":"no"}},"debug":[{{"{escaped}":1}}]}}"#);
     for answer in [
         Answer::whole(400, &[], &said),
-        Answer::whole(400, &[], &untold),
+        Answer::whole(400, &[], &unreported),
         Answer::stream().piece(format!("data: {said}\n\n")).done().end(),
     ] {
         let left = everything([answer]).await;
@@ -282,12 +283,12 @@ async fn a_recording_holds_no_error_that_spells_the_key() {
     }
 }
 
-/// A URL is told as it is understood, and may have spelled the key otherwise.
+/// The target of a redirect is normalized before it is shown, which may decode the key.
 #[tokio::test]
-async fn a_redirect_is_told_whole_and_without_the_key() {
+async fn a_redirect_is_shown_as_an_absolute_url_without_the_key() {
     let hidden = KEY.replace('-', "%2D");
     let broken = KEY.replace("0123", "01\t23");
-    for (location, told) in [
+    for (location, expected) in [
         (String::from("/openai/v1/chat/completions"), "/openai/v1 as the endpoint"),
         (String::from("//u:p@elsewhere.example/v1/chat/completions"), "http://elsewhere.example/v1 as"),
         (format!("https://{hidden}/v1/chat/completions"), "https://[redacted]/v1 as the endpoint"),
@@ -297,13 +298,14 @@ async fn a_redirect_is_told_whole_and_without_the_key() {
         let endpoint = server.endpoint();
         let ended = ask(&Worker::start(config(), echo(), http(&endpoint, Some(KEY)))).await;
         let (.., detail, _) = ended.failed();
-        let told = if told.starts_with('/') { endpoint.replace("/v1", told) } else { told.to_owned() };
-        assert!(detail.contains(&format!("give {told}")) && !detail.contains(KEY), "{location}: {detail}");
+        let expected =
+            if expected.starts_with('/') { endpoint.replace("/v1", expected) } else { expected.to_owned() };
+        assert!(detail.contains(&format!("use {expected}")) && !detail.contains(KEY), "{location}: {detail}");
     }
 }
 
 #[tokio::test]
-async fn a_long_key_in_short_pieces_is_never_completed() {
+async fn a_long_key_in_short_deltas_is_never_completed() {
     let key = (0..150).map(|number| format!("eyJhb-{number:04}")).collect::<Vec<_>>().concat();
     let pieces = key.as_bytes().chunks(50).map(|piece| delta(&String::from_utf8_lossy(piece)));
     let answer = pieces.fold(Answer::stream(), |answer, piece| answer.wait_ms(5).chunk(&piece));
@@ -314,14 +316,14 @@ async fn a_long_key_in_short_pieces_is_never_completed() {
     assert!(text.len() < key.len() && key.starts_with(text), "{text}");
 }
 
-/// The URL says who asks; two `Authorization` headers are one too many for most servers.
+/// The URL has precedence: most servers reject two `Authorization` headers.
 #[tokio::test]
-async fn a_user_in_the_endpoint_is_sent_in_place_of_the_key() {
+async fn a_user_in_the_endpoint_is_sent_instead_of_the_key() {
     for (user, key, expected) in [
         ("user:hunter2@", Some(KEY), "Basic dXNlcjpodW50ZXIy"),
         ("user:hunter2@", None, "Basic dXNlcjpodW50ZXIy"),
         ("user@", Some(KEY), "Basic dXNlcjo="),
-        // What is not sent may be anything.
+        // A key that is not sent is not validated.
         ("user:hunter2@", Some("two words"), "Basic dXNlcjpodW50ZXIy"),
         ("", Some(KEY), "Bearer sk-proj-0123456789abcdef"),
     ] {
@@ -338,7 +340,7 @@ async fn a_user_in_the_endpoint_is_sent_in_place_of_the_key() {
         let worker = Worker::connect(config(), echo(), options).await.unwrap();
         assert_eq!(ask(&worker).await.text(), "fine");
         let posts = server.posts();
-        assert!(posts.iter().any(|post| post.line.starts_with("GET")), "it was asked what it is");
+        assert!(posts.iter().any(|post| post.line.starts_with("GET")), "the server was probed");
         for post in posts {
             let sent = post.headers.iter().filter(|(name, _)| name == "authorization");
             let sent: Vec<&str> = sent.map(|(_, value)| value.as_str()).collect();
@@ -348,7 +350,7 @@ async fn a_user_in_the_endpoint_is_sent_in_place_of_the_key() {
 }
 
 #[tokio::test]
-async fn a_password_in_the_endpoint_is_not_told() {
+async fn a_password_in_the_endpoint_is_not_shown() {
     let server = Server::script([Answer::error(404, &[], "nothing here")]);
     let endpoint = server.endpoint().replace("http://", "http://user:hunter2hunter2@");
     let worker = Worker::start(config(), echo(), http(&endpoint, None));
@@ -358,17 +360,17 @@ async fn a_password_in_the_endpoint_is_not_told() {
 }
 
 #[tokio::test]
-async fn a_key_that_no_header_takes_is_refused_in_words() {
+async fn a_key_that_is_not_a_valid_header_is_an_error() {
     use deftool::worker::HttpTransport;
     for key in ["two words", "line\nend", "schlüssel"] {
         let made = HttpTransport::new("http://127.0.0.1:1/v1", Some(key.to_owned()), config().timers.connect);
         let error = made.unwrap_err();
-        assert!(error.contains("the API key holds") && !error.contains(key), "{error}");
+        assert!(error.contains("the API key contains") && !error.contains(key), "{error}");
     }
 }
 
 #[test]
-fn what_holds_the_key_does_not_print_it() {
+fn debug_output_does_not_contain_the_key() {
     use deftool::worker::{EndpointOptions, HttpTransport};
     let key = || Some(KEY.to_owned());
     let transport = HttpTransport::new("http://127.0.0.1:1/v1", key(), config().timers.connect).unwrap();

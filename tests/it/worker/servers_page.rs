@@ -1,20 +1,22 @@
-//! `docs/servers.md`: what stands above its tables is written by hand, the tables are made of the code.
+//! The tables of `docs/servers.md` are generated from the code.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use deftool::chat::{DIALECTS, FACTS, Fate, Feature, Swap, dialect_name};
+use deftool::chat::{BodyFallback, DIALECTS, FACTS, Feature, Support, dialect_name};
 
-/// Where the made part begins.
-const MADE: &str = "| sent again | where a server says |\n";
+/// Start of the generated part.
+const GENERATED: &str = "| sent again | if the server reports |\n";
 
-fn made() -> String {
-    let mut page = format!("{MADE}|---|---|\n");
-    for swap in Swap::ALL {
-        writeln!(page, "| {} | {} |", swap.describe(), swap.cause()).unwrap();
+fn generated() -> String {
+    let mut page = format!("{GENERATED}|---|---|\n");
+    for fallback in BodyFallback::ALL {
+        writeln!(page, "| {} | {} |", fallback.describe(), fallback.cause()).unwrap();
     }
-    page.push_str("\n## What each server takes\n\nWhere nothing stands, nothing is known: it is taken to do as OpenAI does.\n\n| |");
+    page.push_str(
+        "\n## Supported features\n\nAn empty cell means unknown: deftool assumes OpenAI's behaviour.\n\n| |",
+    );
     for dialect in DIALECTS {
         write!(page, " {} |", dialect_name(dialect)).unwrap();
     }
@@ -24,7 +26,7 @@ fn made() -> String {
         for dialect in DIALECTS {
             let fact = FACTS.iter().find(|fact| fact.dialect == dialect && fact.feature == feature);
             match fact {
-                Some(fact) => write!(page, " {}: {} |", fate(fact.fate), fact.says).unwrap(),
+                Some(fact) => write!(page, " {}: {} |", support(fact.support), fact.detail).unwrap(),
                 None => page.push_str(" |"),
             }
         }
@@ -42,30 +44,30 @@ fn made() -> String {
 const LIMITS: &str = "
 ## Known limits
 
-- Ollama cuts a prompt that does not fit and says nothing. It is told by a warning where the context is known, which takes a loaded model or a `num_ctx` of its own.
-- `parallel_tool_calls` cannot make a model call several tools, nor keep one from it; several calls in one reply are always read.
-- A server behind a proxy that hides headers, owners and pages is not told; name it with `:dialect`.
-- What a worker learned is forgotten when it ends.
-- Servers that answer as another one does (KoboldCpp, LocalAI) may be taken for that one.
+- Ollama silently truncates a prompt that does not fit. deftool warns if the context size is known, which requires a loaded model or its own `num_ctx`.
+- `parallel_tool_calls` neither forces nor prevents several calls; several calls in one reply are always read.
+- A server behind a proxy that hides headers, owners and pages is not detected; set `:dialect`.
+- What a worker learned is lost when it ends.
+- Servers that imitate another one (KoboldCpp, LocalAI) may be detected as that one.
 ";
 
-fn fate(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Takes => "yes",
-        Fate::Ignores => "no",
-        Fate::Refuses => "refused",
+fn support(support: Support) -> &'static str {
+    match support {
+        Support::Supported => "yes",
+        Support::Ignored => "no",
+        Support::Rejected => "refused",
     }
 }
 
 #[test]
-fn the_page_of_servers_is_what_the_code_says() {
+fn servers_page_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/servers.md");
     let written = fs::read_to_string(&path).unwrap();
-    let by_hand = written.split(MADE).next().unwrap();
-    let page = format!("{by_hand}{}", made());
-    if std::env::var_os("DEFTOOL_BLESS").is_some() {
+    let by_hand = written.split(GENERATED).next().unwrap();
+    let page = format!("{by_hand}{}", generated());
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(&path, &page).unwrap();
         return;
     }
-    assert!(page == written, "docs/servers.md is not what the code says; write it anew with DEFTOOL_BLESS=1");
+    assert!(page == written, "docs/servers.md differs from the code; run with UPDATE_EXPECT=1 to update it");
 }

@@ -1,5 +1,5 @@
-//! Requests that go on from one another: whatever the end of one was, the next is sent a conversation that every server
-//! takes. And what a request may have of its own.
+//! Continued conversations: after any end of a request, the next one sends a conversation that every server accepts.
+//! Also tests the options of a request.
 
 use deftool::chat::{Message, MessageToolCall};
 use deftool::request::{FinalState, OnFailure};
@@ -7,12 +7,12 @@ use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool::worker::{SubmitError, SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 
-use super::bench::*;
+use super::harness::*;
 use crate::support::server::{Act, Answer, Server};
 use crate::support::validity::assert_valid;
 
-/// The tool `look` fails where it is asked for `at: "bad"`, and never ends for `"never"`.
-fn moody() -> std::sync::Arc<deftool::worker::Toolbox> {
+/// The tool `look` fails for `at: "bad"` and never returns for `"never"`.
+fn failing_tools() -> std::sync::Arc<deftool::worker::Toolbox> {
     toolbox(FakeTools(|call: ToolCall, _| async move {
         match call.arguments.get("at").and_then(Value::as_str) {
             Some("bad") => Err(ToolError::new(ToolErrorKind::Script, "no luck")),
@@ -22,7 +22,7 @@ fn moody() -> std::sync::Arc<deftool::worker::Toolbox> {
     }))
 }
 
-/// How the first request ends.
+/// The end of the first request.
 enum End {
     Itself,
     Cancel { after_chars: usize },
@@ -30,7 +30,8 @@ enum End {
     Restart { after_chars: usize },
 }
 
-/// Continues a conversation whose first request was answered so and ended so. What the second request was sent.
+/// Runs a request with these answers and this end, then continues its conversation. Returns the state of the first
+/// request and the body of the second one.
 async fn continued(
     answers: Vec<Answer>,
     end: End,
@@ -40,7 +41,7 @@ async fn continued(
     let server = Server::script(answers.into_iter().chain([Answer::text("Here I am again.")]));
     let mut config = config();
     change(&mut config);
-    let worker = Worker::start(config, moody(), http(&server.endpoint(), None));
+    let worker = Worker::start(config, failing_tools(), http(&server.endpoint(), None));
     let id = worker.submit(SubmitRequest::prompt("First.")).unwrap();
     match end {
         End::Itself => {}
@@ -77,8 +78,8 @@ async fn continued(
         assert_valid(&post.body);
     }
     let body = posts.last().unwrap().body.clone();
-    let said = body.to_string();
-    assert!(said.contains("First.") && said.contains("Second."), "{said}");
+    let text = body.to_string();
+    assert!(text.contains("First.") && text.contains("Second."), "{text}");
     (first.outcome.state, body)
 }
 
@@ -90,50 +91,50 @@ fn without_system(body: &Value) -> Vec<Value> {
 const INTERRUPTED: &str = "[this reply was interrupted]";
 
 #[tokio::test]
-async fn after_any_end_the_conversation_goes_on() {
+async fn a_conversation_can_be_continued_after_any_end() {
     let look = |at: &str| ("look", format!("{{\"at\": \"{at}\"}}"));
     let calls = |list: &[(&str, String)]| {
         Answer::calls(&list.iter().map(|(name, arguments)| (*name, arguments.as_str())).collect::<Vec<_>>())
     };
-    let as_it_is = |_: &mut WorkerConfig| {};
+    let unchanged = |_: &mut WorkerConfig| {};
     let half = || Answer::stream().delta("Half an ans").then(Act::Silence);
 
-    let (state, body) = continued(vec![Answer::text("Whole.")], End::Itself, as_it_is).await;
+    let (state, body) = continued(vec![Answer::text("Whole.")], End::Itself, unchanged).await;
     assert_eq!(state, FinalState::Completed);
     assert_eq!(without_system(&body)[1]["content"], "Whole.");
 
     let (state, body) =
-        continued(vec![calls(&[look("a")]), Answer::text("Seen.")], End::Itself, as_it_is).await;
+        continued(vec![calls(&[look("a")]), Answer::text("Seen.")], End::Itself, unchanged).await;
     assert_eq!((state, without_system(&body).len()), (FinalState::Completed, 5));
 
-    // Canceled in the middle of its words.
-    let (state, body) = continued(vec![half()], End::Cancel { after_chars: 5 }, as_it_is).await;
+    // Canceled within its text.
+    let (state, body) = continued(vec![half()], End::Cancel { after_chars: 5 }, unchanged).await;
     assert_eq!(state, FinalState::Canceled);
     assert_eq!(without_system(&body)[1]["content"], format!("Half an ans\n\n{INTERRUPTED}"));
 
-    // Canceled before the first of them, and after a tool had answered.
+    // Canceled after a tool result.
     let (state, body) =
-        continued(vec![calls(&[look("a")]), half()], End::Cancel { after_chars: 5 }, as_it_is).await;
+        continued(vec![calls(&[look("a")]), half()], End::Cancel { after_chars: 5 }, unchanged).await;
     assert_eq!(state, FinalState::Canceled);
     assert_eq!(without_system(&body)[2]["content"], "\"seen\"");
 
     // Canceled while the second of three calls runs.
     let three = calls(&[look("a"), look("never"), look("b")]);
-    let (state, body) = continued(vec![three], End::CancelInTool, as_it_is).await;
+    let (state, body) = continued(vec![three], End::CancelInTool, unchanged).await;
     assert_eq!(state, FinalState::Canceled);
     let messages = without_system(&body);
     assert_eq!(messages[2]["content"], "\"seen\"");
     assert!(messages[3]["content"].as_str().unwrap().contains("interrupted"), "{messages:?}");
-    assert_eq!(messages[5]["content"], "[no answer]", "between results and the user's next words");
+    assert_eq!(messages[5]["content"], "[no answer]", "between results and the user's next message");
 
-    // The same where a template takes one call a message only.
+    // The same for a template that supports one call per message.
     let three = calls(&[look("a"), look("never"), look("b")]);
     let pairs = |config: &mut WorkerConfig| config.run.parallel_tool_calls_supported = false;
     let (_, body) = continued(vec![three], End::CancelInTool, pairs).await;
     assert_eq!(without_system(&body).iter().filter(|message| message["role"] == "assistant").count(), 4);
 
-    // A tool that fails, the worker restarted, a server that hangs up, an error, a call that cannot be read.
-    let (state, body) = continued(vec![calls(&[look("a"), look("bad")])], End::Itself, as_it_is).await;
+    // A failing tool, a restart, a lost connection, an error, an invalid call.
+    let (state, body) = continued(vec![calls(&[look("a"), look("bad")])], End::Itself, unchanged).await;
     assert_eq!(state, FinalState::Failed);
     assert!(without_system(&body)[3]["content"].as_str().unwrap().contains("no luck"));
 
@@ -142,23 +143,27 @@ async fn after_any_end_the_conversation_goes_on() {
         continued(vec![calls(&[look("bad")]), Answer::text("So be it.")], End::Itself, report).await;
     assert_eq!(state, FinalState::Completed);
 
-    let (state, _) = continued(vec![half()], End::Restart { after_chars: 5 }, as_it_is).await;
+    let (state, _) = continued(vec![half()], End::Restart { after_chars: 5 }, unchanged).await;
     assert_eq!(state, FinalState::Failed);
 
     let broken = Answer::stream().delta("Half an ans").then(Act::Close);
-    let (state, body) = continued(vec![broken], End::Itself, as_it_is).await;
+    let (state, body) = continued(vec![broken], End::Itself, unchanged).await;
     assert_eq!(state, FinalState::Failed);
     assert_eq!(without_system(&body)[1]["content"], format!("Half an ans\n\n{INTERRUPTED}"));
 
-    let (state, body) = continued(vec![Answer::error(400, &[], "no")], End::Itself, as_it_is).await;
-    assert_eq!((state, without_system(&body).len()), (FinalState::Failed, 1), "two questions are one");
+    let (state, body) = continued(vec![Answer::error(400, &[], "no")], End::Itself, unchanged).await;
+    assert_eq!(
+        (state, without_system(&body).len()),
+        (FinalState::Failed, 1),
+        "adjacent user messages are joined"
+    );
 
     for wrong in ["{\"at\": 5}", "{\"at\": ", "[]", "{\"nothing\": 1}"] {
-        let (state, body) = continued(vec![Answer::calls(&[("look", wrong)])], End::Itself, as_it_is).await;
+        let (state, body) = continued(vec![Answer::calls(&[("look", wrong)])], End::Itself, unchanged).await;
         assert_eq!(state, FinalState::Failed, "{wrong}");
         assert!(!body.to_string().contains("tool_calls"), "refused arguments are never stored: {body}");
         if wrong == "{\"at\": " {
-            // Cut off: the request fails whatever is reported.
+            // Truncated: the request fails in any case.
             continue;
         }
         let report = |config: &mut WorkerConfig| config.run.on_invalid_arguments = OnFailure::Report;
@@ -168,18 +173,18 @@ async fn after_any_end_the_conversation_goes_on() {
     }
 
     let only_exit = Answer::calls(&[("done", "{}")]);
-    let (state, _) = continued(vec![only_exit], End::Itself, as_it_is).await;
+    let (state, _) = continued(vec![only_exit], End::Itself, unchanged).await;
     assert_eq!(state, FinalState::Completed);
     let spent = |config: &mut WorkerConfig| config.run.tool_budget = 1;
     let (state, _) = continued(vec![calls(&[look("a")]), calls(&[look("b")])], End::Itself, spent).await;
     assert_eq!(state, FinalState::Failed);
     let slow = Answer::calls(&[("slow", "{\"at\": \"never\"}")]);
-    let (state, _) = continued(vec![slow], End::Itself, as_it_is).await;
-    assert_eq!(state, FinalState::Failed, "its time limit ended it");
+    let (state, _) = continued(vec![slow], End::Itself, unchanged).await;
+    assert_eq!(state, FinalState::Failed, "the tool exceeded its time limit");
 }
 
 #[tokio::test]
-async fn a_conversation_from_elsewhere_is_made_valid_before_it_is_sent() {
+async fn an_invalid_conversation_is_normalized_before_it_is_sent() {
     let server = Server::script([Answer::text("Fine.")]);
     let worker = worker(&server, config());
     let orphan = MessageToolCall::new("call_0", "look", "{\"at\": ");
@@ -198,7 +203,7 @@ async fn a_conversation_from_elsewhere_is_made_valid_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_request_names_its_tools_its_system_prompt_and_its_params() {
+async fn a_request_can_set_its_tools_system_prompt_and_params() {
     let server = Server::script([Answer::calls(&[("slow", "{}")]), Answer::text("Fine.")]);
     let mut config = config();
     config.run.params = json!({"temperature": 0, "seed": 7}).as_object().cloned().unwrap();
@@ -213,7 +218,7 @@ async fn a_request_names_its_tools_its_system_prompt_and_its_params() {
     };
     let id = worker.submit(request.clone()).unwrap();
     let ended = finish(&worker, &id).await;
-    assert_eq!(ended.failed().1, "unknown_tool", "a tool that was not offered is none");
+    assert_eq!(ended.failed().1, "unknown_tool", "a tool that was not offered is unknown");
     let body = server.posts()[0].body.clone();
     let names: Vec<&Value> =
         body["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
@@ -233,5 +238,5 @@ async fn a_request_names_its_tools_its_system_prompt_and_its_params() {
         let refused = worker.submit(SubmitRequest { params, ..request.clone() });
         assert_eq!(refused, Err(SubmitError::ReservedParam(String::from(name))));
     }
-    assert_eq!(worker.in_flight(), 0, "what is refused takes no slot");
+    assert_eq!(worker.in_flight(), 0, "a rejected request takes no slot");
 }

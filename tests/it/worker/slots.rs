@@ -7,7 +7,7 @@ use deftool::request::{Event, FailReason, FinalState, RequestState};
 use deftool::worker::{NotReady, ResultError, SubmitError, SubmitRequest, Worker, WorkerState};
 use serde_json::json;
 
-use super::bench::*;
+use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
 use crate::support::server::{Act, Answer, Server, call, delta, event};
 
@@ -16,7 +16,7 @@ fn prompt() -> SubmitRequest {
 }
 
 #[tokio::test]
-async fn a_request_too_many_is_refused_at_once() {
+async fn a_request_without_a_free_slot_is_rejected_immediately() {
     let server = Server::script([Answer::silent()]);
     let mut config = config();
     config.slots = 2;
@@ -45,11 +45,11 @@ async fn a_queue_is_served_in_order_and_bounded() {
     assert_eq!((worker.in_flight(), worker.queued()), (1, 3));
     assert_eq!(worker.submit(prompt()), Err(SubmitError::NoSlotAvailable));
     wait_for_text(&worker, &ids[0], 5).await;
-    // One that waits can be given up, and never asked its server.
+    // A waiting request can be canceled; it never reaches the server.
     worker.cancel(&ids[2]);
     let given_up = finish(&worker, &ids[2]).await;
     assert_eq!(given_up.outcome.state, FinalState::Canceled);
-    assert_eq!((worker.in_flight(), worker.queued()), (1, 2), "only its place is free");
+    assert_eq!((worker.in_flight(), worker.queued()), (1, 2), "only its queue position is free");
     worker.cancel(&ids[0]);
     assert_eq!(finish(&worker, &ids[1]).await.outcome.text, "second");
     assert_eq!(finish(&worker, &ids[3]).await.outcome.text, "third");
@@ -57,7 +57,7 @@ async fn a_queue_is_served_in_order_and_bounded() {
 }
 
 #[tokio::test]
-async fn what_ended_in_the_queue_plays_again() {
+async fn a_request_that_ended_in_the_queue_can_be_replayed() {
     let server = Server::script([Answer::stream().delta("first").then(Act::Silence)]);
     let mut config = config();
     config.queue = 1;
@@ -73,7 +73,7 @@ async fn what_ended_in_the_queue_plays_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_in_a_queue_counts_for_the_whole_request() {
+async fn the_time_in_the_queue_counts_for_the_total_limit() {
     let mut config = with_timers(|timers| timers.total = Some(Duration::from_secs(5)));
     config.queue = 1;
     let replies = [Reply::with([Piece::Wait(Duration::from_secs(60))])];
@@ -86,14 +86,14 @@ async fn the_wait_in_a_queue_counts_for_the_whole_request() {
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }
 
-/// On several threads and often: what is told too early shows only now and then.
+/// On several threads and often: an event that is published too early is observed only sometimes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whoever_hears_of_the_end_finds_the_slot_free() {
+async fn the_slot_is_free_when_the_end_is_published() {
     let replies = (0..400).map(|round| match round % 2 {
         0 => Reply::with([Piece::Bytes(String::from("data: [DONE]\n\n"))]),
         _ => Reply::with([Piece::Bytes(event(&json!({"error": "no"})))]),
     });
-    // Every empty stream is asked about once more, which the error answers.
+    // Every empty stream causes a probe, which the error answers.
     let worker = Worker::start(config(), echo(), Scripted::new(replies));
     for round in 0..200 {
         let id = worker.submit(prompt()).unwrap_or_else(|error| panic!("round {round}: {error}"));
@@ -107,7 +107,7 @@ async fn whoever_hears_of_the_end_finds_the_slot_free() {
 }
 
 #[tokio::test]
-async fn results_stay_until_they_are_taken_or_too_many() {
+async fn results_are_kept_until_they_are_taken_or_too_many() {
     let server = Server::answering(|index, _| Answer::text(&format!("answer {index}")));
     let mut config = config();
     config.keep_results = 2;
@@ -122,17 +122,17 @@ async fn results_stay_until_they_are_taken_or_too_many() {
         finish(&worker, &id).await;
         ids.push(id);
     }
-    assert_eq!(worker.result(&ids[0]), Err(ResultError::Unknown), "the oldest went");
+    assert_eq!(worker.result(&ids[0]), Err(ResultError::Unknown), "the oldest was dropped");
     assert_eq!(worker.result(&ids[1]).unwrap().text, "answer 1");
-    assert_eq!(worker.result(&ids[1]).unwrap().text, "answer 1", "a result can be had again");
+    assert_eq!(worker.result(&ids[1]).unwrap().text, "answer 1", "a result can be read again");
     assert_eq!(worker.take_result(&ids[1]).unwrap().text, "answer 1");
-    assert_eq!(worker.result(&ids[1]), Err(ResultError::Unknown), "and is gone once it was taken");
+    assert_eq!(worker.result(&ids[1]), Err(ResultError::Unknown), "a taken result is removed");
     assert!(worker.request_status(&ids[1]).is_none());
     assert_eq!(worker.request_status(&ids[2]).unwrap().state, RequestState::Completed);
 }
 
 #[tokio::test]
-async fn events_can_be_had_from_any_offset_while_they_come_and_afterwards() {
+async fn events_can_be_read_from_any_offset_during_and_after_the_request() {
     let server = Server::script([Answer::stream().delta("one").wait_ms(30).delta("two").done().end()]);
     let worker = worker(&server, config());
     let id = worker.submit(prompt()).unwrap();
@@ -156,7 +156,7 @@ async fn events_can_be_had_from_any_offset_while_they_come_and_afterwards() {
     }
 }
 
-/// The last event may come between two looks of a reader.
+/// The last event may be published between two checks of a reader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_reader_misses_the_last_event() {
     let reply = || Reply::with([Piece::Bytes(event(&delta("x")) + "data: [DONE]\n\n")]);
@@ -183,7 +183,7 @@ async fn no_reader_misses_the_last_event() {
 }
 
 #[tokio::test]
-async fn a_cancel_in_the_stream_disconnects_at_once_and_keeps_the_text() {
+async fn a_cancel_in_the_stream_disconnects_immediately_and_keeps_the_text() {
     let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
     let worker = worker(&server, config());
     let id = worker.submit(prompt()).unwrap();
@@ -199,7 +199,7 @@ async fn a_cancel_in_the_stream_disconnects_at_once_and_keeps_the_text() {
 }
 
 #[tokio::test]
-async fn a_cancel_before_the_headers_and_between_tries_ends_the_request() {
+async fn a_cancel_before_the_headers_and_between_attempts_ends_the_request() {
     let server = Server::script([Answer::error(503, &[("retry-after", "30")], "loading"), Answer::silent()]);
     let worker = worker(&server, config());
     let id = worker.submit(prompt()).unwrap();
@@ -248,7 +248,7 @@ async fn the_first_end_wins() {
 }
 
 #[tokio::test]
-async fn a_stop_cancels_what_runs_keeps_results_and_takes_nothing_more() {
+async fn a_stop_cancels_requests_keeps_results_and_rejects_new_requests() {
     let server = Server::script([Answer::text("kept"), Answer::silent()]);
     let mut config = config();
     config.slots = 2;
@@ -269,7 +269,7 @@ async fn a_stop_cancels_what_runs_keeps_results_and_takes_nothing_more() {
     assert_eq!(worker.result(&kept).unwrap().text, "kept");
 }
 
-/// A bug of ours or of an embedder's costs the request, not its text and not the slot.
+/// A bug in deftool or in an embedding program fails the request, but keeps its text and frees its slot.
 #[tokio::test]
 async fn a_driver_that_panics_keeps_the_text_and_frees_the_slot() {
     let chunks = [
@@ -285,7 +285,7 @@ async fn a_driver_that_panics_keeps_the_text_and_frees_the_slot() {
     let ended = ask(&worker).await;
     let (reason, kind, detail, text) = ended.failed();
     assert_eq!((reason, kind, text), (FailReason::UnknownError, "internal", "so far and on"));
-    assert!(detail.ends_with("this is a bug in deftool: it panicked: a bug of the transport's"), "{detail}");
+    assert!(detail.ends_with("this is a bug in deftool: it panicked: a bug of the transport"), "{detail}");
     assert_eq!((ended.outcome.signals.len(), ended.outcome.tool_iterations), (1, 1));
     assert_eq!(worker.in_flight(), 0);
 }

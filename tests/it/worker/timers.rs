@@ -1,4 +1,4 @@
-//! Every timer, under a paused clock and a fake transport; a few on a real socket.
+//! All timers, with a paused clock and a fake transport; some with a real socket.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use deftool::worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::bench::*;
+use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
 use crate::support::server::{Act, Answer, Server, delta, event, finish};
 
@@ -25,8 +25,8 @@ fn comment() -> Piece {
 }
 
 fn progress(processed: u64) -> Piece {
-    let told = json!({"choices": [], "prompt_progress": {"processed": processed, "total": 100}});
-    Piece::Bytes(event(&told))
+    let chunk = json!({"choices": [], "prompt_progress": {"processed": processed, "total": 100}});
+    Piece::Bytes(event(&chunk))
 }
 
 fn wait(seconds: u64) -> Piece {
@@ -37,7 +37,7 @@ fn last() -> Piece {
     Piece::Bytes(event(&finish("stop")) + "data: [DONE]\n\n")
 }
 
-/// How a request of these pieces ends: the failure's kind or `completed`, and after how many seconds.
+/// Runs a request with this reply. Returns the failure kind or `completed`, the seconds it took, and the text.
 async fn play(pieces: impl IntoIterator<Item = Piece>) -> (String, u64, String) {
     let worker = Worker::start(config(), echo(), Scripted::new([Reply::with(pieces)]));
     let started = Instant::now();
@@ -55,7 +55,7 @@ fn ends(kind: &str, seconds: u64, text: &str) -> (String, u64, String) {
 }
 
 #[test]
-fn the_defaults_are_those_that_are_documented() {
+fn the_defaults_match_the_documentation() {
     let seconds = Duration::from_secs;
     let Timers { connect, headers, stall, first_token, token_stall, tool, total } = Timers::default();
     assert_eq!((connect, headers, total), (seconds(3), None, None));
@@ -66,7 +66,7 @@ fn the_defaults_are_those_that_are_documented() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn headers_30_s_and_10_min_where_a_request_queues_without_a_word() {
+async fn headers_30_s_and_10_min_for_servers_that_queue_silently() {
     for (dialect, limit) in [
         (Dialect::OpenAi, 30),
         (Dialect::Vllm, 30),
@@ -92,7 +92,7 @@ async fn headers_30_s_and_10_min_where_a_request_queues_without_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn headers_that_come_in_time_are_waited_for() {
+async fn headers_within_the_limit_are_accepted() {
     let reply = Reply { after: Some(Duration::from_secs(29)), ..Reply::with([text("late"), last()]) };
     let worker = Worker::start(config(), echo(), Scripted::new([reply]));
     assert_eq!(ask_for_hours(&worker).await.text(), "late");
@@ -106,24 +106,24 @@ async fn stall_no_byte_at_all_after_the_headers_and_any_byte_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_token_and_token_stall_hold_whatever_comments_arrive() {
+async fn first_token_and_token_stall_are_not_affected_by_comments() {
     let comments = || std::iter::repeat_n([wait(30), comment()], 200).flatten();
     // Before the first token: 30 minutes.
     assert_eq!(play(comments()).await, ends("first_token_timeout", 1800, ""));
     // After it: 120 s.
     let begun = [text("so far")].into_iter().chain(comments());
     assert_eq!(play(begun).await, ends("token_stall", 120, "so far"));
-    // A first token after 29 minutes is none too late.
+    // A first token after 29 minutes is in time.
     let late = std::iter::repeat_n([wait(30), comment()], 58).flatten().chain([text("at last"), last()]);
     assert_eq!(play(late).await, ends("completed", 1740, "at last"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_token_is_waited_for_while_the_prompt_makes_progress() {
+async fn first_token_limit_is_extended_by_prompt_progress() {
     let slow = |count: u64| (0..count).flat_map(|number| [wait(100), progress(number)]);
     let long = slow(40).chain([text("at last"), last()]);
     assert_eq!(play(long).await, ends("completed", 4000, "at last"));
-    // But it is no token after the first.
+    // Progress does not count as a token after the first one.
     let begun = [text("so far")].into_iter().chain(slow(40));
     assert_eq!(play(begun).await, ends("token_stall", 120, "so far"));
 }
@@ -139,10 +139,9 @@ async fn token_stall_counts_calls_and_reasoning_as_tokens() {
     }
 }
 
-/// Bytes that are always there leave no deadline its turn, unless it is looked at, and nobody else a turn, unless it
-/// is given.
+/// A stream that is always ready must not starve the deadlines or other tasks.
 #[tokio::test]
-async fn a_flood_of_comments_hides_no_stall_and_no_cancel() {
+async fn a_flood_of_comments_does_not_prevent_stall_detection_or_cancel() {
     let flood = || Scripted::new([Reply::with([text("so far"), Piece::Flood])]);
     let config = || with_timers(|timers| timers.token_stall = Duration::from_millis(150));
     let ended = ask(&Worker::start(config(), echo(), flood())).await;
@@ -150,17 +149,17 @@ async fn a_flood_of_comments_hides_no_stall_and_no_cancel() {
     assert_eq!((kind, said), ("token_stall", "so far"));
 
     let started = Instant::now();
-    let worker = Worker::start(super::bench::config(), echo(), flood());
+    let worker = Worker::start(super::harness::config(), echo(), flood());
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     wait_for_text(&worker, &id, 6).await;
     worker.cancel(&id);
-    let ended = super::bench::finish(&worker, &id).await;
+    let ended = super::harness::finish(&worker, &id).await;
     assert_eq!(ended.failed().0, FailReason::Canceled);
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_finish_reason_an_open_connection_is_not_waited_for() {
+async fn an_open_connection_after_the_finish_reason_does_not_delay_the_end() {
     let finished = || [text("whole"), Piece::Bytes(event(&finish("stop")))];
     let (kind, seconds, text) = play(finished().into_iter().chain([Piece::Silence])).await;
     assert_eq!((kind.as_str(), text.as_str()), ("completed", "whole"));
@@ -172,7 +171,7 @@ async fn after_the_finish_reason_an_open_connection_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tool_one_call_and_the_tools_own_limit_wins() {
+async fn tool_limit_is_per_call_and_overridden_by_the_tool() {
     for (tool, limit) in [("look", Duration::from_secs(30)), ("slow", Duration::from_millis(50))] {
         let called = Reply::with([
             text("so far"),
@@ -187,7 +186,7 @@ async fn tool_one_call_and_the_tools_own_limit_wins() {
         assert_eq!((reason, kind, text), (FailReason::ToolExecutionError, "timeout", "so far"));
         assert_eq!(detail, format!("{tool}: no result within {} s", limit.as_secs_f64()));
         assert_eq!(dropped.load(Ordering::SeqCst), 1);
-        // A runner is given a second to stop the call itself.
+        // A runner has one second to stop the call itself.
         assert!(
             (limit..limit + Duration::from_secs(2)).contains(&started.elapsed()),
             "{:?}",
@@ -196,9 +195,9 @@ async fn tool_one_call_and_the_tools_own_limit_wins() {
     }
 }
 
-/// A runner that stops its call itself says where; a tool may take longer than others of its worker.
+/// A runner that stops its call reports where. A tool may have a longer limit than the worker.
 #[tokio::test(start_paused = true)]
-async fn tool_a_runner_has_a_little_longer_and_a_tool_as_long_as_it_says() {
+async fn tool_runners_have_extra_time_and_tools_can_set_their_limit() {
     let called =
         |tool: &str| Reply::with([Piece::Bytes(event(&crate::support::server::call(0, tool, "{}"))), last()]);
     for (tool, millis, end) in [
@@ -225,7 +224,7 @@ async fn tool_a_runner_has_a_little_longer_and_a_tool_as_long_as_it_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn total_the_whole_request_wherever_it_is() {
+async fn total_limits_the_request_in_every_phase() {
     let config = || with_timers(|timers| timers.total = Some(Duration::from_secs(10)));
     let slow_tool = || {
         toolbox(FakeTools(|_: ToolCall, _| async {
@@ -275,10 +274,10 @@ async fn stall_disconnects_a_real_socket() {
     tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
 }
 
-/// The kernel completes connections up to the backlog by itself; one beyond it waits for ever.
+/// The kernel accepts connections up to the backlog by itself. The next one never completes.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn connect_tcp_that_nobody_accepts() {
+async fn connect_limit_applies_if_no_process_accepts() {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -287,14 +286,14 @@ async fn connect_tcp_that_nobody_accepts() {
     let limit = Duration::from_millis(200);
     while let Ok(connected) = tokio::time::timeout(limit, tokio::net::TcpStream::connect(address)).await {
         held.push(connected.unwrap());
-        assert!(held.len() < 100, "the backlog has no end");
+        assert!(held.len() < 100, "the backlog is unlimited");
     }
     let endpoint = format!("http://{address}/v1");
     let transport = deftool::worker::HttpTransport::new(&endpoint, None, limit).unwrap();
     let worker = Worker::start(config(), echo(), Arc::new(transport));
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     let started = Instant::now();
-    let ended = super::bench::finish(&worker, &id).await;
+    let ended = super::harness::finish(&worker, &id).await;
     let (reason, kind, detail, _) = ended.failed();
     assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
     assert!(detail.contains(&endpoint) && detail.contains("check the address"), "{detail}");
@@ -303,7 +302,7 @@ async fn connect_tcp_that_nobody_accepts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_call_that_came_is_a_signal_whatever_ends_the_reply() {
+async fn a_complete_exit_call_is_a_signal_for_any_end_of_the_reply() {
     let came = || {
         let call = crate::support::server::call(0, "done", r#"{"n":1}"#);
         [text("so far\n"), Piece::Bytes(event(&call))]
@@ -338,7 +337,7 @@ async fn an_exit_call_that_came_is_a_signal_whatever_ends_the_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_after_the_last_word_counts_wherever_the_reads_are_cut() {
+async fn events_after_done_are_ignored_for_any_chunks() {
     let late = event(&crate::support::server::call(0, "look", "{}")) + &event(&delta(" late"));
     let last = event(&finish("stop")) + "data: [DONE]\n\n";
     for pieces in [

@@ -1,4 +1,4 @@
-//! The main loop: what the server is sent, turn by turn.
+//! The main loop: the requests of each turn.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use deftool::request::{Event, FinishReason};
 use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
-use super::bench::*;
+use super::harness::*;
 use crate::support::server::{Answer, Server, call, delta, finish, usage};
 use deftool::worker::{SubmitRequest, Worker};
 
@@ -81,7 +81,7 @@ async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
     assert_eq!(assistant["content"], "Looking.");
     let calls = assistant["tool_calls"].as_array().unwrap();
     let names: Vec<&Value> = calls.iter().map(|call| &call["function"]["name"]).collect();
-    assert_eq!(names, ["look", "look"], "the exit call is no part of the conversation");
+    assert_eq!(names, ["look", "look"], "the exit call is not part of the conversation");
     for (call, result) in calls.iter().zip([first, second]) {
         let id = call["id"].as_str().unwrap();
         assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
@@ -102,7 +102,7 @@ async fn a_key_is_sent_as_a_bearer_token() {
 }
 
 #[tokio::test]
-async fn a_turn_is_answered_by_the_tools_it_was_sent_with_and_the_next_takes_the_newest() {
+async fn a_turn_uses_its_tools_to_the_end_and_the_next_turn_uses_the_newest() {
     struct Changing(std::sync::Mutex<deftool::worker::Toolbox>);
     impl deftool::worker::ToolSource for Changing {
         fn current(&self) -> deftool::worker::Toolbox {
@@ -138,7 +138,7 @@ async fn a_turn_is_answered_by_the_tools_it_was_sent_with_and_the_next_takes_the
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_or_panics_fails_its_request_alone_and_the_text_stays() {
+async fn a_failing_or_panicking_tool_fails_only_its_request_and_keeps_the_text() {
     let server = Server::answering(|_, _| {
         Answer::chunks(&[delta("before"), call(0, "look", "{}"), finish("tool_calls")])
     });
@@ -150,30 +150,30 @@ async fn a_tool_that_fails_or_panics_fails_its_request_alone_and_the_text_stays(
     assert_eq!((reason.as_str(), kind, text), ("tool_execution_error", "script", "before"));
     assert_eq!(detail, "look: scripts/look.lua:2: no luck");
 
-    let panicking = |_: ToolCall, _| async { panic!("a bug of the tool's") };
+    let panicking = |_: ToolCall, _| async { panic!("a bug of the tool") };
     let worker = Worker::start(config(), toolbox(FakeTools(panicking)), http(&server.endpoint(), None));
     let ended = ask(&worker).await;
     let (reason, kind, detail, text) = ended.failed();
     assert_eq!((reason.as_str(), kind, text), ("tool_execution_error", "internal", "before"));
-    assert!(detail.contains("look: the tool's runner panicked"), "{detail}");
+    assert!(detail.contains("look: the tool runner panicked"), "{detail}");
     assert_eq!(worker.in_flight(), 0);
-    // The next request is as good as any.
+    // The worker accepts the next request.
     worker.submit(SubmitRequest::prompt("again")).unwrap();
 }
 
 #[tokio::test]
-async fn a_call_knows_its_request_and_its_limit() {
+async fn a_call_context_contains_the_request_and_the_limit() {
     let server = Server::script([Answer::calls(&[("look", "{}"), ("slow", "{}")]), Answer::text("")]);
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
+    let log = Arc::clone(&seen);
     let runner = FakeTools(move |call: ToolCall, context: deftool::tool::CallContext| {
-        told.lock().unwrap().push((call.name, context));
+        log.lock().unwrap().push((call.name, context));
         async { Ok(Value::Null) }
     });
     let worker = Worker::start(config(), toolbox(runner), http(&server.endpoint(), None));
     let request = SubmitRequest { job_name: String::from("job"), ..SubmitRequest::prompt("hello") };
     let id = worker.submit(request).unwrap();
-    super::bench::finish(&worker, &id).await;
+    super::harness::finish(&worker, &id).await;
     let seen = seen.lock().unwrap();
     let limits: Vec<_> =
         seen.iter().map(|(name, context)| (name.as_str(), context.timeout.unwrap())).collect();

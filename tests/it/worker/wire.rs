@@ -1,4 +1,4 @@
-//! What real servers do that they should not. Each case is a server's script and how the request must end.
+//! Deviations of real servers. Each case consists of scripted answers and the expected end of the request.
 
 mod answers;
 mod streams;
@@ -6,19 +6,19 @@ mod turns;
 
 use std::time::Duration;
 
-use super::bench::*;
+use super::harness::*;
 use crate::support::server::{Answer, Server};
 
-/// How a request must end.
+/// A case and the expected end of the request.
 struct Case {
     name: &'static str,
     answers: Vec<Answer>,
-    /// Kind of the failure; empty: none.
+    /// Kind of the failure; empty if there is none.
     kind: &'static str,
-    /// All of these must be in its detail.
-    says: &'static [&'static str],
+    /// Substrings of the failure's detail.
+    detail_parts: &'static [&'static str],
     text: &'static str,
-    /// How many requests the server gets.
+    /// Number of requests that the server receives.
     posts: usize,
 }
 
@@ -26,13 +26,13 @@ fn fails(
     name: &'static str,
     answers: impl IntoIterator<Item = Answer>,
     kind: &'static str,
-    says: &'static [&'static str],
+    detail_parts: &'static [&'static str],
 ) -> Case {
-    Case { name, answers: answers.into_iter().collect(), kind, says, text: "", posts: 1 }
+    Case { name, answers: answers.into_iter().collect(), kind, detail_parts, text: "", posts: 1 }
 }
 
-fn gives(name: &'static str, answers: impl IntoIterator<Item = Answer>, text: &'static str) -> Case {
-    Case { name, answers: answers.into_iter().collect(), kind: "", says: &[], text, posts: 1 }
+fn succeeds(name: &'static str, answers: impl IntoIterator<Item = Answer>, text: &'static str) -> Case {
+    Case { name, answers: answers.into_iter().collect(), kind: "", detail_parts: &[], text, posts: 1 }
 }
 
 impl Case {
@@ -44,9 +44,9 @@ impl Case {
         Self { posts, ..self }
     }
 
-    /// What was wrong, if anything was.
+    /// Runs the case. Returns a description of the difference, if any.
     async fn play(self) -> Option<String> {
-        let Self { name, answers, kind, says, text, posts } = self;
+        let Self { name, answers, kind, detail_parts, text, posts } = self;
         let server = Server::script(answers);
         let config = with_timers(|timers| {
             timers.stall = Duration::from_millis(600);
@@ -55,21 +55,21 @@ impl Case {
         let ended = ask(&worker(&server, config)).await;
         let outcome = &ended.outcome;
         let detail = outcome.detail.clone().unwrap_or_default();
-        let seen = server.posts().len();
+        let received = server.posts().len();
         let url = format!("{}/chat/completions", server.endpoint());
-        let is_right = outcome.kind.as_deref().unwrap_or_default() == kind
+        let is_as_expected = outcome.kind.as_deref().unwrap_or_default() == kind
             && outcome.text == text
-            && says.iter().all(|part| detail.contains(&part.replace("URL", &url)))
-            && seen == posts;
-        (!is_right).then(|| format!("{name}: {seen} requests, {outcome:#?}"))
+            && detail_parts.iter().all(|part| detail.contains(&part.replace("URL", &url)))
+            && received == posts;
+        (!is_as_expected).then(|| format!("{name}: {received} requests, {outcome:#?}"))
     }
 }
 
 async fn play_all(cases: Vec<Case>) {
-    let wrong: Vec<String> = futures_util::future::join_all(cases.into_iter().map(Case::play))
+    let failed: Vec<String> = futures_util::future::join_all(cases.into_iter().map(Case::play))
         .await
         .into_iter()
         .flatten()
         .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

@@ -1,13 +1,13 @@
 use super::*;
 
-fn free_after(text: &str) -> bool {
+fn allows_call_after(text: &str) -> bool {
     let mut context = Context::new();
     text.chars().for_each(|ch| context.track(ch));
-    context.is_free('<') && !context.is_enclosed()
+    context.allows_call('<') && !context.is_enclosed()
 }
 
 #[test]
-fn free_text_and_what_is_not() {
+fn calls_are_allowed_elsewhere() {
     for text in [
         "",
         "Hello ",
@@ -44,9 +44,24 @@ fn free_text_and_what_is_not() {
         "it's ",
         "a 24\" screen ",
         "“x\n\n",
+        "a [INST]. ",
+        "a [INST] and ",
+        "a <|im_start|>user, ",
+        "say \"<|im_start|>user\" ",
+        "a <pre> tag ",
+        "<li>\n",
+        "\"\"\"a\"\"\"",
+        "\"\"\"\na\n\nb\n\"\"\"\n",
+        "「a『b』」",
+        "&quot;a&quot; ",
+        "<a b=\"1 < 2\"/>\n",
     ] {
-        assert!(free_after(text), "{text:?}");
+        assert!(allows_call_after(text), "{text:?}");
     }
+}
+
+#[test]
+fn code_quotations_and_reasoning_allow_no_call() {
     for text in [
         "a `",
         "a `b\n",
@@ -92,13 +107,27 @@ fn free_text_and_what_is_not() {
         "„a ",
         "'",
         "```js",
+        "a [INST]",
+        "a [INST] B ",
+        "a <|im_start|>user",
+        "a <|im_start|>user ",
+        "say \"<|im_start|>user\n\n",
+        "<|im_start|>user",
+        "a <pre>\n",
+        "\"\"\"a",
+        "\"\"\"\na\n",
+        "「a『b』",
+        "&quot;a ",
+        "&#39;",
+        "<a b=\"1 < 2\">\n",
+        "a <b c='d ",
     ] {
-        assert!(!free_after(text), "{text:?}");
+        assert!(!allows_call_after(text), "{text:?}");
     }
 }
 
 #[test]
-fn thinking_and_what_is_shown() {
+fn more_marks_of_reasoning_and_quotation() {
     for text in [
         "[THINK]a[/THINK]",
         "<|channel|>analysis<|message|>a<|end|>",
@@ -110,7 +139,7 @@ fn thinking_and_what_is_shown() {
         "◁think▷a◁/think▷",
         "<|end|> ",
     ] {
-        assert!(free_after(text), "{text:?}");
+        assert!(allows_call_after(text), "{text:?}");
     }
     for text in [
         "[THINK]a",
@@ -129,12 +158,12 @@ fn thinking_and_what_is_shown() {
         "<tool_response>a\n\nb",
         "[TOOL_RESULTS]a",
     ] {
-        assert!(!free_after(text), "{text:?}");
+        assert!(!allows_call_after(text), "{text:?}");
     }
 }
 
 #[test]
-fn a_run_taken_at_once_is_as_good_as_its_characters() {
+fn skipping_a_run_equals_reading_its_characters() {
     for text in [
         "for example, ",
         "it's 24\" wide",
@@ -145,6 +174,10 @@ fn a_run_taken_at_once_is_as_good_as_its_characters() {
         "<a> b --> c ]]> d",
         "\\begin{a} b",
         "&lt;a> b &am c",
+        "a&b&#39;c d",
+        "x [INST] and so",
+        "x \"[INST]\" and so",
+        "<a b=\"c d\" e> f",
         "'''a'''b 'c' d’s",
         "日本語 ",
         "a `code",
@@ -171,7 +204,7 @@ fn a_run_taken_at_once_is_as_good_as_its_characters() {
 }
 
 #[test]
-fn a_closing_think_tag_alone_says_that_all_before_was_thinking() {
+fn a_lone_closing_think_tag_ends_reasoning() {
     let mut context = Context::new();
     "abc</think>".chars().for_each(|ch| context.track(ch));
     assert!(context.take_reasoning_ended());

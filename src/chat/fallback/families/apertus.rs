@@ -1,18 +1,22 @@
-//! `<|tools_prefix|>[{"name": {…}}]<|tools_suffix|>`: Apertus, where a call's only key is its name.
+//! `<|tools_prefix|>[{"name": {…}}]<|tools_suffix|>`: Apertus. The only key of a call is the tool's name.
 //!
 //! Source: the chat template of swiss-ai/Apertus-8B-Instruct, November 2026.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
 
 pub(super) static APERTUS: Form = Form {
     marked: true,
-    at: Place::Anywhere,
+    start: StartPosition::Anywhere,
     closes: &["<|tools_suffix|>"],
     steps: &[
-        Step::new(Gap::None, Rest::Prose, &[(Token::Mark("<|tools_prefix|>"), 1)]),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Mark("["), 2)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Object(Capture::Keyed), 3), (Token::Mark("]"), 4)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Mark(","), 2), (Token::Mark("]"), 4)]),
-        Step::new(Gap::Any, Rest::Closing, &[(Token::Mark("<|tools_suffix|>"), DONE)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tools_prefix|>"), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), 2)]),
+        Step::new(
+            Gap::Any,
+            OnMismatch::Malformed,
+            &[(Token::Object(Capture::Keyed), 3), (Token::Literal("]"), 4)],
+        ),
+        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 2), (Token::Literal("]"), 4)]),
+        Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::Literal("<|tools_suffix|>"), DONE)]),
     ],
 };

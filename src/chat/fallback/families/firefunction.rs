@@ -3,7 +3,11 @@
 //! Source: the chat template of fireworks-ai/firefunction-v2.
 
 use super::json_calls;
-use crate::chat::fallback::grammar::{Form, Place};
+use crate::chat::fallback::grammar::{Form, StartPosition};
 
-pub(super) static FIREFUNCTION: Form =
-    Form { marked: true, at: Place::Line, closes: &[], steps: json_calls!(["functools"], Rest::Whole, []) };
+pub(super) static FIREFUNCTION: Form = Form {
+    marked: true,
+    start: StartPosition::Line,
+    closes: &[],
+    steps: json_calls!(["functools"], OnMismatch::Complete, []),
+};

@@ -1,45 +1,49 @@
-//! Gemma. Versions 2 and 3 write a `tool_code` block with calls as Python writes them; FunctionGemma and Gemma 4
-//! write `call:name{key:value}` between marks, where strings stand between `<escape>` or `<|"|>`.
+//! Gemma. Versions 2 and 3 write a `tool_code` block with calls in Python syntax. FunctionGemma and Gemma 4
+//! write `call:name{key:value}` between marks, with strings between `<escape>` or `<|"|>`.
 //!
 //! Source: ai.google.dev/gemma/docs, "Function calling" (Gemma 3 and 4) and "FunctionGemma formatting and best
 //! practices", November 2026.
 
 use serde_json::{Map, Value};
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
 
-/// Deeper than this is no call.
+/// Maximum nesting depth of arguments.
 const MAX_DEPTH: usize = 64;
 
 const STRING_MARKS: [&str; 2] = ["<escape>", "<|\"|>"];
 
 pub(super) static TOOL_CODE: Form = Form {
     marked: true,
-    at: Place::Line,
+    start: StartPosition::Line,
     closes: &["```"],
     steps: &[
-        Step::new(Gap::None, Rest::Prose, &[(Token::Fence(&["tool_code"]), 1)]),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Mark("["), 4), (Token::Call, 2)]),
-        Step::new(Gap::Any, Rest::Closing, &[(Token::Mark(";"), 2), (Token::FenceEnd, 3), (Token::Call, 2)]),
-        Step::new(Gap::Line, Rest::Whole, &[(Token::Mark("\n"), DONE)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Call, 5)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Mark(","), 4), (Token::Mark("]"), 6)]),
-        Step::new(Gap::Any, Rest::Closing, &[(Token::FenceEnd, 3)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Fence(&["tool_code"]), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), 4), (Token::Call, 2)]),
+        Step::new(
+            Gap::Any,
+            OnMismatch::Unclosed,
+            &[(Token::Literal(";"), 2), (Token::FenceEnd, 3), (Token::Call, 2)],
+        ),
+        Step::new(Gap::Line, OnMismatch::Complete, &[(Token::Literal("\n"), DONE)]),
+        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Call, 5)]),
+        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 4), (Token::Literal("]"), 6)]),
+        Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::FenceEnd, 3)]),
     ],
 };
 
 pub(super) static FUNCTION_GEMMA: Form = Form {
     marked: true,
-    at: Place::Anywhere,
+    start: StartPosition::Anywhere,
     closes: &["<end_function_call>"],
     steps: &[
-        Step::new(Gap::None, Rest::Prose, &[(Token::Mark("<start_function_call>"), 1)]),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Mark("call:"), 2)]),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Word(Capture::Name), 3)]),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Mark("{"), 4)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<start_function_call>"), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("call:"), 2)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("{"), 4)]),
         Step::new(
             Gap::None,
-            Rest::Inside,
+            OnMismatch::Malformed,
             &[(Token::Raw(Capture::Braces, "}<end_function_call>", None), DONE)],
         ),
     ],
@@ -47,22 +51,26 @@ pub(super) static FUNCTION_GEMMA: Form = Form {
 
 pub(super) static GEMMA_4: Form = Form {
     marked: true,
-    at: Place::Anywhere,
+    start: StartPosition::Anywhere,
     closes: &["<tool_call|>"],
     steps: &[
-        Step::new(Gap::None, Rest::Prose, &[(Token::Mark("<|tool_call>"), 1)]),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Mark("call:"), 2)]),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Word(Capture::Name), 3)]),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Mark("{"), 4)]),
-        Step::new(Gap::None, Rest::Inside, &[(Token::Raw(Capture::Braces, "}<tool_call|>", None), DONE)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tool_call>"), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("call:"), 2)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("{"), 4)]),
+        Step::new(
+            Gap::None,
+            OnMismatch::Malformed,
+            &[(Token::Raw(Capture::Braces, "}<tool_call|>", None), DONE)],
+        ),
     ],
 };
 
-/// Reads what stands between the braces.
+/// Parses the arguments between the braces.
 pub(in crate::chat::fallback) fn read_braces(text: &str) -> Result<Map<String, Value>, String> {
     let mut reader = Reader { rest: text };
     let members = reader.members(0)?;
-    if reader.rest.is_empty() { Ok(members) } else { Err(reader.unexpected("its end")) }
+    if reader.rest.is_empty() { Ok(members) } else { Err(reader.unexpected("the end of the arguments")) }
 }
 
 struct Reader<'t> {
@@ -70,7 +78,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// Members up to a closing brace or the end.
+    /// Reads members up to a closing brace or the end.
     fn members(&mut self, depth: usize) -> Result<Map<String, Value>, String> {
         let mut members = Map::new();
         loop {
@@ -96,7 +104,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, depth: usize) -> Result<Value, String> {
         if depth >= MAX_DEPTH {
-            return Err(String::from("it is too deep"));
+            return Err(String::from("nested too deeply"));
         }
         self.blanks();
         if let Some(text) = self.string()? {
@@ -121,14 +129,14 @@ impl<'t> Reader<'t> {
             }
         }
         let word = self.bare(|ch| matches!(ch, ',' | '}' | ']')).trim_end();
-        serde_json::from_str(word).map_err(|_| format!("`{word}` is no value"))
+        serde_json::from_str(word).map_err(|_| format!("expected a value, found `{word}`"))
     }
 
-    /// A string, if one stands here.
+    /// Reads a string, if there is one.
     fn string(&mut self) -> Result<Option<String>, String> {
         for mark in STRING_MARKS {
             if self.take(mark) {
-                let (text, rest) = self.rest.split_once(mark).ok_or("a string is not closed")?;
+                let (text, rest) = self.rest.split_once(mark).ok_or("unclosed string")?;
                 self.rest = rest;
                 return Ok(Some(text.to_owned()));
             }
@@ -137,7 +145,7 @@ impl<'t> Reader<'t> {
             return Ok(None);
         }
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<String>();
-        let text = values.next().and_then(Result::ok).ok_or("a string is not closed")?;
+        let text = values.next().and_then(Result::ok).ok_or("unclosed string")?;
         self.rest = self.rest.get(values.byte_offset()..).unwrap_or_default();
         Ok(Some(text))
     }
@@ -164,8 +172,8 @@ impl<'t> Reader<'t> {
 
     fn unexpected(&self, expected: &str) -> String {
         match self.rest.chars().next() {
-            Some(ch) => format!("expected {expected} before `{}`", ch.escape_debug()),
-            None => format!("expected {expected}"),
+            Some(ch) => format!("expected {expected}, found `{}`", ch.escape_debug()),
+            None => format!("expected {expected}, found the end"),
         }
     }
 }
@@ -177,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_between_the_braces_is_read() {
+    fn arguments_between_braces_are_parsed() {
         for (text, value) in [
             ("", json!({})),
             ("a:<escape>x, }y<escape>,b:-1.5", json!({"a": "x, }y", "b": -1.5})),

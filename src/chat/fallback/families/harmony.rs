@@ -1,104 +1,105 @@
 //! `<|channel|>commentary to=functions.name <|constrain|>json<|message|>{…}<|call|>`: gpt-oss, in OpenAI's harmony
-//! format. The recipient may stand before the channel as well.
+//! format. The recipient may also precede the channel.
 //!
-//! The `analysis` channel is the model's thinking (`reasoning`): what stands there is no call, whoever it is addressed
-//! to. Commentary without a recipient is text.
+//! The `analysis` channel is the model's reasoning (`tags`), so it contains no calls, whatever the recipient.
+//! Commentary without a recipient is text.
 //!
-//! A server that takes the special tokens away leaves `assistantcommentary to=functions.name json{…}`, after the analysis or at the
-//! start of the reply; where the message's start stood in the prompt, the reply may begin with the recipient. `channels` says what is
-//! thinking then. Source: openai/harmony, docs/format.md; replies of gpt-oss through `OpenRouter` and MLX, November 2026.
+//! A server that removes the special tokens leaves `assistantcommentary to=functions.name json{…}`, after the analysis
+//! or at the start of the reply. If the start of the message was in the prompt, the reply may begin with the recipient.
+//! `channels` then finds the reasoning. Source: openai/harmony, docs/format.md; replies of gpt-oss through `OpenRouter`
+//! and MLX, November 2026.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
 
 pub(super) static HARMONY: Form = Form {
     marked: true,
-    at: Place::Anywhere,
+    start: StartPosition::Anywhere,
     closes: &["<|call|>"],
     steps: &[
         Step::new(
             Gap::None,
-            Rest::Prose,
-            &[(Token::Mark("<|start|>assistant"), 1), (Token::Mark("<|channel|>commentary"), 4)],
+            OnMismatch::Prose,
+            &[(Token::Literal("<|start|>assistant"), 1), (Token::Literal("<|channel|>commentary"), 4)],
         ),
         Step::new(
             Gap::Line,
-            Rest::Prose,
-            &[(Token::Mark("<|channel|>commentary"), 4), (Token::Mark("to="), 2)],
+            OnMismatch::Prose,
+            &[(Token::Literal("<|channel|>commentary"), 4), (Token::Literal("to="), 2)],
         ),
-        Step::new(Gap::None, Rest::Prose, &[(Token::Word(Capture::Name), 3)]),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Mark("<|channel|>commentary"), 6)]),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Mark("to="), 5)]),
-        Step::new(Gap::None, Rest::Prose, &[(Token::Word(Capture::Name), 6)]),
-        // The type of the arguments, which are JSON whatever it says.
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|channel|>commentary"), 6)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to="), 5)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 6)]),
+        // The type of the arguments. They are JSON, whatever the type.
         Step::new(
             Gap::Line,
-            Rest::Prose,
+            OnMismatch::Prose,
             &[
-                (Token::Mark("<|constrain|>"), 7),
-                (Token::Mark("<|message|>"), 9),
+                (Token::Literal("<|constrain|>"), 7),
+                (Token::Literal("<|message|>"), 9),
                 (Token::Word(Capture::Nothing), 8),
             ],
         ),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Word(Capture::Nothing), 8)]),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Mark("<|message|>"), 9)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Object(Capture::Arguments), 10)]),
-        Step::new(Gap::Any, Rest::Whole, &[(Token::Mark("<|call|>"), DONE)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), 8)]),
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|message|>"), 9)]),
+        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), 10)]),
+        Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<|call|>"), DONE)]),
     ],
 };
 
 pub(super) static STRIPPED: Form = Form {
     marked: true,
-    at: Place::Channel,
+    start: StartPosition::Channel,
     closes: &[],
     steps: &[
         Step::new(
             Gap::None,
-            Rest::Prose,
+            OnMismatch::Prose,
             &[
-                (Token::Mark("assistant"), 1),
-                (Token::Mark("commentary"), 2),
-                (Token::Mark("to=functions."), 4),
+                (Token::Literal("assistant"), 1),
+                (Token::Literal("commentary"), 2),
+                (Token::Literal("to=functions."), 4),
             ],
         ),
         Step::new(
             Gap::Line,
-            Rest::Prose,
-            &[(Token::Mark("commentary"), 2), (Token::Mark("to=functions."), 4)],
+            OnMismatch::Prose,
+            &[(Token::Literal("commentary"), 2), (Token::Literal("to=functions."), 4)],
         ),
-        Step::new(Gap::Line, Rest::Prose, &[(Token::Mark("to=functions."), 3)]),
-        Step::new(Gap::None, Rest::Prose, &[(Token::Word(Capture::Name), 5)]),
-        Step::new(Gap::None, Rest::Prose, &[(Token::Word(Capture::Recipient), 5)]),
-        // What is left of the channel, the type and the message's start.
+        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to=functions."), 3)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 5)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Recipient), 5)]),
+        // The remains of the channel, the type and the start of the message.
         Step::new(
             Gap::Line,
-            Rest::Prose,
+            OnMismatch::Prose,
             &[
-                (Token::Mark("<|channel|>commentary"), 5),
-                (Token::Mark("<|constrain|>"), 6),
-                (Token::Mark("<|message|>"), 8),
+                (Token::Literal("<|channel|>commentary"), 5),
+                (Token::Literal("<|constrain|>"), 6),
+                (Token::Literal("<|message|>"), 8),
                 (Token::Word(Capture::Nothing), 7),
                 (Token::Object(Capture::Arguments), 9),
             ],
         ),
-        Step::new(Gap::None, Rest::Prose, &[(Token::Word(Capture::Nothing), 7)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), 7)]),
         Step::new(
             Gap::Any,
-            Rest::Prose,
+            OnMismatch::Prose,
             &[
-                (Token::Mark("<|message|>"), 8),
-                (Token::Mark("="), 8),
+                (Token::Literal("<|message|>"), 8),
+                (Token::Literal("="), 8),
                 (Token::Object(Capture::Arguments), 9),
                 (Token::Word(Capture::Nothing), 8),
             ],
         ),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Object(Capture::Arguments), 9)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), 9)]),
         Step::new(
             Gap::Any,
-            Rest::Whole,
+            OnMismatch::Complete,
             &[
-                (Token::Mark("<|call|>"), DONE),
-                (Token::Mark("assistantcommentary to=functions."), 3),
-                (Token::Mark("assistant to=functions."), 4),
+                (Token::Literal("<|call|>"), DONE),
+                (Token::Literal("assistantcommentary to=functions."), 3),
+                (Token::Literal("assistant to=functions."), 4),
             ],
         ),
     ],

@@ -1,34 +1,38 @@
-//! `[TOOL_CALLS]`, then an array of calls in JSON, or (since Mistral Small 3.2 and Devstral) a name, perhaps
-//! `[CALL_ID]` and an id, perhaps `[ARGS]`, and the arguments; each further call with the mark again.
+//! `[TOOL_CALLS]`, then an array of calls in JSON, or (since Mistral Small 3.2 and Devstral) a name, optionally
+//! `[CALL_ID]` and an id, optionally `[ARGS]`, and the arguments. Each further call repeats the mark.
 //!
 //! Source: mistral-common, tokenizers v3 to v13.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
 
 pub(super) static MISTRAL: Form = Form {
     marked: true,
-    at: Place::Anywhere,
+    start: StartPosition::Anywhere,
     closes: &[],
     steps: &[
-        Step::new(Gap::None, Rest::Prose, &[(Token::Mark("[TOOL_CALLS]"), 1)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("[TOOL_CALLS]"), 1)]),
         Step::new(
             Gap::Any,
-            Rest::Prose,
-            &[(Token::Object(Capture::Object), 5), (Token::Mark("["), 6), (Token::Word(Capture::Name), 2)],
+            OnMismatch::Prose,
+            &[(Token::Object(Capture::Object), 5), (Token::Literal("["), 6), (Token::Word(Capture::Name), 2)],
         ),
         Step::new(
             Gap::Line,
-            Rest::Prose,
+            OnMismatch::Prose,
             &[
-                (Token::Mark("[CALL_ID]"), 3),
-                (Token::Mark("[ARGS]"), 4),
+                (Token::Literal("[CALL_ID]"), 3),
+                (Token::Literal("[ARGS]"), 4),
                 (Token::Object(Capture::Arguments), 5),
             ],
         ),
-        Step::new(Gap::None, Rest::Inside, &[(Token::Raw(Capture::Nothing, "[ARGS]", None), 4)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Object(Capture::Arguments), 5)]),
-        Step::new(Gap::Any, Rest::Whole, &[(Token::Mark("[/TOOL_CALLS]"), DONE)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Object(Capture::Object), 7), (Token::Mark("]"), 5)]),
-        Step::new(Gap::Any, Rest::Inside, &[(Token::Mark(","), 6), (Token::Mark("]"), 5)]),
+        Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Raw(Capture::Nothing, "[ARGS]", None), 4)]),
+        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), 5)]),
+        Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("[/TOOL_CALLS]"), DONE)]),
+        Step::new(
+            Gap::Any,
+            OnMismatch::Malformed,
+            &[(Token::Object(Capture::Object), 7), (Token::Literal("]"), 5)],
+        ),
+        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 6), (Token::Literal("]"), 5)]),
     ],
 };

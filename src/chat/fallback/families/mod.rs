@@ -1,4 +1,4 @@
-//! Every way to write calls that is read: one file a family, one line in the table.
+//! All supported ways to write calls: one file for each family, one line in the table.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ macro_rules! families {
         }
 
         impl Family {
-            /// All of them. Of two that are whole at the same character, the first counts.
+            /// All families. If two forms are complete at the same character, the first one counts.
             pub(in crate::chat::fallback) const ALL: &[Self] = &[$(Self::$name,)+];
 
             pub(in crate::chat::fallback) fn form(self) -> &'static Form {
@@ -96,51 +96,55 @@ families! {
     Named => named::NAMED,
 }
 
-/// The steps of calls as JSON objects between marks, one by one or in an array: `open`s, what may be missing after
-/// them, what may follow them.
+/// The steps of calls as JSON objects between marks, one by one or in an array: opening marks, the meaning of a
+/// mismatch after the objects, and the tokens after them.
 macro_rules! json_calls {
-    ([$($open:literal),+], $rest:expr, [$($after:expr),*]) => {{
-        use crate::chat::fallback::grammar::{Capture, Gap, Rest, Step, Token};
+    ([$($open:literal),+], $on_mismatch:expr, [$($after:expr),*]) => {{
+        use crate::chat::fallback::grammar::{Capture, Gap, OnMismatch, Step, Token};
         &[
-            Step::new(Gap::None, Rest::Prose, &[$((Token::Mark($open), 1)),+]),
-            Step::new(Gap::Any, Rest::Prose, &[(Token::Object(Capture::Object), 2), (Token::Mark("["), 3)]),
-            Step::new(Gap::Any, $rest, &[$($after),*]),
-            Step::new(Gap::Any, Rest::Inside, &[(Token::Object(Capture::Object), 4), (Token::Mark("]"), 2)]),
-            Step::new(Gap::Any, Rest::Inside, &[(Token::Mark(","), 3), (Token::Mark("]"), 2)]),
-            // After the opening mark in the place of the closing one.
+            Step::new(Gap::None, OnMismatch::Prose, &[$((Token::Literal($open), 1)),+]),
+            Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 2), (Token::Literal("["), 3)]),
+            Step::new(Gap::Any, $on_mismatch, &[$($after),*]),
+            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Object), 4), (Token::Literal("]"), 2)]),
+            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 3), (Token::Literal("]"), 2)]),
+            // After an opening mark in place of the closing one.
             Step::new(
                 Gap::Any,
-                Rest::Closing,
-                &[(Token::Object(Capture::Object), 2), (Token::Mark("["), 3)],
+                OnMismatch::Unclosed,
+                &[(Token::Object(Capture::Object), 2), (Token::Literal("["), 3)],
             ),
         ]
     }};
 }
 
-/// The steps of calls as tags with a `name` attribute, each argument a tag of its own.
+/// The steps of calls as tags with a `name` attribute and a tag for each argument.
 macro_rules! tag_calls {
     ($open:literal, $close:literal, $invoke:literal, $invoke_close:literal, $parameter:literal, $parameter_close:literal) => {{
-        use crate::chat::fallback::grammar::{Capture, DONE, Gap, Rest, Step, Token};
+        use crate::chat::fallback::grammar::{Capture, DONE, Gap, OnMismatch, Step, Token};
         &[
-            Step::new(Gap::None, Rest::Prose, &[(Token::Mark($open), 1)]),
-            Step::new(Gap::Any, Rest::Prose, &[(Token::Mark($invoke), 2)]),
-            Step::new(Gap::None, Rest::Prose, &[(Token::Word(Capture::Name), 3)]),
-            Step::new(Gap::None, Rest::Prose, &[(Token::Mark("\""), 4)]),
-            Step::new(Gap::Line, Rest::Prose, &[(Token::Mark(">"), 5)]),
+            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal($open), 1)]),
+            Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal($invoke), 2)]),
+            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
+            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\""), 4)]),
+            Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal(">"), 5)]),
             Step::new(
                 Gap::Any,
-                Rest::Inside,
-                &[(Token::Mark($parameter), 6), (Token::Mark($invoke_close), 10)],
+                OnMismatch::Malformed,
+                &[(Token::Literal($parameter), 6), (Token::Literal($invoke_close), 10)],
             ),
-            Step::new(Gap::None, Rest::Inside, &[(Token::Word(Capture::Key), 7)]),
-            Step::new(Gap::None, Rest::Inside, &[(Token::Mark("\""), 8)]),
-            Step::new(Gap::Line, Rest::Inside, &[(Token::Mark(">"), 9)]),
+            Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), 7)]),
+            Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\""), 8)]),
+            Step::new(Gap::Line, OnMismatch::Malformed, &[(Token::Literal(">"), 9)]),
             Step::new(
                 Gap::None,
-                Rest::Inside,
+                OnMismatch::Malformed,
                 &[(Token::Raw(Capture::Value, $parameter_close, Some('<')), 5)],
             ),
-            Step::new(Gap::Any, Rest::Closing, &[(Token::Mark($invoke), 2), (Token::Mark($close), DONE)]),
+            Step::new(
+                Gap::Any,
+                OnMismatch::Unclosed,
+                &[(Token::Literal($invoke), 2), (Token::Literal($close), DONE)],
+            ),
         ]
     }};
 }

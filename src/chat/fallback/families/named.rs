@@ -1,19 +1,23 @@
-//! A name and its arguments, `name` and `{…}`, with no mark at all: what is left of a call of Functionary 3.2 whose first `>>>` stood
-//! in the prompt, of Mistral's or Kimi's where the server took their special tokens away. It must begin what the model says, and
-//! its lines hold nothing else.
+//! A name and its arguments, `name` and `{…}`, without marks: a call of Functionary 3.2 whose first `>>>` was in the
+//! prompt, or a call of Mistral or Kimi from which the server removed the special tokens. It must be at the start of a
+//! message, and its lines must contain nothing else.
 //!
-//! Only the name tells it from a title above some data: one that no tool has is text.
+//! Only the name distinguishes the call from a title above data, so a call of an unknown tool is text.
 //! Source: MeetKai/functionary, `prompt_template`; vLLM's `skip_special_tokens`.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
 
 pub(super) static NAMED: Form = Form {
     marked: false,
-    at: Place::Message,
+    start: StartPosition::Message,
     closes: &[],
     steps: &[
-        Step::new(Gap::None, Rest::Prose, &[(Token::Word(Capture::Name), 1)]),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Object(Capture::Arguments), 2)]),
-        Step::new(Gap::Line, Rest::Line, &[(Token::Mark("\n"), DONE), (Token::Mark(">>>"), 0)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), 2)]),
+        Step::new(
+            Gap::Line,
+            OnMismatch::LineEnd,
+            &[(Token::Literal("\n"), DONE), (Token::Literal(">>>"), 0)],
+        ),
     ],
 };

@@ -1,15 +1,15 @@
 //! `<TOOLCALL>[{"name": …, "arguments": {…}}]</TOOLCALL>`: Nemotron.
 
 use super::json_calls;
-use crate::chat::fallback::grammar::{DONE, Form, Place};
+use crate::chat::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static NEMOTRON: Form = Form {
     marked: true,
-    at: Place::Anywhere,
+    start: StartPosition::Anywhere,
     closes: &["</TOOLCALL>"],
     steps: json_calls!(
         ["<TOOLCALL>"],
-        Rest::Closing,
-        [(Token::Object(Capture::Object), 2), (Token::Mark("</TOOLCALL>"), DONE)]
+        OnMismatch::Unclosed,
+        [(Token::Object(Capture::Object), 2), (Token::Literal("</TOOLCALL>"), DONE)]
     ),
 };

@@ -1,15 +1,15 @@
-//! `[{"name": …, "arguments": {…}}]` on lines of its own: xLAM. Unmarked, for a list of objects is mostly data.
+//! `[{"name": …, "arguments": {…}}]` on its own lines: xLAM. Unmarked, because most lists of objects are data.
 
-use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, Place, Rest, Step, Token};
+use crate::chat::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
 
 pub(super) static XLAM: Form = Form {
     marked: false,
-    at: Place::Line,
+    start: StartPosition::Line,
     closes: &[],
     steps: &[
-        Step::new(Gap::None, Rest::Prose, &[(Token::Mark("["), 1)]),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Object(Capture::Object), 2)]),
-        Step::new(Gap::Any, Rest::Prose, &[(Token::Mark(","), 1), (Token::Mark("]"), 3)]),
-        Step::new(Gap::Line, Rest::Line, &[(Token::Mark("\n"), DONE)]),
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("["), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 2)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal(","), 1), (Token::Literal("]"), 3)]),
+        Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
     ],
 };

@@ -1,4 +1,4 @@
-//! `mkdir`, `remove` and `rename`: folders and names.
+//! `mkdir`, `remove` and `rename`.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -6,150 +6,155 @@ use std::path::Path;
 
 use cap_std::fs::Dir;
 
-use super::grant::{Leaf, Need, Place};
+use super::grant::{Access, GrantedPath, Leaf};
 use super::open::open_folder;
-use super::{Work, shown};
+use super::{FsContext, display_path};
 use crate::script::error::HostError;
 use crate::script::leftover;
 use crate::script::permission::is_hidden;
 use crate::tool::ToolErrorKind;
 
-/// Most files and folders that one `remove` takes away.
+/// Maximum number of files and folders that one `remove` deletes.
 pub(super) const MAX_REMOVED: usize = 10_000;
-/// Deepest folder that it goes into.
+/// Maximum depth of the removed folders.
 const MAX_DEPTH: usize = 100;
 
-/// Makes a folder; `parents`: also those above it, and it may be there already.
-pub(super) fn mkdir(work: &Work, (path, parents): (String, bool)) -> Result<(), HostError> {
-    let place = work.grants.open(Need::Write, &path)?;
-    let exists = || if parents { Ok(()) } else { Err(place.wrong("exists already")) };
-    if place.is_grant() && place.exists() {
+/// Creates a folder. With `parents`, also creates its parents, and the folder may already exist.
+pub(super) fn mkdir(context: &FsContext, (path, parents): (String, bool)) -> Result<(), HostError> {
+    let target = context.grants.open(Access::Write, &path)?;
+    let exists = || if parents { Ok(()) } else { Err(target.invalid("already exists")) };
+    if target.is_grant() && target.exists() {
         return exists();
     }
-    let make = || work.spent.entry();
-    let leaf = place.leaf(false, if parents { Some(&make) } else { None })?;
-    if leaf.about.is_some() {
+    let before_create = || context.quota.add_entry();
+    let leaf = target.leaf(false, if parents { Some(&before_create) } else { None })?;
+    if leaf.metadata.is_some() {
         return match leaf.dir.metadata(&leaf.name) {
-            Ok(about) if about.is_dir() => exists(),
-            _ => Err(place.wrong("exists already and is no folder")),
+            Ok(metadata) if metadata.is_dir() => exists(),
+            _ => Err(target.invalid("already exists and is not a folder")),
         };
     }
-    work.spent.entry()?;
+    context.quota.add_entry()?;
     match leaf.dir.create_dir(&leaf.name) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => exists(),
-        made => made.map_err(|error| place.failed(&error)),
+        result => result.map_err(|error| target.io_error(&error)),
     }
 }
 
-/// Removes a file, a link or an empty folder; `recursive`: also what is in the folder.
-pub(super) fn remove(work: &Work, (path, recursive): (String, bool)) -> Result<(), HostError> {
-    let place = work.grants.open(Need::Write, &path)?.existing()?;
-    let leaf = existing_leaf(&place)?;
-    let told = |error: std::io::Error| place.failed(&error);
-    if !leaf.about.as_ref().is_some_and(cap_std::fs::Metadata::is_dir) {
-        return leaf.dir.remove_file(&leaf.name).map_err(told);
+/// Removes a file, a link or an empty folder. With `recursive`, also removes the contents of the folder.
+pub(super) fn remove(context: &FsContext, (path, recursive): (String, bool)) -> Result<(), HostError> {
+    let target = context.grants.open(Access::Write, &path)?.existing()?;
+    let leaf = existing_leaf(&target)?;
+    let failed = |error: std::io::Error| target.io_error(&error);
+    if !leaf.metadata.as_ref().is_some_and(cap_std::fs::Metadata::is_dir) {
+        return leaf.dir.remove_file(&leaf.name).map_err(failed);
     }
     if recursive {
-        let folder = open_folder(&leaf.dir, Path::new(&leaf.name)).map_err(told)?;
-        // Counted first, so that a folder with too much in it stays whole.
-        for act in [Act::Count, Act::Remove] {
-            let mut sweep = Sweep { work, place: &place, act, seen: 0 };
-            sweep.folder(&folder, &place.full, MAX_DEPTH)?;
+        let folder = open_folder(&leaf.dir, Path::new(&leaf.name)).map_err(failed)?;
+        // Count first, so that nothing is removed if the folder has too many entries.
+        for pass in [Pass::Count, Pass::Remove] {
+            let mut walk = RemoveWalk { context, target: &target, pass, visited: 0 };
+            walk.folder(&folder, &target.full, MAX_DEPTH)?;
         }
     }
     leaf.dir.remove_dir(&leaf.name).map_err(|error| match error.kind() {
         ErrorKind::DirectoryNotEmpty => {
-            place.wrong("is not empty; recursive = true removes what is in it, too")
+            target.invalid("is not empty; pass recursive = true to remove its contents")
         }
-        _ => told(error),
+        _ => failed(error),
     })
 }
 
-/// Gives a file or folder another name, perhaps in another folder; a file that has that name already is replaced.
-pub(super) fn rename(work: &Work, (from, to): (String, String)) -> Result<(), HostError> {
-    let [from, to] = [from, to].map(|path| work.grants.open(Need::Write, &path));
+/// Renames or moves a file or folder. An existing file at the new path is replaced.
+pub(super) fn rename(context: &FsContext, (from, to): (String, String)) -> Result<(), HostError> {
+    let [from, to] = [from, to].map(|path| context.grants.open(Access::Write, &path));
     let (from, to) = (from?.existing()?, to?);
     let (old, new) = (existing_leaf(&from)?, to.leaf(false, None)?);
-    let is_file = |leaf: &Leaf| leaf.about.as_ref().is_some_and(cap_std::fs::Metadata::is_file);
+    let is_file = |leaf: &Leaf| leaf.metadata.as_ref().is_some_and(cap_std::fs::Metadata::is_file);
     if !is_file(&old) {
-        for place in [&from, &to] {
-            if work.grants.are_beneath(&place.full) {
+        for target in [&from, &to] {
+            if context.grants.has_grant_beneath(&target.full) {
                 return Err(
-                    place.wrong("is granted by itself, or holds what is; no folder or link takes its place")
+                    target.invalid("is a granted path or contains one, and only files can be renamed there")
                 );
             }
         }
     }
-    if new.about.is_some() && !is_file(&new) {
-        return Err(to.wrong("exists already and is not a regular file"));
+    if new.metadata.is_some() && !is_file(&new) {
+        return Err(to.invalid("already exists and is not a regular file"));
     }
-    old.dir.rename(&old.name, &new.dir, &new.name).map_err(|error| from.failed(&error))
+    old.dir.rename(&old.name, &new.dir, &new.name).map_err(|error| from.io_error(&error))
 }
 
-fn existing_leaf(place: &Place) -> Result<Leaf, HostError> {
-    let leaf = place.leaf(false, None)?;
-    if leaf.about.is_some() { Ok(leaf) } else { Err(place.failed(&ErrorKind::NotFound.into())) }
+fn existing_leaf(target: &GrantedPath) -> Result<Leaf, HostError> {
+    let leaf = target.leaf(false, None)?;
+    if leaf.metadata.is_some() { Ok(leaf) } else { Err(target.io_error(&ErrorKind::NotFound.into())) }
 }
 
 #[derive(Clone, Copy)]
-enum Act {
+enum Pass {
     Count,
     Remove,
 }
 
-/// A walk over everything in a folder; no link is followed.
-struct Sweep<'w> {
-    work: &'w Work,
-    place: &'w Place,
-    act: Act,
-    seen: usize,
+/// A walk over all entries below a folder that counts or removes them. Does not follow links.
+struct RemoveWalk<'w> {
+    context: &'w FsContext,
+    target: &'w GrantedPath,
+    pass: Pass,
+    visited: usize,
 }
 
-impl Sweep<'_> {
-    fn keeps_hidden(&self, name: &OsStr) -> HostError {
-        let name = shown(&name.to_string_lossy());
+impl RemoveWalk<'_> {
+    fn hidden_error(&self, name: &OsStr) -> HostError {
+        let name = display_path(&name.to_string_lossy());
         let what = format!(
-            "is not removed: {name} in it is hidden, and a granted folder does not cover hidden files and folders below \
-             it; to allow it, name it in :allow (:write […]) in the spec"
+            "is not removed: it contains {name}, which is hidden, and a grant of a folder does not include hidden files and \
+             folders; to allow it, name it in :allow (:write […]) in the spec"
         );
-        HostError { kind: ToolErrorKind::Permission, ..self.place.wrong(what) }
+        HostError { kind: ToolErrorKind::Permission, ..self.target.invalid(what) }
     }
 
-    /// `path`: where `folder` is.
+    /// Processes `folder`, whose path is `path`.
     fn folder(&mut self, folder: &Dir, path: &Path, depth: usize) -> Result<(), HostError> {
-        let told = |error| self.place.failed(&error);
+        let failed = |error| self.target.io_error(&error);
         if depth == 0 {
-            return Err(self.place.wrong(format!("has folders more than {MAX_DEPTH} levels deep")));
+            return Err(self.target.invalid(format!("is more than {MAX_DEPTH} levels deep")));
         }
         let mut found = Vec::new();
-        for entry in folder.entries().map_err(told)? {
-            self.work.go_on()?;
-            self.seen += 1;
-            if self.seen > MAX_REMOVED {
-                return Err(self.place.wrong(format!("has more than {MAX_REMOVED} files and folders in it")));
+        for entry in folder.entries().map_err(failed)? {
+            self.context.check_canceled()?;
+            self.visited += 1;
+            if self.visited > MAX_REMOVED {
+                return Err(self
+                    .target
+                    .invalid(format!("contains more than {MAX_REMOVED} files and folders")));
             }
-            let entry = entry.map_err(told)?;
+            let entry = entry.map_err(failed)?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let name = entry.file_name();
             let is_temporary = name.to_str().is_some_and(leftover::is_temporary);
-            if is_hidden(&name) && !is_temporary && !self.work.grants.covers(Need::Write, &path.join(&name)) {
-                return Err(self.keeps_hidden(&name));
+            if is_hidden(&name)
+                && !is_temporary
+                && !self.context.grants.covers(Access::Write, &path.join(&name))
+            {
+                return Err(self.hidden_error(&name));
             }
             found.push((name, is_folder));
         }
         for (name, is_folder) in found {
             if is_folder {
                 let inner =
-                    open_folder(folder, Path::new(&name)).map_err(|error| self.place.failed(&error))?;
+                    open_folder(folder, Path::new(&name)).map_err(|error| self.target.io_error(&error))?;
                 self.folder(&inner, &path.join(&name), depth - 1)?;
             }
-            match self.act {
-                Act::Count => {}
-                Act::Remove => {
-                    self.work.go_on()?;
+            match self.pass {
+                Pass::Count => {}
+                Pass::Remove => {
+                    self.context.check_canceled()?;
                     let removed =
                         if is_folder { folder.remove_dir(&name) } else { folder.remove_file(&name) };
-                    removed.map_err(|error| self.place.failed(&error))?;
+                    removed.map_err(|error| self.target.io_error(&error))?;
                 }
             }
         }

@@ -1,60 +1,60 @@
-//! Files and folders opened beneath a handle, and judged by what was opened.
+//! Opens files and folders relative to a folder handle and checks what was opened.
 //!
-//! A name says nothing about what it leads to a moment later. So nothing is concluded from it: a file is opened without
-//! waiting (a pipe has no writer) and refused unless the open file itself is a regular one.
+//! Another process can replace the file of a name at any time, so checks of a name alone are not sufficient. A file is
+//! opened without blocking (a pipe may have no writer) and rejected unless the open file is a regular file.
 
 use std::fs::File;
 use std::path::Path;
 
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::grant::{Leaf, Place};
+use super::grant::{GrantedPath, Leaf};
 use crate::script::error::HostError;
 use crate::tool::ToolErrorKind;
 
-/// Opens the file at `place` for reading, and its length.
-pub(super) fn open_file(place: &Place) -> Result<(File, u64), HostError> {
-    let told = |error| place.failed(&error);
-    if place.is_grant() {
-        return Err(place.wrong("is not a regular file"));
+/// Opens the file `target` for reading. Returns it and its length in bytes.
+pub(super) fn open_file(target: &GrantedPath) -> Result<(File, u64), HostError> {
+    let failed = |error| target.io_error(&error);
+    if target.is_grant() {
+        return Err(target.invalid("is not a regular file"));
     }
-    let leaf = place.leaf(true, None)?;
-    // Looked at first: to open a device may move it.
-    match &leaf.about {
-        None => return Err(told(std::io::ErrorKind::NotFound.into())),
-        Some(about) if !about.is_file() => return Err(place.wrong("is not a regular file")),
+    let leaf = target.leaf(true, None)?;
+    // Check before opening: opening a device can have side effects.
+    match &leaf.metadata {
+        None => return Err(failed(std::io::ErrorKind::NotFound.into())),
+        Some(metadata) if !metadata.is_file() => return Err(target.invalid("is not a regular file")),
         Some(_) => {}
     }
     let mut options = OpenOptions::new();
     options.read(true);
     never_wait(&mut options);
-    let file = leaf.dir.open_with(&leaf.name, &options).map_err(told)?.into_std();
-    let about = file.metadata().map_err(told)?;
-    if !about.is_file() {
-        return Err(place.wrong("is not a regular file"));
+    let file = leaf.dir.open_with(&leaf.name, &options).map_err(failed)?.into_std();
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(target.invalid("is not a regular file"));
     }
-    refuse_system(place, &file, "read")?;
-    Ok((file, about.len()))
+    check_not_system(target, &file, "read")?;
+    Ok((file, metadata.len()))
 }
 
-/// Opens the file at `leaf` of `place` for writing at its end, not through a link; makes it where it is missing.
-pub(super) fn open_end(place: &Place, leaf: &Leaf) -> Result<File, HostError> {
-    let told = |error| place.failed(&error);
-    if leaf.about.as_ref().is_some_and(|about| !about.is_file()) {
-        return Err(place.wrong("is not a regular file"));
+/// Opens the file at `leaf` of `target` for appending. Does not follow a link. Creates the file if it does not exist.
+pub(super) fn open_end(target: &GrantedPath, leaf: &Leaf) -> Result<File, HostError> {
+    let failed = |error| target.io_error(&error);
+    if leaf.metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+        return Err(target.invalid("is not a regular file"));
     }
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     never_wait(&mut options);
-    let file = leaf.dir.open_with(&leaf.name, &options).map_err(told)?.into_std();
-    if !file.metadata().map_err(told)?.is_file() {
-        return Err(place.wrong("is not a regular file"));
+    let file = leaf.dir.open_with(&leaf.name, &options).map_err(failed)?.into_std();
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(target.invalid("is not a regular file"));
     }
-    refuse_system(place, &file, "write")?;
+    check_not_system(target, &file, "write")?;
     Ok(file)
 }
 
-/// Opens the folder `name` of `dir`, which must be none of a link.
+/// Opens the folder `name` in `dir`. Does not follow a link.
 pub(super) fn open_folder(dir: &Dir, name: &Path) -> std::io::Result<Dir> {
     #[cfg(unix)]
     {
@@ -70,7 +70,7 @@ pub(super) fn open_folder(dir: &Dir, name: &Path) -> std::io::Result<Dir> {
     dir.open_dir(name)
 }
 
-/// Has an open for `options` come back at once, whatever is there, and follow no link.
+/// Makes an open with `options` never block and never follow a link.
 pub(super) fn never_wait(options: &mut OpenOptions) {
     #[cfg(unix)]
     {
@@ -84,16 +84,16 @@ pub(super) fn never_wait(options: &mut OpenOptions) {
     let _ = options;
 }
 
-/// Refuses `file` where it is a window into the system rather than something on a disk (`/proc/self/environ` has the
-/// engine's secrets, and reading some such files waits for ever), unless the grant itself lies there.
-fn refuse_system(place: &Place, file: &File, key: &str) -> Result<(), HostError> {
-    if is_system(file) && !is_system(&place.dir) {
+/// Returns an error if `file` is on a system file system and the granted folder is not. (`/proc/self/environ` contains
+/// the secrets of this process, and reading some such files blocks forever.)
+fn check_not_system(target: &GrantedPath, file: &File, key: &str) -> Result<(), HostError> {
+    if is_system(file) && !is_system(&target.dir) {
         return Err(HostError {
             kind: ToolErrorKind::Permission,
-            message: place
-                .wrong(format!(
-                    "is not allowed: it is no file on a disk but a part of the running system, which a grant around \
-                     it does not include; to allow it, name it in :allow (:{key} […]) in the spec"
+            message: target
+                .invalid(format!(
+                    "is not allowed: it is on a system file system, which a grant of a parent folder does not include; to \
+                     allow it, name it in :allow (:{key} […]) in the spec"
                 ))
                 .message,
         });
@@ -103,12 +103,12 @@ fn refuse_system(place: &Place, file: &File, key: &str) -> Result<(), HostError>
 
 #[cfg(target_os = "linux")]
 fn is_system(file: impl std::os::fd::AsFd) -> bool {
-    /// proc, sysfs, debugfs, tracefs, configfs, securityfs, cgroup, cgroup2, as `statfs(2)` has them.
+    /// The `statfs(2)` magic numbers of proc, sysfs, debugfs, tracefs, configfs, securityfs, cgroup and cgroup2.
     const SYSTEMS: [u32; 8] =
         [0x9fa0, 0x6265_6572, 0x6462_6720, 0x7472_6163, 0x6265_6570, 0x7363_6673, 0x0027_e0eb, 0x6367_7270];
-    // The field's type differs between architectures; the numbers have 32 bits.
+    // The type of the field depends on the architecture; the magic numbers have 32 bits.
     #[allow(clippy::cast_sign_loss)]
-    rustix::fs::fstatfs(file).is_ok_and(|about| SYSTEMS.contains(&(about.f_type as u32)))
+    rustix::fs::fstatfs(file).is_ok_and(|metadata| SYSTEMS.contains(&(metadata.f_type as u32)))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,101 +1,100 @@
-//! `read`, `read_bytes` and `lines`: what is in a file.
+//! `read`, `read_bytes` and `lines`: read files.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
-use super::Work;
-use super::grant::{Need, Place};
+use super::FsContext;
+use super::grant::{Access, GrantedPath};
 use super::open::open_file;
 use crate::script::error::HostError;
 
-/// Longest file, piece of a file or page of lines that is read, in bytes.
+/// Maximum number of bytes that one call of a function reads.
 pub(super) const MAX_READ: u64 = 8 << 20;
-/// Most lines of a page.
+/// Maximum number of lines that `lines` returns.
 pub(super) const MAX_LINES: u64 = 100_000;
-/// Bytes between two looks at whether the call still stands.
-const STRIDE: u64 = 1 << 20;
+/// Number of bytes to read between two checks for cancellation.
+const CHUNK: u64 = 1 << 20;
 
-/// The whole text of a file.
-pub(super) fn text(work: &Work, path: String) -> Result<String, HostError> {
-    let place = work.grants.open(Need::Read, &path)?.existing()?;
-    let (file, length) = open_file(&place)?;
+/// Returns the contents of a UTF-8 file.
+pub(super) fn text(context: &FsContext, path: String) -> Result<String, HostError> {
+    let target = context.grants.open(Access::Read, &path)?.existing()?;
+    let (file, length) = open_file(&target)?;
     let too_long = || {
-        place.wrong(format!(
-            "is longer than {} MiB; fs.lines and fs.read_bytes read a part of it",
+        target.invalid(format!(
+            "is longer than {} MiB; use fs.lines or fs.read_bytes to read a part",
             MAX_READ >> 20
         ))
     };
     if length > MAX_READ {
         return Err(too_long());
     }
-    let bytes = take(work, &place, file, MAX_READ + 1)?;
-    // It may have grown.
+    let bytes = take(context, &target, file, MAX_READ + 1)?;
+    // The file may have grown.
     if bytes.len() as u64 > MAX_READ {
         return Err(too_long());
     }
     String::from_utf8(bytes).map_err(|error| {
-        place.wrong(format!("is not UTF-8 text (at byte {})", error.utf8_error().valid_up_to() + 1))
+        target.invalid(format!("is not UTF-8 text (at byte {})", error.utf8_error().valid_up_to() + 1))
     })
 }
 
-/// A piece of a file: its path, from which byte (from 0), and how many.
+/// Returns bytes of a file. Parameters: path, offset (from 0) and number of bytes.
 pub(super) fn bytes(
-    work: &Work,
+    context: &FsContext,
     (path, offset, limit): (String, u64, Option<u64>),
 ) -> Result<Vec<u8>, HostError> {
-    let place = work.grants.open(Need::Read, &path)?.existing()?;
-    let (mut file, length) = open_file(&place)?;
+    let target = context.grants.open(Access::Read, &path)?.existing()?;
+    let (mut file, length) = open_file(&target)?;
     if limit.is_none() && length.saturating_sub(offset) > MAX_READ {
-        return Err(
-            place.wrong(format!("has more than {} MiB; say how many bytes with limit", MAX_READ >> 20))
-        );
+        return Err(target.invalid(format!("has more than {} MiB; set limit to read a part", MAX_READ >> 20)));
     }
-    file.seek(SeekFrom::Start(offset)).map_err(|error| place.failed(&error))?;
-    take(work, &place, file, limit.unwrap_or(MAX_READ))
+    file.seek(SeekFrom::Start(offset)).map_err(|error| target.io_error(&error))?;
+    take(context, &target, file, limit.unwrap_or(MAX_READ))
 }
 
-fn take(work: &Work, place: &Place, file: File, most: u64) -> Result<Vec<u8>, HostError> {
+fn take(context: &FsContext, target: &GrantedPath, file: File, limit: u64) -> Result<Vec<u8>, HostError> {
     let mut bytes = Vec::new();
-    let mut left = most;
+    let mut left = limit;
     loop {
-        work.go_on()?;
-        let stride = left.min(STRIDE);
-        let read = (&file).take(stride).read_to_end(&mut bytes).map_err(|error| place.failed(&error))?;
+        context.check_canceled()?;
+        let chunk = left.min(CHUNK);
+        let read = (&file).take(chunk).read_to_end(&mut bytes).map_err(|error| target.io_error(&error))?;
         left -= read as u64;
-        if (read as u64) < stride || left == 0 {
+        if (read as u64) < chunk || left == 0 {
             return Ok(bytes);
         }
     }
 }
 
-/// Some lines of a file, without their ends, and whether there are more: its path, from which line (from 1), how many.
+/// Returns lines of a file, without line ends, and whether more follow. Parameters: path, first line (from 1) and
+/// number of lines.
 pub(super) fn lines(
-    work: &Work,
+    context: &FsContext,
     (path, from, count): (String, u64, u64),
 ) -> Result<(Vec<String>, bool), HostError> {
-    let place = work.grants.open(Need::Read, &path)?.existing()?;
-    let (file, _) = open_file(&place)?;
-    let told = |error| place.failed(&error);
+    let target = context.grants.open(Access::Read, &path)?.existing()?;
+    let (file, _) = open_file(&target)?;
+    let failed = |error| target.io_error(&error);
     let mut file = BufReader::with_capacity(64 << 10, file);
     for _ in 1..from {
-        if !skip_line(work, &place, &mut file)? {
+        if !skip_line(context, &target, &mut file)? {
             return Ok((Vec::new(), false));
         }
     }
     let mut lines = Vec::new();
     let mut left = MAX_READ;
     while (lines.len() as u64) < count {
-        work.go_on()?;
+        context.check_canceled()?;
         let mut line = Vec::new();
-        let read = (&mut file).take(left + 1).read_until(b'\n', &mut line).map_err(told)? as u64;
+        let read = (&mut file).take(left + 1).read_until(b'\n', &mut line).map_err(failed)? as u64;
         if read == 0 {
             return Ok((lines, false));
         }
         let number = from + lines.len() as u64;
         if read > left {
-            // The page is full. A line that is longer than any page is read by nothing but read_bytes.
+            // The limit is reached. A single longer line can only be read with `read_bytes`.
             if lines.is_empty() {
-                return Err(place.wrong(format!(
+                return Err(target.invalid(format!(
                     "has more than {} MiB in line {number}; read it with fs.read_bytes",
                     MAX_READ >> 20
                 )));
@@ -110,18 +109,18 @@ pub(super) fn lines(
             }
         }
         let line = String::from_utf8(line)
-            .map_err(|_| place.wrong(format!("is not UTF-8 text (in line {number})")))?;
+            .map_err(|_| target.invalid(format!("is not UTF-8 text (in line {number})")))?;
         lines.push(line);
     }
-    let more = !file.fill_buf().map_err(told)?.is_empty();
+    let more = !file.fill_buf().map_err(failed)?.is_empty();
     Ok((lines, more))
 }
 
-/// Whether there was a line.
-fn skip_line(work: &Work, place: &Place, file: &mut impl BufRead) -> Result<bool, HostError> {
+/// Skips a line. Returns whether there was one.
+fn skip_line(context: &FsContext, target: &GrantedPath, file: &mut impl BufRead) -> Result<bool, HostError> {
     let mut any = false;
     loop {
-        let buffer = file.fill_buf().map_err(|error| place.failed(&error))?;
+        let buffer = file.fill_buf().map_err(|error| target.io_error(&error))?;
         if buffer.is_empty() {
             return Ok(any);
         }
@@ -132,6 +131,6 @@ fn skip_line(work: &Work, place: &Place, file: &mut impl BufRead) -> Result<bool
         if end.is_some() {
             return Ok(true);
         }
-        work.go_on()?;
+        context.check_canceled()?;
     }
 }

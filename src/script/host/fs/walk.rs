@@ -1,7 +1,7 @@
-//! `glob`: files by a pattern, in a walk beneath one granted folder.
+//! `glob`: finds files by a pattern in a granted folder.
 //!
-//! The walk opens each folder beneath the handle of the one above it and follows no link, so that it neither leaves the
-//! grant nor runs in circles. It goes through names in their order: a limit always leaves out the same.
+//! Each folder is opened relative to the handle of its parent, and links are not followed, so the walk cannot leave the
+//! grant or loop. Entries are visited in sorted order, so a limit always returns the same paths.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, FileType};
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::Work;
-use super::grant::{Need, Place};
-use super::ignored::Ignores;
-use super::look::kind;
+use super::FsContext;
+use super::grant::{Access, GrantedPath};
+use super::ignore_rules::IgnoreRules;
+use super::metadata::kind;
 use super::open::open_folder;
-use super::{shown, wrong};
+use super::{display_path, script_error};
 use crate::script::error::HostError;
 use crate::script::permission::is_hidden;
 
-/// Most paths that a walk answers.
-pub(super) const MAX_FOUND: u64 = 100_000;
-/// Deepest folder that it goes into.
+/// Maximum number of paths to return.
+pub(super) const MAX_RESULTS: u64 = 100_000;
+/// Maximum depth of a walk.
 pub(super) const MAX_DEPTH: u64 = 100;
-/// Most entries that it looks at.
-pub(super) const MAX_SEEN: usize = 300_000;
-/// Longest pattern, in bytes.
+/// Maximum number of entries to visit.
+pub(super) const MAX_VISITED: usize = 300_000;
+/// Maximum length of a pattern, in bytes.
 const MAX_PATTERN: usize = 1_000;
 
-/// What is looked for.
-pub(super) struct Query {
+/// The parameters of `glob`.
+pub(super) struct GlobQuery {
     pub(super) pattern: String,
     /// The folder that the pattern is relative to.
     pub(super) root: Option<String>,
@@ -40,10 +40,10 @@ pub(super) struct Query {
     pub(super) depth: u64,
 }
 
-/// The paths that match, and whether there may be more.
-pub(super) fn glob(work: &Work, query: Query) -> Result<(Vec<String>, bool), HostError> {
+/// Returns the paths that match, and whether there may be more.
+pub(super) fn glob(context: &FsContext, query: GlobQuery) -> Result<(Vec<String>, bool), HostError> {
     if query.pattern.len() > MAX_PATTERN {
-        return Err(wrong(format!("the pattern is longer than {MAX_PATTERN} bytes")));
+        return Err(script_error(format!("the pattern is longer than {MAX_PATTERN} bytes")));
     }
     let (literal, pattern) = split(&query.pattern);
     let root = query.root.as_deref().unwrap_or("");
@@ -56,43 +56,45 @@ pub(super) fn glob(work: &Work, query: Query) -> Result<(Vec<String>, bool), Hos
         .literal_separator(true)
         .backslash_escape(true)
         .build()
-        .map_err(|error| wrong(format!("the pattern {}: {}", shown(&query.pattern), error.kind())))?
+        .map_err(|error| {
+            script_error(format!("invalid pattern {}: {}", display_path(&query.pattern), error.kind()))
+        })?
         .compile_matcher();
-    let place = work.grants.open(Need::Look, if base.is_empty() { "." } else { &base })?;
-    let is_there = place.exists() && place.about()?.is_ok_and(|about| about.is_dir());
+    let target = context.grants.open(Access::Inspect, if base.is_empty() { "." } else { &base })?;
+    let is_there = target.exists() && target.metadata()?.is_ok_and(|metadata| metadata.is_dir());
     if !is_there && query.root.is_none() {
         return Ok((Vec::new(), false));
     }
-    let place = place.existing()?;
-    let top = place.folder()?;
-    let mut ignores = Ignores::new(query.gitignore);
+    let target = target.existing()?;
+    let top = target.folder()?;
+    let mut ignore_rules = IgnoreRules::new(query.gitignore);
     let mut path = String::new();
-    if !place.is_grant() {
-        ignores.add_above(&place.dir, &place.rest);
-        path = format!("{}/", place.rest.to_string_lossy());
+    if !target.is_grant() {
+        ignore_rules.add_above(&target.dir, &target.rest);
+        path = format!("{}/", target.rest.to_string_lossy());
     }
     let steps = pattern.split('/').count() as u64;
     let is_bounded = !pattern.contains("**") && !pattern.contains('{');
     let mut walk = Walk {
-        work,
+        context,
         matcher,
         base: base.strip_prefix("./").unwrap_or(&base).to_owned(),
-        full: place.full.clone(),
+        full: target.full.clone(),
         skipped: path.len(),
         hidden: query.hidden.unwrap_or_else(|| pattern.split('/').any(|step| step.starts_with('.'))),
         depth: if is_bounded { query.depth.min(steps) } else { query.depth } as usize,
         limit: query.limit as usize,
         kind: query.kind,
         path,
-        ignores,
-        seen: 0,
+        ignore_rules,
+        visited: 0,
         found: Vec::new(),
     };
-    let whole = walk.run(&place, top)?;
+    let whole = walk.run(&target, top)?;
     Ok((walk.found, !whole))
 }
 
-/// The folders that `pattern` begins with and that have no wildcard, with the slash after them, and the rest.
+/// Splits `pattern` into its leading folders without wildcards, with a trailing slash, and the rest.
 fn split(pattern: &str) -> (&str, &str) {
     let is_wild = |step: &str| step.contains(['*', '?', '[', ']', '{', '}', '\\']);
     let mut at = 0;
@@ -106,92 +108,92 @@ fn split(pattern: &str) -> (&str, &str) {
 }
 
 struct Walk<'w> {
-    work: &'w Work,
+    context: &'w FsContext,
     matcher: GlobMatcher,
-    /// What found paths begin with.
+    /// The prefix of the returned paths.
     base: String,
-    /// The folder where the walk began, in full.
+    /// The absolute path of the start folder.
     full: PathBuf,
-    /// How much of `path` lies above that folder.
+    /// The length of the part of `path` that precedes the start folder, in bytes.
     skipped: usize,
     hidden: bool,
     depth: usize,
     limit: usize,
     kind: &'static str,
-    /// The folder or file that is looked at, from the granted folder.
+    /// The path of the current entry, relative to the granted folder.
     path: String,
-    ignores: Ignores,
-    seen: usize,
+    ignore_rules: IgnoreRules,
+    visited: usize,
     found: Vec<String>,
 }
 
-/// A folder that is being walked.
-struct Open {
+/// A folder that the walk is in.
+struct OpenFolder {
     dir: Dir,
     names: std::vec::IntoIter<Name>,
-    /// How long the path of the folder is.
+    /// The length of the folder's path, in bytes.
     path: usize,
 }
 
 struct Name {
-    exact: OsString,
-    shown: String,
+    raw: OsString,
+    text: String,
     kind: FileType,
 }
 
-/// What a folder held.
-enum Listed {
+/// The result of listing a folder.
+enum Listing {
     Names(std::vec::IntoIter<Name>),
-    /// More than a walk looks at.
+    /// The walk has visited the maximum number of entries.
     TooMany,
     Unreadable(std::io::Error),
 }
 
 impl Walk<'_> {
-    /// Whether everything was seen.
-    fn run(&mut self, place: &Place, top: Dir) -> Result<bool, HostError> {
+    /// Runs the walk. Returns whether it visited everything.
+    fn run(&mut self, target: &GrantedPath, top: Dir) -> Result<bool, HostError> {
         let names = match self.names(&top)? {
-            Listed::Names(names) => names,
-            Listed::TooMany => return Ok(false),
-            Listed::Unreadable(error) => return Err(place.failed(&error)),
+            Listing::Names(names) => names,
+            Listing::TooMany => return Ok(false),
+            Listing::Unreadable(error) => return Err(target.io_error(&error)),
         };
-        self.ignores.enter(&top, self.path.len());
-        let mut open = vec![Open { dir: top, names, path: self.path.len() }];
+        self.ignore_rules.enter(&top, self.path.len());
+        let mut open = vec![OpenFolder { dir: top, names, path: self.path.len() }];
         while let Some(folder) = open.last_mut() {
             self.path.truncate(folder.path);
-            let Some(Name { exact, shown, kind: file }) = folder.names.next() else {
+            let Some(Name { raw, text, kind: file }) = folder.names.next() else {
                 open.pop();
-                self.ignores.leave();
+                self.ignore_rules.leave();
                 continue;
             };
-            self.path.push_str(&shown);
-            if self.ignores.ignore(&self.path, file.is_dir()) {
+            self.path.push_str(&text);
+            if self.ignore_rules.ignore(&self.path, file.is_dir()) {
                 continue;
             }
             if !self.take(file) {
                 return Ok(false);
             }
-            // A folder that vanished, or may not be read, has nothing in it.
+            // A folder that was removed or cannot be read counts as empty.
             if file.is_dir()
                 && open.len() < self.depth
                 && let Some(folder) = open.last()
-                && let Ok(dir) = open_folder(&folder.dir, Path::new(&exact))
+                && let Ok(dir) = open_folder(&folder.dir, Path::new(&raw))
             {
                 self.path.push('/');
                 match self.names(&dir)? {
-                    Listed::Names(names) => {
-                        self.ignores.enter(&dir, self.path.len());
-                        open.push(Open { dir, names, path: self.path.len() });
+                    Listing::Names(names) => {
+                        self.ignore_rules.enter(&dir, self.path.len());
+                        open.push(OpenFolder { dir, names, path: self.path.len() });
                     }
-                    Listed::TooMany => return Ok(false),
-                    Listed::Unreadable(_) => {}
+                    Listing::TooMany => return Ok(false),
+                    Listing::Unreadable(_) => {}
                 }
             }
         }
         Ok(true)
     }
 
-    /// Keeps the path if it is looked for; whether there was room for it.
+    /// Adds the current path to the results if it matches. Returns false if the limit is reached.
     fn take(&mut self, file: FileType) -> bool {
         let path = self.path.get(self.skipped..).unwrap_or_default();
         let is_wanted = self.kind == "any" || self.kind == kind(file);
@@ -205,40 +207,40 @@ impl Walk<'_> {
         true
     }
 
-    /// Whether the hidden entry `name` of the folder that is looked at is asked for, and granted.
+    /// Returns whether hidden entries are requested and a grant covers `name` in the current folder.
     fn shows_hidden(&self, name: &OsStr) -> bool {
         let beneath = self.path.get(self.skipped..).unwrap_or_default();
-        self.hidden && self.work.grants.covers(Need::Look, &self.full.join(beneath).join(name))
+        self.hidden && self.context.grants.covers(Access::Inspect, &self.full.join(beneath).join(name))
     }
 
-    fn names(&mut self, dir: &Dir) -> Result<Listed, HostError> {
+    fn names(&mut self, dir: &Dir) -> Result<Listing, HostError> {
         let entries = match dir.entries() {
             Ok(entries) => entries,
-            Err(error) => return Ok(Listed::Unreadable(error)),
+            Err(error) => return Ok(Listing::Unreadable(error)),
         };
         let mut names = Vec::new();
         for entry in entries.flatten() {
-            self.work.go_on()?;
-            self.seen += 1;
-            if self.seen > MAX_SEEN {
-                return Ok(Listed::TooMany);
+            self.context.check_canceled()?;
+            self.visited += 1;
+            if self.visited > MAX_VISITED {
+                return Ok(Listing::TooMany);
             }
-            let exact = entry.file_name();
-            let shown = exact.to_string_lossy().into_owned();
-            if self.ignores.always_ignore(&shown) || (is_hidden(&exact) && !self.shows_hidden(&exact)) {
+            let raw = entry.file_name();
+            let text = raw.to_string_lossy().into_owned();
+            if self.ignore_rules.always_ignore(&text) || (is_hidden(&raw) && !self.shows_hidden(&raw)) {
                 continue;
             }
             let Ok(kind) = entry.file_type() else { continue };
-            names.push(Name { exact, shown, kind });
+            names.push(Name { raw, text, kind });
         }
-        // In the order of the whole paths: what is in `a` comes after `a.txt`.
+        // In the order of the complete paths: the contents of `a` come after `a.txt`.
         names.sort_by(|one, other| one.key().cmp(other.key()));
-        Ok(Listed::Names(names.into_iter()))
+        Ok(Listing::Names(names.into_iter()))
     }
 }
 
 impl Name {
     fn key(&self) -> impl Iterator<Item = u8> {
-        self.shown.bytes().chain(self.kind.is_dir().then_some(b'/'))
+        self.text.bytes().chain(self.kind.is_dir().then_some(b'/'))
     }
 }

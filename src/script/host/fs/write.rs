@@ -1,99 +1,100 @@
-//! `write` and `append`: what is put into files.
+//! `write` and `append`.
 //!
-//! A file is written beside its name first and then put in its place, beneath the folder's handle: nobody reads a half,
-//! and a file elsewhere that shares the old one's inode (a hard link) keeps what it holds. What is appended goes into the
-//! file itself, which is why one with several names is refused.
+//! `write` creates a temporary file in the same folder and renames it, relative to the folder's handle: readers never
+//! see a partial file, and other hard links of the old file keep its contents. `append` changes the file in place, so
+//! it rejects files with several hard links.
 
 use std::fs::{File, Metadata};
 use std::io::Write as _;
 
-use super::Work;
-use super::grant::{Leaf, Need, Place};
+use super::FsContext;
+use super::grant::{Access, GrantedPath, Leaf};
 use super::open::open_end;
 use crate::script::error::HostError;
 use crate::script::leftover;
 
-/// Bytes between two looks at whether the call still stands.
-const STRIDE: usize = 1 << 20;
+/// Number of bytes to write between two checks for cancellation.
+const CHUNK: usize = 1 << 20;
 
-/// What is written where, and whether missing folders are made.
-pub(super) struct Writing {
+/// The parameters of a write.
+pub(super) struct WriteRequest {
     pub(super) path: String,
     pub(super) bytes: Vec<u8>,
+    /// Whether to create missing folders.
     pub(super) parents: bool,
 }
 
-/// Puts bytes in the place of a file, or makes it.
-pub(super) fn write(work: &Work, writing: Writing) -> Result<(), HostError> {
-    let (place, leaf) = open(work, &writing)?;
-    // Who may not write into a file may not replace it either, though its folder would allow that.
-    let old = match &leaf.about {
+/// Creates or replaces a file.
+pub(super) fn write(context: &FsContext, request: WriteRequest) -> Result<(), HostError> {
+    let (target, leaf) = open(context, &request)?;
+    // A file that cannot be written must not be replaced either, although its folder would allow that.
+    let old = match &leaf.metadata {
         Some(_) => {
-            let file = open_end(&place, &leaf)?;
-            let about = file.metadata().map_err(|error| place.failed(&error))?;
-            if about.permissions().readonly() {
-                return Err(place.wrong("is read-only"));
+            let file = open_end(&target, &leaf)?;
+            let metadata = file.metadata().map_err(|error| target.io_error(&error))?;
+            if metadata.permissions().readonly() {
+                return Err(target.invalid("is read-only"));
             }
-            Some(about)
+            Some(metadata)
         }
         None => None,
     };
-    let (file, beside) = leftover::create(&leaf.dir).map_err(|error| place.failed(&error))?;
-    let written = fill(work, &place, &file, &writing.bytes, old.as_ref())
-        .and_then(|()| leaf.dir.rename(&beside, &leaf.dir, &leaf.name).map_err(|error| place.failed(&error)));
+    let (file, temporary) = leftover::create(&leaf.dir).map_err(|error| target.io_error(&error))?;
+    let written = write_contents(context, &target, &file, &request.bytes, old.as_ref()).and_then(|()| {
+        leaf.dir.rename(&temporary, &leaf.dir, &leaf.name).map_err(|error| target.io_error(&error))
+    });
     if written.is_err() {
-        let _ = leaf.dir.remove_file(&beside);
+        let _ = leaf.dir.remove_file(&temporary);
     }
     written
 }
 
-/// Adds bytes to the end of a file, or makes it.
-pub(super) fn append(work: &Work, writing: Writing) -> Result<(), HostError> {
-    let (place, leaf) = open(work, &writing)?;
-    let mut file = open_end(&place, &leaf)?;
-    let told = |error| place.failed(&error);
-    if has_other_names(&file.metadata().map_err(told)?) {
-        return Err(place.wrong(
-            "has other names (hard links), perhaps outside of what is granted; fs.write puts a new file in its place",
+/// Appends to a file. Creates it if it does not exist.
+pub(super) fn append(context: &FsContext, request: WriteRequest) -> Result<(), HostError> {
+    let (target, leaf) = open(context, &request)?;
+    let mut file = open_end(&target, &leaf)?;
+    let failed = |error| target.io_error(&error);
+    if has_other_links(&file.metadata().map_err(failed)?) {
+        return Err(target.invalid(
+            "has other hard links, possibly outside of the granted folder; use fs.write, which replaces the file",
         ));
     }
-    file.write_all(&writing.bytes).map_err(told)
+    file.write_all(&request.bytes).map_err(failed)
 }
 
-fn open(work: &Work, writing: &Writing) -> Result<(Place, Leaf), HostError> {
-    let place = work.grants.open(Need::Write, &writing.path)?;
-    work.spent.bytes(writing.bytes.len())?;
-    let make = || work.spent.entry();
-    let leaf = place.leaf(true, if writing.parents { Some(&make) } else { None })?;
-    if leaf.about.is_none() {
-        work.spent.entry()?;
+fn open(context: &FsContext, request: &WriteRequest) -> Result<(GrantedPath, Leaf), HostError> {
+    let target = context.grants.open(Access::Write, &request.path)?;
+    context.quota.add_bytes(request.bytes.len())?;
+    let before_create = || context.quota.add_entry();
+    let leaf = target.leaf(true, if request.parents { Some(&before_create) } else { None })?;
+    if leaf.metadata.is_none() {
+        context.quota.add_entry()?;
     }
-    Ok((place, leaf))
+    Ok((target, leaf))
 }
 
-fn fill(
-    work: &Work,
-    place: &Place,
+fn write_contents(
+    context: &FsContext,
+    target: &GrantedPath,
     mut file: &File,
     bytes: &[u8],
     old: Option<&Metadata>,
 ) -> Result<(), HostError> {
-    let told = |error| place.failed(&error);
+    let failed = |error| target.io_error(&error);
     if let Some(old) = old {
-        keep(file, old).map_err(told)?;
+        copy_mode(file, old).map_err(failed)?;
     }
-    for stride in bytes.chunks(STRIDE) {
-        work.go_on()?;
-        file.write_all(stride).map_err(told)?;
+    for chunk in bytes.chunks(CHUNK) {
+        context.check_canceled()?;
+        file.write_all(chunk).map_err(failed)?;
     }
-    file.sync_all().map_err(told)?;
-    work.go_on()
+    file.sync_all().map_err(failed)?;
+    context.check_canceled()
 }
 
-/// Gives `file` the mode of `old` and, where that is allowed, its owner. Never the bits that lend a program its
-/// owner's rights.
+/// Copies the mode of `old` to `file` and, if permitted, its owner. Never copies the setuid and setgid bits.
 #[cfg(unix)]
-fn keep(file: &File, old: &Metadata) -> std::io::Result<()> {
+fn copy_mode(file: &File, old: &Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 
     let _ = fchown(file, Some(old.uid()), Some(old.gid()));
@@ -101,16 +102,16 @@ fn keep(file: &File, old: &Metadata) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn keep(_: &File, _: &Metadata) -> std::io::Result<()> {
+fn copy_mode(_: &File, _: &Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
 #[cfg(unix)]
-fn has_other_names(about: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(about) > 1
+fn has_other_links(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
 }
 
 #[cfg(not(unix))]
-fn has_other_names(_: &Metadata) -> bool {
+fn has_other_links(_: &Metadata) -> bool {
     false
 }

@@ -1,23 +1,23 @@
-//! Which addresses are the public Internet, and what the others are.
+//! Classifies IP addresses as public or special-purpose.
 //!
-//! A script that may reach a name must not be led by it into the network of the machine that it runs on: whoever holds
-//! a domain can make it resolve to `127.0.0.1` or to the address where clouds hand out credentials. Addresses are
-//! judged after resolution, never by their spelling.
+//! The owner of a domain can make it resolve to `127.0.0.1` or to the address where clouds serve credentials. A grant
+//! of a name must not give access to the local network, so addresses are checked after resolution, never by their
+//! spelling.
 //!
 //! Sources: the IANA special-purpose address registries for IPv4 and IPv6 (state of 2025-10-09), RFC 6890 and its
 //! updates; for 168.63.129.16 Azure's documentation of its virtual network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What `address` is, with its article, unless it is a public one.
-pub(super) fn special(address: IpAddr) -> Option<&'static str> {
+/// Returns a description of `address` with an article, or `None` for a public address.
+pub(super) fn special_purpose(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => special_v4(address),
-        IpAddr::V6(address) => special_v6(address),
+        IpAddr::V4(address) => special_purpose_v4(address),
+        IpAddr::V6(address) => special_purpose_v6(address),
     }
 }
 
-fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
+fn special_purpose_v4(address: Ipv4Addr) -> Option<&'static str> {
     const PRIVATE: &str = "a private address";
     const DOCUMENTATION: &str = "an address for documentation";
     Some(match address.octets() {
@@ -40,19 +40,19 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
     })
 }
 
-fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
+fn special_purpose_v6(address: Ipv6Addr) -> Option<&'static str> {
     const EMBEDS: &str = "an IPv6 address that stands for an IPv4 address";
     const DOCUMENTATION: &str = "an address for documentation";
     let segments = address.segments();
     Some(match segments {
         [0, 0, 0, 0, 0, 0, 0, 0] => "the unspecified address",
         [0, 0, 0, 0, 0, 0, 0, 1] => "a loopback address",
-        // Mapped, translated, compatible: no name server of good will answers with these.
+        // Mapped, translated and compatible addresses: legitimate name servers do not return them.
         [0, 0, 0, 0, 0, 0 | 0xFFFF, ..] | [0, 0, 0, 0, 0xFFFF, 0, ..] => EMBEDS,
-        // What DNS64 makes of every IPv4 address in a network without IPv4: as good as the address within.
+        // DNS64 maps every IPv4 address to this prefix in networks without IPv4: classify the embedded address.
         [0x64, 0xFF9B, 0, 0, 0, 0, high, low] => {
             let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-            return special_v4(Ipv4Addr::new(a, b, c, d));
+            return special_purpose_v4(Ipv4Addr::new(a, b, c, d));
         }
         [0x64, 0xFF9B, ..] => "an address of a local NAT64",
         [0xFE80..=0xFEBF, ..] => "a link-local address",
@@ -66,7 +66,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0x2002, ..] => "an address of a 6to4 tunnel",
         // ISATAP: any prefix, then the IPv4 address of a host behind it.
         [_, _, _, _, 0 | 0x0200, 0x5EFE, ..] => EMBEDS,
-        // Public addresses are given out of this block only.
+        // Public addresses are only assigned from this block.
         [0x2000..=0x3FFF, ..] => return None,
         _ => "a reserved address",
     })
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_special_address_is_known() {
+    fn every_special_purpose_address_is_recognised() {
         for (address, expected) in [
             ("0.0.0.0", "unspecified"),
             ("0.1.2.3", "this network"),
@@ -167,7 +167,7 @@ mod tests {
             ("fec0::1", "site-local"),
             ("ff02::1", "multicast"),
         ] {
-            let kind = special(address.parse().unwrap()).unwrap_or_default();
+            let kind = special_purpose(address.parse().unwrap()).unwrap_or_default();
             assert!(
                 if expected.is_empty() { kind.is_empty() } else { kind.contains(expected) },
                 "{address}: {kind:?}"

@@ -6,7 +6,7 @@ use flate2::write::MultiGzDecoder;
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 
-use super::failure::{explain, failed};
+use super::failure::{explain, script_error};
 use super::request::MAX_BYTES;
 use crate::script::error::HostError;
 
@@ -17,30 +17,30 @@ const PIECE: usize = 4 << 10;
 /// The value of `Accept-Encoding`.
 pub(super) const ACCEPTED: &str = "gzip";
 
-/// Reads the body of `response`, at most `most` bytes, and removes the headers that do not apply to the decompressed
-/// body. Messages name `url`.
+/// Reads the body of `response`, at most `max_bytes` bytes, and removes the headers that do not apply to the
+/// decompressed body. Messages name `url`.
 ///
 /// # Errors
 /// When the body is longer, incomplete, or not gzip although its header says so.
-pub(super) async fn read(response: &mut Response, most: usize, url: &str) -> Result<Vec<u8>, HostError> {
+pub(super) async fn read(response: &mut Response, max_bytes: usize, url: &str) -> Result<Vec<u8>, HostError> {
     let is_gzip = is_gzip(response);
-    if !is_gzip && response.content_length().is_some_and(|length| length > most as u64) {
-        return Err(too_long(url, most));
+    if !is_gzip && response.content_length().is_some_and(|length| length > max_bytes as u64) {
+        return Err(too_long(url, max_bytes));
     }
-    let mut unpacker = Unpacker::new(is_gzip, most);
+    let mut decoder = Decoder::new(is_gzip, max_bytes);
     while let Some(chunk) = response.chunk().await.map_err(|error| explain(&error, url))? {
         for piece in chunk.chunks(PIECE) {
-            unpacker.feed(piece).map_err(|refusal| refusal.told(url, most))?;
+            decoder.feed(piece).map_err(|error| error.into_error(url, max_bytes))?;
             if is_gzip {
                 tokio::task::yield_now().await;
             }
         }
     }
-    if is_gzip && unpacker.was_fed {
+    if is_gzip && decoder.was_fed {
         response.headers_mut().remove(CONTENT_ENCODING);
         response.headers_mut().remove(CONTENT_LENGTH);
     }
-    unpacker.finish().map_err(|refusal| refusal.told(url, most))
+    decoder.finish().map_err(|error| error.into_error(url, max_bytes))
 }
 
 /// Returns whether gzip is the body's only encoding. The script receives a body with other encodings unchanged.
@@ -50,80 +50,80 @@ fn is_gzip(response: &Response) -> bool {
     matches!(first.as_deref(), Some(b"gzip" | b"x-gzip")) && encodings.next().is_none()
 }
 
-fn too_long(url: &str, most: usize) -> HostError {
-    failed(format!(
-        "{url}: the answer's body is longer than {most} bytes; ask for less, or for more with max_bytes (at most {MAX_BYTES})"
+fn too_long(url: &str, max_bytes: usize) -> HostError {
+    script_error(format!(
+        "{url}: the response body is longer than {max_bytes} bytes; request less, or increase max_bytes (at most {MAX_BYTES})"
     ))
 }
 
 /// The reason to reject a body.
 #[derive(Debug, PartialEq, Eq)]
-enum Refusal {
+enum BodyError {
     TooLong,
-    NoGzip,
+    InvalidGzip,
 }
 
-impl Refusal {
-    fn told(self, url: &str, most: usize) -> HostError {
+impl BodyError {
+    fn into_error(self, url: &str, max_bytes: usize) -> HostError {
         match self {
-            Self::TooLong => too_long(url, most),
-            Self::NoGzip => failed(format!("{url}: the answer's body is not the gzip that its header says")),
+            Self::TooLong => too_long(url, max_bytes),
+            Self::InvalidGzip => script_error(format!("{url}: the response body is not valid gzip")),
         }
     }
 }
 
 /// A body that arrives in pieces.
-struct Unpacker {
-    to: To,
+struct Decoder {
+    output: Output,
     was_fed: bool,
 }
 
-enum To {
-    Plain(Capped),
-    Gzip(MultiGzDecoder<Capped>),
+enum Output {
+    Plain(LimitedBuffer),
+    Gzip(MultiGzDecoder<LimitedBuffer>),
 }
 
-impl Unpacker {
-    fn new(is_gzip: bool, most: usize) -> Self {
-        let capped = Capped { bytes: Vec::new(), most, is_full: false };
-        let to = if is_gzip { To::Gzip(MultiGzDecoder::new(capped)) } else { To::Plain(capped) };
-        Self { to, was_fed: false }
+impl Decoder {
+    fn new(is_gzip: bool, max_bytes: usize) -> Self {
+        let buffer = LimitedBuffer { bytes: Vec::new(), max_bytes, is_full: false };
+        let output = if is_gzip { Output::Gzip(MultiGzDecoder::new(buffer)) } else { Output::Plain(buffer) };
+        Self { output, was_fed: false }
     }
 
-    fn feed(&mut self, piece: &[u8]) -> Result<(), Refusal> {
+    fn feed(&mut self, piece: &[u8]) -> Result<(), BodyError> {
         self.was_fed = true;
-        let (written, capped) = match &mut self.to {
-            To::Plain(capped) => (capped.write_all(piece), &*capped),
-            To::Gzip(decoder) => (decoder.write_all(piece), decoder.get_ref()),
+        let (written, buffer) = match &mut self.output {
+            Output::Plain(buffer) => (buffer.write_all(piece), &*buffer),
+            Output::Gzip(decoder) => (decoder.write_all(piece), decoder.get_ref()),
         };
-        written.map_err(|_| if capped.is_full { Refusal::TooLong } else { Refusal::NoGzip })
+        written.map_err(|_| if buffer.is_full { BodyError::TooLong } else { BodyError::InvalidGzip })
     }
 
-    fn finish(self) -> Result<Vec<u8>, Refusal> {
-        match self.to {
-            To::Plain(capped) => Ok(capped.bytes),
+    fn finish(self) -> Result<Vec<u8>, BodyError> {
+        match self.output {
+            Output::Plain(buffer) => Ok(buffer.bytes),
             // The response to a `HEAD` request has the gzip header and no body.
-            To::Gzip(_) if !self.was_fed => Ok(Vec::new()),
-            To::Gzip(mut decoder) => {
+            Output::Gzip(_) if !self.was_fed => Ok(Vec::new()),
+            Output::Gzip(mut decoder) => {
                 let ended = decoder.try_finish();
                 let is_full = decoder.get_ref().is_full;
-                let refusal = if is_full { Refusal::TooLong } else { Refusal::NoGzip };
-                ended.and_then(|()| decoder.finish()).map(|capped| capped.bytes).map_err(|_| refusal)
+                let error = if is_full { BodyError::TooLong } else { BodyError::InvalidGzip };
+                ended.and_then(|()| decoder.finish()).map(|buffer| buffer.bytes).map_err(|_| error)
             }
         }
     }
 }
 
 /// A buffer with a maximum length.
-struct Capped {
+struct LimitedBuffer {
     bytes: Vec<u8>,
-    most: usize,
+    max_bytes: usize,
     is_full: bool,
 }
 
-impl Write for Capped {
+impl Write for LimitedBuffer {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + piece.len() > self.most {
+        if self.bytes.len() + piece.len() > self.max_bytes {
             self.is_full = true;
             return Err(io::Error::other("the limit is reached"));
         }
@@ -149,43 +149,49 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn unpack(packed: &[u8], most: usize, piece: usize) -> Result<Vec<u8>, Refusal> {
-        let mut unpacker = Unpacker::new(true, most);
-        packed.chunks(piece).try_for_each(|piece| unpacker.feed(piece))?;
-        unpacker.finish()
+    fn decompress(compressed: &[u8], max_bytes: usize, piece: usize) -> Result<Vec<u8>, BodyError> {
+        let mut decoder = Decoder::new(true, max_bytes);
+        compressed.chunks(piece).try_for_each(|piece| decoder.feed(piece))?;
+        decoder.finish()
     }
 
     #[test]
-    fn gzip_is_unpacked_however_it_comes() {
-        let text = b"what was said ".repeat(500);
-        let packed = gzip(&text);
-        for piece in [1, 7, packed.len()] {
-            assert_eq!(unpack(&packed, text.len(), piece).as_deref(), Ok(&text[..]));
-            assert_eq!(unpack(&packed, text.len() - 1, piece), Err(Refusal::TooLong));
-            assert_eq!(unpack(&packed[..packed.len() - 1], text.len(), piece), Err(Refusal::NoGzip));
-            assert_eq!(unpack(&text, text.len(), piece), Err(Refusal::NoGzip));
-            let twice = [packed.clone(), packed.clone()].concat();
-            assert_eq!(unpack(&twice, text.len() * 2, piece).map(|bytes| bytes.len()), Ok(text.len() * 2));
+    fn gzip_is_decompressed_in_pieces_of_any_size() {
+        let text = b"some more text ".repeat(500);
+        let compressed = gzip(&text);
+        for piece in [1, 7, compressed.len()] {
+            assert_eq!(decompress(&compressed, text.len(), piece).as_deref(), Ok(&text[..]));
+            assert_eq!(decompress(&compressed, text.len() - 1, piece), Err(BodyError::TooLong));
+            assert_eq!(
+                decompress(&compressed[..compressed.len() - 1], text.len(), piece),
+                Err(BodyError::InvalidGzip)
+            );
+            assert_eq!(decompress(&text, text.len(), piece), Err(BodyError::InvalidGzip));
+            let twice = [compressed.clone(), compressed.clone()].concat();
+            assert_eq!(
+                decompress(&twice, text.len() * 2, piece).map(|bytes| bytes.len()),
+                Ok(text.len() * 2)
+            );
         }
-        assert_eq!(unpack(&[], 1, 1), Ok(Vec::new()));
+        assert_eq!(decompress(&[], 1, 1), Ok(Vec::new()));
     }
 
     /// A gigabyte of zeros. The buffer never exceeds the limit.
     #[test]
-    fn a_bomb_is_stopped_while_it_expands() {
+    fn a_gzip_bomb_is_stopped_at_the_size_limit() {
         let member = gzip(&vec![0; 16 << 20]);
-        let most = 1 << 20;
-        let mut unpacker = Unpacker::new(true, most);
+        let max_bytes = 1 << 20;
+        let mut decoder = Decoder::new(true, max_bytes);
         let mut fed = 0;
         let stopped = std::iter::repeat_n(&member, 64).find_map(|member| {
             member.chunks(PIECE).find_map(|piece| {
                 fed += piece.len();
-                unpacker.feed(piece).err()
+                decoder.feed(piece).err()
             })
         });
-        assert_eq!(stopped, Some(Refusal::TooLong));
-        assert!(fed <= 2 * PIECE, "{fed} bytes were looked at");
-        let To::Gzip(decoder) = unpacker.to else { panic!() };
-        assert!(decoder.get_ref().bytes.capacity() <= 2 * most);
+        assert_eq!(stopped, Some(BodyError::TooLong));
+        assert!(fed <= 2 * PIECE, "{fed} bytes were decompressed");
+        let Output::Gzip(decoder) = decoder.output else { panic!() };
+        assert!(decoder.get_ref().bytes.capacity() <= 2 * max_bytes);
     }
 }

@@ -1,9 +1,9 @@
-//! Connections: names resolved here, every address checked, and connected to as it was checked.
+//! HTTP clients that resolve names, check every address and connect only to checked addresses.
 //!
-//! reqwest asks [`Resolver`] for the addresses of a name whenever it connects and connects to what it is given, so
-//! that no second answer of a name server can slip in between. A client, and with it its idle connections, belongs to
-//! one set of grants, scheme and port: a connection that one tool may use is never handed to another. Neither proxies
-//! nor anything else of the environment is looked at.
+//! reqwest calls [`Resolver`] for each connection and connects to the returned addresses, so there is no second DNS
+//! lookup that could return another address. A client and its idle connections belong to one set of grants, scheme and
+//! port: a connection of one tool is never reused for a tool with other grants. Proxies and other settings of the
+//! environment are ignored.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -17,91 +17,92 @@ use reqwest::{Client, redirect, retry};
 use tokio::sync::Semaphore;
 use url::Url;
 
-use super::grants::{Grants, is_localhost};
+use super::grants::{NetGrants, is_localhost};
 use crate::script::error::HostError;
 use crate::tool::ToolErrorKind;
 
-/// Longest time until a connection stands, its name's resolution included.
+/// Timeout for a connection, including name resolution.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
-/// A connection that was idle for longer is not used again: common servers close theirs after 5 s, and a request that
-/// meets the close is lost.
-const MAX_IDLE: Duration = Duration::from_secs(3);
-/// Most idle connections to a host.
+/// Connections that are idle for longer are not reused: common servers close them after 5 s, and a request at that
+/// moment would be lost.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum number of idle connections to a host.
 const MAX_IDLE_PER_HOST: usize = 4;
-/// Most clients that are kept.
+/// Maximum number of cached clients.
 const MAX_CLIENTS: usize = 32;
-/// Most addresses of a name that are looked at.
+/// Maximum number of addresses of a name to use.
 const MAX_ADDRESSES: usize = 16;
 
-/// Most names that are looked up at a time: a lookup cannot be stopped, and its owner may be slow to answer.
+/// Limits concurrent lookups: a lookup cannot be stopped, and a name server may be slow.
 static LOOKUPS: Semaphore = Semaphore::const_new(64);
 
-/// Looks a name up.
+/// Resolves a name.
 pub(super) type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
-/// The clients of this process.
+/// The shared clients of this process.
 pub(super) static CLIENTS: LazyLock<Clients> =
-    LazyLock::new(|| Clients::new(Arc::new(|name| system(name).boxed())));
+    LazyLock::new(|| Clients::new(Arc::new(|name| system_lookup(name).boxed())));
 
-/// Clients by what they may reach, the last used one last.
+/// Cached clients, the most recently used one last.
 pub(super) struct Clients {
     lookup: Lookup,
-    kept: Mutex<Vec<(Reach, Client)>>,
+    cached: Mutex<Vec<(ClientKey, Client)>>,
 }
 
-/// What a client is for.
+/// The cache key of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Reach {
-    grants: Grants,
+struct ClientKey {
+    grants: NetGrants,
     is_tls: bool,
     port: u16,
 }
 
 impl Clients {
-    /// Clients that resolve names by `lookup`.
+    /// Creates clients that resolve names with `lookup`.
     pub(super) fn new(lookup: Lookup) -> Self {
-        Self { lookup, kept: Mutex::default() }
+        Self { lookup, cached: Mutex::default() }
     }
 
-    /// A client for `url`, which `grants` cover.
+    /// Returns a client for `url`, which `grants` must cover.
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub(super) fn client(&self, grants: &Grants, url: &Url) -> Result<Client, HostError> {
-        let reach = Reach {
+    pub(super) fn client(&self, grants: &NetGrants, url: &Url) -> Result<Client, HostError> {
+        let key = ClientKey {
             grants: grants.clone(),
             is_tls: url.scheme() == "https",
             port: url.port_or_known_default().unwrap_or_default(),
         };
-        if let Some(client) = self.known(&reach) {
+        if let Some(client) = self.cached_client(&key) {
             return Ok(client);
         }
-        // Reading the system's certificates takes a while: not under the lock. Of two that are built at once both are good.
-        let client = self.build(&reach)?;
-        let mut kept = self.lock();
-        if kept.len() >= MAX_CLIENTS {
-            kept.remove(0);
+        // Built without holding the lock, because reading the system's certificates is slow. Concurrent duplicates are
+        // fine.
+        let client = self.build(&key)?;
+        let mut cached = self.lock();
+        if cached.len() >= MAX_CLIENTS {
+            cached.remove(0);
         }
-        kept.push((reach, client.clone()));
+        cached.push((key, client.clone()));
         Ok(client)
     }
 
-    fn known(&self, reach: &Reach) -> Option<Client> {
-        let mut kept = self.lock();
-        let at = kept.iter().rposition(|(known, _)| known == reach)?;
-        let used = kept.remove(at);
+    fn cached_client(&self, key: &ClientKey) -> Option<Client> {
+        let mut cached = self.lock();
+        let at = cached.iter().rposition(|(cached_client, _)| cached_client == key)?;
+        let used = cached.remove(at);
         let client = used.1.clone();
-        kept.push(used);
+        cached.push(used);
         Some(client)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Reach, Client)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<(ClientKey, Client)>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn build(&self, reach: &Reach) -> Result<Client, HostError> {
+    fn build(&self, key: &ClientKey) -> Result<Client, HostError> {
         let resolver =
-            Resolver { lookup: Arc::clone(&self.lookup), grants: reach.grants.clone(), port: reach.port };
+            Resolver { lookup: Arc::clone(&self.lookup), grants: key.grants.clone(), port: key.port };
         let mut builder = Client::builder()
             .dns_resolver(resolver)
             .no_proxy()
@@ -109,27 +110,27 @@ impl Clients {
             .retry(retry::never())
             .referer(false)
             .connect_timeout(CONNECT)
-            .pool_idle_timeout(MAX_IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
             .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
-        if !reach.is_tls {
-            // Without TLS there is nothing to verify, and a machine without certificates must do.
+        if !key.is_tls {
+            // No certificates are needed without TLS, so that it works on a machine that has none.
             builder = builder.tls_certs_only(std::iter::empty());
         }
         builder.build().map_err(|error| HostError {
             kind: ToolErrorKind::Script,
             message: format!(
-                "cannot set up TLS: {}; are the system's CA certificates installed?",
+                "cannot set up TLS: {}; check that the system's CA certificates are installed",
                 super::failure::root_cause(&error)
             ),
         })
     }
 }
 
-/// Resolves the names that one client connects to.
+/// Resolves the names for one client and checks their addresses.
 struct Resolver {
     lookup: Lookup,
-    grants: Grants,
+    grants: NetGrants,
     port: u16,
 }
 
@@ -139,16 +140,16 @@ impl Resolve for Resolver {
         Box::pin(async move {
             let name = name.as_str();
             let found = if is_localhost(name) {
-                // By RFC 6761 no name server is asked.
+                // RFC 6761: `localhost` is not looked up.
                 vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
             } else {
                 lookup(name.to_owned()).await.map_err(|error| unresolved(name, &error.to_string()))?
             };
             let found: Vec<IpAddr> = found.into_iter().take(MAX_ADDRESSES).collect();
             if found.is_empty() {
-                return Err(unresolved(name, "it has no address").into());
+                return Err(unresolved(name, "no addresses found").into());
             }
-            // One that may not be reached condemns all: which of them is taken would be a matter of luck.
+            // One address that is not allowed rejects the name: which one is used would be random.
             for address in &found {
                 grants.check_address(name, port, *address)?;
             }
@@ -159,11 +160,11 @@ impl Resolve for Resolver {
     }
 }
 
-async fn system(name: String) -> io::Result<Vec<IpAddr>> {
-    // Kept until the lookup has come back: one that nobody waits for any more holds its thread all the same.
-    let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
+async fn system_lookup(name: String) -> io::Result<Vec<IpAddr>> {
+    // Held until the lookup returns: an abandoned lookup still occupies its thread.
+    let permit = LOOKUPS.acquire().await.map_err(io::Error::other)?;
     let looked_up = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect())
     });
     looked_up.await.map_err(io::Error::other)?
@@ -172,9 +173,7 @@ async fn system(name: String) -> io::Result<Vec<IpAddr>> {
 fn unresolved(name: &str, reason: &str) -> HostError {
     HostError {
         kind: ToolErrorKind::Script,
-        message: format!(
-            "the name {name} cannot be resolved: {reason}; is it spelled right, and is the network there?"
-        ),
+        message: format!("cannot resolve {name}: {reason}; check the name and the network"),
     }
 }
 
@@ -183,11 +182,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_clients_are_kept_and_those_in_use_are_among_them() {
-        let clients = Clients::new(Arc::new(|name| system(name).boxed()));
-        let grants = Grants::new(&[String::from("*:*")]);
+    fn the_least_recently_used_client_is_evicted() {
+        let clients = Clients::new(Arc::new(|name| system_lookup(name).boxed()));
+        let grants = NetGrants::new(&[String::from("*:*")]);
         let ports = |clients: &Clients| -> Vec<u16> {
-            clients.kept.lock().unwrap().iter().map(|(reach, _)| reach.port).collect()
+            clients.cached.lock().unwrap().iter().map(|(key, _)| key.port).collect()
         };
         let client = |port: u16| {
             let url = Url::parse(&format!("http://app.example:{port}/")).unwrap();
@@ -197,8 +196,8 @@ mod tests {
             client(port);
             client(7);
         }
-        let kept = ports(&clients);
-        assert_eq!(kept.len(), MAX_CLIENTS);
-        assert!(kept.contains(&7) && kept.contains(&99) && !kept.contains(&1), "{kept:?}");
+        let cached = ports(&clients);
+        assert_eq!(cached.len(), MAX_CLIENTS);
+        assert!(cached.contains(&7) && cached.contains(&99) && !cached.contains(&1), "{cached:?}");
     }
 }

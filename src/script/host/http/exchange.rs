@@ -1,8 +1,9 @@
-//! A request and its answer, redirects included.
+//! Sends a request, follows redirects and reads the response.
 //!
-//! Each hop is judged as if the script had asked for it: scheme, host, address. What a redirect does to method and body
-//! follows the Fetch standard (HTTP-redirect fetch, read 2026-11) and RFC 9110, section 15.4: 301 and 302 make a POST a
-//! GET, 303 makes everything but HEAD a GET, 307 and 308 change nothing. Across origins credentials are left behind.
+//! Scheme, host and address of each redirect are checked as if the script had requested its URL. Redirects change
+//! method and body as in the Fetch standard (HTTP-redirect fetch, read 2026-11) and RFC 9110, section 15.4: 301 and 302
+//! change POST to GET, 303 changes every method except HEAD to GET, 307 and 308 change nothing. A redirect to another
+//! origin drops credentials.
 
 use reqwest::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE, HeaderMap,
@@ -13,67 +14,74 @@ use url::Url;
 
 use super::body;
 use super::client::Clients;
-use super::failure::{explain, failed};
-use super::grants::Grants;
+use super::failure::{explain, script_error};
+use super::grants::NetGrants;
 use super::request::{Limits, Request};
-use super::target::{follow, shown};
+use super::target::{follow, redacted};
 use crate::script::error::HostError;
 
-/// What came back.
-pub(super) struct Answer {
+/// A response with its complete body.
+pub(super) struct HttpResponse {
     pub(super) status: u16,
-    /// Where it came from, after redirects.
+    /// The final URL, after redirects.
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
 }
 
-/// Sends `request` as far as `grants` allow.
+/// Sends `request` within `grants` and returns the response.
 ///
 /// # Errors
-/// What is denied, and what the network and the server do wrong; a status is no error.
+/// When a host is not allowed, or the network or the server fails. An HTTP error status is not an error.
 pub(super) async fn exchange(
     clients: &Clients,
-    grants: &Grants,
+    grants: &NetGrants,
     request: Request,
-) -> Result<Answer, HostError> {
+) -> Result<HttpResponse, HostError> {
     let limits = request.limits;
-    let first = shown(&request.url);
-    let work = hop_by_hop(clients, grants, request);
+    let first = redacted(&request.url);
+    let work = follow_redirects(clients, grants, request);
     match limits.timeout {
         None => work.await,
         Some(timeout) => tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
-            Err(failed(format!("{first}: no whole answer within timeout = {} s", timeout.as_secs_f64())))
+            Err(script_error(format!(
+                "{first}: no complete response within timeout = {} s",
+                timeout.as_secs_f64()
+            )))
         }),
     }
 }
 
-async fn hop_by_hop(clients: &Clients, grants: &Grants, request: Request) -> Result<Answer, HostError> {
+async fn follow_redirects(
+    clients: &Clients,
+    grants: &NetGrants,
+    request: Request,
+) -> Result<HttpResponse, HostError> {
     let limits = request.limits;
     let mut next = outgoing(request);
     let mut hops = 0;
     loop {
-        grants.check(next.url()).map_err(|error| redirected(hops, error))?;
-        let url = shown(next.url());
-        // A body of bytes can always be had again.
+        grants.check(next.url()).map_err(|error| note_redirect(hops, error))?;
+        let url = redacted(next.url());
+        // Always succeeds, because the body is not a stream.
         let again = next.try_clone();
         let client = clients.client(grants, next.url())?;
         let sent = client.execute(next).await;
-        let response = sent.map_err(|error| redirected(hops, explain(&error, &url)))?;
+        let response = sent.map_err(|error| note_redirect(hops, explain(&error, &url)))?;
         match (location(&response, limits), again) {
             (Some(location), Some(again)) => {
                 hops += 1;
                 if hops > limits.redirects {
-                    return Err(failed(format!(
-                        "{url}: more than {} redirects; allow more with redirects = …, or take them as answers with \
+                    return Err(script_error(format!(
+                        "{url}: more than {} redirects; increase redirects, or receive them as responses with \
                          redirects = 0",
                         limits.redirects
                     )));
                 }
                 next = redirect(again, response.status().as_u16(), location.as_bytes())
-                    .map_err(|reason| failed(format!("{url} redirects, but {reason}")))?;
+                    .map_err(|reason| script_error(format!("{url}: invalid redirect: {reason}")))?;
             }
-            _ => return answer(response, limits.bytes, &url).await,
+            _ => return read_response(response, limits.bytes, &url).await,
         }
     }
 }
@@ -87,9 +95,13 @@ fn outgoing(request: Request) -> reqwest::Request {
     outgoing
 }
 
-async fn answer(mut response: Response, most: usize, url: &str) -> Result<Answer, HostError> {
-    let body = body::read(&mut response, most, url).await?;
-    Ok(Answer {
+async fn read_response(
+    mut response: Response,
+    max_bytes: usize,
+    url: &str,
+) -> Result<HttpResponse, HostError> {
+    let body = body::read(&mut response, max_bytes, url).await?;
+    Ok(HttpResponse {
         status: response.status().as_u16(),
         url: response.url().clone(),
         headers: std::mem::take(response.headers_mut()),
@@ -97,27 +109,27 @@ async fn answer(mut response: Response, most: usize, url: &str) -> Result<Answer
     })
 }
 
-/// A denial says on which way it was met.
-fn redirected(hops: usize, error: HostError) -> HostError {
+/// Adds to the message that the error occurred after a redirect.
+fn note_redirect(hops: usize, error: HostError) -> HostError {
     if hops == 0 {
         return error;
     }
     HostError { message: format!("after a redirect: {}", error.message), ..error }
 }
 
-/// Where an answer that redirects leads, if it is to be followed.
+/// Returns the location of a redirect, if it should be followed.
 fn location(response: &Response, limits: Limits) -> Option<HeaderValue> {
     let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     (redirects && limits.redirects > 0).then(|| response.headers().get(LOCATION).cloned()).flatten()
 }
 
-/// `request` as it goes on after an answer of `status`.
+/// Returns the request for a redirect of `request` with `status`.
 fn redirect(mut request: reqwest::Request, status: u16, location: &[u8]) -> Result<reqwest::Request, String> {
     let url = follow(request.url(), location)?;
     if request.url().scheme() == "https" && url.scheme() == "http" {
         return Err(format!(
-            "from https to http ({}), which is refused; ask for that URL itself if it is meant",
-            shown(&url)
+            "redirect from https to http ({}); request that URL directly if this is intended",
+            redacted(&url)
         ));
     }
     let to_get = match status {
@@ -136,7 +148,7 @@ fn redirect(mut request: reqwest::Request, status: u16, location: &[u8]) -> Resu
         let kept = std::mem::take(request.headers_mut());
         let mut last = None;
         for (name, value) in kept {
-            // A further value of a header comes without its name.
+            // The iterator returns the name only with the first value of a header.
             last = name.or(last);
             if let Some(name) = last.as_ref().filter(|name| !is_credential(name)) {
                 request.headers_mut().append(name.clone(), value);
@@ -147,8 +159,8 @@ fn redirect(mut request: reqwest::Request, status: u16, location: &[u8]) -> Resu
     Ok(request)
 }
 
-/// Whether a header is for the origin that the script named, and for no other: `authorization` and `cookie`, and what APIs
-/// use in their place (`x-api-key`, `private-token`).
+/// Returns whether a header contains credentials, which only the original origin may receive: `authorization`, `cookie`
+/// and the headers that APIs use instead (`x-api-key`, `private-token`).
 fn is_credential(name: &HeaderName) -> bool {
     ["auth", "cookie", "token", "secret", "key"].iter().any(|part| name.as_str().contains(part))
 }
@@ -180,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_change_what_the_standard_says() {
+    fn redirects_change_method_and_body_as_in_the_fetch_standard() {
         let all = "authorization cookie x-api-key x-kept x-kept";
         for (status, method, goes_on) in [
             (301, "POST", format!("GET https://a.example/y: {all}")),
@@ -198,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_stay_with_their_origin() {
+    fn a_redirect_to_another_origin_drops_credentials() {
         for (location, kept) in [
             ("https://a.example/y", true),
             ("https://a.example:443/y", true),

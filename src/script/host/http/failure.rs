@@ -1,4 +1,4 @@
-//! What went wrong on the wire, in words for a script's author.
+//! Converts network errors to messages for script authors.
 
 use std::error::Error;
 use std::io;
@@ -7,48 +7,49 @@ use super::client::CONNECT;
 use crate::script::error::{HostError, clean};
 use crate::tool::ToolErrorKind;
 
-/// Longest cause that is told, in characters.
+/// Maximum length of a cause in a message, in characters.
 const MAX_CAUSE: usize = 300;
 
-/// A failure of the world or of a server, which a script may catch.
-pub(super) fn failed(message: impl Into<String>) -> HostError {
+/// Creates an error of the network or a server, which a script can catch.
+pub(super) fn script_error(message: impl Into<String>) -> HostError {
     HostError { kind: ToolErrorKind::Script, message: message.into() }
 }
 
-/// Why the request to `url`, as messages name it, has no answer.
+/// Converts an error of a request. Messages name `url`.
 pub(super) fn explain(error: &reqwest::Error, url: &str) -> HostError {
     if let Some(own) = find::<HostError>(error) {
         return match own.kind {
             ToolErrorKind::Permission => own.clone(),
-            _ => failed(format!("{url}: {}", own.message)),
+            _ => script_error(format!("{url}: {}", own.message)),
         };
     }
     let kind = find::<io::Error>(error).map(io::Error::kind);
     let cause = root_cause(error);
-    failed(match kind {
+    script_error(match kind {
         Some(io::ErrorKind::ConnectionRefused) => {
-            format!("{url}: connection refused; is the server running there?")
+            format!("{url}: connection refused; check that the server is running")
         }
         _ if error.is_timeout() => {
             format!("{url}: no connection within {} s; check the address and the network", CONNECT.as_secs())
         }
-        // A connection stands, and what comes over it is not what TLS wants.
+        // The connection is established, but the TLS handshake fails.
         Some(io::ErrorKind::Other | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
             if error.is_connect() && url.starts_with("https:") =>
         {
             let advice = if cause.contains("certificate") {
-                "the server must show a certificate that this machine trusts"
+                "check that this machine trusts the server's certificate"
             } else {
-                "does the server speak https there?"
+                "check that the server supports https"
             };
             format!("{url}: TLS: {cause}; {advice}")
         }
-        _ if error.is_connect() => format!("{url}: no connection: {cause}"),
-        _ => format!("{url}: the connection broke: {cause}"),
+        _ if error.is_connect() => format!("{url}: cannot connect: {cause}"),
+        _ => format!("{url}: request failed: {cause}"),
     })
 }
 
-/// The innermost error, cleaned: the outer ones say no more than that there was one, and name the whole URL.
+/// Returns the innermost error, without control characters. The outer errors add no information and contain the full
+/// URL.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {

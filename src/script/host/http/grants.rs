@@ -1,8 +1,8 @@
-//! What a spec's `:allow (:net […])` lets a request do: which hosts, and which addresses behind a name.
+//! Checks hosts and resolved addresses against a spec's `:allow (:net […])`.
 //!
-//! A name is covered by a grant of it; the addresses that it resolves to must be public ones, or be granted beside it. A
-//! grant of `localhost` covers the loopback addresses. An address in a URL is covered by a grant of it and, when it is
-//! a public one, by `*`. Every refusal names what to add.
+//! A host name needs a grant of that name. The addresses that it resolves to must be public or have their own grant. A
+//! grant of `localhost` covers loopback addresses. An IP address in a URL needs a grant of that address; `*` covers it
+//! only if it is public. Every error names the missing grant.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::spec::{HostGrant, host_grant};
 use crate::syntax::quoted;
 use crate::tool::ToolErrorKind;
 
-/// Most grants that a refusal lists.
+/// Maximum number of grants that an error message lists.
 const MAX_LISTED: usize = 10;
 
-/// The grants of one tool, and what a refusal calls them.
+/// The network grants of a tool, parsed and as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Grants {
+pub(super) struct NetGrants {
     granted: Arc<[HostGrant]>,
     written: Arc<[String]>,
 }
 
-impl Grants {
-    /// Reads `written`. What is no grant grants nothing; `check` says so.
+impl NetGrants {
+    /// Parses `written`. Invalid grants are ignored; `deftool check` reports them.
     pub(super) fn new(written: &[String]) -> Self {
         let granted = written.iter().filter_map(|grant| HostGrant::parse(grant).ok());
         Self { granted: granted.collect(), written: written.into() }
     }
 
-    /// Whether a request to `url`, which is HTTP and has no dot at its host's end, may be made.
+    /// Checks whether a request to `url` is allowed. `url` must be an HTTP URL without a dot at the end of its host.
     ///
     /// # Errors
-    /// [`ToolErrorKind::Permission`], with what to add.
+    /// [`ToolErrorKind::Permission`] with the missing grant.
     pub(super) fn check(&self, url: &Url) -> Result<(), HostError> {
         let port = url.port_or_known_default().unwrap_or_default();
         let address: IpAddr = match url.host() {
@@ -54,7 +54,7 @@ impl Grants {
         if !self.granted.iter().any(|grant| grant.is_every_host(port)) {
             return Err(self.denied(host, port));
         }
-        match address::special(address) {
+        match address::special_purpose(address) {
             None => Ok(()),
             Some(kind) => Err(permission(format!(
                 "{host} is {kind}, which \"*\" does not cover; to allow it, add :allow (:net [{}]) to the spec",
@@ -63,12 +63,12 @@ impl Grants {
         }
     }
 
-    /// Whether the name `name`, which [`Grants::check`] let pass, may lead to `address`.
+    /// Checks whether `name`, which [`NetGrants::check`] accepted, may resolve to `address`.
     ///
     /// # Errors
-    /// [`ToolErrorKind::Permission`], with what to add.
+    /// [`ToolErrorKind::Permission`] with the missing grant.
     pub(super) fn check_address(&self, name: &str, port: u16, address: IpAddr) -> Result<(), HostError> {
-        let Some(kind) = address::special(address) else { return Ok(()) };
+        let Some(kind) = address::special_purpose(address) else { return Ok(()) };
         let is_local = address.is_loopback() && is_localhost(name);
         let granted = self.granted.iter().any(|grant| {
             grant.names_address(address, port)
@@ -82,27 +82,27 @@ impl Grants {
             IpAddr::V6(address) => format!("[{address}]"),
         };
         let name = clean(name, 200);
-        // One who writes that grant for `localhost` gets its addresses along.
+        // A grant of `localhost` also covers its addresses.
         let needed = if is_local {
             quoted(&host_grant(&name, port))
         } else {
             format!("{} {}", quoted(&host_grant(&name, port)), quoted(&host_grant(&shown, port)))
         };
         Err(permission(format!(
-            "{name} leads to {shown}, {kind}; if that is meant, grant it too: :allow (:net [{needed}])"
+            "{name} resolves to {shown}, {kind}; to allow it, add :allow (:net [{needed}]) to the spec"
         )))
     }
 
-    /// `host`: as the URL has it; empty for none.
+    /// Creates the error for `host` as written in the URL. Empty if the URL has no host.
     fn denied(&self, host: &str, port: u16) -> HostError {
         let wanted = host_grant(&clean(host, 253), port);
         let allowed = if self.written.is_empty() {
-            String::from("this tool may reach no host")
+            String::from("this tool may not access the network")
         } else {
             let listed: Vec<String> =
                 self.written.iter().take(MAX_LISTED).map(|grant| quoted(&clean(grant, 100))).collect();
             let more = if self.written.len() > MAX_LISTED { " …" } else { "" };
-            format!("this tool may reach {}{more} only", listed.join(" "))
+            format!("this tool may only access {}{more}", listed.join(" "))
         };
         permission(format!(
             "{wanted} is not allowed: {allowed}; to allow it, add :allow (:net [{}]) to the spec",
@@ -111,7 +111,7 @@ impl Grants {
     }
 }
 
-/// Whether `name` is the machine itself, by RFC 6761.
+/// Returns whether `name` refers to this machine (RFC 6761).
 pub(super) fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
@@ -124,12 +124,12 @@ fn permission(message: String) -> HostError {
 mod tests {
     use super::*;
 
-    fn grants(written: &[&str]) -> Grants {
-        Grants::new(&written.iter().map(|grant| String::from(*grant)).collect::<Vec<_>>())
+    fn grants(written: &[&str]) -> NetGrants {
+        NetGrants::new(&written.iter().map(|grant| String::from(*grant)).collect::<Vec<_>>())
     }
 
     #[test]
-    fn hosts_of_urls_are_judged_as_the_url_standard_reads_them() {
+    fn hosts_are_checked_as_the_url_standard_parses_them() {
         for (granted, url, allowed) in [
             (&["api.example.org"][..], "https://api.example.org/x", true),
             (&["api.example.org"], "https://API.EXAMPLE.org/x", true),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_granted_addresses_only() {
+    fn a_name_may_resolve_only_to_public_or_granted_addresses() {
         for (granted, name, port, address, allowed) in [
             (&["api.example.org"][..], "api.example.org", 443, "93.184.216.34", true),
             (&["api.example.org"], "api.example.org", 443, "10.0.0.5", false),
@@ -192,7 +192,7 @@ mod tests {
         ] {
             let checked = grants(granted).check_address(name, port, address.parse().unwrap());
             assert_eq!(checked.is_ok(), allowed, "{granted:?} {name} {address}: {checked:?}");
-            // What the refusal says to write is enough.
+            // The suggested grant is sufficient.
             if let Err(error) = checked {
                 let advice = error.message.split(":net [").nth(1).unwrap().split(']').collect::<Vec<_>>();
                 let advice = advice[..advice.len() - 1].join("]");

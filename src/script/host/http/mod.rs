@@ -1,12 +1,12 @@
-//! `http`: requests to the hosts that the spec grants, under `:allow (:net …)`.
+//! The `http` host table: HTTP requests to the hosts that `:allow (:net …)` grants.
 //!
-//! In: a URL and options. Out: status, headers and body, or an error that a script may catch. A request is read and
-//! checked on the script's thread (`request`, `values`, `target`), judged (`grants`, `address`) and sent on the engine's
-//! IO threads (`exchange`, `client`, `body`); the script is suspended meanwhile, and a call that ends takes its requests
-//! along.
+//! The functions take a URL and options and return status, headers and body, or raise an error that scripts can catch.
+//! A request is parsed on the script's thread (`request`, `values`, `target`), checked against the grants (`grants`,
+//! `address`) and sent on the IO threads (`exchange`, `client`, `body`) while the script is suspended. When a call
+//! ends, its requests are aborted.
 //!
-//! Absent on purpose: cookies, caches, proxies, retries, HTTP/2, anything from the environment, a `response.json()`:
-//! `json.decode(response.body)` says the same.
+//! Not supported on purpose: cookies, caches, proxies, retries, HTTP/2, settings from the environment, and a
+//! `response.json()`, because `json.decode(response.body)` does the same.
 
 mod address;
 mod body;
@@ -25,18 +25,18 @@ use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use tokio::sync::Semaphore;
 
 use self::client::CLIENTS;
-use self::exchange::{Answer, exchange};
-use self::grants::Grants;
-use self::request::{Called, Draft};
+use self::exchange::{HttpResponse, exchange};
+use self::grants::NetGrants;
+use self::request::{Draft, HttpFunction};
 use super::{FunctionDoc, Host, Marks, TableDoc};
 use crate::script::Script;
 use crate::script::error::HostError;
 use crate::script::io;
 
-/// Most requests of a call at a time; others wait for their turn.
+/// Maximum number of requests of a call at a time. Further requests wait.
 const MAX_REQUESTS: usize = 16;
-/// Most mebibytes that the requests of a call may hold at a time: what is sent and received waits outside the script's
-/// memory limit.
+/// Maximum memory of the requests of a call at a time, in MiB. Request and response bodies are held outside of the
+/// script's memory limit.
 const MAX_MIB: u32 = 64;
 
 pub(super) const DOC: TableDoc = TableDoc {
@@ -53,116 +53,123 @@ type HttpResponse = { status: number, ok: boolean, url: string, headers: { [stri
         FunctionDoc::new(
             "get",
             "(url: string, options: HttpGetOptions?) -> HttpResponse",
-            "Sends a GET. `query` is added to the URL, escaped, by key; an array repeats its key. `timeout` is in seconds, for the \
-             whole exchange, and ends at the call's deadline at the latest. `max_bytes` bounds the body after decompression \
-             (8 MiB unless said, at most 32 MiB). `redirects` is how many are followed (5 unless said, at most 20); with 0 \
-             a redirect is an answer like others.",
+            "Sends a GET request. `query` is escaped and added to the URL, sorted by key; an array repeats its key. `timeout` is in \
+             seconds and applies to the complete request; the call's deadline applies too. `max_bytes` limits the decompressed body \
+             (by default 8 MiB, at most 32 MiB). `redirects` limits the followed redirects (by default 5, at most 20); with 0, a \
+             redirect is returned as the response.",
         )
-        .needs(&["net"])
-        .fails(
-            "A host that the spec does not list under `:allow (:net [\"HOST\"])`, at the first hop or a later one, and a name that \
-             leads to a private address (kind `permission`). What a script may want to catch: a name that cannot be \
-             resolved, no connection, a certificate that is not trusted, a connection that breaks, `timeout`, a body beyond \
-             `max_bytes`, too many redirects, one from https to http, more than 100 headers or 400 KiB of them. A status of 400 or above \
-             is no error: look at `ok`.",
+        .with_permissions(&["net"])
+        .with_errors(
+            "The spec does not list the host, or the host of a redirect, under `:allow (:net [\"HOST\"])`, or a name resolves to a \
+             private address (kind `permission`). Errors that a script may want to catch: the name cannot be resolved, the connection \
+             fails or is lost, the certificate is not trusted, `timeout`, a body longer than `max_bytes`, too many redirects, a redirect \
+             from https to http, more than 100 headers or 400 KiB of headers. A status of 400 or above is not an error; check `ok`.",
         )
-        .as_in(
+        .with_example(
             "local r = http.get(\"https://api.example.org/weather\", { query = { q = \"Oslo\" }, timeout = 5 })\n\
-             if not r.ok then error(tool.failure(\"the service answered \" .. r.status)) end\n\
+             if not r.ok then error(tool.failure(\"status \" .. r.status)) end\n\
              return json.decode(r.body)",
         ),
         FunctionDoc::new(
             "post",
             "(url: string, body: string?, options: HttpPostOptions?) -> HttpResponse",
-            "Sends a POST with one of: `body`, bytes as they are; `json`, any value, as `application/json`; `form`, a table, as \
-             `application/x-www-form-urlencoded`. A content type among `headers` stands before these.",
+            "Sends a POST request with one of: `body`, sent unchanged; `json`, any value, sent as `application/json`; `form`, a table, \
+             sent as `application/x-www-form-urlencoded`. A content type in `headers` takes precedence.",
         )
-        .needs(&["net"])
-        .fails("As `get`; a body beyond 32 MiB; a `json` that has no JSON form or is longer than 1 MiB.")
-        .as_in("http.post(\"https://api.example.org/notes\", nil, { json = { title = \"Milk\" } })"),
+        .with_permissions(&["net"])
+        .with_errors("As for `get`; the body is longer than 32 MiB; `json` cannot be encoded or is longer than 1 MiB.")
+        .with_example("http.post(\"https://api.example.org/notes\", nil, { json = { title = \"Milk\" } })"),
         FunctionDoc::new(
             "request",
             "(options: HttpRequestOptions) -> HttpResponse",
-            "Sends any request; `method` is GET unless said and written in capitals for you.",
+            "Sends a request with any method. `method` is GET by default and is converted to upper case.",
         )
-        .needs(&["net"])
-        .fails("As `post`; the methods CONNECT and TRACE.")
-        .as_in("http.request({ method = \"DELETE\", url = \"https://api.example.org/notes/7\" })"),
+        .with_permissions(&["net"])
+        .with_errors("As for `post`; the methods CONNECT and TRACE are not allowed.")
+        .with_example("http.request({ method = \"DELETE\", url = \"https://api.example.org/notes/7\" })"),
     ],
     ..TableDoc::new(
         "http",
-        "HTTP requests to the hosts that the spec grants. The script waits; others go on. A response has `status`, `ok` (200 to 299), \
-         `url` (after redirects), `headers` and `body`. Names of headers are in lower case; repeated ones are joined by `, `, \
-         those of `set-cookie` by line ends. The body is bytes, gzip unpacked; read JSON with `json.decode(r.body)`.\n\n\
-         A grant is a host (`api.example.org`), the hosts beneath one (`*.example.org`), an address (`192.168.1.5`, `[::1]`) or `*`, \
-         at the ports 80 and 443, or with a port (`localhost:8080`) or all of them (`localhost:*`). A name may only lead to \
-         public addresses: grant a private one beside it (`[\"intranet.example\" \"10.0.0.5\"]`). `localhost` may lead to \
-         loopback. Redirects are held to the same, and leave headers such as `authorization`, `cookie` and `x-api-key` behind when they \
-         lead to another origin.\n\n\
-         Refused: schemes but http and https, users in URLs, control characters and spaces in URLs, line ends in headers, \
-         headers that frame the message (`host`, `content-length`, `connection`, …). Proxies, cookies and credentials of the \
-         environment are never used. A call has at most 16 requests at a time, which together may hold 64 MiB; others wait for their turn.",
+        "HTTP requests to the hosts that the spec grants. The current task waits for the response; other tasks continue. A response \
+         has `status`, `ok` (status 200 to 299), `url` (after redirects), `headers` and `body`. Header names are in lower case. Repeated \
+         headers are joined with `, `, except `set-cookie`, which is joined with line ends. The body contains bytes; gzip is \
+         decompressed. Decode JSON with `json.decode(r.body)`.\n\n\
+         A grant is a host (`api.example.org`), all subdomains of a host (`*.example.org`), an address (`192.168.1.5`, `[::1]`) or `*`. \
+         It covers the ports 80 and 443, or an explicit port (`localhost:8080`), or all ports (`localhost:*`). A name must resolve to \
+         public addresses; to reach a private address, grant it too (`[\"intranet.example\" \"10.0.0.5\"]`). `localhost` may resolve \
+         to loopback addresses. The same rules apply to redirects. A redirect to another origin drops headers such as \
+         `authorization`, `cookie` and `x-api-key`.\n\n\
+         Not allowed: schemes other than http and https, users in URLs, control characters and spaces in URLs, line ends in headers, \
+         and headers that control message framing (`host`, `content-length`, `connection`, …). Proxies, cookies and credentials from \
+         the environment are never used. A call may have 16 requests at a time, with 64 MiB in total; further requests wait.",
     )
 };
 
 pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks, script: &Script) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let caller = Rc::new(Caller {
+    let context = Rc::new(RequestContext {
         host: Rc::clone(host),
         array_mark: marks.array.clone(),
-        grants: Grants::new(&script.permissions.net),
-        turns: Semaphore::new(MAX_REQUESTS),
-        room: Semaphore::new(MAX_MIB as usize),
+        grants: NetGrants::new(&script.permissions.net),
+        permits: Semaphore::new(MAX_REQUESTS),
+        memory: Semaphore::new(MAX_MIB as usize),
     });
-    for called in Called::ALL {
-        let caller = Rc::clone(&caller);
+    for http_function in HttpFunction::ALL {
+        let context = Rc::clone(&context);
         let function = lua.create_async_function(move |lua, arguments: MultiValue| {
-            let caller = Rc::clone(&caller);
-            async move { caller.call(&lua, called, arguments).await }
+            let context = Rc::clone(&context);
+            async move { context.call(&lua, http_function, arguments).await }
         })?;
-        table.raw_set(called.field(), function)?;
+        table.raw_set(http_function.field(), function)?;
     }
     Ok(table)
 }
 
-/// What the requests of one state share.
-struct Caller {
+/// State that the requests of a Lua state share.
+struct RequestContext {
     host: Rc<Host>,
     array_mark: Table,
-    grants: Grants,
-    turns: Semaphore,
-    room: Semaphore,
+    grants: NetGrants,
+    permits: Semaphore,
+    memory: Semaphore,
 }
 
-impl Caller {
-    async fn call(&self, lua: &Lua, called: Called, arguments: MultiValue) -> mlua::Result<Table> {
-        let _waiting = self.host.wait(called.name())?;
-        // Before anything is copied.
-        let _turn = self.turns.acquire().await.map_err(mlua::Error::external)?;
-        let named =
-            |error: HostError| HostError::lua(error.kind, format!("{}: {}", called.name(), error.message));
-        let draft = Draft::read(called, &arguments, &self.array_mark)?;
-        self.grants.check(draft.url()).map_err(named)?;
+impl RequestContext {
+    async fn call(
+        &self,
+        lua: &Lua,
+        http_function: HttpFunction,
+        arguments: MultiValue,
+    ) -> mlua::Result<Table> {
+        let _waiting = self.host.wait(http_function.name())?;
+        // Acquired before anything is copied.
+        let _permit = self.permits.acquire().await.map_err(mlua::Error::external)?;
+        let prefix_error = |error: HostError| {
+            HostError::lua(error.kind, format!("{}: {}", http_function.name(), error.message))
+        };
+        let draft = Draft::read(http_function, &arguments, &self.array_mark)?;
+        self.grants.check(draft.url()).map_err(prefix_error)?;
         let mib = u32::try_from(draft.cost().div_ceil(1 << 20)).unwrap_or(MAX_MIB).min(MAX_MIB);
-        let _room = self.room.acquire_many(mib).await.map_err(mlua::Error::external)?;
+        let _memory = self.memory.acquire_many(mib).await.map_err(mlua::Error::external)?;
         let (request, grants) = (draft.into_request(), self.grants.clone());
-        let answered = io::run(async move { exchange(&CLIENTS, &grants, request).await }).await;
-        let answer = answered.map_err(named)?;
-        response(lua, answer)
+        let result = io::run(async move { exchange(&CLIENTS, &grants, request).await }).await;
+        let response_parts = result.map_err(prefix_error)?;
+        response(lua, response_parts)
     }
 }
 
-fn response(lua: &Lua, answer: Answer) -> mlua::Result<Table> {
+fn response(lua: &Lua, response_parts: HttpResponse) -> mlua::Result<Table> {
     let response = lua.create_table_with_capacity(0, 5)?;
-    response.raw_set("status", answer.status)?;
-    response.raw_set("ok", (200..300).contains(&answer.status))?;
-    response.raw_set("url", answer.url.as_str())?;
-    response.raw_set("headers", headers(lua, &answer.headers)?)?;
-    response.raw_set("body", lua.create_string(&answer.body)?)?;
+    response.raw_set("status", response_parts.status)?;
+    response.raw_set("ok", (200..300).contains(&response_parts.status))?;
+    response.raw_set("url", response_parts.url.as_str())?;
+    response.raw_set("headers", headers(lua, &response_parts.headers)?)?;
+    response.raw_set("body", lua.create_string(&response_parts.body)?)?;
     Ok(response)
 }
 
-/// Repeated headers are one list (RFC 9110, section 5.3), but for `set-cookie`, whose values hold commas.
+/// Converts headers to a table. Repeated headers are joined as a list (RFC 9110, section 5.3), except `set-cookie`,
+/// whose values contain commas.
 fn headers(lua: &Lua, headers: &HeaderMap) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, headers.keys_len())?;
     for name in headers.keys() {

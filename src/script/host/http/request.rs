@@ -1,7 +1,6 @@
-//! A request, read from what a script passed, and checked.
+//! Parses the arguments of `http.get`, `http.post` and `http.request`.
 //!
-//! In: the arguments of `http.get`, `http.post` or `http.request`. Out: a [`Draft`] whose method, headers and URL can be
-//! sent as they are, or an error that says what was found.
+//! The result is a [`Draft`] with a valid method, URL and headers, or an error that names the invalid value.
 
 use std::time::Duration;
 
@@ -13,26 +12,26 @@ use url::Url;
 use super::super::options::Options;
 use super::values::Reader;
 
-/// Most bytes of a body, received or sent.
+/// Maximum length of a request or response body, in bytes.
 pub(super) const MAX_BYTES: usize = 32 << 20;
-/// Most bytes of a body that is received, when the script does not say.
+/// Default maximum length of a response body, in bytes.
 const DEFAULT_BYTES: usize = 8 << 20;
-/// Most redirects that a script may ask for, and those that are followed when it does not.
+/// Maximum and default number of redirects to follow.
 const MAX_REDIRECTS: usize = 20;
 const DEFAULT_REDIRECTS: usize = 5;
 
-/// Which of the functions was called, and what it takes.
+/// A function of the `http` table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Called {
+pub(super) enum HttpFunction {
     Get,
     Post,
     Request,
 }
 
-impl Called {
+impl HttpFunction {
     pub(super) const ALL: [Self; 3] = [Self::Get, Self::Post, Self::Request];
 
-    /// The name within the table.
+    /// Returns the name in the table.
     pub(super) fn field(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -41,7 +40,7 @@ impl Called {
         }
     }
 
-    /// The name as messages have it.
+    /// Returns the name for messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Get => "http.get",
@@ -50,7 +49,7 @@ impl Called {
         }
     }
 
-    /// The options that it knows.
+    /// Returns the names of its options.
     fn options(self) -> &'static [&'static str] {
         match self {
             Self::Get => &["query", "headers", "timeout", "max_bytes", "redirects"],
@@ -71,7 +70,7 @@ impl Called {
     }
 }
 
-/// A request that can be sent once its host is allowed.
+/// A valid request. Its host is not checked yet.
 pub(super) struct Request {
     pub(super) method: Method,
     pub(super) url: Url,
@@ -80,67 +79,69 @@ pub(super) struct Request {
     pub(super) limits: Limits,
 }
 
-/// What a request may cost.
+/// The limits of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// `None`: until the call's deadline.
+    /// The timeout. `None` means the call's deadline.
     pub(super) timeout: Option<Duration>,
-    /// Most bytes of the answer's body, decompressed.
+    /// Maximum length of the decompressed response body, in bytes.
     pub(super) bytes: usize,
-    /// Most redirects that are followed; 0: they are answers like others.
+    /// Maximum number of redirects to follow. With 0, a redirect is returned as the response.
     pub(super) redirects: usize,
 }
 
-/// A [`Request`] whose body is still the script's.
+/// A [`Request`] whose body is still a Lua string.
 pub(super) struct Draft {
     request: Request,
     text: Option<LuaString>,
 }
 
 impl Draft {
-    /// Reads what a script passed. `array_mark`: the metatable of `json.array`'s tables.
+    /// Parses the arguments of `function`. `array_mark` is the metatable of tables from `json.array`.
     ///
     /// # Errors
-    /// One that names the function, what was found and what it takes.
-    pub(super) fn read(called: Called, arguments: &MultiValue, array_mark: &Table) -> mlua::Result<Self> {
-        let reader = Reader { function: called.name(), array_mark };
+    /// When an argument or option is invalid.
+    pub(super) fn read(
+        function: HttpFunction,
+        arguments: &MultiValue,
+        array_mark: &Table,
+    ) -> mlua::Result<Self> {
+        let reader = Reader { function: function.name(), array_mark };
         let at = |index: usize| arguments.get(index).filter(|value| !value.is_nil());
-        let (url, body, options) = match called {
-            Called::Get => (at(0), None, 1),
-            Called::Post => (at(0), at(1), 2),
-            Called::Request => (None, None, 0),
+        let (url, body, options) = match function {
+            HttpFunction::Get => (at(0), None, 1),
+            HttpFunction::Post => (at(0), at(1), 2),
+            HttpFunction::Request => (None, None, 0),
         };
-        let options = Options::new(called.name(), arguments, options, called.options())?;
-        let given = |key: &str| options.value(key).map(|value| (!value.is_nil()).then_some(value));
-        let mut url = match called {
-            Called::Get | Called::Post => reader.url(url)?,
-            Called::Request => reader.url(given("url")?.as_ref())?,
+        let options = Options::new(function.name(), arguments, options, function.options())?;
+        let option = |key: &str| options.value(key).map(|value| (!value.is_nil()).then_some(value));
+        let mut url = match function {
+            HttpFunction::Get | HttpFunction::Post => reader.url(url)?,
+            HttpFunction::Request => reader.url(option("url")?.as_ref())?,
         };
-        if let Some(query) = given("query")? {
+        if let Some(query) = option("query")? {
             reader.query(&mut url, &query)?;
         }
-        let method = match (given("method")?, called) {
+        let method = match (option("method")?, function) {
             (Some(method), _) => reader.method(&method)?,
-            (None, Called::Post) => Method::POST,
-            (None, Called::Get | Called::Request) => Method::GET,
+            (None, HttpFunction::Post) => Method::POST,
+            (None, HttpFunction::Get | HttpFunction::Request) => Method::GET,
         };
         let mut headers = HeaderMap::new();
-        if let Some(given) = given("headers")? {
-            reader.headers(&mut headers, &given)?;
+        if let Some(option) = option("headers")? {
+            reader.headers(&mut headers, &option)?;
         }
         let (text, json, form) = (
-            body.cloned().map_or_else(|| given("body"), |body| Ok(Some(body)))?,
-            given("json")?,
-            given("form")?,
+            body.cloned().map_or_else(|| option("body"), |body| Ok(Some(body)))?,
+            option("json")?,
+            option("form")?,
         );
         if [&text, &json, &form].iter().filter(|body| body.is_some()).count() > 1 {
-            return Err(
-                reader.wrong("a body, json and form are three ways to say one thing; pass one of them")
-            );
+            return Err(reader.error("expected only one of body, json and form"));
         }
         let text = text.map(|text| reader.body(&text)).transpose()?;
         let body = if let Some(json) = json {
-            // A content type among the headers stands before these.
+            // A content type in the headers takes precedence.
             headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
             Some(reader.json(&json)?)
         } else if let Some(form) = form {
@@ -152,32 +153,32 @@ impl Draft {
             None
         };
         if text.as_ref().is_some_and(|text| text.as_bytes().len() > MAX_BYTES) {
-            return Err(reader.wrong(&format!("the body is longer than {} MiB", MAX_BYTES >> 20)));
+            return Err(reader.error(&format!("the body is longer than {} MiB", MAX_BYTES >> 20)));
         }
         let limits = Limits {
             timeout: options.seconds("timeout")?,
             bytes: options
-                .whole("max_bytes", 1..=MAX_BYTES as u64)?
+                .integer("max_bytes", 1..=MAX_BYTES as u64)?
                 .map_or(DEFAULT_BYTES, |bytes| bytes as usize),
             redirects: options
-                .whole("redirects", 0..=MAX_REDIRECTS as u64)?
+                .integer("redirects", 0..=MAX_REDIRECTS as u64)?
                 .map_or(DEFAULT_REDIRECTS, |redirects| redirects as usize),
         };
         Ok(Self { request: Request { method, url, headers, body, limits }, text })
     }
 
-    /// Where it is to go.
+    /// Returns the URL.
     pub(super) fn url(&self) -> &Url {
         &self.request.url
     }
 
-    /// Most bytes that the request holds outside the script's memory limit.
+    /// Returns the maximum number of bytes that the request holds outside of the script's memory limit.
     pub(super) fn cost(&self) -> usize {
         let text = self.text.as_ref().map_or(0, |text| text.as_bytes().len());
         self.request.limits.bytes.saturating_add(text)
     }
 
-    /// The request, with its body copied.
+    /// Returns the request with a copy of its body.
     pub(super) fn into_request(self) -> Request {
         let text = self.text.map(|text| text.as_bytes().to_vec());
         Request { body: text.or(self.request.body), ..self.request }

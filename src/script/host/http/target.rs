@@ -1,20 +1,20 @@
-//! URLs of requests: what a script, or a server that redirects, may name.
+//! Parses the URLs of requests and redirects.
 //!
-//! In: a text. Out: an HTTP URL without user, password, fragment and a dot at its host's end. What the URL standard
-//! would quietly mend (line ends, tabs, blanks around it) is refused: it is the sign of a text that was put together
-//! from parts of which one is not what its author thinks.
+//! The result is an HTTP URL without user, password, fragment and trailing dot in its host. Characters that the URL
+//! standard would silently remove (line ends, tabs, surrounding spaces) are errors, because they indicate a URL that
+//! was assembled from unexpected parts.
 
 use url::Url;
 
 use crate::script::error::clean;
 
-/// Longest URL, in bytes, its query included.
+/// Maximum length of a URL including its query, in bytes.
 pub(super) const MAX_URL: usize = 16 << 10;
 
-/// Reads a script's URL.
+/// Parses a URL from a script.
 ///
 /// # Errors
-/// When it is none that may be requested; in a clause.
+/// A message when the URL is invalid or not allowed.
 pub(super) fn parse(text: &str) -> Result<Url, String> {
     if let Some(character) = text.chars().find(|character| character.is_control() || *character == ' ') {
         let name = if character == ' ' {
@@ -23,8 +23,8 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
             format!("the control character U+{:04X}", u32::from(character))
         };
         return Err(format!(
-            "the URL {} holds {name}; pass what varies as query = {{ … }}, which is escaped",
-            shown_text(text)
+            "the URL {} contains {name}; pass variable parts as query = {{ … }}, which is escaped",
+            redacted_text(text)
         ));
     }
     if text.len() > MAX_URL {
@@ -32,67 +32,67 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
     }
     let url = Url::parse(text).map_err(|error| {
         format!(
-            "{} is no URL ({error}); write it whole, as in https://api.example.org/path",
-            shown_text(text)
+            "invalid URL {} ({error}), expected a full URL such as https://api.example.org/path",
+            redacted_text(text)
         )
     })?;
-    tidy(url)
+    sanitize(url)
 }
 
-/// Where the `Location` of an answer of `base` leads.
+/// Resolves the `Location` header of a response from `base`.
 ///
 /// # Errors
-/// As [`parse`].
+/// As for [`parse`].
 pub(super) fn follow(base: &Url, location: &[u8]) -> Result<Url, String> {
-    let broken = || format!("its Location {} is no URL", shown_text(&String::from_utf8_lossy(location)));
+    let broken = || format!("invalid Location {}", redacted_text(&String::from_utf8_lossy(location)));
     let text = std::str::from_utf8(location).map_err(|_| broken())?;
     if text.len() > MAX_URL || text.chars().any(char::is_control) {
         return Err(broken());
     }
-    tidy(base.join(text).map_err(|_| broken())?)
+    sanitize(base.join(text).map_err(|_| broken())?)
 }
 
-fn tidy(mut url: Url) -> Result<Url, String> {
+fn sanitize(mut url: Url) -> Result<Url, String> {
     match url.scheme() {
         "http" | "https" => {}
         "file" => {
             return Err(String::from(
-                "only http and https are spoken, not file; files are read with fs.read",
+                "unsupported scheme `file`, expected http or https; use fs.read to read files",
             ));
         }
-        other => return Err(format!("only http and https are spoken, not {}", clean(other, 30))),
+        other => return Err(format!("unsupported scheme `{}`, expected http or https", clean(other, 30))),
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(format!(
-            "a user or password in a URL is refused ({}); send an authorization header",
-            shown(&url)
+            "the URL must not contain a user or password ({}); use an authorization header",
+            redacted(&url)
         ));
     }
     let host = url.host_str().unwrap_or_default();
     if let Some(bare) = host.strip_suffix('.') {
         if bare.ends_with('.') {
-            return Err(format!("{} is no URL (its host ends with two dots)", shown(&url)));
+            return Err(format!("invalid URL {} (the host ends with two dots)", redacted(&url)));
         }
         let bare = bare.to_owned();
-        url.set_host(Some(&bare)).map_err(|error| format!("{} is no URL ({error})", shown(&url)))?;
+        url.set_host(Some(&bare)).map_err(|error| format!("invalid URL {} ({error})", redacted(&url)))?;
     }
     url.set_fragment(None);
     Ok(url)
 }
 
-/// A URL as messages name it: without user, password and query, which may be secrets.
-pub(super) fn shown(url: &Url) -> String {
-    let mut shown = url.clone();
-    // Neither fails for a URL with a host.
-    let _ = shown.set_username("");
-    let _ = shown.set_password(None);
-    shown.set_query(None);
-    shown.set_fragment(None);
-    clean(shown.as_str(), 200)
+/// Returns a URL for messages, without user, password, query and fragment, which may contain secrets.
+pub(super) fn redacted(url: &Url) -> String {
+    let mut redacted = url.clone();
+    // These do not fail for a URL with a host.
+    let _ = redacted.set_username("");
+    let _ = redacted.set_password(None);
+    redacted.set_query(None);
+    redacted.set_fragment(None);
+    clean(redacted.as_str(), 200)
 }
 
-/// What may be no URL, in quotation marks and without what follows a question mark.
-fn shown_text(text: &str) -> String {
+/// Returns a possibly invalid URL for messages, quoted and without its query.
+fn redacted_text(text: &str) -> String {
     let bare = text.split('?').next().unwrap_or_default();
     format!("\"{}\"", clean(bare, 200).replace(['\n', '\t'], "\u{FFFD}"))
 }
@@ -102,18 +102,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_strictly() {
+    fn urls_are_parsed_strictly() {
         for (text, expected) in [
             ("https://api.example.org/a?b=c#d", "https://api.example.org/a?b=c"),
             ("HTTP://API.example.org.:80/", "http://api.example.org/"),
-            ("http://example.org..", "no URL"),
+            ("http://example.org..", "invalid URL"),
             ("http://0x7f.1/", "http://127.0.0.1/"),
             ("http:\\\\evil.example\\x", "http://evil.example/x"),
             ("file:///etc/passwd", "fs.read"),
-            ("ftp://example.org/", "not ftp"),
-            ("data:text/plain,x", "not data"),
-            ("javascript:alert(1)", "not javascript"),
-            ("gopher://127.0.0.1:70/", "not gopher"),
+            ("ftp://example.org/", "`ftp`"),
+            ("data:text/plain,x", "`data`"),
+            ("javascript:alert(1)", "`javascript`"),
+            ("gopher://127.0.0.1:70/", "`gopher`"),
             ("http://user@example.org/", "a user or password"),
             ("http://example.org@evil.example/", "a user or password"),
             ("http://:secret@example.org/", "a user or password"),
@@ -123,13 +123,13 @@ mod tests {
             ("http://exa\tmple.org/", "U+0009"),
             ("http://example.org/\0", "U+0000"),
             ("http://example.org/\u{7F}", "U+007F"),
-            ("/path", "no URL"),
-            ("", "no URL"),
-            ("http://", "no URL"),
+            ("/path", "invalid URL"),
+            ("", "invalid URL"),
+            ("http://", "invalid URL"),
             ("http://exa mple.org", "a space"),
-            ("http://[::1%25eth0]/", "no URL"),
-            ("http://example.org:99999/", "no URL"),
-            ("http://256.256.256.256/", "no URL"),
+            ("http://[::1%25eth0]/", "invalid URL"),
+            ("http://example.org:99999/", "invalid URL"),
+            ("http://256.256.256.256/", "invalid URL"),
         ] {
             let read = parse(text).map_or_else(|error| error, |url| url.to_string());
             assert!(
@@ -144,17 +144,17 @@ mod tests {
     }
 
     #[test]
-    fn locations_are_read_against_the_url_that_redirects() {
+    fn a_location_is_resolved_against_the_redirecting_url() {
         let base = Url::parse("https://example.org/a/b?c").unwrap();
         for (location, expected) in [
             (&b"d"[..], "https://example.org/a/d"),
             (b"/d e", "https://example.org/d%20e"),
             (b"//other.example/x#y", "https://other.example/x"),
             (b"http://other.example./", "http://other.example/"),
-            (b"file:///etc/passwd", "not file"),
+            (b"file:///etc/passwd", "`file`"),
             (b"https://user@example.org/", "a user or password"),
-            (b"\xFF", "no URL"),
-            (b"http://[", "no URL"),
+            (b"\xFF", "invalid Location"),
+            (b"http://[", "invalid Location"),
         ] {
             let read = follow(&base, location).map_or_else(|error| error, |url| url.to_string());
             assert!(

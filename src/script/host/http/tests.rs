@@ -1,4 +1,4 @@
-//! Names that lead where their owner likes: a resolver that lies, and loopback servers that must not be reached.
+//! DNS attacks: a malicious resolver and loopback servers that must not be reached.
 
 use std::collections::VecDeque;
 use std::io::{Error, Read, Write};
@@ -12,15 +12,15 @@ use reqwest::Method;
 use reqwest::header::HeaderMap;
 
 use super::client::Clients;
-use super::exchange::{Answer, exchange};
-use super::grants::Grants;
+use super::exchange::{HttpResponse, exchange};
+use super::grants::NetGrants;
 use super::request::{Limits, Request};
 use super::target;
 use crate::script::error::HostError;
 use crate::script::io;
 use crate::tool::ToolErrorKind;
 
-/// A server that gives one answer to each connection and closes it.
+/// A server that sends the same response on each connection and closes it.
 struct Server {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -46,25 +46,25 @@ fn serve(ip: &str, port: u16, answer: &str) -> Server {
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello";
 
-/// Clients whose names lead to these addresses, one list after the other and the last one again and again; and how
-/// often they asked.
+/// Returns clients and the number of their lookups. Each lookup returns the next of the address lists; the last list
+/// repeats.
 fn resolving(answers: &[&[&str]]) -> (Arc<Clients>, Arc<AtomicUsize>) {
     let read = |addresses: &&[&str]| addresses.iter().map(|ip| ip.parse().unwrap()).collect();
     let answers: Mutex<VecDeque<Vec<IpAddr>>> = Mutex::new(answers.iter().map(read).collect());
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&lookups);
     let clients = Clients::new(Arc::new(move |name| {
         counted.fetch_add(1, Ordering::SeqCst);
         let mut answers = answers.lock().unwrap();
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-        let answer = answer.ok_or_else(|| Error::other(format!("nobody knows {name}")));
+        let answer = answer.ok_or_else(|| Error::other(format!("unknown host {name}")));
         std::future::ready(answer).boxed()
     }));
-    (Arc::new(clients), asked)
+    (Arc::new(clients), lookups)
 }
 
-fn get(clients: &Arc<Clients>, granted: &[&str], url: &str) -> Result<Answer, HostError> {
-    let grants = Grants::new(&granted.iter().map(|grant| String::from(*grant)).collect::<Vec<_>>());
+fn get(clients: &Arc<Clients>, granted: &[&str], url: &str) -> Result<HttpResponse, HostError> {
+    let grants = NetGrants::new(&granted.iter().map(|grant| String::from(*grant)).collect::<Vec<_>>());
     let request = Request {
         method: Method::GET,
         url: target::parse(url).unwrap(),
@@ -78,7 +78,7 @@ fn get(clients: &Arc<Clients>, granted: &[&str], url: &str) -> Result<Answer, Ho
 }
 
 #[test]
-fn a_name_that_leads_to_a_private_address_is_refused_before_anything_is_sent() {
+fn a_name_that_resolves_to_a_private_address_is_refused_before_connecting() {
     let server = serve("127.0.0.1", 0, HELLO);
     let port = server.address.port();
     let url = format!("http://app.example:{port}/");
@@ -90,7 +90,7 @@ fn a_name_that_leads_to_a_private_address_is_refused_before_anything_is_sent() {
         &["10.0.0.5"],
         &["169.254.169.254"],
         &["fd00:ec2::254"],
-        // One of several is enough, wherever it stands.
+        // One of several addresses is sufficient, in any position.
         &["93.184.216.34", "127.0.0.1"],
     ] {
         let (clients, _) = resolving(&[addresses]);
@@ -98,7 +98,7 @@ fn a_name_that_leads_to_a_private_address_is_refused_before_anything_is_sent() {
             let granted: Vec<&str> = granted.iter().map(String::as_str).collect();
             let error = get(&clients, &granted, &url).map(|answer| answer.status).unwrap_err();
             assert_eq!(error.kind, ToolErrorKind::Permission, "{addresses:?}: {error}");
-            assert!(error.message.contains("app.example leads to "), "{error}");
+            assert!(error.message.contains("app.example resolves to "), "{error}");
             assert!(error.message.contains(&format!(":allow (:net [\"app.example:{port}\" \"")), "{error}");
         }
     }
@@ -112,17 +112,17 @@ fn a_name_that_leads_to_a_private_address_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn what_was_checked_is_what_is_connected_to() {
+fn connections_use_the_checked_address() {
     let granted_server = serve("127.0.0.2", 0, HELLO);
     let port = granted_server.address.port();
     let other = serve("127.0.0.1", port, HELLO);
     let granted = [format!("app.example:{port}"), format!("127.0.0.2:{port}")];
     let granted: Vec<&str> = granted.iter().map(String::as_str).collect();
     let url = format!("http://app.example:{port}/");
-    // The name server changes its mind after the first answer.
-    let (clients, asked) = resolving(&[&["127.0.0.2"], &["127.0.0.1"]]);
+    // The name server returns another address after the first lookup.
+    let (clients, lookups) = resolving(&[&["127.0.0.2"], &["127.0.0.1"]]);
     assert_eq!(get(&clients, &granted, &url).unwrap().body, b"hello");
-    assert_eq!(asked.load(Ordering::SeqCst), 1, "a name is asked for once a connection");
+    assert_eq!(lookups.load(Ordering::SeqCst), 1, "one lookup for each connection");
     let error = get(&clients, &granted, &url).map(|answer| answer.status).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Permission);
     assert_eq!(other.connections.load(Ordering::SeqCst), 0);
@@ -130,7 +130,7 @@ fn what_was_checked_is_what_is_connected_to() {
 }
 
 #[test]
-fn a_redirect_to_a_name_is_resolved_and_judged_anew() {
+fn the_name_of_a_redirect_is_resolved_and_checked_again() {
     let secret = serve("127.0.0.1", 0, HELLO);
     let secret_port = secret.address.port();
     let location = format!(
@@ -140,37 +140,36 @@ fn a_redirect_to_a_name_is_resolved_and_judged_anew() {
     let port = server.address.port();
     let granted = [format!("a.example:{port}"), format!("127.0.0.2:{port}"), String::from("b.example:*")];
     let granted: Vec<&str> = granted.iter().map(String::as_str).collect();
-    let (clients, asked) = resolving(&[&["127.0.0.2"], &["127.0.0.1"]]);
+    let (clients, lookups) = resolving(&[&["127.0.0.2"], &["127.0.0.1"]]);
     let error = get(&clients, &granted, &format!("http://a.example:{port}/"))
         .map(|answer| answer.status)
         .unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Permission);
     assert!(
-        error.message.starts_with("after a redirect: b.example leads to 127.0.0.1, a loopback address"),
+        error.message.starts_with("after a redirect: b.example resolves to 127.0.0.1, a loopback address"),
         "{error}"
     );
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(lookups.load(Ordering::SeqCst), 2);
     assert_eq!(secret.connections.load(Ordering::SeqCst), 0);
 }
 
 #[test]
-fn names_that_lead_nowhere_are_failures_of_the_world() {
-    let (clients, asked) = resolving(&[]);
+fn a_name_that_cannot_be_resolved_is_a_script_error() {
+    let (clients, lookups) = resolving(&[]);
     let error =
         get(&clients, &["app.example"], "http://app.example/p?q").map(|answer| answer.status).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Script);
     assert_eq!(
         error.message,
-        "http://app.example/p: the name app.example cannot be resolved: nobody knows app.example; is it spelled right, \
-         and is the network there?"
+        "http://app.example/p: cannot resolve app.example: unknown host app.example; check the name and the network"
     );
     let (clients, _) = resolving(&[&[]]);
     let error =
         get(&clients, &["app.example"], "http://app.example/").map(|answer| answer.status).unwrap_err();
-    assert!(error.message.contains("it has no address"), "{error}");
-    // A host that is not granted is not even looked up, and the machine itself never is.
+    assert!(error.message.contains("no addresses found"), "{error}");
+    // A host without a grant is not looked up, and neither is `localhost`.
     assert!(get(&clients, &["app.example"], "http://b.example/").is_err());
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     assert!(get(&clients, &["localhost:*"], &format!("http://localhost:{nobody}/")).is_err());
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(lookups.load(Ordering::SeqCst), 1);
 }

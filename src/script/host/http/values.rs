@@ -1,7 +1,7 @@
-//! Values of a script's tables, read for a request: URL, method, headers, query, form, JSON.
+//! Converts Lua values to the parts of a request: URL, method, headers, query, form and JSON.
 //!
-//! In: a Lua value and what it is for. Out: what can be sent, or an error that begins with the function's name. Tables are
-//! read without their metatables; everything that is copied out of the script's memory limit is bounded.
+//! Errors start with the name of the function. Metatables are not used. The size of all data that is copied out of the
+//! script's memory limit is bounded.
 
 use mlua::{LuaString, Table, Value as LuaValue};
 use reqwest::Method;
@@ -12,15 +12,15 @@ use super::target::{self, MAX_URL};
 use crate::script::convert::{self, type_name};
 use crate::script::error::{HostError, clean};
 
-/// Most headers of a request, and most bytes of them.
+/// Maximum number of headers of a request, and their maximum total length in bytes.
 const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 32 << 10;
-/// Most pairs of a query or a form, and most bytes of a form.
+/// Maximum number of pairs of a query or a form, and maximum length of a form in bytes.
 const MAX_PAIRS: usize = 1_000;
 const MAX_FORM: usize = 1 << 20;
 
-/// Headers that say how a message is framed and who it is for; those that begin with `proxy-` too. A script that could
-/// set them could smuggle a second request behind the first.
+/// Headers that control message framing and routing, which scripts must not set: they allow request smuggling. Headers
+/// that start with `proxy-` are rejected too.
 const REFUSED_HEADERS: [&str; 11] = [
     "connection",
     "content-length",
@@ -35,40 +35,42 @@ const REFUSED_HEADERS: [&str; 11] = [
     "via",
 ];
 
-/// Reads values for one call of a function.
+/// Converts the values of one function call.
 pub(super) struct Reader<'m> {
     pub(super) function: &'static str,
-    /// The metatable of `json.array`'s tables.
+    /// The metatable of tables from `json.array`.
     pub(super) array_mark: &'m Table,
 }
 
 impl Reader<'_> {
-    pub(super) fn wrong(&self, message: &str) -> mlua::Error {
+    pub(super) fn error(&self, message: &str) -> mlua::Error {
         HostError::script(format!("{}: {message}", self.function))
     }
 
-    pub(super) fn misuse(&self, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
-        crate::script::host::misuse(self.function, expected, got)
+    pub(super) fn argument_error(&self, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
+        crate::script::host::argument_error(self.function, expected, got)
     }
 
     pub(super) fn url(&self, value: Option<&LuaValue>) -> mlua::Result<Url> {
         let Some(LuaValue::String(text)) = value else {
-            return Err(self.misuse("a URL, as a string", value));
+            return Err(self.argument_error("a URL, as a string", value));
         };
         let text = text.as_bytes();
-        let text = std::str::from_utf8(&text).map_err(|_| self.wrong("the URL is not UTF-8"))?;
-        target::parse(text).map_err(|reason| self.wrong(&reason))
+        let text = std::str::from_utf8(&text).map_err(|_| self.error("the URL is not UTF-8"))?;
+        target::parse(text).map_err(|reason| self.error(&reason))
     }
 
     pub(super) fn method(&self, value: &LuaValue) -> mlua::Result<Method> {
-        let LuaValue::String(text) = value else { return Err(self.misuse("method = a string", Some(value))) };
+        let LuaValue::String(text) = value else {
+            return Err(self.argument_error("method to be a string", Some(value)));
+        };
         let text = text.to_string_lossy();
         let is_word = (1..=30).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
         let method = is_word.then(|| Method::from_bytes(text.to_ascii_uppercase().as_bytes()).ok()).flatten();
         match method {
-            Some(Method::CONNECT | Method::TRACE) | None => Err(self.wrong(&format!(
-                "expected method = a word such as GET, POST, PUT, PATCH or DELETE, got \"{}\"",
+            Some(Method::CONNECT | Method::TRACE) | None => Err(self.error(&format!(
+                "expected method to be a word such as GET, POST, PUT, PATCH or DELETE, got \"{}\"",
                 clean(&text, 60).replace('\n', "\u{FFFD}")
             ))),
             Some(method) => Ok(method),
@@ -81,7 +83,7 @@ impl Reader<'_> {
             url.query_pairs_mut().extend_pairs(pairs);
         }
         if url.as_str().len() > MAX_URL {
-            return Err(self.wrong(&format!("the URL with its query is longer than {} KiB", MAX_URL >> 10)));
+            return Err(self.error(&format!("the URL with its query is longer than {} KiB", MAX_URL >> 10)));
         }
         Ok(())
     }
@@ -92,43 +94,42 @@ impl Reader<'_> {
     }
 
     pub(super) fn json(&self, value: &LuaValue) -> mlua::Result<Vec<u8>> {
-        let value = convert::to_json(value, self.array_mark).map_err(|refusal| {
-            let path = refusal.path();
-            match refusal.reason {
+        let value = convert::to_json(value, self.array_mark).map_err(|error| {
+            let path = error.path();
+            match error.reason {
                 convert::Reason::Lua(error) => error,
                 reason @ (convert::Reason::Type(_) | convert::Reason::Other(_)) => {
-                    self.wrong(&format!("cannot encode json{path}: {reason}"))
+                    self.error(&format!("cannot encode json{path}: {reason}"))
                 }
             }
         })?;
-        serde_json::to_vec(&value).map_err(|error| self.wrong(&format!("cannot encode json: {error}")))
+        serde_json::to_vec(&value).map_err(|error| self.error(&format!("cannot encode json: {error}")))
     }
 
     pub(super) fn body(&self, value: &LuaValue) -> mlua::Result<LuaString> {
         match value {
             LuaValue::String(body) => Ok(body.clone()),
-            LuaValue::Table(_) => {
-                Err(self
-                    .misuse("the body as a string (a table is sent with json = … or form = …)", Some(value)))
-            }
-            _ => Err(self.misuse("the body as a string", Some(value))),
+            LuaValue::Table(_) => Err(self.argument_error(
+                "the body to be a string (a table is sent with json = … or form = …)",
+                Some(value),
+            )),
+            _ => Err(self.argument_error("the body to be a string", Some(value))),
         }
     }
 
-    /// The pairs of a query or a form, by key; an array repeats its key. At most `most` bytes.
-    fn pairs(&self, what: &str, value: &LuaValue, most: usize) -> mlua::Result<Vec<(String, String)>> {
+    /// Returns the pairs of a query or form, sorted by key, at most `max_bytes` bytes. An array repeats its key.
+    fn pairs(&self, what: &str, value: &LuaValue, max_bytes: usize) -> mlua::Result<Vec<(String, String)>> {
         let LuaValue::Table(table) = value else {
-            return Err(self.misuse(&format!("{what} = a table"), Some(value)));
+            return Err(self.argument_error(&format!("{what} to be a table"), Some(value)));
         };
         let mut pairs: Vec<(String, String)> = Vec::new();
         let mut bytes = 0;
         let mut add = |key: &str, text: String| {
             bytes += key.len() + text.len() + 2;
             pairs.push((key.to_owned(), text));
-            if pairs.len() > MAX_PAIRS || bytes > most {
-                return Err(
-                    self.wrong(&format!("{what} has more than {MAX_PAIRS} values or {} KiB", most >> 10))
-                );
+            if pairs.len() > MAX_PAIRS || bytes > max_bytes {
+                return Err(self
+                    .error(&format!("{what} has more than {MAX_PAIRS} values or {} KiB", max_bytes >> 10)));
             }
             Ok(())
         };
@@ -137,9 +138,10 @@ impl Reader<'_> {
                 LuaValue::String(name) => self.utf8(what, name)?,
                 LuaValue::Integer(number) => number.to_string(),
                 _ => {
-                    return Err(
-                        self.wrong(&format!("the keys of {what} are strings, found a {}", type_name(&key)))
-                    );
+                    return Err(self.error(&format!(
+                        "expected the keys of {what} to be strings, got {}",
+                        type_name(&key)
+                    )));
                 }
             };
             let LuaValue::Table(items) = &value else { return add(&name, self.scalar(what, &name, &value)?) };
@@ -148,7 +150,7 @@ impl Reader<'_> {
             }
             Ok(())
         })?;
-        // Stable: what a key repeats stays in its order.
+        // A stable sort: repeated keys keep their order.
         pairs.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(pairs)
     }
@@ -159,8 +161,8 @@ impl Reader<'_> {
             LuaValue::Integer(integer) => Ok(integer.to_string()),
             LuaValue::Number(number) if number.is_finite() => Ok(number.to_string()),
             LuaValue::Boolean(flag) => Ok(flag.to_string()),
-            _ => Err(self.misuse(
-                &format!("{what}.{} = a string, a number, a boolean or an array of them", clean(name, 60)),
+            _ => Err(self.argument_error(
+                &format!("{what}.{} to be a string, number, boolean or an array of them", clean(name, 60)),
                 Some(value),
             )),
         }
@@ -170,16 +172,18 @@ impl Reader<'_> {
         let text = text.as_bytes();
         std::str::from_utf8(&text)
             .map(str::to_owned)
-            .map_err(|_| self.wrong(&format!("{what} holds what is not UTF-8")))
+            .map_err(|_| self.error(&format!("{what} contains a string that is not UTF-8")))
     }
 
     pub(super) fn headers(&self, headers: &mut HeaderMap, value: &LuaValue) -> mlua::Result<()> {
-        let LuaValue::Table(table) = value else { return Err(self.misuse("headers = a table", Some(value))) };
+        let LuaValue::Table(table) = value else {
+            return Err(self.argument_error("headers to be a table", Some(value)));
+        };
         let mut bytes = 0;
         table.for_each(|name: LuaValue, value: LuaValue| {
             let LuaValue::String(name) = &name else {
                 return Err(
-                    self.wrong(&format!("the names of headers are strings, found a {}", type_name(&name)))
+                    self.error(&format!("expected header names to be strings, got {}", type_name(&name)))
                 );
             };
             let name = self.header_name(&name.as_bytes())?;
@@ -188,7 +192,7 @@ impl Reader<'_> {
                 bytes += name.as_str().len() + value.len() + 4;
                 headers.append(name.clone(), value);
                 if headers.len() > MAX_HEADERS || bytes > MAX_HEADER_BYTES {
-                    return Err(self.wrong(&format!(
+                    return Err(self.error(&format!(
                         "more than {MAX_HEADERS} headers or {} KiB of them",
                         MAX_HEADER_BYTES >> 10
                     )));
@@ -204,11 +208,11 @@ impl Reader<'_> {
     }
 
     fn header_name(&self, bytes: &[u8]) -> mlua::Result<HeaderName> {
-        let shown = || clean(&String::from_utf8_lossy(bytes), 60).replace(['\n', '\t'], "\u{FFFD}");
+        let displayed = || clean(&String::from_utf8_lossy(bytes), 60).replace(['\n', '\t'], "\u{FFFD}");
         let name = HeaderName::from_bytes(bytes)
-            .map_err(|_| self.wrong(&format!("\"{}\" is no name of a header", shown())))?;
+            .map_err(|_| self.error(&format!("invalid header name \"{}\"", displayed())))?;
         if REFUSED_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
-            return Err(self.wrong(&format!("the header {name} is the engine's own; leave it out")));
+            return Err(self.error(&format!("the header {name} is set automatically; remove it")));
         }
         Ok(name)
     }
@@ -218,11 +222,11 @@ impl Reader<'_> {
             LuaValue::String(text) => HeaderValue::from_bytes(&text.as_bytes()),
             LuaValue::Integer(number) => return Ok(HeaderValue::from(*number)),
             LuaValue::Number(number) => HeaderValue::from_str(&number.to_string()),
-            _ => return Err(self.misuse(&format!("headers[\"{name}\"] = a string"), Some(value))),
+            _ => return Err(self.argument_error(&format!("headers[\"{name}\"] to be a string"), Some(value))),
         };
         made.map_err(|_| {
-            self.wrong(&format!(
-                "the value of the header {name} holds a line end or another control character"
+            self.error(&format!(
+                "the value of header {name} contains a line end or another control character"
             ))
         })
     }

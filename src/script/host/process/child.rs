@@ -1,8 +1,8 @@
-//! A program under a guard, which ends with whoever holds it.
+//! Child processes that run under a guard process and are killed when their owner drops them.
 //!
-//! The guard (`isolate/guard.rs`) starts the program, waits for its end and kills what it leaves behind. Each has a thread
-//! here that starts it and reads what it answers. A closed socket is the program's end, so that it ends with this
-//! process, too, whatever ends that.
+//! The guard (`isolate/guard.rs`) starts the program, waits for it to exit and kills the processes it leaves behind.
+//! For each guard, one thread in this process starts it and reads its replies. The guard kills the program when its
+//! socket closes, so the program also ends when this process ends for any reason.
 
 use std::io::{Error, Result};
 use std::net::Shutdown;
@@ -17,117 +17,121 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::sync::oneshot;
 
 use crate::script::ProcessOptions;
-use crate::script::control::{Leash, lock, run_after};
-use crate::script::isolate::{GUARD, GuardOrder, GuardWord, next_word};
+use crate::script::control::{CallResource, lock, run_after};
+use crate::script::isolate::{GUARD, GuardReply, GuardRequest, next_reply};
 
-/// How long a guard may take to end its program before it is killed itself.
-const DEATH_LIMIT: Duration = Duration::from_secs(4);
+/// Time limit for a guard to end its program. Then the guard itself is killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The program that guards are.
-static GUARDS: OnceLock<ProcessOptions> = OnceLock::new();
-/// The programs that run, and those that ended lately.
-static THERE: Mutex<Vec<Weak<Group>>> = Mutex::new(Vec::new());
-/// Whether no more are started. Held while one starts, so that none is started unseen.
-static ENDING: RwLock<bool> = RwLock::new(false);
+/// The command that starts a guard.
+static GUARD_COMMAND: OnceLock<ProcessOptions> = OnceLock::new();
+/// Running programs. May also contain programs that ended recently.
+static RUNNING: Mutex<Vec<Weak<GuardedProgram>>> = Mutex::new(Vec::new());
+/// Whether no new program may start. Read-locked during a start, so that [`kill_programs`] misses no program.
+static SHUTTING_DOWN: RwLock<bool> = RwLock::new(false);
 
-/// Names the program that guards what scripts run with `process.run`: one that calls
-/// [`serve_isolated`](crate::script::serve_isolated), as for `--isolate process`. Until then, `process.run` fails in this
-/// process. The first name stands.
+/// Sets the command that starts the guards for `process.run`. It must call
+/// [`serve_isolated`](crate::script::serve_isolated), as for `--isolate process`. Until it is set, `process.run` fails
+/// in this process. Only the first call has an effect.
 pub fn guard_programs(program: ProcessOptions) {
-    let _ = GUARDS.set(program);
+    let _ = GUARD_COMMAND.set(program);
 }
 
-/// Kills the programs of all scripts, waits for their ends, and lets no more be started: for a process that ends now.
+/// Kills the programs of all scripts, waits until they have ended, and prevents new ones. Called before this process
+/// exits.
 pub fn kill_programs() {
-    *ENDING.write().unwrap_or_else(PoisonError::into_inner) = true;
-    let groups: Vec<Arc<Group>> = lock(&THERE).drain(..).filter_map(|group| group.upgrade()).collect();
+    *SHUTTING_DOWN.write().unwrap_or_else(PoisonError::into_inner) = true;
+    let groups: Vec<Arc<GuardedProgram>> =
+        lock(&RUNNING).drain(..).filter_map(|group| group.upgrade()).collect();
     for group in &groups {
         group.kill();
     }
-    let until = Instant::now() + DEATH_LIMIT;
+    let deadline = Instant::now() + KILL_TIMEOUT;
     for group in groups {
-        group.wait(until);
+        group.wait(deadline);
     }
 }
 
-/// What a program hangs on, from before its start: pulled, it kills the program with its group, or keeps it from
-/// starting.
+/// Kills a program and its process group when the call ends. Exists before the program starts, and can prevent the
+/// start.
 #[derive(Debug, Default)]
-pub(super) struct Rein(Mutex<Hold>);
+pub(super) struct KillHandle(Mutex<KillState>);
 
 #[derive(Debug, Default)]
-enum Hold {
+enum KillState {
     #[default]
-    Loose,
-    Held(Arc<Group>),
-    Pulled,
+    NotStarted,
+    Running(Arc<GuardedProgram>),
+    Killed,
 }
 
-impl Rein {
-    fn hold(&self, group: &Arc<Group>) {
-        let mut hold = lock(&self.0);
-        if matches!(*hold, Hold::Pulled) {
+impl KillHandle {
+    fn attach(&self, group: &Arc<GuardedProgram>) {
+        let mut state = lock(&self.0);
+        if matches!(*state, KillState::Killed) {
             group.kill();
         } else {
-            *hold = Hold::Held(Arc::clone(group));
+            *state = KillState::Running(Arc::clone(group));
         }
     }
 
-    fn is_pulled(&self) -> bool {
-        matches!(*lock(&self.0), Hold::Pulled)
+    fn is_killed(&self) -> bool {
+        matches!(*lock(&self.0), KillState::Killed)
     }
 }
 
-impl Leash for Rein {
-    fn pull(&self) {
-        if let Hold::Held(group) = std::mem::replace(&mut *lock(&self.0), Hold::Pulled) {
+impl CallResource for KillHandle {
+    fn abort(&self) {
+        if let KillState::Running(group) = std::mem::replace(&mut *lock(&self.0), KillState::Killed) {
             group.kill();
         }
     }
 }
 
-/// A program that runs; killed with all that it started when dropped.
+/// A running program. Dropping it kills the program and all processes that it started.
 pub(super) struct Child {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
     pub(super) stderr: Option<ChildStderr>,
-    /// How it ended.
+    /// Receives the exit status.
     pub(super) ended: oneshot::Receiver<Result<ExitStatus>>,
-    group: Arc<Group>,
+    group: Arc<GuardedProgram>,
 }
 
-/// A program to start.
-pub(super) struct Plan {
-    /// The program, its arguments and all of its environment.
+/// The parameters for starting a program.
+pub(super) struct LaunchPlan {
+    /// The program, its arguments and its complete environment.
     pub(super) command: Command,
-    /// Its zeroth argument.
+    /// Argument zero.
     pub(super) name: String,
     pub(super) folder: std::path::PathBuf,
-    /// Whether its stdin is a pipe rather than `/dev/null`.
+    /// Whether stdin is a pipe. Otherwise it is `/dev/null`.
     pub(super) has_input: bool,
 }
 
 impl Child {
-    /// Starts the program that `prepare` answers, to hang on `rein`.
-    pub(super) async fn start<Refusal: From<Error> + Send + 'static>(
-        rein: Arc<Rein>,
-        prepare: impl FnOnce() -> std::result::Result<Plan, Refusal> + Send + 'static,
-    ) -> std::result::Result<Self, Refusal> {
+    /// Starts the program that `prepare` returns. `kill_handle` can kill it.
+    pub(super) async fn start<E: From<Error> + Send + 'static>(
+        kill_handle: Arc<KillHandle>,
+        prepare: impl FnOnce() -> std::result::Result<LaunchPlan, E> + Send + 'static,
+    ) -> std::result::Result<Self, E> {
         let (sender, started) = oneshot::channel();
         std::thread::Builder::new().name(String::from("deftool-child")).spawn(move || {
-            match prepare().and_then(|plan| spawn(plan, &rein).map_err(Refusal::from)) {
-                Err(refusal) => drop(sender.send(Err(refusal))),
-                Ok((child, waiting)) => {
-                    // Nobody may want it any more: then it is dropped, and so killed, right here.
+            match prepare().and_then(|plan| spawn(plan, &kill_handle).map_err(E::from)) {
+                Err(error) => drop(sender.send(Err(error))),
+                Ok((child, waiter)) => {
+                    // If the receiver is gone, this drops the child, which kills it.
                     drop(sender.send(Ok(child)));
-                    waiting.run();
+                    waiter.run();
                 }
             }
         })?;
-        started.await.unwrap_or_else(|_| Err(Error::other("the thread that starts it was lost").into()))
+        started
+            .await
+            .unwrap_or_else(|_| Err(Error::other("the thread that starts the program failed").into()))
     }
 
-    /// Kills it and all that it started.
+    /// Kills the program and all processes that it started.
     pub(super) fn kill(&self) {
         self.group.kill();
     }
@@ -139,29 +143,29 @@ impl Drop for Child {
     }
 }
 
-/// A program, its guard and what it started.
+/// A program with its guard and all processes that it started.
 #[derive(Debug)]
-struct Group {
+struct GuardedProgram {
     guard: Pid,
-    /// Half closed, it is the program's end.
-    link: UnixStream,
-    /// Whether all have ended, and the guard's number belongs to the system again.
+    /// Shutting down the write side makes the guard kill the program.
+    socket: UnixStream,
+    /// Whether all processes have ended. Then the guard's process ID may be reused.
     ended: Mutex<bool>,
-    ending: Condvar,
+    exited: Condvar,
 }
 
-impl Group {
-    /// Has the guard kill the program; a guard that does not is killed, too.
+impl GuardedProgram {
+    /// Makes the guard kill the program. Kills the guard if it does not finish in time.
     fn kill(self: &Arc<Self>) {
         let ended = lock(&self.ended);
-        if *ended || self.link.shutdown(Shutdown::Write).is_err() {
+        if *ended || self.socket.shutdown(Shutdown::Write).is_err() {
             return;
         }
-        // Where a program can stop its guard, it may have done so.
+        // The program may have stopped its guard with a signal.
         let _ = kill_process(self.guard, Signal::CONT);
         drop(ended);
         let group = Arc::downgrade(self);
-        run_after(DEATH_LIMIT, move || {
+        run_after(KILL_TIMEOUT, move || {
             if let Some(group) = group.upgrade() {
                 let ended = lock(&group.ended);
                 if !*ended {
@@ -171,66 +175,67 @@ impl Group {
         });
     }
 
-    fn wait(&self, until: Instant) {
-        let left = until.saturating_duration_since(Instant::now());
+    fn wait(&self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
         let ended = lock(&self.ended);
-        drop(self.ending.wait_timeout_while(ended, left, |ended| !*ended));
+        drop(self.exited.wait_timeout_while(ended, left, |ended| !*ended));
     }
 }
 
-/// What waits for a program's end.
-struct Waiting {
+/// Waits for a program to exit.
+struct ExitWaiter {
     guard: std::process::Child,
-    group: Arc<Group>,
-    /// The process number of the program, which is its group's.
+    group: Arc<GuardedProgram>,
+    /// The process ID of the program, which is also its group ID.
     program: Option<Pid>,
     ended: oneshot::Sender<Result<ExitStatus>>,
 }
 
-fn spawn(plan: Plan, rein: &Rein) -> Result<(Child, Waiting)> {
-    let Some(program) = GUARDS.get() else {
+fn spawn(plan: LaunchPlan, kill_handle: &KillHandle) -> Result<(Child, ExitWaiter)> {
+    let Some(program) = GUARD_COMMAND.get() else {
         return Err(Error::other("no guard for programs: call deftool::script::guard_programs first"));
     };
     let (stdin, input) = if plan.has_input {
-        let (theirs, ours) = std::io::pipe()?;
-        (OwnedFd::from(theirs), Some(ChildStdin::from(OwnedFd::from(ours))))
+        let (guard_end, our_end) = std::io::pipe()?;
+        (OwnedFd::from(guard_end), Some(ChildStdin::from(OwnedFd::from(our_end))))
     } else {
         (OwnedFd::from(std::fs::File::open("/dev/null")?), None)
     };
     let (output, stdout) = std::io::pipe()?;
     let (errors, stderr) = std::io::pipe()?;
-    let (link, theirs) = UnixStream::pair()?;
-    let ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
-    if *ending || rein.is_pulled() {
+    let (socket, guard_end) = UnixStream::pair()?;
+    let shutting_down = SHUTTING_DOWN.read().unwrap_or_else(PoisonError::into_inner);
+    if *shutting_down || kill_handle.is_killed() {
         return Err(Error::other("the call has ended"));
     }
     let guard = Command::new(&program.program)
         .args(&program.arguments)
         .arg(GUARD)
         .env_clear()
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdin(Stdio::from(OwnedFd::from(guard_end)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
     let id =
-        Pid::from_raw(guard.id().cast_signed()).ok_or_else(|| Error::other("its guard has no number"))?;
-    let group = Arc::new(Group { guard: id, link, ended: Mutex::new(false), ending: Condvar::new() });
-    rein.hold(&group);
-    let mut there = lock(&THERE);
-    there.retain(|group| group.strong_count() > 0);
-    there.push(Arc::downgrade(&group));
-    drop((there, ending));
+        Pid::from_raw(guard.id().cast_signed()).ok_or_else(|| Error::other("its guard has no process ID"))?;
+    let group =
+        Arc::new(GuardedProgram { guard: id, socket, ended: Mutex::new(false), exited: Condvar::new() });
+    kill_handle.attach(&group);
+    let mut running = lock(&RUNNING);
+    running.retain(|group| group.strong_count() > 0);
+    running.push(Arc::downgrade(&group));
+    drop((running, shutting_down));
 
     let (sender, ended) = oneshot::channel();
-    let mut waiting = Waiting { guard, group: Arc::clone(&group), program: None, ended: sender };
-    let order = GuardOrder::of(&plan.command, &plan.name, &plan.folder);
-    let sent = order.send(&group.link, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]);
-    // The program alone holds these ends from now on.
+    let mut waiter = ExitWaiter { guard, group: Arc::clone(&group), program: None, ended: sender };
+    let request = GuardRequest::of(&plan.command, &plan.name, &plan.folder);
+    let sent = request.send(&group.socket, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]);
+    // From now on only the program has these ends open.
     drop((stdin, stdout, stderr));
-    let started = sent.and_then(|()| next_word(&group.link));
+    let started = sent.and_then(|()| next_reply(&group.socket));
     let error = match started {
-        Ok(Some(GuardWord::Started(id))) => {
-            waiting.program = Pid::from_raw(id);
+        Ok(Some(GuardReply::Started(id))) => {
+            waiter.program = Pid::from_raw(id);
             let child = Child {
                 stdin: input,
                 stdout: Some(ChildStdout::from(OwnedFd::from(output))),
@@ -238,24 +243,24 @@ fn spawn(plan: Plan, rein: &Rein) -> Result<(Child, Waiting)> {
                 ended,
                 group,
             };
-            return Ok((child, waiting));
+            return Ok((child, waiter));
         }
-        Ok(Some(GuardWord::Failed(Some(code), _))) => Error::from_raw_os_error(code),
-        Ok(Some(GuardWord::Failed(None, text))) => Error::other(text),
-        Ok(Some(GuardWord::Ended(_)) | None) => Error::other("its guard has ended"),
+        Ok(Some(GuardReply::Failed(Some(code), _))) => Error::from_raw_os_error(code),
+        Ok(Some(GuardReply::Failed(None, text))) => Error::other(text),
+        Ok(Some(GuardReply::Ended(_)) | None) => Error::other("its guard exited"),
         Err(error) => error,
     };
-    waiting.group.kill();
-    waiting.bury();
+    waiter.group.kill();
+    waiter.reap();
     Err(error)
 }
 
-impl Waiting {
+impl ExitWaiter {
     fn run(mut self) {
         let status = loop {
-            match next_word(&self.group.link) {
-                Ok(Some(GuardWord::Ended(status))) => break Ok(ExitStatus::from_raw(status)),
-                Ok(Some(GuardWord::Started(_) | GuardWord::Failed(..))) => {}
+            match next_reply(&self.group.socket) {
+                Ok(Some(GuardReply::Ended(status))) => break Ok(ExitStatus::from_raw(status)),
+                Ok(Some(GuardReply::Started(_) | GuardReply::Failed(..))) => {}
                 Ok(None) => break Err(Error::other("its guard was killed")),
                 Err(error) => break Err(error),
             }
@@ -263,18 +268,18 @@ impl Waiting {
         if status.is_err()
             && let Some(program) = self.program
         {
-            // What has left the group is out of reach now.
+            // Processes that left the group cannot be killed any more.
             let _ = kill_process_group(program, Signal::KILL);
             self.group.kill();
         }
-        self.bury();
+        self.reap();
         drop(self.ended.send(status));
     }
 
-    /// Waits for the guard, which ends now.
-    fn bury(&mut self) {
+    /// Reaps the guard process, which is about to exit.
+    fn reap(&mut self) {
         let _ = self.guard.wait();
         *lock(&self.group.ended) = true;
-        self.group.ending.notify_all();
+        self.group.exited.notify_all();
     }
 }

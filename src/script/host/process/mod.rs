@@ -1,11 +1,11 @@
-//! `process`: programs that `:allow (:run …)` grants.
+//! The `process` host table: runs programs that `:allow (:run …)` grants.
 //!
-//! `program` says which program is meant and what it is given, `child` holds it and its guard, `output` reads what it
-//! writes, `run` puts the three together. There is no shell: a program gets its arguments as they are.
+//! `program` finds the program and its environment, `child` starts it under a guard, `output` reads its output, and
+//! `run` combines the three. There is no shell: arguments are passed unchanged.
 //!
-//! A program that was granted does what it likes with files and the network, with the engine's rights. What is promised
-//! is which program it is, what it is given, that it has no terminal, that it cannot read the engine's memory, and that
-//! neither it nor what it started outlives the call. `docs/isolation.md` says where.
+//! A granted program has the rights of the deftool process, including files and network. The guarantees are: only
+//! granted programs run, with a controlled environment and no terminal; they cannot read this process's memory; and
+//! neither the program nor the processes that it starts outlive the call. `docs/isolation.md` lists the platforms.
 
 #[cfg(unix)]
 mod child;
@@ -27,29 +27,30 @@ pub(super) const DOC: TableDoc = TableDoc {
     functions: &[FunctionDoc::new(
         "run",
         "(argv: { string }, options: ProcessOptions?) -> ProcessResult",
-        "Runs a program to its end. `argv[1]` is the program, named exactly as the spec grants it: a bare name is looked up in \
-         the engine's `PATH`, a path is relative to the project. There is no shell; arguments arrive as they are.\n\n\
-         `stdin`: what it reads, nothing by default. `cwd`: the folder it runs in, by default the project's; any in the project \
-         or beneath a granted folder. `timeout`: seconds after which it is killed; the call's time limit ends it anyway. `max_output`: \
-         bytes that are kept of each stream, 1 MiB by default, 8 MiB at most; the rest is read and dropped, and `truncated` is \
-         true. `env`: variables beside `PATH`, `LANG=C.UTF-8` and those of `:allow (:env …)` that are set; it gets no others.\n\n\
-         `ok` is whether it ended with code 0. Another code is no error; `code` is nil where a signal ended it. What it started \
-         and left running is killed when it ends. It has no terminal.",
+        "Runs a program and waits until it exits. `argv[1]` is the program, exactly as granted in the spec: a bare name is looked up \
+         in deftool's `PATH`, a path is relative to the project. There is no shell; arguments are passed unchanged.\n\n\
+         `stdin`: the input, empty by default. `cwd`: the working directory, by default the project; it must be in the project \
+         or in a granted folder. `timeout`: seconds until the program is killed; the call's time limit applies too. `max_output`: \
+         the number of bytes to keep of each stream, by default 1 MiB, at most 8 MiB; the rest is discarded and `truncated` is \
+         true. `env`: additional environment variables. The program also gets `PATH`, `LANG=C.UTF-8` and the variables of \
+         `:allow (:env …)` that are set, and no others.\n\n\
+         `ok` is true if the exit code is 0. A nonzero exit code is not an error. `code` is nil if a signal ended the program. \
+         Processes that it leaves running are killed when it exits. It has no terminal.",
     )
-    .needs(&["run"])
-    .fails(
-        "A program that the spec does not list under `:allow (:run [\"git\"])`, that is not there or does not start; a variable that \
-         changes which code a program runs (`LD_PRELOAD`, `PATH`, `PYTHONPATH`, …) and is not under `:env`. At most four run at a \
-         time, others wait. Not on Windows.",
+    .with_permissions(&["run"])
+    .with_errors(
+        "The spec does not list the program under `:allow (:run [\"git\"])`; the program does not exist or cannot start; `env` contains \
+         a variable that changes which code a program runs (`LD_PRELOAD`, `PATH`, `PYTHONPATH`, …) and that `:env` does not list. \
+         At most four programs run at a time; further calls wait. Not supported on Windows.",
     )
-    .as_in(
+    .with_example(
         "local run = process.run({ \"git\", \"status\", \"--short\" }, { timeout = 10 })\n\
          if not run.ok then error(tool.failure(run.stderr)) end",
     )],
     ..TableDoc::new(
         "process",
-        "Programs that the spec grants: `:allow (:run [\"git\"])`. A program that was granted may do whatever the engine may; one \
-         that runs others (a shell, an interpreter, git with its settings) is as good as all of them.",
+        "Runs programs that the spec grants: `:allow (:run [\"git\"])`. A granted program has the same rights as deftool. Granting a \
+         program that runs other programs (a shell, an interpreter, git with its configuration) grants all of them.",
     )
 };
 
@@ -58,11 +59,11 @@ pub use child::{guard_programs, kill_programs};
 #[cfg(unix)]
 pub(super) use table::table;
 
-/// There are none.
+/// Does nothing: programs are not supported on this platform.
 #[cfg(not(unix))]
 pub fn kill_programs() {}
 
-/// There are none.
+/// Does nothing: programs are not supported on this platform.
 #[cfg(not(unix))]
 pub fn guard_programs(_: crate::script::ProcessOptions) {}
 
@@ -73,7 +74,7 @@ pub(super) fn table(
     _: &crate::script::Script,
 ) -> mlua::Result<mlua::Table> {
     let table = lua.create_table()?;
-    let missing = "process.run: programs are not run on this system as yet, it has no process groups";
+    let missing = "process.run: programs are not supported on this platform";
     table.raw_set(
         "run",
         lua.create_function(move |_, ()| -> mlua::Result<()> {

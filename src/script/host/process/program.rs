@@ -1,17 +1,17 @@
-//! Which program is meant, where it runs and with which variables: what is granted, and nothing else.
+//! Resolves the program, working directory and environment variables of a run, within the grants of the spec.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::script::Script;
 use crate::script::error::{HostError, clean};
-use crate::script::permission::{PathGrant, plain};
+use crate::script::permission::{PathGrant, normalize};
 use crate::syntax::quoted;
 use crate::tool::ToolErrorKind;
 
-/// Variables that name code for a program to load or to run, or where it looks for other programs. A script sets them only
-/// if the spec lists them.
-const LOADERS: [&str; 43] = [
+/// Environment variables that determine which code a program loads or runs, or where it finds other programs. A script
+/// may set them only if the spec lists them.
+const CODE_VARIABLES: [&str; 43] = [
     "PATH",
     "BASH_ENV",
     "ENV",
@@ -56,18 +56,18 @@ const LOADERS: [&str; 43] = [
     "RUSTC_WRAPPER",
     "MAKEFLAGS",
 ];
-/// What such variables begin with, where there are too many of them.
-const LOADING: [&str; 6] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_", "LUA_", "NODE_"];
+/// Prefixes of such variables.
+const CODE_VARIABLE_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_", "LUA_", "NODE_"];
 
-/// What the spec grants of programs.
-pub(super) struct Grants {
+/// The grants of a spec that apply to programs.
+pub(super) struct ProgramGrants {
     run: Vec<String>,
     env: Vec<String>,
     folders: Vec<PathGrant>,
     root: PathBuf,
 }
 
-impl Grants {
+impl ProgramGrants {
     pub(super) fn new(script: &Script) -> Self {
         let allowed = &script.permissions;
         Self {
@@ -78,17 +78,17 @@ impl Grants {
         }
     }
 
-    /// Refuses a program that is not granted, by the name that the spec uses for it.
+    /// Returns an error unless the spec grants the program by this exact name.
     pub(super) fn check_program(&self, name: &str) -> Result<(), HostError> {
         if self.run.iter().any(|granted| granted == name) {
             return Ok(());
         }
         let shown = clean(name, 200);
         let allowed = if self.run.is_empty() {
-            String::from("this tool may run no program")
+            String::from("this tool may not run programs")
         } else {
             let names: Vec<String> = self.run.iter().map(|name| quoted(&clean(name, 200))).collect();
-            format!("this tool may run {} only", names.join(" "))
+            format!("this tool may only run {}", names.join(" "))
         };
         Err(HostError {
             kind: ToolErrorKind::Permission,
@@ -99,10 +99,11 @@ impl Grants {
         })
     }
 
-    /// Refuses a variable that changes which code runs, unless the spec lists it.
+    /// Returns an error for a variable that changes which code runs, unless the spec lists it.
     pub(super) fn check_variable(&self, name: &str) -> Result<(), HostError> {
-        let is_loader = LOADERS.contains(&name) || LOADING.iter().any(|begin| name.starts_with(begin));
-        if !is_loader || self.env.iter().any(|granted| granted == name) {
+        let changes_code = CODE_VARIABLES.contains(&name)
+            || CODE_VARIABLE_PREFIXES.iter().any(|begin| name.starts_with(begin));
+        if !changes_code || self.env.iter().any(|granted| granted == name) {
             return Ok(());
         }
         let shown = clean(name, 100);
@@ -116,32 +117,32 @@ impl Grants {
         })
     }
 
-    /// The file of the granted program `name`. A bare name is looked up in the engine's `PATH`, but never in the current
-    /// folder; any other is relative to the project.
+    /// Returns the file of the granted program `name`. A bare name is looked up in this process's `PATH`, but never in
+    /// the current directory; a path is relative to the project.
     pub(super) fn find(&self, name: &str) -> Result<PathBuf, HostError> {
         if name.contains(std::path::is_separator) {
             let path = self.root.join(name);
             return match std::fs::metadata(&path) {
-                Ok(about) if is_program(&about) => Ok(path),
-                Ok(_) => Err(wrong(format!("{} is no program: it cannot be executed", clean(name, 200)))),
-                Err(_) => Err(wrong(format!("there is no program {}", clean(name, 200)))),
+                Ok(metadata) if is_program(&metadata) => Ok(path),
+                Ok(_) => Err(script_error(format!("{} is not executable", clean(name, 200)))),
+                Err(_) => Err(script_error(format!("program {} not found", clean(name, 200)))),
             };
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path)
             .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join(name))
-            .find(|file| std::fs::metadata(file).is_ok_and(|about| is_program(&about)))
-            .ok_or_else(|| wrong(format!("there is no program {} in PATH", clean(name, 200))))
+            .find(|file| std::fs::metadata(file).is_ok_and(|metadata| is_program(&metadata)))
+            .ok_or_else(|| script_error(format!("program {} not found in PATH", clean(name, 200))))
     }
 
-    /// The folder that the program runs in.
-    pub(super) fn folder(&self, wanted: Option<&str>) -> Result<PathBuf, HostError> {
-        let Some(wanted) = wanted else { return Ok(self.root.clone()) };
-        let shown = clean(wanted, 200);
-        let path = plain(&self.root.join(wanted));
+    /// Returns the working directory of the program.
+    pub(super) fn folder(&self, requested: Option<&str>) -> Result<PathBuf, HostError> {
+        let Some(requested) = requested else { return Ok(self.root.clone()) };
+        let shown = clean(requested, 200);
+        let path = normalize(&self.root.join(requested));
         let real = std::fs::canonicalize(&path).map_err(|error| {
-            wrong(format!(
+            script_error(format!(
                 "cwd {shown}: {}",
                 error.to_string().split(" (os error").next().unwrap_or_default()
             ))
@@ -152,16 +153,16 @@ impl Grants {
             return Err(HostError {
                 kind: ToolErrorKind::Permission,
                 message: format!(
-                    "cwd {shown} is not allowed: it is neither in the project nor beneath a granted folder; to allow \
-                     it, add :allow (:read [{}]) to the spec",
+                    "cwd {shown} is not allowed: it is outside of the project and of all granted folders; to allow it, add \
+                     :allow (:read [{}]) to the spec",
                     quoted(&shown)
                 ),
             });
         }
-        if real.is_dir() { Ok(real) } else { Err(wrong(format!("cwd {shown} is no folder"))) }
+        if real.is_dir() { Ok(real) } else { Err(script_error(format!("cwd {shown} is not a folder"))) }
     }
 
-    /// The variables that every program gets: where programs are, a language, and those that the spec lists.
+    /// Returns the variables that every program gets: `PATH`, `LANG` and those that the spec lists.
     pub(super) fn variables(&self) -> Vec<(OsString, OsString)> {
         let path = std::env::var_os("PATH").map(|path| (OsString::from("PATH"), path));
         let granted = self.env.iter().filter(|name| is_variable(name));
@@ -171,17 +172,17 @@ impl Grants {
     }
 }
 
-/// Whether an environment can hold `name`.
+/// Returns whether `name` is valid as the name of an environment variable.
 pub(super) fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
-fn is_program(about: &std::fs::Metadata) -> bool {
+fn is_program(metadata: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
 
-    about.is_file() && about.permissions().mode() & 0o111 != 0
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }
 
-fn wrong(message: String) -> HostError {
+fn script_error(message: String) -> HostError {
     HostError { kind: ToolErrorKind::Script, message }
 }

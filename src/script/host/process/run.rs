@@ -1,4 +1,4 @@
-//! One run of a program, from its start to what it wrote.
+//! Runs a program: starts it, feeds its input, collects its output and waits for its exit.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
@@ -10,28 +10,28 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::child::{Child, Plan, Rein};
+use super::child::{Child, KillHandle, LaunchPlan};
 use super::output::Output;
-use super::program::Grants;
+use super::program::ProgramGrants;
 use crate::script::error::{HostError, clean};
 use crate::tool::ToolErrorKind;
 
-/// How long the pipes of a program that has ended may take to be read to their ends.
-const GRACE: Duration = Duration::from_millis(250);
+/// Time limit for reading the remaining output of a program that has exited.
+const PIPE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// What is to be run.
-pub(super) struct Order {
+/// The parameters of `process.run`.
+pub(super) struct RunRequest {
     pub(super) argv: Vec<String>,
     pub(super) stdin: Option<Vec<u8>>,
     pub(super) cwd: Option<String>,
     pub(super) variables: Vec<(String, String)>,
     pub(super) timeout: Option<Duration>,
-    /// Most bytes that are kept of each stream.
+    /// Maximum number of bytes to keep of each stream.
     pub(super) max_output: usize,
 }
 
-/// How it ended.
-pub(super) struct Finished {
+/// The result of a run.
+pub(super) struct RunResult {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) timed_out: bool,
@@ -39,16 +39,20 @@ pub(super) struct Finished {
     pub(super) stderr: Output,
 }
 
-/// Runs `order` to its end; dropped before, or with `rein` pulled, it kills the program.
-pub(super) async fn run(grants: Arc<Grants>, order: Order, rein: Arc<Rein>) -> Result<Finished, HostError> {
-    let Order { argv, stdin, cwd, variables, timeout: limit, max_output } = order;
+/// Runs a program until it exits. Dropping the future or aborting `kill_handle` kills the program.
+pub(super) async fn run(
+    grants: Arc<ProgramGrants>,
+    request: RunRequest,
+    kill_handle: Arc<KillHandle>,
+) -> Result<RunResult, HostError> {
+    let RunRequest { argv, stdin, cwd, variables, timeout: limit, max_output } = request;
     let name = argv.first().cloned().unwrap_or_default();
     let has_input = stdin.is_some();
     let prepare = move || prepare(&grants, &argv, cwd.as_deref(), variables, has_input);
-    let failed = |error: &std::io::Error| wrong(&name, error);
-    let mut child = Child::start(rein, prepare).await.map_err(|refusal| match refusal {
-        Refusal::Told(error) => error,
-        Refusal::Io(error) => failed(&error),
+    let failed = |error: &std::io::Error| program_error(&name, error);
+    let mut child = Child::start(kill_handle, prepare).await.map_err(|error| match error {
+        StartError::Host(error) => error,
+        StartError::Io(error) => failed(&error),
     })?;
     let input = child.stdin.take().map(ChildStdin::from_std).transpose().map_err(|error| failed(&error))?;
     let out = child.stdout.take().map(ChildStdout::from_std).transpose().map_err(|error| failed(&error))?;
@@ -59,7 +63,7 @@ pub(super) async fn run(grants: Arc<Grants>, order: Order, rein: Arc<Rein>) -> R
     let status = {
         let feed = async {
             if let Some(mut input) = input {
-                // A program need not read what it is given.
+                // The program may ignore its input.
                 let _ = input.write_all(&stdin.unwrap_or_default()).await;
             }
         };
@@ -75,10 +79,10 @@ pub(super) async fn run(grants: Arc<Grants>, order: Order, rein: Arc<Rein>) -> R
         };
         let mut pipes = pin!(async { tokio::join!(feed, read_out, read_err) });
         let mut are_closed = false;
-        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut is_late = pin!(async {
-            match until {
-                Some(until) => sleep_until(until).await,
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
                 None => std::future::pending().await,
             }
         });
@@ -93,46 +97,47 @@ pub(super) async fn run(grants: Arc<Grants>, order: Order, rein: Arc<Rein>) -> R
             }
         };
         if !are_closed {
-            // Where something is out of the guard's reach, it keeps the pipes open for as long as it likes.
-            let _ = timeout(GRACE, pipes).await;
+            // A process that escaped the guard could keep the pipes open indefinitely.
+            let _ = timeout(PIPE_TIMEOUT, pipes).await;
         }
         ended
     };
     let status: ExitStatus = match status {
         Ok(status) => status.map_err(|error| failed(&error))?,
-        Err(_) => return Err(failed(&std::io::Error::other("the thread that waits for it was lost"))),
+        Err(_) => return Err(failed(&std::io::Error::other("the thread that waits for the program failed"))),
     };
-    Ok(Finished { code: status.code(), signal: status.signal(), timed_out, stdout, stderr })
+    Ok(RunResult { code: status.code(), signal: status.signal(), timed_out, stdout, stderr })
 }
 
-enum Refusal {
-    Told(HostError),
+enum StartError {
+    Host(HostError),
     Io(std::io::Error),
 }
 
-impl From<std::io::Error> for Refusal {
+impl From<std::io::Error> for StartError {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
     }
 }
 
 fn prepare(
-    grants: &Grants,
+    grants: &ProgramGrants,
     argv: &[String],
     cwd: Option<&str>,
     variables: Vec<(String, String)>,
     has_input: bool,
-) -> Result<Plan, Refusal> {
-    let (name, arguments) = argv.split_first().ok_or_else(|| std::io::Error::other("it has no name"))?;
-    let program = grants.find(name).map_err(Refusal::Told)?;
+) -> Result<LaunchPlan, StartError> {
+    let (name, arguments) =
+        argv.split_first().ok_or_else(|| std::io::Error::other("missing program name"))?;
+    let program = grants.find(name).map_err(StartError::Host)?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(grants.variables()).envs(variables);
-    let folder = grants.folder(cwd).map_err(Refusal::Told)?;
-    Ok(Plan { command, name: name.clone(), folder, has_input })
+    let folder = grants.folder(cwd).map_err(StartError::Host)?;
+    Ok(LaunchPlan { command, name: name.clone(), folder, has_input })
 }
 
-fn wrong(name: &str, error: &std::io::Error) -> HostError {
+fn program_error(name: &str, error: &std::io::Error) -> HostError {
     let error = error.to_string();
-    let said = error.split(" (os error").next().unwrap_or_default();
-    HostError { kind: ToolErrorKind::Script, message: format!("{}: {said}", clean(name, 200)) }
+    let message = error.split(" (os error").next().unwrap_or_default();
+    HostError { kind: ToolErrorKind::Script, message: format!("{}: {message}", clean(name, 200)) }
 }

@@ -1,4 +1,4 @@
-//! `process` as scripts see it: arguments and options taken apart, the answer made of Lua values.
+//! The Lua side of `process`: parses arguments and options, and converts the result.
 
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -7,86 +7,90 @@ use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
 
 use super::super::options::Options;
-use super::super::{Host, misuse};
-use super::child::Rein;
-use super::program::{Grants, is_variable};
-use super::run::{Finished, Order, run};
+use super::super::{Host, argument_error};
+use super::child::KillHandle;
+use super::program::{ProgramGrants, is_variable};
+use super::run::{RunRequest, RunResult, run};
 use crate::script::Script;
 use crate::script::error::{HostError, clean};
 use crate::script::io;
 
 const RUN: &str = "process.run";
-/// Most programs that a call runs at a time.
-const MAX_AT_A_TIME: usize = 4;
-/// Most arguments, and most variables.
+/// Maximum number of programs that a call runs at a time.
+const MAX_CONCURRENT: usize = 4;
+/// Maximum number of arguments, and of variables.
 const MAX_ITEMS: usize = 1_000;
-/// Longest arguments or variables together, in bytes; systems have limits of their own.
+/// Maximum total length of the arguments, and of the variables, in bytes. The operating system may have lower limits.
 const MAX_BYTES: usize = 1 << 20;
-/// Longest input, and most that is kept of each stream, in bytes.
+/// Maximum length of the input, and of the output that is kept of each stream, in bytes.
 const MAX_STREAM: u64 = 8 << 20;
-const USUAL_OUTPUT: u64 = 1 << 20;
+const DEFAULT_OUTPUT: u64 = 1 << 20;
 
 pub(in crate::script::host) fn table(lua: &Lua, host: &Rc<Host>, script: &Script) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let grants = Arc::new(Grants::new(script));
-    let turns = Rc::new(Semaphore::new(MAX_AT_A_TIME));
+    let grants = Arc::new(ProgramGrants::new(script));
+    let permits = Rc::new(Semaphore::new(MAX_CONCURRENT));
     let shared = Rc::clone(host);
-    let called = lua.create_async_function(move |lua, arguments: MultiValue| {
-        let (shared, grants, turns) = (Rc::clone(&shared), Arc::clone(&grants), Rc::clone(&turns));
+    let function = lua.create_async_function(move |lua, arguments: MultiValue| {
+        let (shared, grants, permits) = (Rc::clone(&shared), Arc::clone(&grants), Rc::clone(&permits));
         async move {
             let _waiting = shared.wait(RUN)?;
-            let _turn = turns.acquire().await.map_err(mlua::Error::external)?;
-            // Copied only now: what waits for its turn is within the script's memory limit.
-            let order = order(&grants, &arguments)?;
-            let rein = Arc::new(Rein::default());
+            let _permit = permits.acquire().await.map_err(mlua::Error::external)?;
+            // Copy only now: until then the arguments count towards the script's memory limit.
+            let request = parse_request(&grants, &arguments)?;
+            let kill_handle = Arc::new(KillHandle::default());
             if let Some(control) = &*shared.control.borrow() {
-                let leash: Weak<Rein> = Arc::downgrade(&rein);
-                control.hold(leash);
+                let handle: Weak<KillHandle> = Arc::downgrade(&kill_handle);
+                control.abort_on_end(handle);
             }
-            give(&lua, io::run(run(grants, order, rein)).await.map_err(told)?)
+            result_table(&lua, io::run(run(grants, request, kill_handle)).await.map_err(prefix_error)?)
         }
     })?;
-    table.raw_set("run", called)?;
+    table.raw_set("run", function)?;
     Ok(table)
 }
 
-fn told(error: HostError) -> mlua::Error {
+fn prefix_error(error: HostError) -> mlua::Error {
     HostError::lua(error.kind, format!("{RUN}: {}", error.message))
 }
 
-fn order(grants: &Grants, arguments: &MultiValue) -> mlua::Result<Order> {
+fn parse_request(grants: &ProgramGrants, arguments: &MultiValue) -> mlua::Result<RunRequest> {
     let options = Options::new(RUN, arguments, 1, &["stdin", "cwd", "timeout", "env", "max_output"])?;
     let argv = match arguments.front() {
         Some(LuaValue::Table(argv)) => argv_of(argv)?,
         other => {
-            return Err(misuse(RUN, "the program and its arguments, as in { \"git\", \"status\" }", other));
+            return Err(argument_error(
+                RUN,
+                "the program and its arguments, as in { \"git\", \"status\" }",
+                other,
+            ));
         }
     };
     let name = argv.first().map(String::as_str).unwrap_or_default();
-    grants.check_program(name).map_err(told)?;
+    grants.check_program(name).map_err(prefix_error)?;
     let stdin = match options.value("stdin")? {
         LuaValue::Nil => None,
         LuaValue::String(text) if text.as_bytes().len() as u64 > MAX_STREAM => {
-            return Err(HostError::script(format!("{RUN}: stdin has more than {} MiB", MAX_STREAM >> 20)));
+            return Err(HostError::script(format!("{RUN}: stdin is longer than {} MiB", MAX_STREAM >> 20)));
         }
         LuaValue::String(text) => Some(text.as_bytes().to_vec()),
-        other => return Err(options.wrong("stdin", "a string", &other)),
+        other => return Err(options.option_error("stdin", "a string", &other)),
     };
     let variables = match options.value("env")? {
         LuaValue::Nil => Vec::new(),
         LuaValue::Table(variables) => variables_of(&variables)?,
-        other => return Err(options.wrong("env", "a table of names and strings", &other)),
+        other => return Err(options.option_error("env", "a table of names and strings", &other)),
     };
     for (name, _) in &variables {
-        grants.check_variable(name).map_err(told)?;
+        grants.check_variable(name).map_err(prefix_error)?;
     }
-    Ok(Order {
+    Ok(RunRequest {
         argv,
         stdin,
         cwd: options.text("cwd")?,
         variables,
         timeout: options.seconds("timeout")?,
-        max_output: options.whole("max_output", 0..=MAX_STREAM)?.unwrap_or(USUAL_OUTPUT) as usize,
+        max_output: options.integer("max_output", 0..=MAX_STREAM)?.unwrap_or(DEFAULT_OUTPUT) as usize,
     })
 }
 
@@ -102,7 +106,7 @@ fn argv_of(table: &Table) -> mlua::Result<Vec<String>> {
     let mut bytes = 0;
     for index in 1..=length {
         let item = table.raw_get::<LuaValue>(index)?;
-        argv.push(plain_text(&item, &format!("argv[{index}]"), &mut bytes)?);
+        argv.push(string_argument(&item, &format!("argv[{index}]"), &mut bytes)?);
     }
     Ok(argv)
 }
@@ -112,14 +116,11 @@ fn variables_of(table: &Table) -> mlua::Result<Vec<(String, String)>> {
     let mut bytes = 0;
     for pair in table.pairs::<LuaValue, LuaValue>() {
         let (name, value) = pair?;
-        let name = plain_text(&name, "the names of env", &mut bytes)?;
+        let name = string_argument(&name, "the names of env", &mut bytes)?;
         if !is_variable(&name) {
-            return Err(HostError::script(format!(
-                "{RUN}: {:?} is no name of a variable",
-                clean(&name, 100)
-            )));
+            return Err(HostError::script(format!("{RUN}: invalid variable name {:?}", clean(&name, 100))));
         }
-        let value = plain_text(&value, &format!("env.{}", clean(&name, 100)), &mut bytes)?;
+        let value = string_argument(&value, &format!("env.{}", clean(&name, 100)), &mut bytes)?;
         variables.push((name, value));
         if variables.len() > MAX_ITEMS {
             return Err(HostError::script(format!("{RUN}: more than {MAX_ITEMS} variables")));
@@ -128,17 +129,17 @@ fn variables_of(table: &Table) -> mlua::Result<Vec<(String, String)>> {
     Ok(variables)
 }
 
-/// `value` as something that a program can be given; `bytes` counts what it has been given.
-fn plain_text(value: &LuaValue, what: &str, bytes: &mut usize) -> mlua::Result<String> {
+/// Converts `value` to a string without NUL. `bytes` is the running total of their lengths.
+fn string_argument(value: &LuaValue, what: &str, bytes: &mut usize) -> mlua::Result<String> {
     let LuaValue::String(text) = value else {
-        return Err(misuse(RUN, &format!("{what} to be a string"), Some(value)));
+        return Err(argument_error(RUN, &format!("{what} to be a string"), Some(value)));
     };
     let text = text
         .to_str()
         .map_err(|_| HostError::script(format!("{RUN}: {what}: the string is not UTF-8")))?
         .to_owned();
     if text.contains('\0') {
-        return Err(HostError::script(format!("{RUN}: {what}: a NUL character ends no program's argument")));
+        return Err(HostError::script(format!("{RUN}: {what}: the string contains a NUL character")));
     }
     *bytes += text.len();
     if *bytes > MAX_BYTES {
@@ -147,8 +148,8 @@ fn plain_text(value: &LuaValue, what: &str, bytes: &mut usize) -> mlua::Result<S
     Ok(text)
 }
 
-fn give(lua: &Lua, finished: Finished) -> mlua::Result<Table> {
-    let Finished { code, signal, timed_out, stdout, stderr } = finished;
+fn result_table(lua: &Lua, finished: RunResult) -> mlua::Result<Table> {
+    let RunResult { code, signal, timed_out, stdout, stderr } = finished;
     let result = lua.create_table_with_capacity(0, 7)?;
     result.raw_set("ok", code == Some(0))?;
     result.raw_set("code", code)?;

@@ -1,10 +1,10 @@
-//! Regular expressions that end: what a pattern and a text cost is bounded before or while they are searched.
+//! Regular expressions with bounded cost.
 //!
-//! The syntax has no backreferences and no look-around, so that a match takes linear time. Linear is not enough where a
-//! model writes the pattern: `[01]*1[01]{9999}` costs ten thousand steps a byte. Texts are therefore searched by a lazy
-//! automaton that gives up when it has to build too much of itself, which a harmless pattern never makes it do; where it
-//! cannot be used (a Unicode `\b` beside letters beyond ASCII) or has given up, a slow search follows for small texts
-//! only, and an error else. Texts need not be UTF-8.
+//! The syntax has no backreferences and no look-around, so a match takes linear time. This is not sufficient for
+//! patterns from a model: `[01]*1[01]{9999}` takes ten thousand steps for each byte. Therefore texts are searched with
+//! a lazy DFA that gives up when it has to build too many states, which does not happen for ordinary patterns. If it
+//! gives up or cannot be used (a Unicode `\b` in a text with non-ASCII letters), small texts are searched with a slower
+//! engine; for larger texts the search fails. Texts need not be UTF-8.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,74 +19,74 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, Match, PatternID};
 
-use super::plain::within;
+use super::plain::check_length;
 
-/// Longest pattern, in bytes. It is compiled on the script's thread, where nothing stops it: a class that is folded costs
-/// some 0.1 ms a byte.
+/// Maximum length of a pattern, in bytes. Patterns are compiled on the script's thread, where compilation cannot be
+/// stopped. A case-insensitive class takes about 0.1 ms for each byte.
 const MAX_PATTERN: usize = 2_000;
-/// Most that a pattern compiles to, in bytes, several times; it lies outside the script's memory limit.
+/// Maximum size of each compiled form of a pattern, in bytes. It is outside of the script's memory limit.
 const MAX_COMPILED: usize = 1 << 20;
-/// Most groups of a pattern, itself included.
+/// Maximum number of groups of a pattern, including the implicit group of the whole match.
 const MAX_GROUPS: usize = 100;
-/// Patterns that a state keeps compiled.
-const MAX_KEPT: usize = 8;
-/// Memory of an automaton, in bytes, and how often it may be full before it gives up, unless it reads so many bytes for
-/// each of its states.
-const CACHE: usize = 2 << 20;
-const MOST_CLEARS: usize = 10;
-const USUAL_READ: usize = 1_000;
-/// Most steps of a slow search: bytes by what the pattern compiles to. A step takes some 10 ns.
-const MOST_STEPS: usize = 1 << 28;
+/// Maximum number of compiled patterns that a Lua state caches.
+const MAX_CACHED: usize = 8;
+/// The cache size of a lazy DFA in bytes, and the number of cache clears after which it gives up, unless it reads at
+/// least the given number of bytes for each state.
+const CACHE_CAPACITY: usize = 2 << 20;
+const MAX_CACHE_CLEARS: usize = 10;
+const MIN_BYTES_PER_STATE: usize = 1_000;
+/// Maximum number of steps of a slow search: bytes times NFA states. A step takes about 10 ns.
+const MAX_STEPS: usize = 1 << 28;
 
-/// A pattern, ready to search.
+/// A compiled pattern.
 pub(super) struct Pattern {
-    /// Finds where matches are.
+    /// Finds matches.
     lazy: lazy::Regex,
-    /// Finds what their groups are, and matches where the other cannot.
+    /// Finds the groups of a match, and matches where the lazy DFA fails.
     full: meta::Regex,
-    /// How many places of the pattern a slow search may be in at a time.
+    /// Number of NFA states: the maximum number that a slow search visits for each byte.
     states: usize,
 }
 
-/// The patterns of a state that are compiled.
+/// The compiled patterns of a Lua state.
 #[derive(Default)]
-pub(super) struct Patterns(RefCell<HashMap<String, Arc<Pattern>>>);
+pub(super) struct PatternCache(RefCell<HashMap<String, Arc<Pattern>>>);
 
-impl Patterns {
+impl PatternCache {
     pub(super) fn get(&self, pattern: &str) -> Result<Arc<Pattern>, String> {
-        if let Some(kept) = self.0.borrow().get(pattern) {
-            return Ok(Arc::clone(kept));
+        if let Some(cached) = self.0.borrow().get(pattern) {
+            return Ok(Arc::clone(cached));
         }
         let compiled = Arc::new(Pattern::new(pattern)?);
-        let mut kept = self.0.borrow_mut();
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
+        let mut cached = self.0.borrow_mut();
+        if cached.len() >= MAX_CACHED {
+            cached.clear();
         }
-        kept.insert(pattern.to_owned(), Arc::clone(&compiled));
+        cached.insert(pattern.to_owned(), Arc::clone(&compiled));
         Ok(compiled)
     }
 }
 
-/// What is to be done with the matches in a text.
+/// The kind of a search.
 pub(super) enum Search {
-    /// Whether there is one.
+    /// Returns whether there is a match.
     Any,
-    /// The first from a byte on, from 0.
+    /// Returns the first match at or after a byte offset, from 0.
     First(usize),
-    /// At most so many.
+    /// Returns up to this number of matches.
     All(usize),
-    /// Replace at most so many.
+    /// Replaces up to this number of matches.
     Replace(Vec<u8>, usize),
 }
 
-/// Where a match and its groups are, in bytes.
+/// The byte ranges of a match and its groups.
 pub(super) type Spans = Vec<Option<(usize, usize)>>;
 
-/// What was found.
-pub(super) enum Found {
+/// The result of a search.
+pub(super) enum SearchResult {
     Any(bool),
     Matches(Vec<Spans>),
-    /// The new text, and how many matches were replaced.
+    /// The new text and the number of replaced matches.
     Replaced(Vec<u8>, usize),
 }
 
@@ -100,14 +100,14 @@ impl Pattern {
             .utf8_empty(false)
             .nfa_size_limit(Some(MAX_COMPILED))
             .onepass_size_limit(Some(MAX_COMPILED))
-            .hybrid_cache_capacity(CACHE);
+            .hybrid_cache_capacity(CACHE_CAPACITY);
         let full = meta::Builder::new().syntax(syntax).configure(bounded).build(pattern);
         let full = full.map_err(|error| match error.syntax_error() {
-            // Several lines, of which the last says what is wrong.
+            // The message has several lines. The last one is the reason.
             Some(error) => {
                 let error = error.to_string();
-                let said = error.lines().last().unwrap_or_default();
-                format!("the pattern makes no sense: {}", said.trim_start_matches("error: "))
+                let message = error.lines().last().unwrap_or_default();
+                format!("invalid pattern: {}", message.trim_start_matches("error: "))
             }
             None => too_big(),
         })?;
@@ -120,10 +120,10 @@ impl Pattern {
             .dfa(
                 dfa::Config::new()
                     .unicode_word_boundary(true)
-                    .cache_capacity(CACHE)
+                    .cache_capacity(CACHE_CAPACITY)
                     .skip_cache_capacity_check(true)
-                    .minimum_cache_clear_count(Some(MOST_CLEARS))
-                    .minimum_bytes_per_state(Some(USUAL_READ)),
+                    .minimum_cache_clear_count(Some(MAX_CACHE_CLEARS))
+                    .minimum_bytes_per_state(Some(MIN_BYTES_PER_STATE)),
             )
             .build(pattern)
             .map_err(|_| too_big())?;
@@ -131,74 +131,75 @@ impl Pattern {
         Ok(Self { lazy, full, states })
     }
 
-    /// The names of the groups, in order; that of the whole match is nothing.
+    /// Returns the names of the groups, in order. The whole match has no name.
     pub(super) fn group_names(&self) -> impl Iterator<Item = Option<&str>> {
         self.full.group_info().pattern_names(PatternID::ZERO)
     }
 
-    /// How many steps a slow search of `length` bytes takes at most.
+    /// Returns the maximum number of steps of a slow search of `length` bytes.
     pub(super) fn steps(&self, length: usize) -> usize {
         self.states.saturating_mul(length)
     }
 
-    /// Searches `text`, as long as `go_on` says so between two matches: to find all is quadratic at worst.
+    /// Searches `text`. Calls `should_continue` before each match, because finding all matches takes quadratic time in
+    /// the worst case.
     pub(super) fn search(
         &self,
         text: &[u8],
         search: &Search,
-        go_on: &dyn Fn() -> bool,
-    ) -> Result<Found, String> {
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<SearchResult, String> {
         let from = if let Search::First(from) = search { *from } else { 0 };
         if from > text.len() {
-            return Ok(Found::Matches(Vec::new()));
+            return Ok(SearchResult::Matches(Vec::new()));
         }
         let mut cache = self.lazy.create_cache();
         let mut searcher = Searcher::new(Input::new(text).range(from..));
         let mut next = || {
-            if !go_on() {
+            if !should_continue() {
                 return Err(String::from("the call has ended"));
             }
             let found = searcher.try_advance(|input| match self.lazy.try_search(&mut cache, input) {
-                Err(_) if self.steps(input.get_span().len()) <= MOST_STEPS => Ok(self.full.search(input)),
+                Err(_) if self.steps(input.get_span().len()) <= MAX_STEPS => Ok(self.full.search(input)),
                 other => other,
             });
             found.map_err(|_| self.too_costly())
         };
         match search {
-            Search::Any => Ok(Found::Any(next()?.is_some())),
+            Search::Any => Ok(SearchResult::Any(next()?.is_some())),
             Search::First(_) => {
                 let found = next()?.map(|found| self.groups(text, found)).transpose()?;
-                Ok(Found::Matches(found.iter().map(spans).collect()))
+                Ok(SearchResult::Matches(found.iter().map(spans).collect()))
             }
-            Search::All(most) => {
+            Search::All(limit) => {
                 let mut matches = Vec::new();
-                while matches.len() < *most
+                while matches.len() < *limit
                     && let Some(found) = next()?
                 {
                     matches.push(spans(&self.groups(text, found)?));
                 }
-                Ok(Found::Matches(matches))
+                Ok(SearchResult::Matches(matches))
             }
-            Search::Replace(with, most) => {
-                let mut made = Vec::new();
+            Search::Replace(with, limit) => {
+                let mut result = Vec::new();
                 let (mut from, mut count) = (0, 0);
-                while count < *most
+                while count < *limit
                     && let Some(found) = next()?
                 {
-                    made.extend_from_slice(text.get(from..found.start()).unwrap_or_default());
-                    self.groups(text, found)?.interpolate_bytes_into(text, with, &mut made);
-                    within(made.len())?;
+                    result.extend_from_slice(text.get(from..found.start()).unwrap_or_default());
+                    self.groups(text, found)?.interpolate_bytes_into(text, with, &mut result);
+                    check_length(result.len())?;
                     from = found.end();
                     count += 1;
                 }
-                made.extend_from_slice(text.get(from..).unwrap_or_default());
-                within(made.len())?;
-                Ok(Found::Replaced(made, count))
+                result.extend_from_slice(text.get(from..).unwrap_or_default());
+                check_length(result.len())?;
+                Ok(SearchResult::Replaced(result, count))
             }
         }
     }
 
-    /// What the groups of the match `found` are.
+    /// Returns the groups of the match `found`.
     fn groups(&self, text: &[u8], found: Match) -> Result<Captures, String> {
         if self.full.captures_len() == 1 {
             let mut whole = Captures::matches(self.full.group_info().clone());
@@ -208,9 +209,9 @@ impl Pattern {
             }
             return Ok(whole);
         }
-        if self.steps(found.len()) > MOST_STEPS {
+        if self.steps(found.len()) > MAX_STEPS {
             return Err(format!(
-                "a match of {} KiB is too long for the groups of this pattern; leave them out or search a shorter text",
+                "a match of {} KiB is too long for the groups of this pattern; remove the groups or search a shorter text",
                 found.len() >> 10
             ));
         }
@@ -221,11 +222,11 @@ impl Pattern {
     }
 
     fn too_costly(&self) -> String {
-        let most = MOST_STEPS / self.states.max(1);
+        let limit = MAX_STEPS / self.states.max(1);
         format!(
-            "the pattern is too costly for a text of more than {} KiB; simplify it (large counts, Unicode \\b, which (?-u:\\b) \
-             replaces) or search the text in pieces",
-            (most >> 10).max(1)
+            "the pattern is too costly for a text of more than {} KiB; simplify it (avoid large counts, use (?-u:\\b) instead \
+             of \\b) or search the text in pieces",
+            (limit >> 10).max(1)
         )
     }
 }
@@ -238,7 +239,7 @@ fn spans(captures: &Captures) -> Spans {
     captures.iter().map(|group| group.map(|group| (group.start, group.end))).collect()
 }
 
-/// The pattern that matches just `text`.
+/// Returns a pattern that matches exactly `text`.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -256,26 +257,26 @@ mod tests {
 
     fn all(pattern: &str, text: &str) -> Result<Vec<String>, String> {
         match Pattern::new(pattern)?.search(text.as_bytes(), &Search::All(100), &|| true)? {
-            Found::Matches(matches) => Ok(matches
+            SearchResult::Matches(matches) => Ok(matches
                 .iter()
                 .map(|spans| {
                     let parts = spans.iter().map(|span| span.map_or("-", |(from, to)| &text[from..to]));
                     parts.collect::<Vec<_>>().join(",")
                 })
                 .collect()),
-            Found::Any(_) | Found::Replaced(..) => panic!("no matches"),
+            SearchResult::Any(_) | SearchResult::Replaced(..) => panic!("no matches"),
         }
     }
 
     #[test]
-    fn matches_and_their_groups_are_found() {
+    fn matches_and_groups_are_found() {
         for (pattern, text, found) in [
             ("a", "banana", &["a", "a", "a"][..]),
             ("", "ab", &["", "", ""]),
             ("x*", "axxb", &["", "xx", ""]),
             (r"(\w)(?:=(\d))?", "a=1 b", &["a=1,a,1", "b,b,-"]),
             (r"(?m)^(\w+)$", "one\ntwo\n", &["one,one", "two,two"]),
-            // The lazy automaton cannot tell Unicode's words: the slow search can, in a small text.
+            // The lazy DFA does not support Unicode word boundaries; the slow search does, in a small text.
             (r"\bé\w*\b", "un été, d'été", &["été", "été"]),
             (r"\b(\w)\w*\b", "naïve 漢字", &["naïve,n", "漢字,漢"]),
             (r"(a|ab)(c|bcd)?", "abcd", &["abcd,a,bcd"]),
@@ -289,9 +290,9 @@ mod tests {
         }
     }
 
-    /// Ordinary patterns search megabytes; what would cost thousands of steps a byte is told from them.
+    /// Ordinary patterns can search megabytes. Patterns that take thousands of steps for each byte are rejected.
     #[test]
-    fn only_costly_patterns_are_refused() {
+    fn only_costly_patterns_are_rejected() {
         let random = |letters: &[u8]| {
             let mut rng = fastrand::Rng::with_seed(1);
             (0..1 << 18).map(|_| letters[rng.usize(..letters.len())] as char).collect::<String>()

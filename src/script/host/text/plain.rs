@@ -1,9 +1,10 @@
-//! Characters, lines and words: what needs no pattern.
+//! Functions on characters, lines and words, without patterns.
 
-/// Longest text that these functions take or make, in bytes.
+/// Maximum length of arguments and results, in bytes.
 pub(super) const MAX_TEXT: usize = 8 << 20;
 
-/// The characters `from` to `to` of `text`, counted from 1, or from the end where negative, as in `string.sub`.
+/// Returns the characters from `from` to `to`. Positions start at 1; negative ones count from the end, as in
+/// `string.sub`.
 pub(super) fn sub(text: &str, from: i64, to: i64) -> &str {
     let count = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let from_end = |at: i64| if at < 0 { count().saturating_add(at).saturating_add(1) } else { at };
@@ -18,7 +19,7 @@ pub(super) fn sub(text: &str, from: i64, to: i64) -> &str {
     text.get(at(first - 1)..at(last)).unwrap_or_default()
 }
 
-/// The lines of `text`, without `\n` or `\r\n`. A line end at the end of the text begins no further line.
+/// Returns the lines of `text`, without `\n` or `\r\n`. A line end at the end of the text does not start another line.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let text = text.strip_suffix(b"\n").map_or_else(|| (!text.is_empty()).then_some(text), Some);
     text.into_iter()
@@ -26,27 +27,27 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// `text` with `old` replaced by `new`, at most `most` times, and how often it was.
+/// Replaces `old` with `new` in `text`, at most `limit` times. Returns the result and the number of replacements.
 ///
 /// # Errors
-/// When it would be longer than [`MAX_TEXT`].
-pub(super) fn replace(text: &[u8], old: &[u8], new: &[u8], most: usize) -> Result<(Vec<u8>, usize), String> {
-    let mut made = Vec::new();
+/// When the result would be longer than [`MAX_TEXT`].
+pub(super) fn replace(text: &[u8], old: &[u8], new: &[u8], limit: usize) -> Result<(Vec<u8>, usize), String> {
+    let mut result = Vec::new();
     let (mut from, mut count) = (0, 0);
-    for at in memchr::memmem::find_iter(text, old).take(most) {
-        made.extend_from_slice(text.get(from..at).unwrap_or_default());
-        made.extend_from_slice(new);
-        within(made.len())?;
+    for at in memchr::memmem::find_iter(text, old).take(limit) {
+        result.extend_from_slice(text.get(from..at).unwrap_or_default());
+        result.extend_from_slice(new);
+        check_length(result.len())?;
         from = at + old.len();
         count += 1;
     }
-    made.extend_from_slice(text.get(from..).unwrap_or_default());
-    within(made.len())?;
-    Ok((made, count))
+    result.extend_from_slice(text.get(from..).unwrap_or_default());
+    check_length(result.len())?;
+    Ok((result, count))
 }
 
-/// An error for a text that is to be longer than [`MAX_TEXT`].
-pub(super) fn within(length: usize) -> Result<(), String> {
+/// Returns an error if `length` exceeds [`MAX_TEXT`].
+pub(super) fn check_length(length: usize) -> Result<(), String> {
     if length <= MAX_TEXT {
         Ok(())
     } else {
@@ -54,13 +55,13 @@ pub(super) fn within(length: usize) -> Result<(), String> {
     }
 }
 
-/// `text` in lines of at most `width` characters, broken at blanks. Lines are wrapped by themselves, with the blanks
-/// that they begin with; a longer word stays whole.
+/// Wraps the lines of `text` at whitespace to at most `width` characters. Each line is wrapped separately and keeps its
+/// indentation. Longer words are not split.
 pub(super) fn wrap(text: &str, width: usize) -> String {
-    let mut made = String::with_capacity(text.len());
+    let mut result = String::with_capacity(text.len());
     for (index, line) in text.lines().enumerate() {
         if index > 0 {
-            made.push('\n');
+            result.push('\n');
         }
         let words = line.trim_start();
         let mut column = 0;
@@ -68,42 +69,42 @@ pub(super) fn wrap(text: &str, width: usize) -> String {
         for word in words.split_whitespace() {
             let length = word.chars().count();
             if column == 0 {
-                made.push_str(indent);
+                result.push_str(indent);
                 column = indent.chars().count();
             } else if column + 1 + length > width {
-                made.push('\n');
+                result.push('\n');
                 column = 0;
             } else {
-                made.push(' ');
+                result.push(' ');
                 column += 1;
             }
-            made.push_str(word);
+            result.push_str(word);
             column += length;
         }
     }
     if text.ends_with('\n') {
-        made.push('\n');
+        result.push('\n');
     }
-    made
+    result
 }
 
-/// `text` cut to `most` characters (or bytes) with `mark` at the end of what was cut, whole characters only.
-pub(super) fn truncate(text: &str, most: usize, in_bytes: bool, mark: &str) -> String {
+/// Truncates `text` to `limit` characters (or bytes, without splitting a character), including `mark` at the end.
+pub(super) fn truncate(text: &str, limit: usize, in_bytes: bool, mark: &str) -> String {
     let length = |text: &str| if in_bytes { text.len() } else { text.chars().count() };
-    if length(text) <= most {
+    if length(text) <= limit {
         return text.to_owned();
     }
-    let cut = |text: &str, most: usize| {
+    let cut = |text: &str, limit: usize| {
         let end = if in_bytes {
-            (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+            (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
         } else {
-            text.char_indices().nth(most).map_or(text.len(), |(at, _)| at)
+            text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at)
         };
         text.get(..end).unwrap_or_default().to_owned()
     };
-    match most.checked_sub(length(mark)) {
+    match limit.checked_sub(length(mark)) {
         Some(room) => cut(text, room) + mark,
-        None => cut(text, most),
+        None => cut(text, limit),
     }
 }
 
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_with_either_end() {
+    fn both_line_ends_are_recognised() {
         for (text, expected) in [
             ("", &[][..]),
             ("\n", &[""]),
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_wrapped_at_blanks() {
+    fn lines_are_wrapped_at_whitespace() {
         for (text, width, wrapped) in [
             ("one two three", 7, "one two\nthree"),
             ("one two three", 1, "one\ntwo\nthree"),
@@ -158,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn whole_characters_are_cut() {
-        for (text, most, in_bytes, mark, cut) in [
+    fn truncation_never_splits_a_character() {
+        for (text, limit, in_bytes, mark, cut) in [
             ("aé漢z", 4, false, "…", "aé漢z"),
             ("aé漢z", 3, false, "…", "aé…"),
             ("aé漢z", 3, false, "", "aé漢"),
@@ -167,7 +168,7 @@ mod tests {
             ("aé漢z", 2, true, "…", "a"),
             ("aé漢z", 0, false, "…", ""),
         ] {
-            assert_eq!(truncate(text, most, in_bytes, mark), cut, "{text} {most}");
+            assert_eq!(truncate(text, limit, in_bytes, mark), cut, "{text} {limit}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers that are written down as they are: `(error …)`, `(play …)`, `(raw …)`, `(page …)`.
+//! Forms of fixed answers: `(error …)`, `(play …)`, `(raw …)`, `(page …)`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) fn error(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) ->
             Entry::Item(datum) => match number_of(&datum).and_then(|number| u16::try_from(number).ok()) {
                 Some(number) if (100..1_000).contains(&number) => status = Some(number),
                 _ => {
-                    reader.tell(datum.span, "an error takes a status such as 503");
+                    reader.report(datum.span, "`error` expects a status such as 503");
                     status = Some(500);
                 }
             },
@@ -46,7 +46,7 @@ pub(super) fn error(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) ->
                     Some(json) => {
                         error.insert(key.trim_start_matches(':').to_owned(), json);
                     }
-                    None => reader.tell(value.span, format!("{key} takes a string or a number")),
+                    None => reader.report(value.span, format!("`{key}` expects a string or a number")),
                 },
                 ":retry-after" | ":retry-after-ms" => {
                     let text = reader.scalar(&key, &value);
@@ -59,7 +59,7 @@ pub(super) fn error(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) ->
         }
     }
     if status.is_none() {
-        reader.tell(span, "an error has no status; write `(error 503 :message \"Loading model\")`");
+        reader.report(span, "missing status; write `(error 503 :message \"Loading model\")`");
     }
     error.insert(String::from("message"), Value::String(message.unwrap_or_else(|| String::from("an error"))));
     let body = Value::Object(Map::from_iter([(String::from("error"), Value::Object(error))])).to_string();
@@ -78,10 +78,10 @@ pub(super) fn play(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>, ope
         match entry {
             Entry::Item(Datum { kind: DatumKind::String(name), span }) if file.is_none() => {
                 let content =
-                    open(&name).map_err(|why| reader.tell(span, format!("{name} cannot be read: {why}")));
+                    open(&name).map_err(|why| reader.report(span, format!("cannot read `{name}`: {why}")));
                 file = Some((name, content.unwrap_or_default()));
             }
-            Entry::Item(datum) => reader.tell(datum.span, "play takes one file, in a string"),
+            Entry::Item(datum) => reader.report(datum.span, "`play` expects one file name in a string"),
             Entry::Key { key, span, value } => match key.as_str() {
                 ":status" => {
                     let number = reader.count(&key, &value).unwrap_or_default();
@@ -95,7 +95,7 @@ pub(super) fn play(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>, ope
         }
     }
     let Some((name, content)) = file else {
-        reader.tell(span, "play takes a file; write `(play \"answer.sse\")`");
+        reader.report(span, "missing file name; write `(play \"answer.sse\")`");
         return Answer::silent();
     };
     let is_json = Path::new(&name).extension().is_some_and(|extension| extension == "json");
@@ -116,7 +116,7 @@ pub(super) fn play(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>, ope
     }
 }
 
-/// A body cut behind each blank line.
+/// Splits a body after each blank line.
 fn events(content: &[u8]) -> Vec<&[u8]> {
     let mut events = Vec::new();
     let mut rest = content;
@@ -129,7 +129,7 @@ fn events(content: &[u8]) -> Vec<&[u8]> {
     events
 }
 
-/// `(raw "HTTP/1.1 200 OK\r\n\r\n" 255 0 :then silence)`: bytes as they are, head included.
+/// `(raw "HTTP/1.1 200 OK\r\n\r\n" 255 0 :then silence)`: the raw bytes, including the head.
 pub(super) fn raw(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Answer {
     let mut bytes = Vec::new();
     let mut ending = Ending::Close;
@@ -140,7 +140,7 @@ pub(super) fn raw(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Answer {
             }
             Entry::Item(datum) => match number_of(&datum).and_then(|number| u8::try_from(number).ok()) {
                 Some(byte) => bytes.push(byte),
-                None => reader.tell(datum.span, "raw takes strings, and bytes as numbers from 0 to 255"),
+                None => reader.report(datum.span, "`raw` expects strings, or bytes as numbers from 0 to 255"),
             },
             Entry::Key { key, value, .. } if key == ":then" => {
                 ending = reader.word(&key, &value, &ENDINGS).unwrap_or_default();
@@ -159,7 +159,7 @@ pub(super) fn raw(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Answer {
     }
 }
 
-/// `(page "/props" (:n-ctx 4096) :status 200)`; a string is plain text.
+/// `(page "/props" (:n-ctx 4096) :status 200)`. A string is served as plain text.
 pub(super) fn page(reader: &mut Reader<'_>, form: Form) -> Option<Page> {
     let (mut path, mut body, mut status) = (None, None, 200);
     for entry in form.entries {
@@ -171,19 +171,19 @@ pub(super) fn page(reader: &mut Reader<'_>, form: Form) -> Option<Page> {
             Entry::Key { key, span, .. } => reader.unknown(span, "key of a page", &key, &[":status"]),
             Entry::Item(Datum { kind: DatumKind::String(text), span }) if path.is_none() => {
                 if !text.starts_with('/') {
-                    reader.tell(span, "a page takes a path such as \"/props\"");
+                    reader.report(span, "`page` expects a path such as \"/props\"");
                 }
                 path = Some(text);
             }
             Entry::Item(datum) => match json_of(&datum) {
                 Some(Value::String(text)) => body = Some(("text/plain", text)),
                 Some(json) => body = Some(("application/json", json.to_string())),
-                None => reader.tell(datum.span, "a page takes JSON such as `(:n-ctx 4096)`, or text"),
+                None => reader.report(datum.span, "`page` expects JSON such as `(:n-ctx 4096)`, or text"),
             },
         }
     }
     if path.is_none() {
-        reader.tell(form.head_span, "a page has no path; write `(page \"/props\" (:n-ctx 4096))`");
+        reader.report(form.head_span, "missing path; write `(page \"/props\" (:n-ctx 4096))`");
     }
     let (kind, body) = body.unwrap_or(("text/plain", String::new()));
     Some(Page { path: path?, answer: Answer::whole(status, &[("content-type", kind)], &body) })

@@ -1,4 +1,4 @@
-//! Forms with keys and items, as scenario files are made of, and findings about them.
+//! The forms of a scenario file, with keys and items, and the findings about them.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::spec::{nearest, parse_duration};
 use crate::syntax::{Datum, DatumKind, Folder, Number, parse};
 use crate::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
 
-/// Findings of one file that are told.
+/// The maximum number of reported findings per file.
 const MAX_FINDINGS: usize = 100;
-/// Only the misbehaviours are more.
+/// The maximum length of a list of known words in a message. Only the list of faults is longer.
 const MAX_LISTED: usize = 20;
 
 /// `(head …)`
@@ -21,11 +21,11 @@ pub(super) struct Form {
     pub(super) entries: Vec<Entry>,
 }
 
-/// What stands in a form.
+/// An entry of a form.
 pub(super) enum Entry {
-    /// A key, with its colon, and the value behind it.
+    /// A key, with its colon, and its value.
     Key { key: String, span: Span, value: Datum },
-    /// Anything that is not behind a key.
+    /// A value without a key.
     Item(Datum),
 }
 
@@ -44,41 +44,41 @@ impl<'t> Reader<'t> {
         Self { text, sources, source, findings: Vec::new() }
     }
 
-    /// The constants of the file.
+    /// Returns the top-level forms of the file, as constants.
     pub(super) fn forms(&mut self) -> Vec<Datum> {
         let (tree, findings) = parse(self.source, self.text);
         let mut folder = Folder::new(self.source, self.text, &tree);
         let forms = tree.roots().map(|root| folder.fold_macro_data(root)).collect();
         for finding in findings.into_iter().chain(folder.findings) {
-            self.tell(finding.primary.span, finding.message);
+            self.report(finding.primary.span, finding.message);
         }
         forms
     }
 
-    pub(super) fn tell(&mut self, span: Span, message: impl Into<String>) {
+    pub(super) fn report(&mut self, span: Span, message: impl Into<String>) {
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push((span, message.into()));
         }
     }
 
-    /// Tells it of a file of which nothing else was told.
-    pub(super) fn tell_if_nothing(&mut self, message: &str) {
+    /// Adds a finding for the whole file, if there is no other.
+    pub(super) fn report_if_clean(&mut self, message: &str) {
         if self.findings.is_empty() {
-            self.tell(Span::default(), message);
+            self.report(Span::default(), message);
         }
     }
 
-    /// Tells a word that nobody knows, and the one that was likely meant.
+    /// Reports an unknown word, with a suggestion if one is similar.
     pub(super) fn unknown(&mut self, span: Span, what: &str, word: &str, known: &[&str]) {
         let hint = match nearest(word, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if known.len() > MAX_LISTED => String::from("`deftool stub --list` has them all"),
-            None => format!("there are {}", known.join(", ")),
+            None if known.len() > MAX_LISTED => String::from("`deftool stub --list` lists all"),
+            None => format!("expected one of {}", known.join(", ")),
         };
-        self.tell(span, format!("unknown {what} `{word}`; {hint}"));
+        self.report(span, format!("unknown {what} `{word}`; {hint}"));
     }
 
-    /// What was read, if nothing was wrong.
+    /// Returns `read`, or the findings if there are any.
     pub(super) fn finish<T>(mut self, read: T) -> Result<T, ScenarioError> {
         if self.findings.is_empty() {
             return Ok(read);
@@ -91,49 +91,49 @@ impl<'t> Reader<'t> {
         Err(ScenarioError { findings: self.findings.iter().map(line).collect() })
     }
 
-    /// The form that a constant is.
+    /// Converts a constant to a form. Reports it if it is not one.
     pub(super) fn form(&mut self, datum: Datum, expected: &str) -> Option<Form> {
         let Datum { span, kind } = datum;
         let found = Datum { span, kind: DatumKind::Invalid };
         let mut items = match kind {
             DatumKind::List(items) if !items.is_empty() => items.into_iter(),
-            // Told already.
+            // Already reported.
             DatumKind::Invalid => return None,
             kind => {
                 let what = Datum { kind, ..found }.describe();
-                self.tell(span, format!("expected {expected}, found {what}"));
+                self.report(span, format!("expected {expected}, found {what}"));
                 return None;
             }
         };
         let head = items.next()?;
         let DatumKind::Symbol(name) = head.kind else {
-            self.tell(
+            self.report(
                 head.span,
-                format!("expected {expected}, found a list that begins with {}", head.describe()),
+                format!("expected {expected}, found a list that starts with {}", head.describe()),
             );
             return None;
         };
         Some(Form { head: name, head_span: head.span, entries: self.pair(items) })
     }
 
-    /// The form that an entry is, where it can be nothing else.
+    /// Converts an entry to a form, where only forms are allowed.
     pub(super) fn only_form(&mut self, entry: Entry, expected: &str) -> Option<Form> {
         match entry {
             Entry::Item(datum) => self.form(datum, expected),
             Entry::Key { key, span, .. } => {
-                self.tell(span, format!("expected {expected}, found `{key}`"));
+                self.report(span, format!("expected {expected}, found `{key}`"));
                 None
             }
         }
     }
 
-    /// The keys and items of a list without a head.
+    /// Returns the keys and items of a list without a head.
     pub(super) fn entries(&mut self, datum: Datum, expected: &str) -> Option<Vec<Entry>> {
         match datum.kind {
             DatumKind::List(items) => Some(self.pair(items.into_iter())),
             DatumKind::Invalid => None,
             _ => {
-                self.tell(datum.span, expected);
+                self.report(datum.span, expected);
                 None
             }
         }
@@ -146,15 +146,15 @@ impl<'t> Reader<'t> {
                 entries.push(Entry::Item(item));
                 continue;
             };
-            // A reply may say several texts; every other key has one value.
-            let is_there =
+            // A reply can contain several texts. Other keys must be unique.
+            let is_duplicate =
                 entries.iter().any(|entry| matches!(entry, Entry::Key { key: other, .. } if *other == key));
-            if is_there && !matches!(key.as_str(), ":text" | ":reasoning" | ":tokens") {
-                self.tell(item.span, format!("`{key}` is there twice"));
+            if is_duplicate && !matches!(key.as_str(), ":text" | ":reasoning" | ":tokens") {
+                self.report(item.span, format!("duplicate `{key}`"));
             }
             match items.next() {
                 Some(value) => entries.push(Entry::Key { key, span: item.span, value }),
-                None => self.tell(item.span, format!("`{key}` has no value")),
+                None => self.report(item.span, format!("missing value for `{key}`")),
             }
         }
         entries
@@ -176,7 +176,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A symbol or a string.
+    /// Reads a symbol or a string.
     pub(super) fn name(&mut self, key: &str, value: &Datum) -> Option<String> {
         match word_of(value) {
             Some(word) => Some(word.to_owned()),
@@ -184,13 +184,13 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// One of `words`.
+    /// Reads one of `words`.
     pub(super) fn word<T: Copy>(&mut self, key: &str, value: &Datum, words: &[(&str, T)]) -> Option<T> {
         let name = self.name(key, value)?;
         let found = words.iter().find(|(word, _)| *word == name).map(|(_, meaning)| *meaning);
         if found.is_none() {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.unknown(value.span, &format!("word for {key}"), &name, &known);
+            self.unknown(value.span, &format!("`{key}` value"), &name, &known);
         }
         found
     }
@@ -198,7 +198,7 @@ impl<'t> Reader<'t> {
     pub(super) fn count(&mut self, key: &str, value: &Datum) -> Option<u64> {
         match number_of(value).and_then(|number| u64::try_from(number).ok()).filter(|count| *count > 0) {
             Some(count) => Some(count),
-            None => self.expected(key, "a number from 1 on", value),
+            None => self.expected(key, "a positive integer", value),
         }
     }
 
@@ -213,7 +213,7 @@ impl<'t> Reader<'t> {
         parsed
     }
 
-    /// A string, a symbol or a number, as text.
+    /// Reads a string, a symbol or a number as text.
     pub(super) fn scalar(&mut self, key: &str, value: &Datum) -> Option<String> {
         match &value.kind {
             DatumKind::Number(number) => Some(number_text(*number)),
@@ -226,19 +226,19 @@ impl<'t> Reader<'t> {
 
     fn expected<T>(&mut self, key: &str, expected: &str, found: &Datum) -> Option<T> {
         if found.kind != DatumKind::Invalid {
-            self.tell(found.span, format!("{key} takes {expected}, found {}", found.describe()));
+            self.report(found.span, format!("`{key}` expects {expected}, found {}", found.describe()));
         }
         None
     }
 }
 
-/// Whether a constant is a list that begins with `head`.
+/// Whether a constant is a list that starts with `head`.
 pub(super) fn is_form(datum: &Datum, head: &str) -> bool {
     let DatumKind::List(items) = &datum.kind else { return false };
     items.first().and_then(word_of) == Some(head)
 }
 
-/// The text of a symbol or a string.
+/// Returns the text of a symbol or a string.
 pub(super) fn word_of(datum: &Datum) -> Option<&str> {
     match &datum.kind {
         DatumKind::Symbol(word) | DatumKind::String(word) => Some(word),
@@ -253,8 +253,8 @@ pub(super) fn number_of(datum: &Datum) -> Option<i64> {
     }
 }
 
-/// The JSON of a constant, by the rules of specs: a plist is an object, a vector a list, `t`, `:json-false` and `:null`
-/// are true, false and null, `nil` is `{}`. In keys `-` stays what it is.
+/// Converts a constant to JSON like in specs: a plist is an object, a vector is an array, `t`, `:json-false` and
+/// `:null` are true, false and null, and `nil` is `{}`. A `-` in a key is kept.
 pub(super) fn json_of(datum: &Datum) -> Option<Value> {
     Some(match &datum.kind {
         DatumKind::String(text) => Value::String(text.clone()),
@@ -286,7 +286,7 @@ pub(super) fn json_of(datum: &Datum) -> Option<Value> {
     })
 }
 
-/// A number as it was written, for a header.
+/// Formats a number for a header.
 fn number_text(number: Number) -> String {
     match number {
         Number::Integer(value) => value.to_string(),

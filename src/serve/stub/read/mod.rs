@@ -1,7 +1,7 @@
-//! Scenario files → [`Scenario`]s.
+//! The reader of scenario files.
 //!
-//! The language is plists as everywhere (`docs/stub.md`); nothing is evaluated. What is wrong is told with its place and,
-//! for a word that nobody knows, with the one that was likely meant; a file with a mistake gives no scenario.
+//! A scenario file has the syntax of specs (`docs/stub.md`). Nothing is evaluated. Each finding has a location and, for
+//! an unknown word, a suggestion. A file with a finding returns no scenario.
 
 mod answer;
 mod form;
@@ -10,9 +10,9 @@ mod words;
 
 use std::path::Path;
 
-use super::misbehave::Misbehaviour;
+use super::faults::Fault;
 use super::scenario::{Action, Scenario, Step};
-use super::server::Server;
+use super::server::EmulatedServer;
 use crate::spec::is_spec_form;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;
@@ -21,67 +21,68 @@ use form::{Entry, Form, Reader, is_form, word_of};
 use reply::reply;
 use words::condition;
 
-/// No file that is played is larger, in bytes.
+/// The maximum size of a played file, in bytes.
 const MAX_PLAYED: u64 = 64 << 20;
 
-/// Gives the content of a file that a scenario plays, or says why not.
+/// Returns the content of a file that a scenario plays, or the reason why it cannot be read.
 type Open<'o> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'o;
 
-/// Scenarios that cannot be read.
+/// The error for an invalid scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", findings.join("\n"))]
 pub struct ScenarioError {
-    /// A line each, `FILE:LINE:COLUMN: error: …`.
+    /// The findings, one line each: `FILE:LINE:COLUMN: error: …`.
     pub findings: Vec<String>,
 }
 
-/// Reads the scenarios of the file at `path`; files that they play are looked for beside it.
+/// Reads the scenarios of the file at `path`. File names in `play` are relative to its directory.
 ///
 /// # Errors
-/// When the file cannot be read, or something in it is wrong.
+/// If the file cannot be read or is invalid.
 pub fn load(path: &Path) -> Result<Vec<Scenario>, ScenarioError> {
     let name = path.display().to_string();
     let unreadable = |why: String| ScenarioError { findings: vec![format!("{name}: error: {why}")] };
     if path.is_dir() {
-        return Err(unreadable(String::from("is a folder; name the file of scenarios that lies in it")));
+        return Err(unreadable(String::from("is a directory; expected a scenario file")));
     }
     let bytes = std::fs::read(path).map_err(|error| unreadable(format!("cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(String::from("is not UTF-8")))?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    read(&name, &text, &|file| play_from(folder, file))
+    let directory = path.parent().unwrap_or(Path::new("."));
+    read(&name, &text, &|file| read_played(directory, file))
 }
 
-/// A file that lies in `folder`: what a scenario plays goes to whoever asks, and the scenario may be anybody's.
-fn play_from(folder: &Path, file: &str) -> Result<Vec<u8>, String> {
-    let told = |error: std::io::Error| error.to_string();
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let path = folder.join(file).canonicalize().map_err(told)?;
-    if !path.starts_with(folder.canonicalize().map_err(told)?) {
-        return Err(String::from("it does not lie beside the scenario, or below"));
+/// Reads a file below `directory`. Other files are rejected: the scenario may be untrusted, and every client receives
+/// the content.
+fn read_played(directory: &Path, file: &str) -> Result<Vec<u8>, String> {
+    let reason = |error: std::io::Error| error.to_string();
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let path = directory.join(file).canonicalize().map_err(reason)?;
+    if !path.starts_with(directory.canonicalize().map_err(reason)?) {
+        return Err(String::from("the file is outside the directory of the scenario"));
     }
-    let about = std::fs::metadata(&path).map_err(told)?;
-    if !about.is_file() {
-        return Err(String::from("it is no regular file"));
+    let metadata = std::fs::metadata(&path).map_err(reason)?;
+    if !metadata.is_file() {
+        return Err(String::from("not a regular file"));
     }
-    if about.len() > MAX_PLAYED {
-        return Err(format!("it is larger than {} MiB", MAX_PLAYED >> 20));
+    if metadata.len() > MAX_PLAYED {
+        return Err(format!("the file is larger than {} MiB", MAX_PLAYED >> 20));
     }
-    std::fs::read(path).map_err(told)
+    std::fs::read(path).map_err(reason)
 }
 
-/// Reads the scenarios of `text`, which messages call `name`; `open` gives the content of a file that they play.
+/// Reads the scenarios of `text`. `name` is the file name in messages, and `open` returns the content of a played file.
 ///
 /// # Errors
-/// When something in it is wrong.
+/// If the text is invalid.
 pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, ScenarioError> {
     let mut reader = Reader::new(name, text);
     let mut scenarios: Vec<Scenario> = Vec::new();
-    let mut after_loose = false;
+    let mut after_stray = false;
     for datum in reader.forms() {
         let span = datum.span;
-        // Loose values one after the other are one mistake.
-        let is_loose = !matches!(datum.kind, DatumKind::List(_) | DatumKind::Invalid);
-        if std::mem::replace(&mut after_loose, is_loose) && is_loose {
+        // Adjacent stray values are reported once.
+        let is_stray = !matches!(datum.kind, DatumKind::List(_) | DatumKind::Invalid);
+        if std::mem::replace(&mut after_stray, is_stray) && is_stray {
             continue;
         }
         let Some(form) = reader.form(datum, "a scenario such as `(defscenario :name \"weather\" …)`")
@@ -90,7 +91,7 @@ pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, Sc
         };
         if form.head != "defscenario" {
             if is_spec_form(&form.head) {
-                reader.tell(form.head_span, spec_instead(&form.head));
+                reader.report(form.head_span, spec_form_message(&form.head));
             } else {
                 reader.unknown(form.head_span, "form", &form.head, &["defscenario"]);
             }
@@ -98,22 +99,22 @@ pub fn read(name: &str, text: &str, open: &Open<'_>) -> Result<Vec<Scenario>, Sc
         }
         let scenario = scenario(&mut reader, span, form, open);
         if scenarios.iter().any(|other| other.name == scenario.name) {
-            reader.tell(span, format!("there is a scenario `{}` already", scenario.name));
+            reader.report(span, format!("duplicate scenario `{}`", scenario.name));
         }
         scenarios.push(scenario);
     }
     if scenarios.is_empty() {
-        reader.tell_if_nothing(
-            "there is no scenario; write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
+        reader.report_if_clean(
+            "no scenario in this file; write `(defscenario :name \"weather\" (reply :text \"Hello\"))`",
         );
     }
     reader.finish(scenarios)
 }
 
-fn spec_instead(head: &str) -> String {
+fn spec_form_message(head: &str) -> String {
     format!(
-        "`{head}` is a spec, which `deftool check` reads and the agent is given; a file for the stub holds scenarios: \
-         write `(defscenario :name \"weather\" (reply :text \"Hello\"))`"
+        "expected `defscenario`, found the spec form `{head}`; write `(defscenario :name \"weather\" (reply :text \
+         \"Hello\"))`"
     )
 }
 
@@ -135,9 +136,9 @@ fn scenario(reader: &mut Reader<'_>, span: Span, form: Form, open: &Open<'_>) ->
                 ":models" => scenario.models = reader.strings(&key, value).unwrap_or_default(),
                 ":server" => {
                     let words = [
-                        ("llama-cpp", Server::LlamaCpp),
-                        ("ollama", Server::Ollama),
-                        ("other", Server::Other),
+                        ("llama-cpp", EmulatedServer::LlamaCpp),
+                        ("ollama", EmulatedServer::Ollama),
+                        ("other", EmulatedServer::Other),
                     ];
                     scenario.server = reader.word(&key, &value, &words).unwrap_or_default();
                 }
@@ -168,7 +169,7 @@ fn scenario(reader: &mut Reader<'_>, span: Span, form: Form, open: &Open<'_>) ->
         }
     }
     if !is_named {
-        reader.tell(Span::at(span.start as usize), "a scenario has no :name");
+        reader.report(Span::at(span.start as usize), "missing `:name`");
     }
     scenario
 }
@@ -182,7 +183,7 @@ fn step(reader: &mut Reader<'_>, form: Form, open: &Open<'_>) -> Option<Step> {
     for entry in form.entries {
         match entry {
             Entry::Key { key, value, .. } if key == ":when" => {
-                let entries = reader.entries(value, ":when takes conditions such as `(:last-role tool)`");
+                let entries = reader.entries(value, "`:when` expects conditions such as `(:last-role tool)`");
                 when = Some(condition(reader, ":when", entries.unwrap_or_default()));
             }
             Entry::Key { key, value, .. } if key == ":repeat" => {
@@ -204,15 +205,15 @@ fn step(reader: &mut Reader<'_>, form: Form, open: &Open<'_>) -> Option<Step> {
         "error" => Action::Fixed(error(reader, form.head_span, rest)),
         "play" => Action::Fixed(play(reader, form.head_span, rest, open)),
         "raw" => Action::Fixed(raw(reader, rest)),
-        _ => misbehave(reader, form.head_span, rest),
+        _ => faulty(reader, form.head_span, rest),
     };
-    // What is said once is said once; a condition may hold again and again.
+    // By default a step is taken once, or whenever its condition matches.
     let times = times.unwrap_or(if when.is_some() { None } else { Some(1) });
     Some(Step { action, when, expected, times })
 }
 
 /// `(misbehave index-missing crlf :every "20ms")`
-fn misbehave(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) -> Action {
+fn faulty(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) -> Action {
     let (mut named, mut every) = (Vec::new(), None);
     for entry in entries {
         match entry {
@@ -224,33 +225,37 @@ fn misbehave(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) -> Action
         }
     }
     if named.is_empty() {
-        reader.tell(span, "misbehave takes a name; `deftool stub --list` has them all");
+        reader.report(span, "missing fault name; `deftool stub --list` lists all");
     }
-    let ways = ways(reader, Datum { span, kind: DatumKind::Vector(named) });
-    Action::Misbehave { ways, every }
+    let faults = faults(reader, Datum { span, kind: DatumKind::Vector(named) });
+    Action::Faulty { faults, every }
 }
 
-/// One name, or a vector of names.
-fn ways(reader: &mut Reader<'_>, value: Datum) -> Vec<&'static Misbehaviour> {
+/// Reads the name of a fault, or a vector of names.
+fn faults(reader: &mut Reader<'_>, value: Datum) -> Vec<&'static Fault> {
     let items = match value.kind {
         DatumKind::Vector(items) => items,
         _ => vec![value],
     };
-    let mut found: Vec<&'static Misbehaviour> = Vec::new();
+    let mut found: Vec<&'static Fault> = Vec::new();
     for item in items {
         let Some(name) = word_of(&item) else {
-            reader.tell(item.span, format!("expected the name of a misbehaviour, found {}", item.describe()));
+            reader.report(item.span, format!("expected the name of a fault, found {}", item.describe()));
             continue;
         };
-        let Some(way) = Misbehaviour::named(name) else {
-            let names: Vec<&str> = Misbehaviour::all().map(|way| way.name).collect();
-            reader.unknown(item.span, "misbehaviour", name, &names);
+        let Some(fault) = Fault::named(name) else {
+            let names: Vec<&str> = Fault::all().map(|fault| fault.name).collect();
+            reader.unknown(item.span, "fault", name, &names);
             continue;
         };
-        if way.takes_answer() && found.iter().any(|other| other.takes_answer()) {
-            reader.tell(item.span, format!("`{name}` takes the whole answer, as another before it does"));
+        if fault.replaces_answer()
+            && let Some(other) = found.iter().find(|other| other.replaces_answer())
+        {
+            let message =
+                format!("`{name}` cannot be combined with `{}`: both replace the whole answer", other.name);
+            reader.report(item.span, message);
         }
-        found.push(way);
+        found.push(fault);
     }
     found
 }

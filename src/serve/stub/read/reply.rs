@@ -1,7 +1,7 @@
-//! `(reply …)`
+//! The form `(reply …)`.
 
+use super::faults;
 use super::form::{Entry, Form, Reader, json_of};
-use super::ways;
 use super::words::{ENDINGS, headers};
 use crate::serve::stub::reply::{MAX_TOKENS, Part, Reply};
 use crate::spec::parse_duration;
@@ -42,7 +42,7 @@ pub(super) fn reply(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Reply {
                 ":every" => reply.every = reader.duration(&key, &value),
                 ":delay" => reply.delay = reader.duration(&key, &value).unwrap_or_default(),
                 ":then" => reply.ending = reader.word(&key, &value, &ENDINGS).unwrap_or_default(),
-                ":misbehave" => reply.misbehaviours = ways(reader, value),
+                ":misbehave" => reply.faults = faults(reader, value),
                 ":headers" => reply.headers = headers(reader, &key, value),
                 _ => reader.unknown(span, "key of a reply", &key, &REPLY_KEYS),
             },
@@ -61,7 +61,7 @@ pub(super) fn reply(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Reply {
                         let span = form.head_span;
                         let time = only_string(reader, form).and_then(|text| parse_duration(&text));
                         if time.is_none() {
-                            reader.tell(span, "wait takes a duration such as \"50ms\"");
+                            reader.report(span, "`wait` expects a duration such as \"50ms\"");
                         }
                         reply.parts.extend(time.map(Part::Wait));
                     }
@@ -73,7 +73,7 @@ pub(super) fn reply(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Reply {
     reply
 }
 
-/// `(call "look" (:at "sea") :id "call_1")`; arguments in a string are what the model writes, JSON or not.
+/// `(call "look" (:at "sea") :id "call_1")`. Arguments in a string are sent as they are, valid JSON or not.
 fn call(reader: &mut Reader<'_>, form: Form) -> Option<Part> {
     let (mut name, mut arguments, mut id) = (None, None, None);
     for entry in form.entries {
@@ -87,14 +87,15 @@ fn call(reader: &mut Reader<'_>, form: Form) -> Option<Part> {
             Entry::Item(datum) if name.is_some() && arguments.is_none() => match json_of(&datum) {
                 Some(json) => arguments = Some(json.to_string()),
                 None => {
-                    reader.tell(datum.span, "a call takes arguments such as `(:at \"sea\")`, or their text");
+                    reader
+                        .report(datum.span, "`call` expects arguments such as `(:at \"sea\")`, or a string");
                 }
             },
-            Entry::Item(datum) => reader.tell(datum.span, "a call takes a name and its arguments"),
+            Entry::Item(datum) => reader.report(datum.span, "`call` expects a name and arguments"),
         }
     }
     if name.is_none() {
-        reader.tell(form.head_span, "a call has no name; write `(call \"look\" (:at \"sea\"))`");
+        reader.report(form.head_span, "missing tool name; write `(call \"look\" (:at \"sea\"))`");
     }
     Some(Part::Call { name: name?, arguments: arguments.unwrap_or_else(|| String::from("{}")), id })
 }
@@ -103,17 +104,17 @@ fn call(reader: &mut Reader<'_>, form: Form) -> Option<Part> {
 fn usage(reader: &mut Reader<'_>, value: Datum) -> Option<(u64, u64)> {
     let span = value.span;
     let (mut prompt, mut completion) = (None, None);
-    for entry in reader.entries(value, ":usage takes counts such as `(:prompt 3 :completion 2)`")? {
+    for entry in reader.entries(value, "`:usage` expects counts such as `(:prompt 3 :completion 2)`")? {
         match entry {
             Entry::Key { key, value, .. } if key == ":prompt" => prompt = reader.count(&key, &value),
             Entry::Key { key, value, .. } if key == ":completion" => completion = reader.count(&key, &value),
             Entry::Key { key, span, .. } => reader.unknown(span, "count", &key, &[":prompt", ":completion"]),
-            Entry::Item(datum) => reader.tell(datum.span, "expected :prompt or :completion"),
+            Entry::Item(datum) => reader.report(datum.span, "expected `:prompt` or `:completion`"),
         }
     }
     let counts = prompt.zip(completion);
     if counts.is_none() {
-        reader.tell(span, ":usage takes both, as in `(:prompt 3 :completion 2)`");
+        reader.report(span, "`:usage` expects both counts, as in `(:prompt 3 :completion 2)`");
     }
     counts
 }
@@ -124,7 +125,7 @@ fn only_string(reader: &mut Reader<'_>, form: Form) -> Option<String> {
     match (entries.next(), entries.next()) {
         (Some(Entry::Item(Datum { kind: DatumKind::String(text), .. })), None) => Some(text),
         _ => {
-            reader.tell(head_span, format!("{head} takes one string"));
+            reader.report(head_span, format!("`{head}` expects one string"));
             None
         }
     }

@@ -1,4 +1,4 @@
-//! What several forms take: how an answer ends, headers, conditions.
+//! Values that several forms have: endings, headers, conditions.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::serve::stub::condition::Condition;
 use crate::serve::stub::reply::Ending;
 use crate::syntax::Datum;
 
-/// Words of `:then`.
+/// The values of `:then`.
 pub(super) const ENDINGS: [(&str, Ending); 5] = [
     ("done", Ending::Whole),
     ("end", Ending::End),
@@ -28,7 +28,7 @@ pub(super) fn condition(reader: &mut Reader<'_>, of: &str, entries: Vec<Entry>) 
         let (key, span, value) = match entry {
             Entry::Key { key, span, value } => (key, span, value),
             Entry::Item(datum) => {
-                reader.tell(datum.span, format!("{of} takes conditions such as `:last-role tool`"));
+                reader.report(datum.span, format!("`{of}` expects conditions such as `:last-role tool`"));
                 continue;
             }
         };
@@ -46,7 +46,7 @@ pub(super) fn condition(reader: &mut Reader<'_>, of: &str, entries: Vec<Entry>) 
             ":stream" => condition.stream = Some(matches!(word_of(&value), Some("t"))),
             ":body" => match json_of(&value) {
                 Some(json @ Value::Object(_)) => condition.body = Some(in_snake_case(json)),
-                _ => reader.tell(value.span, ":body takes members such as `(:temperature 0)`"),
+                _ => reader.report(value.span, "`:body` expects members such as `(:temperature 0)`"),
             },
             _ => reader.unknown(span, "condition", &key, &CONDITION_KEYS),
         }
@@ -54,7 +54,7 @@ pub(super) fn condition(reader: &mut Reader<'_>, of: &str, entries: Vec<Entry>) 
     condition
 }
 
-/// As in a worker's `:params`: `:max-tokens` is `max_tokens`.
+/// Replaces `-` with `_` in keys, like in a worker's `:params`: `:max-tokens` is `max_tokens`.
 fn in_snake_case(json: Value) -> Value {
     match json {
         Value::Object(members) => {
@@ -69,7 +69,7 @@ fn in_snake_case(json: Value) -> Value {
 
 /// `(:x-request-id "7")`
 pub(super) fn headers(reader: &mut Reader<'_>, key: &str, value: Datum) -> Vec<(String, String)> {
-    let expected = format!("{key} takes headers such as `(:x-request-id \"7\")`");
+    let expected = format!("`{key}` expects headers such as `(:x-request-id \"7\")`");
     let mut headers = Vec::new();
     for entry in reader.entries(value, &expected).unwrap_or_default() {
         match entry {
@@ -79,11 +79,11 @@ pub(super) fn headers(reader: &mut Reader<'_>, key: &str, value: Datum) -> Vec<(
                     && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
                 match reader.scalar(&key, &value) {
                     Some(text) if is_name && !text.contains(['\r', '\n', '\0']) => headers.push((name, text)),
-                    Some(_) => reader.tell(span, format!("`{key}` and its value are no header")),
+                    Some(_) => reader.report(span, format!("invalid header `{key}`")),
                     None => {}
                 }
             }
-            Entry::Item(datum) => reader.tell(datum.span, expected.clone()),
+            Entry::Item(datum) => reader.report(datum.span, expected.clone()),
         }
     }
     headers

@@ -1,17 +1,17 @@
-//! What a response is made of: messages, reasoning, calls.
+//! The output items of a response: messages, reasoning, calls.
 
 use serde_json::{Map, Value, json};
 
-/// One item of the output.
+/// An output item.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) kind: Kind,
-    pub(super) place: Place,
+    pub(super) reference: ItemRef,
 }
 
-/// Where events say that they belong; what is not there is left out of them.
+/// The item that an event refers to. Members that are `None` are omitted.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(super) struct ItemRef {
     pub(super) id: Option<Value>,
     pub(super) index: Option<Value>,
 }
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Message {
         text: String,
     },
-    /// As text, as a summary, or both.
+    /// Reasoning as text, as a summary, or both.
     Reasoning {
         text: String,
         summary: String,
@@ -29,15 +29,15 @@ pub(super) enum Kind {
     Call {
         id: Option<Value>,
         name: Value,
-        /// Text, as a rule.
+        /// Usually a string.
         arguments: Option<Value>,
-        /// The chunk that holds the last of it.
+        /// The index of the last chunk with a part of the call.
         last: usize,
     },
 }
 
 impl Item {
-    /// What the events of the item are about.
+    /// Returns the item as JSON.
     pub(super) fn json(&self, status: &str) -> Value {
         let mut item = match &self.kind {
             Kind::Message { text } => {
@@ -59,20 +59,20 @@ impl Item {
                 call
             }
         };
-        set(&mut item, "id", self.place.id.as_ref());
+        set(&mut item, "id", self.reference.id.as_ref());
         item
     }
 }
 
-impl Place {
-    /// An event about what stands here.
+impl ItemRef {
+    /// Returns an event that refers to the item.
     pub(super) fn event(&self, kind: &str, members: Value) -> Value {
         let mut event = json!({"type": kind});
         set(&mut event, "item_id", self.id.as_ref());
         self.with_members(event, members)
     }
 
-    /// An event that holds the item, which has its id in itself.
+    /// Returns an event that contains the item. The item itself has the id.
     pub(super) fn item_event(&self, kind: &str, item: Value) -> Value {
         self.with_members(json!({"type": kind}), json!({"item": item}))
     }
@@ -86,12 +86,12 @@ impl Place {
     }
 }
 
-/// A part of a message.
+/// Returns a text part of a message.
 pub(super) fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": []})
 }
 
-/// The id of the item that holds a call of this id.
+/// Returns the id of the item for a call with this id.
 pub(super) fn item_id(call_id: &Value) -> Value {
     match call_id.as_str() {
         Some("") | None => call_id.clone(),
@@ -105,7 +105,7 @@ pub(super) fn set(object: &mut Value, member: &str, value: Option<&Value>) {
     }
 }
 
-/// Members of a chunk that the API does not know.
+/// Returns the members of a chunk that the API does not define.
 pub(super) fn unknown_members(chunk: &Value) -> Map<String, Value> {
     const KNOWN: [&str; 7] = ["id", "object", "created", "model", "choices", "usage", "error"];
     let members = chunk.as_object().into_iter().flatten();

@@ -1,43 +1,44 @@
-//! A reply in the words of the Responses API.
+//! Replies in the Responses API format.
 //!
-//! In: the chunks of chat completions, bent or not. Out: the events of a stream, or a whole response. They are told as a
-//! gateway tells them that sits before such a server: what is odd in the deltas of a call is as odd in its events, its
-//! `index` as `output_index`, its `id` as `call_id` and `item_id`. That is why a misbehaviour is written once.
+//! In: the chunks of chat completions, with or without faults. Out: the events of a stream, or a whole response. The
+//! conversion works like a gateway in front of a chat completions server: faults in the deltas of a call are kept in
+//! its events. Its `index` becomes `output_index`, its `id` becomes `call_id` and `item_id`. So each fault is
+//! implemented once for both APIs.
 //!
 //! Source: platform.openai.com/docs/api-reference/responses-streaming (2026-11), and `tests/wire/responses`.
 
+mod encoder;
 mod item;
-mod teller;
 
 use serde_json::{Value, json};
 
 use super::answer::named_event;
 use super::completions::{CREATED, Chunk};
-use super::material::Piece;
-use teller::Teller;
+use super::encoded::Piece;
+use encoder::EventEncoder;
 
-/// The events of a stream.
+/// Returns the events of a stream.
 pub(super) fn events(chunks: Vec<Chunk>, model: &str) -> Vec<Piece> {
-    let told = tell(chunks, model).events.into_iter();
-    told.map(|Chunk { wait, json }| Piece { wait, bytes: named_event(&json).into_bytes() }).collect()
+    let events = encode(chunks, model).events.into_iter();
+    events.map(|Chunk { wait, json }| Piece { wait, bytes: named_event(&json).into_bytes() }).collect()
 }
 
-/// The response in one piece, as it is without `stream`.
+/// Returns the whole response, for requests without `stream`.
 pub(super) fn whole(chunks: Vec<Chunk>, model: &str) -> Value {
-    let last = tell(chunks, model).events.pop();
+    let last = encode(chunks, model).events.pop();
     last.and_then(|mut last| last.json.get_mut("response").map(Value::take)).unwrap_or_default()
 }
 
-fn tell(chunks: Vec<Chunk>, model: &str) -> Teller {
-    let mut teller = Teller::new(model, &chunks);
+fn encode(chunks: Vec<Chunk>, model: &str) -> EventEncoder {
+    let mut encoder = EventEncoder::new(model, &chunks);
     for (number, chunk) in chunks.into_iter().enumerate() {
-        teller.take(number, &chunk);
+        encoder.push_chunk(number, &chunk);
     }
-    teller.finish();
-    teller
+    encoder.finish();
+    encoder
 }
 
-/// A response; members that clients in strict languages want are there, though they say nothing.
+/// Returns a response object. It contains the members that strictly typed clients require.
 fn response(model: &str, status: &str, output: Vec<Value>) -> Value {
     json!({
         "id": "resp_stub", "object": "response", "created_at": CREATED, "status": status, "model": model,
@@ -52,11 +53,12 @@ mod tests {
     use super::*;
     use crate::chat::Api;
     use crate::serve::stub::completions::chunks;
-    use crate::serve::stub::reply::{Ending, Form, Reply};
+    use crate::serve::stub::reply::{AnswerFormat, Ending, Reply};
 
-    fn told(reply: &Reply) -> Vec<Value> {
-        let form = Form { api: Api::Responses, is_stream: true, has_usage: true, model: String::from("m") };
-        tell(chunks(reply, &form), "m").events.into_iter().map(|event| event.json).collect()
+    fn events_of(reply: &Reply) -> Vec<Value> {
+        let format =
+            AnswerFormat { api: Api::Responses, is_stream: true, has_usage: true, model: String::from("m") };
+        encode(chunks(reply, &format), "m").events.into_iter().map(|event| event.json).collect()
     }
 
     fn kinds(events: &[Value]) -> Vec<&str> {
@@ -66,10 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn items_begin_grow_and_end_one_after_the_other() {
+    fn each_item_is_added_streamed_and_done_before_the_next() {
         let reply =
             Reply::new().reasoning("Hm.").text("Let me").call("look", &json!({"at": "sea"})).text("!");
-        let events = told(&reply);
+        let events = events_of(&reply);
         let expected = [
             "created",
             "in_progress",
@@ -107,7 +109,7 @@ mod tests {
             .filter(|event| event["type"] == "response.output_item.done")
             .map(|event| &event["item"])
             .collect();
-        assert_eq!(items.iter().collect::<Vec<_>>(), done, "each item as it was told");
+        assert_eq!(items.iter().collect::<Vec<_>>(), done, "the final output has the items of the events");
         assert_eq!(items[2]["arguments"], r#"{"at":"sea"}"#);
         assert_eq!((&items[2]["call_id"], &items[2]["id"]), (&json!("call00000"), &json!("fc_call00000")));
         assert_eq!(
@@ -117,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_has_no_last_event_and_a_limit_has_its_own() {
-        let events = told(&Reply::new().text("one two").ending(Ending::End));
+    fn truncated_replies_have_no_final_event_and_length_is_incomplete() {
+        let events = events_of(&Reply::new().text("one two").ending(Ending::End));
         assert_eq!(kinds(&events).last(), Some(&"output_text.delta"));
         let mut reply = Reply::new().text("one");
         reply.finish = Some(String::from("length"));
-        let events = told(&reply);
+        let events = events_of(&reply);
         let last = events.last().unwrap();
         assert_eq!(last["type"], "response.incomplete");
         assert_eq!(last["response"]["incomplete_details"]["reason"], "max_output_tokens");

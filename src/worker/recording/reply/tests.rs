@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::chat::{Api, ChatEvent, End, StreamDecoder};
+use crate::chat::{Api, ChatEvent, StreamDecoder, TransportEnd};
 use crate::worker::secrets::mask;
 
-/// `body` cut at these places.
+/// Splits `body` at these positions.
 fn pieces(body: &[u8], cuts: &[usize]) -> Vec<Piece> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.extend([0, body.len()]);
@@ -28,12 +28,12 @@ fn delta(text: &str) -> String {
     frame(&json!({"choices": [{"index": 0, "delta": {"content": text}}]}))
 }
 
-/// The text and the calls of a body, as the engine reads them.
+/// Decodes the text and the calls of a body.
 fn read(body: &[u8]) -> (String, Vec<Value>) {
     let mut decoder = StreamDecoder::new(Api::ChatCompletions, Vec::new());
     let mut events = Vec::new();
     decoder.feed(body, &mut events);
-    decoder.finish(End::Clean, &mut events);
+    decoder.finish(TransportEnd::Clean, &mut events);
     let mut text = String::new();
     let mut calls = Vec::new();
     for event in events {
@@ -47,7 +47,7 @@ fn read(body: &[u8]) -> (String, Vec<Value>) {
 }
 
 #[test]
-fn a_secret_that_is_spelled_over_frames_is_taken_out_of_all_of_them() {
+fn a_secret_that_is_split_over_frames_is_removed_from_all_of_them() {
     let body =
         ["my ", "hun", "te", "r2222", "!", " bye hunter", "2222"].map(delta).concat() + "data: [DONE]\n\n";
     let mask = mask(&["hunter2222"], &[]);
@@ -58,13 +58,13 @@ fn a_secret_that_is_spelled_over_frames_is_taken_out_of_all_of_them() {
     for part in ["hun", "r2222"] {
         assert!(!text.contains(part), "{text}");
     }
-    // What holds none stays byte for byte.
+    // A body without secrets is unchanged.
     let plain = pieces(b"data: {\"a\":  1.50}\n\ndata: [DONE]\n\n", &[3, 9]);
     assert_eq!(redact_reply(plain.clone(), &mask), plain);
 }
 
 #[test]
-fn arguments_escapes_errors_and_whole_bodies_are_looked_at() {
+fn arguments_escapes_errors_and_complete_bodies_are_redacted() {
     let mask = mask(&["hunter2222"], &[r"\bpin-\d{4}\b"]);
     let call = |index: u64, arguments: &str, is_first: bool| {
         let function = if is_first {
@@ -110,8 +110,8 @@ fn arguments_escapes_errors_and_whole_bodies_are_looked_at() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However a secret is placed, spelled over deltas and cut between reads, none of it is written and what is said
-    /// around it stays.
+    /// For any position of a secret, any split into deltas and any split into reads, no part of the secret is written,
+    /// and the text around it is unchanged.
     #[test]
     fn no_secret_is_written(
         words in prop::collection::vec("[ -~é]{0,12}", 1..6),

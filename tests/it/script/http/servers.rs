@@ -1,4 +1,4 @@
-//! Servers that misbehave: what a script is told, and that nothing is waited or paid for.
+//! Faulty and malicious servers: the errors that scripts see, and the limits on time and memory.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -6,104 +6,108 @@ use std::io::Write as _;
 use super::*;
 use crate::support::server::DeadEnd;
 
-/// What a script that catches it is told of an answer.
-fn tells(name: &str, answer: Answer, options: &str, says: &str) {
-    let server = answering(answer);
-    let message = caught(&server, &format!("http.get(url .. '/p?secret', {{ {options} }})"));
-    assert!(message.contains(says), "{name}: {message}");
+/// Checks the error message for `answer` that a script can catch.
+fn expect_message(name: &str, answer: Answer, options: &str, expected: &str) {
+    let server = responding(answer);
+    let message = caught_message(&server, &format!("http.get(url .. '/p?secret', {{ {options} }})"));
+    assert!(message.contains(expected), "{name}: {message}");
     assert!(message.contains(&format!("http.get: http://{}/p: ", server.address())), "{name}: {message}");
     assert!(!message.contains("secret"), "{name}: {message}");
     assert!(!message.chars().any(char::is_control), "{name}: {message:?}");
 }
 
 #[test]
-fn answers_that_are_no_http_are_errors_that_a_script_can_catch() {
+fn invalid_responses_are_errors_that_a_script_can_catch() {
     let mut many_headers = String::from("HTTP/1.1 200 OK\r\n");
     for index in 0..200 {
         let _ = write!(many_headers, "x-{index}: a\r\n");
     }
-    for (name, answer, says) in [
+    for (name, answer, expected) in [
         (
             "closed at once",
             Answer::default().then(Act::Close),
-            "the connection broke: connection closed before message completed",
+            "request failed: connection closed before message completed",
         ),
-        ("closed in the head", raw("HTTP/1.1 200 OK\r\nx: ").then(Act::Close), "the connection broke"),
+        ("closed in the head", raw("HTTP/1.1 200 OK\r\nx: ").then(Act::Close), "request failed"),
         (
             "closed in the body",
             raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").then(Act::Close),
-            "the connection broke: end of file before message length reached",
+            "request failed: end of file before message length reached",
         ),
         (
             "closed in a chunk",
             raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf").then(Act::Close),
-            "the connection broke",
+            "request failed",
         ),
         (
             "reset",
             raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").then(Act::Reset),
-            "the connection broke",
+            "request failed",
         ),
         (
             "no HTTP",
             raw("SSH-2.0-OpenSSH_9.0\r\n").then(Act::Close),
-            "the connection broke: invalid HTTP version parsed",
+            "request failed: invalid HTTP version parsed",
         ),
         (
             "terminal escapes",
             raw("HTTP/1.1 \x1b[31m OK\r\n\r\n").then(Act::Close),
-            "the connection broke: invalid HTTP",
+            "request failed: invalid HTTP",
         ),
         (
             "two lengths",
             raw("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"),
-            "the connection broke: invalid content-length",
+            "request failed: invalid content-length",
         ),
         (
             "a bad chunk",
             raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
-            "the connection broke: ",
+            "request failed: ",
         ),
         (
             "a folded header",
             raw("HTTP/1.1 200 OK\r\nx: a\r\n b\r\n\r\n"),
-            "the connection broke: invalid HTTP header parsed",
+            "request failed: invalid HTTP header parsed",
         ),
-        ("many headers", raw(many_headers + "\r\n"), "the connection broke: message head is too large"),
+        ("many headers", raw(many_headers + "\r\n"), "request failed: message head is too large"),
         (
             "endless header",
             raw("HTTP/1.1 200 OK\r\nx: ").then(Act::Endless(vec![b'a'; 4096])),
-            "the connection broke: message head is too large",
+            "request failed: message head is too large",
         ),
         (
             "endless headers",
             raw("HTTP/1.1 200 OK\r\n").then(Act::Endless(b"x: y\r\n".repeat(100))),
-            "the connection broke: message head is too large",
+            "request failed: message head is too large",
         ),
-        ("no gzip", plain(200, &[("content-encoding", "gzip")], "text"), "not the gzip that its header says"),
+        (
+            "no gzip",
+            plain(200, &[("content-encoding", "gzip")], "text"),
+            "the response body is not valid gzip",
+        ),
     ] {
-        tells(name, answer, "", says);
+        expect_message(name, answer, "", expected);
     }
-    // More than was promised is another message, and none of ours.
-    let server = answering(raw("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhello").then(Act::Close));
-    assert_eq!(local(&server, "return http.get(url).body"), Ok(json!("he")));
+    // Bytes beyond the content length are ignored.
+    let server = responding(raw("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhello").then(Act::Close));
+    assert_eq!(run_local(&server, "return http.get(url).body"), Ok(json!("he")));
 
-    let nobody = DeadEnd::new();
-    let error = under(&["127.0.0.1:*"], &nobody.endpoint(), "return http.get(url)").unwrap_err();
+    let closed = DeadEnd::new();
+    let error = run_with_grants(&["127.0.0.1:*"], &closed.endpoint(), "return http.get(url)").unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Script);
-    assert!(error.message.ends_with("/v1: connection refused; is the server running there?"), "{error}");
+    assert!(error.message.ends_with("/v1: connection refused; check that the server is running"), "{error}");
 }
 
-/// The limits are on the same ways the request's own.
+/// Responses that are too long or too slow are aborted.
 #[test]
-fn what_goes_on_for_too_long_is_left() {
+fn size_and_time_limits_abort_a_response() {
     let endless_chunks = Answer::head(200, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()));
-    for (name, answer, options, says) in [
+    for (name, answer, options, expected) in [
         (
             "too long by its length",
             raw("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n"),
             "max_bytes = 98",
-            "the answer's body is longer than 98 bytes; ask for less, or for more with max_bytes",
+            "the response body is longer than 98 bytes; request less, or increase max_bytes",
         ),
         (
             "too long by what comes",
@@ -112,26 +116,26 @@ fn what_goes_on_for_too_long_is_left() {
             "longer than 2 bytes",
         ),
         ("endless body", endless_chunks, "max_bytes = 100000", "longer than 100000 bytes"),
-        ("silence", Answer::silent(), "timeout = 0.1", "no whole answer within timeout = 0.1 s"),
+        ("silence", Answer::silent(), "timeout = 0.1", "no complete response within timeout = 0.1 s"),
         (
             "a slow body",
             Answer::head(200, &[]).piece("a").then(Act::Silence),
             "timeout = 0.2",
-            "no whole answer within timeout = 0.2 s",
+            "no complete response within timeout = 0.2 s",
         ),
         (
             "endless interim answers",
             Answer::default().then(Act::Endless(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec())),
             "timeout = 0.3",
-            "no whole answer within",
+            "no complete response within",
         ),
     ] {
-        tells(name, answer, options, says);
+        expect_message(name, answer, options, expected);
     }
 }
 
 #[test]
-fn bodies_are_unpacked_up_to_the_limit() {
+fn gzip_bodies_are_decompressed_up_to_the_limit() {
     let gzip = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(bytes).unwrap();
@@ -149,15 +153,15 @@ fn bodies_are_unpacked_up_to_the_limit() {
         _ => plain(200, &[("content-encoding", "gzip")], &bomb),
     });
     let text = "local r = http.get(url .. '/text') return { #r.body, r.headers }";
-    assert_eq!(local(&server, text), Ok(json!([6000, {"x": "y"}])));
-    assert!(caught(&server, "http.get(url .. '/cut')").contains("not the gzip"));
-    let short = caught(&server, "http.get(url .. '/text', { max_bytes = 5999 })");
+    assert_eq!(run_local(&server, text), Ok(json!([6000, {"x": "y"}])));
+    assert!(caught_message(&server, "http.get(url .. '/cut')").contains("not valid gzip"));
+    let short = caught_message(&server, "http.get(url .. '/text', { max_bytes = 5999 })");
     assert!(short.contains("longer than 5999 bytes"), "{short}");
-    // What is packed otherwise comes as it is, and its header says so.
+    // Bodies with other encodings are returned unchanged, with their header.
     let twice = "local r = http.get(url .. '/twice') return { #r.body, r.headers['content-encoding'] }";
-    assert_eq!(local(&server, twice), Ok(json!([packed.len(), "gzip, gzip"])));
+    assert_eq!(run_local(&server, twice), Ok(json!([packed.len(), "gzip, gzip"])));
     let other = "local r = http.get(url .. '/other') return { r.body, r.headers['content-encoding'] }";
-    assert_eq!(local(&server, other), Ok(json!(["as it came", "br"])));
-    let bomb = caught(&server, "http.get(url .. '/bomb')");
+    assert_eq!(run_local(&server, other), Ok(json!(["as it came", "br"])));
+    let bomb = caught_message(&server, "http.get(url .. '/bomb')");
     assert!(bomb.contains("longer than 8388608 bytes"), "{bomb}");
 }

@@ -1,6 +1,6 @@
-//! TLS: whom it trusts, and what is said when it does not.
+//! TLS: trusted certificates, and errors for others.
 //!
-//! `tls/cert.pem` was made for `localhost` and 127.0.0.1, is signed by itself and good until 2126; its key guards nothing.
+//! `tls/cert.pem` is a self-signed certificate for `localhost` and 127.0.0.1, valid until 2126. Its key is not secret.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream, crypto};
 
 use super::*;
 
-/// Listens, does this with each connection, and says where.
+/// Starts a server that calls `serve` for each connection. Returns its address.
 fn listening_with(serve: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -19,7 +19,7 @@ fn listening_with(serve: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     address
 }
 
-/// A server that speaks TLS, says `secure`, and keeps what it was sent.
+/// Starts a TLS server that responds with `secure` and stores what it receives.
 fn secure(received: &Arc<Mutex<Vec<u8>>>) -> SocketAddr {
     let certificate = CertificateDer::from_pem_slice(include_bytes!("tls/cert.pem")).unwrap();
     let key = PrivateKeyDer::try_from(&include_bytes!("tls/key.der")[..]).unwrap();
@@ -44,27 +44,28 @@ fn secure(received: &Arc<Mutex<Vec<u8>>>) -> SocketAddr {
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_refused() {
+fn an_untrusted_certificate_is_refused() {
     let received = Arc::default();
     let plain = listening_with(|mut socket| {
         let _ = socket.read(&mut [0; 512]);
         let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
-    let unknown = "TLS: invalid peer certificate: UnknownIssuer; the server must show a certificate that this machine trusts";
-    for (address, says) in [(secure(&received), unknown), (plain, "does the server speak https there?")] {
-        let error =
-            under(&["127.0.0.1:*"], &format!("https://{address}/"), "return http.get(url)").unwrap_err();
+    let unknown = "TLS: invalid peer certificate: UnknownIssuer; check that this machine trusts the server's certificate";
+    for (address, expected) in [(secure(&received), unknown), (plain, "check that the server supports https")]
+    {
+        let error = run_with_grants(&["127.0.0.1:*"], &format!("https://{address}/"), "return http.get(url)")
+            .unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Script, "{error}");
-        assert!(error.message.contains(says), "{error}");
+        assert!(error.message.contains(expected), "{error}");
         assert!(error.message.contains(&format!("http.get: https://{address}/: TLS: ")), "{error}");
     }
     assert!(received.lock().unwrap().is_empty());
 }
 
-/// What the machine trusts is what the script trusts: here one certificate, by the variable that Linux has for it.
+/// Scripts trust the certificates that the machine trusts. Here `SSL_CERT_FILE` sets one certificate.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_trusted_server_is_spoken_to_by_its_name() {
+fn a_trusted_certificate_is_accepted_for_its_host_name() {
     let received = Arc::default();
     let port = secure(&received).port();
     let project = Project::empty();

@@ -1,6 +1,6 @@
-//! Faults at every phase of a request: whatever ends a managed server, the request that was open names it.
+//! Faults at every phase of a request: for any end of a managed server, the open request reports the loss.
 //!
-//! `cargo test --test it -- managed::chaos --nocapture` prints how the requests of each row ended.
+//! `cargo test --test it -- managed::chaos --nocapture` prints the end of each request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use futures_util::future::join_all;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::super::bench::*;
+use super::super::harness::*;
 use super::fake::options;
 use super::{reach, stop};
 
-/// How a server is ended.
+/// A way to end a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Kill,
@@ -26,30 +26,30 @@ enum Fault {
     Restart,
 }
 
-/// When it is ended.
+/// The phase of the request when the server is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The server has the request and has sent nothing.
+    /// The server received the request and sent nothing.
     Headers,
-    /// The head has come, and no token.
+    /// The head was sent, and no token.
     FirstToken,
-    /// Tokens come.
+    /// Tokens are being sent.
     Stream,
-    /// A token came, and no more.
+    /// One token was sent, and nothing after it.
     Silence,
     /// A tool runs; the server is ended again while it loads.
     Tool,
 }
 
-/// Servers: one that just ends; one with children; two that close their connections on SIGTERM and end a while later.
+/// Servers: a plain one, one with children, and two that close their connections on SIGTERM and exit later.
 const SERVERS: [&str; 4] = ["", "family", "closes=600", "closes=3000 load=100"];
 const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Term, Fault::Stop, Fault::Restart];
 const PHASES: [Phase; 5] = [Phase::Headers, Phase::FirstToken, Phase::Stream, Phase::Silence, Phase::Tool];
-/// Requests of each server, fault and phase, but for those that wait for missed probes.
+/// Requests per server, fault and phase, except those that wait for missed probes.
 const ROUNDS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_open_request_names_the_loss_of_its_server() {
+async fn every_open_request_reports_the_loss_of_its_server() {
     let rows = SERVERS.map(|server| tokio::spawn(requests_of(server)));
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -72,7 +72,7 @@ async fn every_open_request_names_the_loss_of_its_server() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The requests to one server, how each was disturbed, and how it ended.
+/// Runs all faults against one server. Returns the name, the phase and the end of each request.
 async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
     let called = Arc::new(tokio::sync::Notify::new());
     let (begun, go_on) = (Arc::clone(&called), Arc::new(tokio::sync::Notify::new()));
@@ -86,7 +86,7 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
         }
     }));
     let mut options = options(&format!("{server} log"));
-    options.limits.look = Duration::from_millis(100);
+    options.limits.probe_interval = Duration::from_millis(100);
     options.limits.probe = Duration::from_millis(500);
     options.limits.grace = Duration::from_millis(300);
     options.limits.restarts.max_restarts = usize::MAX;
@@ -99,9 +99,9 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
             for round in 0..rounds {
                 worker.ready().await.unwrap();
                 let id = begin(&worker, phase, &called).await;
-                disturb(&worker, fault);
+                inject(&worker, fault);
                 if phase == Phase::Tool {
-                    // The second time while it loads.
+                    // Again while the server loads.
                     let first = worker.status().restarts;
                     if fault != Fault::Stop {
                         reach(&worker, |status| status.state == WorkerState::Running).await;
@@ -109,7 +109,7 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
                             status.restarts > first || status.state == WorkerState::Ready
                         })
                         .await;
-                        disturb(&worker, fault);
+                        inject(&worker, fault);
                     }
                     go_on.notify_one();
                 }
@@ -130,7 +130,7 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
     ends
 }
 
-/// Submits a request and waits until it is in this phase.
+/// Submits a request and waits until it reaches `phase` or ends.
 async fn begin(worker: &Worker, phase: Phase, called: &tokio::sync::Notify) -> String {
     let asked = |worker: &Worker| {
         let logs = worker.recent_logs(usize::MAX);
@@ -145,28 +145,34 @@ async fn begin(worker: &Worker, phase: Phase, called: &tokio::sync::Notify) -> S
         Phase::Tool => "look",
     };
     let id = worker.submit(SubmitRequest::prompt(prompt)).unwrap();
-    match phase {
-        Phase::Headers | Phase::FirstToken => {
-            while asked(worker) == before {
-                tokio::time::sleep(Duration::from_millis(2)).await;
+    let reached = async {
+        match phase {
+            Phase::Headers | Phase::FirstToken => {
+                while asked(worker) == before {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
             }
+            Phase::Stream | Phase::Silence => wait_for_text(worker, &id, 6).await,
+            Phase::Tool => called.notified().await,
         }
-        Phase::Stream | Phase::Silence => wait_for_text(worker, &id, 6).await,
-        Phase::Tool => called.notified().await,
+    };
+    tokio::select! {
+        () = reached => {}
+        _ = worker.wait(&id) => {}
     }
     id
 }
 
-fn disturb(worker: &Worker, fault: Fault) {
+fn inject(worker: &Worker, fault: Fault) {
     let sent = match fault {
         Fault::Kill => Signal::KILL,
         Fault::Term => Signal::TERM,
         Fault::Stop => Signal::STOP,
         Fault::Restart => return worker.restart(),
     };
-    // While it is started again there may be none.
+    // There may be no process during a restart.
     if let Some(id) = worker.status().pid {
-        // It may be gone since.
+        // The process may have exited.
         let _ =
             rustix::process::kill_process(rustix::process::Pid::from_raw(id.cast_signed()).unwrap(), sent);
     }

@@ -1,5 +1,4 @@
-//! A model server in a process of its own, played by this very test binary: started by its command line, told what to do by
-//! variables.
+//! A fake model server in a separate process, run by this test binary. Environment variables control its behaviour.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -16,19 +15,19 @@ use serde_json::json;
 
 use crate::support::server::{Act, Answer, Received, Server, call, delta, finish};
 
-/// What starts it.
+/// Returns the command that starts it.
 pub(crate) fn command() -> Vec<String> {
     let own = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
     let name = concat!(module_path!(), "::serve").split_once("::").unwrap().1;
     [own.as_str(), "--ignored", "--exact", name, "--nocapture"].map(String::from).to_vec()
 }
 
-/// A server that does as it is told, with its guard.
-pub(super) fn options(told: &str) -> ServerOptions {
+/// Returns the options of a server with this behaviour, and of its guard.
+pub(super) fn options(behaviour: &str) -> ServerOptions {
     let spec = ServerSpec {
         command: command(),
         env: vec![
-            (String::from("FAKE"), told.to_owned()),
+            (String::from("FAKE"), behaviour.to_owned()),
             (String::from("FAKE_PORT"), String::from("{port}")),
         ],
         cwd: None,
@@ -44,16 +43,17 @@ pub(super) fn options(told: &str) -> ServerOptions {
     options
 }
 
-/// It computes for nobody, and says that it is busy.
+/// Whether it uses CPU without a request and answers probes with 503.
 static SPINS: AtomicBool = AtomicBool::new(false);
 
 #[test]
 #[ignore = "other tests start it as their server"]
 fn serve() {
-    let Ok(told) = std::env::var("FAKE") else { return };
+    let Ok(behaviour) = std::env::var("FAKE") else { return };
     let port: u16 = std::env::var("FAKE_PORT").unwrap().parse().unwrap();
-    let word =
-        |name: &str| told.split(' ').find_map(|word| Some(word.strip_prefix(name)?.trim_start_matches('=')));
+    let word = |name: &str| {
+        behaviour.split(' ').find_map(|word| Some(word.strip_prefix(name)?.trim_start_matches('=')))
+    };
     let number = |name: &str| word(name).map(|value| value.parse::<u64>().unwrap());
     if let Some(text) = word("say") {
         eprintln!("{}", text.replace('_', " "));
@@ -73,7 +73,7 @@ fn serve() {
         ignore_term();
     }
     if word("family").is_some() {
-        // One in its group, one in a session of its own whose parent is gone.
+        // One process in its group, and an orphan in a separate session.
         let start = |program: &str, arguments: &[&str]| {
             Command::new(program).args(arguments).stdin(Stdio::null()).spawn().unwrap().id()
         };
@@ -92,12 +92,12 @@ fn serve() {
     }
     let load = Duration::from_millis(number("load").unwrap_or_default());
     let status = number("models").unwrap_or(200) as u16;
-    // In a file where a test changes it.
+    // Either the value, or a file with the value that a test changes.
     let slots = word("slots").map(str::to_owned);
     let slots = move || {
-        let told = slots.as_ref()?;
-        let in_file = std::fs::read_to_string(told).ok();
-        Some(in_file.unwrap_or_else(|| told.clone()) == "busy")
+        let value = slots.as_ref()?;
+        let in_file = std::fs::read_to_string(value).ok();
+        Some(in_file.unwrap_or_else(|| value.clone()) == "busy")
     };
     let (is_moody, asked_for_models) = (word("moody").is_some(), AtomicUsize::new(0));
     let leaked = word("leak").map(|name| std::env::var(name).unwrap());
@@ -137,7 +137,7 @@ fn serve() {
         }
     });
     if let Some(after) = number("closes") {
-        // As one that shuts down in order: its connections end, and a while later it does.
+        // An orderly shutdown: the connections are closed, and the process exits later.
         until_term();
         drop(server);
         std::thread::sleep(Duration::from_millis(after));
@@ -147,11 +147,11 @@ fn serve() {
         std::thread::sleep(Duration::from_millis(after));
         std::process::exit(3);
     }
-    // At the latest then, should its guard be none.
+    // Exit eventually if the guard fails.
     std::thread::sleep(Duration::from_secs(300));
 }
 
-/// What the model says, by what it is asked.
+/// Returns the model's reply to a prompt.
 fn reply(asked: &Received) -> Answer {
     if asked.body["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool") {
         return Answer::text("seen");
@@ -194,7 +194,7 @@ fn reply(asked: &Received) -> Answer {
                     std::hint::black_box((0..1000).fold(1_u64, |a, b| a.wrapping_mul(b | 1)));
                 }
             };
-            // What was written is to be on its way before the thread is busy.
+            // Send the head before the thread is busy.
             let head = Answer::stream().wait_ms(20).then(Act::Do(Arc::new(read)));
             head.delta("read").chunk(&finish("stop")).done().end()
         }
@@ -207,7 +207,7 @@ fn reply(asked: &Received) -> Answer {
     }
 }
 
-/// A handler takes the place of what the signal does.
+/// Ignores SIGTERM.
 fn ignore_term() {
     std::thread::spawn(|| {
         loop {
@@ -215,7 +215,7 @@ fn ignore_term() {
             eprintln!("not now");
         }
     });
-    // Until it is there.
+    // Wait until the handler is installed.
     std::thread::sleep(Duration::from_millis(50));
 }
 
@@ -228,7 +228,7 @@ fn until_term() {
     });
 }
 
-/// Whether a process runs. One that is dead and not buried does not.
+/// Whether a process runs. A zombie does not.
 pub(crate) fn runs(id: u32) -> bool {
     let Ok(line) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
         return !cfg!(target_os = "linux")
@@ -238,7 +238,7 @@ pub(crate) fn runs(id: u32) -> bool {
     !line.rsplit_once(')').unwrap().1.trim_start().starts_with(['Z', 'X'])
 }
 
-/// Waits until none of them runs; how long that took.
+/// Waits until none of the processes runs. Returns the time it took.
 pub(crate) fn wait_until_gone(ids: &[u32]) -> Duration {
     let begun = Instant::now();
     while ids.iter().any(|id| runs(*id)) {
@@ -248,7 +248,7 @@ pub(crate) fn wait_until_gone(ids: &[u32]) -> Duration {
     begun.elapsed()
 }
 
-/// The process's descendants, and itself.
+/// Returns a process and its descendants.
 pub(crate) fn family(id: u32) -> Vec<u32> {
     let mut found = vec![id];
     let mut at = 0;
@@ -262,7 +262,7 @@ pub(crate) fn family(id: u32) -> Vec<u32> {
     found
 }
 
-/// The parent of a process.
+/// Returns the parent of a process.
 pub(crate) fn parent(id: u32) -> u32 {
     let line = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
     line.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()

@@ -1,8 +1,8 @@
-//! Managed servers against the real one: llama.cpp's own with a real model, started by `tests/real/serve.py`, and what becomes
-//! of a request when it is killed, stopped, slow, or never comes up.
+//! A real llama.cpp server with a real model as a managed server, started by `tests/real/serve.py`. Tests requests when
+//! it is killed, stopped, slow, or never starts.
 //!
-//! Prints a table, a line a case. Skipped where there is no real server, as the tests of `real.rs` are. `DEFTOOL_PREFILL=6000` has a
-//! prompt of so many tokens read by one thread, which takes minutes.
+//! Prints a table with one line per case. Skipped if the real server is not installed, like the tests of `real.rs`.
+//! `DEFTOOL_PREFILL=6000` sets the number of prompt tokens that one thread processes, which takes minutes.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::fake::{family, parent, runs, signal};
 use super::{config, echo, reach};
-use crate::worker::bench::Ended;
+use crate::worker::harness::Ended;
 
 const STORY: &str = "Tell me a long story about a ship and its crew.";
 
@@ -38,12 +38,12 @@ fn options(more: &[&str]) -> Option<ServerOptions> {
     let mut options = super::options("");
     options.env.clear();
     options.command = words.iter().chain(more).map(|word| (*word).to_owned()).collect();
-    options.limits.look = Duration::from_millis(300);
+    options.limits.probe_interval = Duration::from_millis(300);
     options.limits.probe = Duration::from_secs(1);
-    // A stall of 2 s is to be told before it.
+    // A stall of 2 s must be reported before the probes fail.
     options.limits.misses = 8;
     options.limits.drain = Duration::from_millis(500);
-    // It stops when its prompt is read.
+    // The server exits after it has processed its prompt.
     options.limits.grace = Duration::from_secs(1);
     Some(options)
 }
@@ -53,7 +53,7 @@ fn limits(seconds: u64) -> WorkerConfig {
     for (name, value) in [("temperature", 0), ("seed", 1), ("max_tokens", 400)] {
         config.run.params.insert(String::from(name), json!(value));
     }
-    // Every token of a prompt takes a thread 10 ms.
+    // Every prompt token takes one thread 10 ms.
     config.bios = Arc::new(BiosTemplate { text: String::from("You tell stories.") });
     let limit = Duration::from_secs(seconds);
     config.timers.headers = Some(limit);
@@ -67,7 +67,7 @@ fn no_tools() -> Arc<Toolbox> {
     Arc::new(Toolbox { tools: ToolSet::default(), ..(*echo()).clone() })
 }
 
-/// About so many tokens.
+/// Returns a prompt of about `tokens` tokens.
 fn long_prompt(tokens: usize) -> String {
     let words = ["ship ", "sea ", "wind ", "crew ", "storm ", "night ", "star ", "rope "];
     let text: String = (0..tokens).map(|at| words[at * at % words.len()]).collect();
@@ -77,7 +77,7 @@ fn long_prompt(tokens: usize) -> String {
 struct Table {
     text: String,
     begun: Instant,
-    /// All processes that were ever seen of its servers.
+    /// All observed processes of the servers.
     seen: Vec<u32>,
 }
 
@@ -90,7 +90,7 @@ impl Table {
         Self { text, ..Self::part() }
     }
 
-    /// Without a head.
+    /// Creates a table without a header.
     fn part() -> Self {
         Self { text: String::new(), begun: Instant::now(), seen: Vec::new() }
     }
@@ -123,13 +123,14 @@ impl Table {
         let seconds = self.begun.elapsed().as_secs_f64();
         let kind = if kind.is_empty() { "–" } else { &kind };
         let reason = if reason.is_empty() { "–" } else { reason };
-        let said = status.reason.as_deref().unwrap_or("–").replace(env!("CARGO_MANIFEST_DIR"), "");
-        // The command stands in every one.
-        let said = said.rsplit_once('`').map_or(said.as_str(), |(_, said)| said).replace('\n', " ");
-        let said: String = said.trim_start_matches([':', ' ']).chars().take(150).collect();
+        let message = status.reason.as_deref().unwrap_or("–").replace(env!("CARGO_MANIFEST_DIR"), "");
+        // Every message contains the command.
+        let message =
+            message.rsplit_once('`').map_or(message.as_str(), |(_, message)| message).replace('\n', " ");
+        let message: String = message.trim_start_matches([':', ' ']).chars().take(150).collect();
         writeln!(
             self.text,
-            "| {case} | {} | {state} | {reason} | {kind} | {seconds:.1} | {kept} | {} | {orphans} | {said} |",
+            "| {case} | {} | {state} | {reason} | {kind} | {seconds:.1} | {kept} | {} | {orphans} | {message} |",
             status.state, status.restarts
         )
         .unwrap();
@@ -138,7 +139,7 @@ impl Table {
 }
 
 impl Table {
-    /// Straight to stderr: the test harness captures what the macros print.
+    /// Writes to stderr directly: the test harness captures the output of the macros.
     fn print(&self) {
         let _ = writeln!(std::io::stderr(), "{}", self.text);
     }
@@ -146,7 +147,7 @@ impl Table {
 
 async fn stream_some(worker: &Worker) -> String {
     for _ in 0..5 {
-        // The slot of a request that was given up during its prompt is kept back until the server shows it idle.
+        // The slot of a request that was canceled during its prompt drains until the server shows it as idle.
         worker.drained().await;
         let id = worker.submit(SubmitRequest::prompt(STORY)).unwrap();
         let mut events = worker.events(&id, 0).unwrap();
@@ -162,7 +163,7 @@ async fn stream_some(worker: &Worker) -> String {
     panic!("the machine is too busy for a story");
 }
 
-/// However long the machine takes.
+/// Waits for the end of a request without a time limit.
 async fn over(worker: &Worker, id: &str) -> Ended {
     Ended { outcome: worker.wait(id).await.unwrap(), events: Vec::new() }
 }
@@ -172,13 +173,13 @@ fn failed(ended: &Ended) -> (FailReason, &str) {
     (reason, kind)
 }
 
-/// Each case with a server of its own, side by side: most of the time is spent on limits that run out.
+/// Runs the cases concurrently with separate servers: most of the time is spent waiting for time limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_the_real_server() {
-    // Side by side, and with one thread each, which spends no time on waiting for another.
+    // With one thread each, so that the servers do not slow each other down.
     let Some(plain) = options(&["--threads", "1"]) else { return };
     let tables = tokio::join!(
-        falls_and_rises(&plain),
+        restarts(&plain),
         stops_after_the_first_token(&plain),
         stops_before_the_first_token(&plain),
         never_starts(&plain)
@@ -197,12 +198,12 @@ async fn start(table: &mut Table, plain: &ServerOptions) -> Worker {
     worker
 }
 
-async fn falls_and_rises(plain: &ServerOptions) -> Table {
+async fn restarts(plain: &ServerOptions) -> Table {
     let mut table = Table::new();
     let worker = start(&mut table, plain).await;
     table.line("start", &worker, None);
 
-    // A machine that is too busy for the limits is given more than one try.
+    // Retry on a machine that is too busy for the limits.
     for tries in 1.. {
         worker.drained().await;
         table.begin(&worker);
@@ -239,7 +240,7 @@ async fn falls_and_rises(plain: &ServerOptions) -> Table {
     worker.ready().await.unwrap();
     table.line("SIGKILL of the guard, ready again", &worker, None);
 
-    // Four restarts more than the one that the guard cost; then no more.
+    // Four more restarts after the one for the guard reach the limit.
     table.begin(&worker);
     for _ in 0..5 {
         let pid = worker.status().pid.unwrap();
@@ -249,7 +250,7 @@ async fn falls_and_rises(plain: &ServerOptions) -> Table {
         let _ = worker.ready().await;
     }
     assert_eq!(worker.state(), WorkerState::Failed, "{:?}", worker.status());
-    table.line("a crash loop: locked out", &worker, None);
+    table.line("a crash loop: no automatic restart", &worker, None);
     assert!(worker.status().reason.unwrap().contains("after 5 restarts within 10 min"));
     table.begin(&worker);
     worker.restart();
@@ -290,7 +291,7 @@ async fn stops_before_the_first_token(plain: &ServerOptions) -> Table {
     table
 }
 
-/// The stalled request's slot stays busy, since its server is stopped.
+/// Waits for the restart: the slot of the stalled request stays busy because the server is stopped.
 async fn is_restarted(table: &mut Table, worker: &Worker) {
     reach(worker, |status| status.state == WorkerState::Running).await;
     worker.ready().await.unwrap();
@@ -304,9 +305,9 @@ async fn end(worker: &Worker) {
     worker.gone().await;
 }
 
-/// A prompt that takes one thread far longer than the limits of a silent server.
+/// A prompt that takes one thread much longer than the limits for a silent server.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_that_is_read_slowly_survives_limits_far_shorter() {
+async fn a_slow_prompt_is_not_limited_by_much_shorter_timeouts() {
     const LIMIT: u64 = 1;
     let Some(slow) = options(&["--threads", "1", "--context", "8192"]) else { return };
     let wanted = std::env::var("DEFTOOL_PREFILL").map(|tokens| tokens.parse::<usize>().unwrap());
@@ -314,7 +315,7 @@ async fn a_prompt_that_is_read_slowly_survives_limits_far_shorter() {
     let mut table = Table::new();
     let mut config = limits(LIMIT);
     config.run.params.insert(String::from("max_tokens"), json!(8));
-    // So long a prompt leaves so small a model nothing to say.
+    // The small model would end its reply immediately after such a long prompt.
     config.run.params.insert(String::from("ignore_eos"), json!(true));
     config.timers.token_stall = Duration::from_secs(20);
     let worker = Worker::start_managed(config, no_tools(), slow);
@@ -333,7 +334,7 @@ async fn a_prompt_that_is_read_slowly_survives_limits_far_shorter() {
             break;
         }
         tokens *= 2;
-        assert!(tokens < 7000, "this machine reads too fast for the limits");
+        assert!(tokens < 7000, "this machine is too fast for the limits");
     }
     table.print();
     end(&worker).await;
@@ -350,10 +351,10 @@ async fn never_starts(plain: &ServerOptions) -> Table {
     let mut broken = plain.clone();
     broken.command.extend(["--template", "no-such-template.jinja"].map(String::from));
     let cases = [
-        ("port taken", ServerOptions { port: taken, ..plain.clone() }, "is taken by"),
+        ("port taken", ServerOptions { port: taken, ..plain.clone() }, "is already in use by"),
         ("no such program", with(&["no-such-program", "{port}"]), "cannot be started: no such file"),
         ("not executable", with(&[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]), "permission denied"),
-        ("exits at once, code 0", with(&["true"]), "exit code 0 before it was ready"),
+        ("exits at once, code 0", with(&["true"]), "exited with code 0 before it was ready"),
         ("prints and exits", broken, "no-such-template.jinja"),
     ];
     for (case, options, expected) in cases {

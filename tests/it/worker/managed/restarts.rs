@@ -1,4 +1,4 @@
-//! When a managed server is restarted and when it is left alone, what a person's restart forgets, and what is told meanwhile.
+//! When a managed server is restarted, and manual restarts.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,10 @@ use rustix::process::Signal;
 use super::fake::{options, parent, signal, wait_until_gone};
 use super::{reach, ready, say, start, stop};
 use crate::support::server::{Answer, Server};
-use crate::worker::bench::*;
+use crate::worker::harness::*;
 
-/// A server whose slot may stay busy for `drain` after a stall, and a worker whose streams stall soon.
+/// Starts a worker with a short token timeout, and a server with `drain` as the time limit of a busy slot after a
+/// stall.
 async fn stalling(mut options: ServerOptions, drain: Duration) -> Worker {
     options.limits.drain = drain;
     let config = with_timers(|timers| timers.token_stall = Duration::from_millis(150));
@@ -21,7 +22,7 @@ async fn stalling(mut options: ServerOptions, drain: Duration) -> Worker {
 }
 
 #[tokio::test]
-async fn why_it_does_not_start_is_what_it_answered_last_and_once_is_enough() {
+async fn a_failed_start_reports_the_last_answer_and_is_not_retried() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let mut failing = options("models=500");
@@ -30,10 +31,10 @@ async fn why_it_does_not_start_is_what_it_answered_last_and_once_is_enough() {
     leaking.env.push((String::from("HF_TOKEN"), String::from("hf_very_secret")));
     leaking.limits.start = Duration::from_secs(4);
     let rows = [
-        (options(&format!("count={} exit=1", count.display())), "ended with exit code 1 before it was ready"),
-        (options("models=403"), "answers 403: it wants an API key"),
-        (failing, "/v1/models answers 500 (no))"),
-        (leaking, "/v1/models answers 500 ([redacted]))"),
+        (options(&format!("count={} exit=1", count.display())), "exited with code 1 before it was ready"),
+        (options("models=403"), "returned HTTP 403: set the variable that `:api-key-env` names"),
+        (failing, "/v1/models returned HTTP 500 (no))"),
+        (leaking, "/v1/models returned HTTP 500 ([redacted]))"),
     ];
     let checks = rows.map(|(options, expected)| async move {
         let worker = start(options);
@@ -42,13 +43,13 @@ async fn why_it_does_not_start_is_what_it_answered_last_and_once_is_enough() {
         stop(worker).await;
     });
     futures_util::future::join_all(checks).await;
-    assert_eq!(std::fs::read_to_string(&count).unwrap(), "start\n", "it is not tried again");
+    assert_eq!(std::fs::read_to_string(&count).unwrap(), "start\n", "the start is not retried");
 }
 
-/// Who has its port answers as well as it would.
+/// Another process at the port may answer like the server.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_answer_of_a_process_that_was_there_before_is_not_the_servers() {
+async fn an_answer_of_an_older_process_at_the_port_is_ignored() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -60,13 +61,13 @@ async fn an_answer_of_a_process_that_was_there_before_is_not_the_servers() {
     let _other =
         Server::answering_at(&address.to_string(), |_, _| Answer::whole(200, &[], r#"{"data": []}"#));
     let reason = worker.ready().await.unwrap_err().reason.unwrap();
-    let told = format!("(an answer of process {}, which has port {})", std::process::id(), address.port());
-    assert!(reason.contains(&told), "{reason}");
+    let expected = format!("(port {} is used by process {})", address.port(), std::process::id());
+    assert!(reason.contains(&expected), "{reason}");
     stop(worker).await;
 }
 
 #[tokio::test]
-async fn a_restart_by_hand_forgets_the_losses_before_it() {
+async fn a_manual_restart_resets_the_restart_limit() {
     let mut options = options("");
     options.limits.restarts.max_restarts = 1;
     let worker = ready(options).await;
@@ -80,35 +81,35 @@ async fn a_restart_by_hand_forgets_the_losses_before_it() {
     stop(worker).await;
 }
 
-/// As the first start: what fails before it was ready would fail again.
+/// Like the first start: a server that fails before it is ready is not restarted.
 #[tokio::test]
-async fn a_restart_by_hand_that_fails_is_told_at_once() {
+async fn a_failed_manual_restart_is_reported_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let worker = ready(options(&format!("count={} fails-from=2", count.display()))).await;
     worker.restart();
     let reason = worker.ready().await.unwrap_err().reason.unwrap();
-    assert!(reason.contains("exit code 4 before it was ready"), "{reason}");
+    assert!(reason.contains("code 4 before it was ready"), "{reason}");
     assert_eq!((worker.state(), worker.status().restarts), (WorkerState::Failed, 1));
     stop(worker).await;
 }
 
 #[tokio::test]
-async fn probes_that_fail_now_and_then_do_not_add_up() {
+async fn only_consecutive_failed_probes_count() {
     let mut options = options("moody");
-    options.limits.look = Duration::from_millis(20);
+    options.limits.probe_interval = Duration::from_millis(20);
     let worker = ready(options).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!((worker.state(), worker.status().restarts), (WorkerState::Ready, 0));
     stop(worker).await;
 }
 
-/// Work explains missed probes only while it can be for a request.
+/// CPU activity excuses missed probes only while a request is open.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_server_that_computes_for_nobody_and_answers_no_probe_is_restarted() {
+async fn a_busy_server_without_requests_that_fails_probes_is_restarted() {
     let mut options = options("");
-    options.limits.look = Duration::from_millis(300);
+    options.limits.probe_interval = Duration::from_millis(300);
     let worker = ready(options).await;
     assert_eq!(say(&worker, "spin").await.text(), "spinning");
     reach(&worker, |status| status.restarts == 1).await;
@@ -117,10 +118,10 @@ async fn a_server_that_computes_for_nobody_and_answers_no_probe_is_restarted() {
     stop(worker).await;
 }
 
-/// Whose work it is cannot be told where two streams are open.
+/// With two open streams, activity cannot be attributed to one of them.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn work_for_one_stream_excuses_no_silence_of_two() {
+async fn activity_does_not_extend_the_limits_of_two_streams() {
     let mut config = with_timers(|timers| {
         timers.stall = Duration::from_millis(500);
         timers.first_token = Duration::from_millis(500);
@@ -129,7 +130,7 @@ async fn work_for_one_stream_excuses_no_silence_of_two() {
     let worker = Worker::start_managed(config, echo(), options(""));
     worker.ready().await.unwrap();
     let reading = worker.submit(SubmitRequest::prompt("read 3000")).unwrap();
-    // The other is still open when this one's time is over.
+    // The other stream is still open when this one times out.
     tokio::time::sleep(Duration::from_millis(250)).await;
     let mute = worker.submit(SubmitRequest::prompt("mute")).unwrap();
     assert_eq!(finish(&worker, &reading).await.failed().0, FailReason::StallTimeout);
@@ -139,12 +140,12 @@ async fn work_for_one_stream_excuses_no_silence_of_two() {
 }
 
 #[tokio::test]
-async fn a_slot_that_was_idle_after_one_stall_has_all_its_time_after_the_next() {
+async fn each_stall_has_its_own_time_limit_for_the_slot() {
     let folder = tempfile::tempdir().unwrap();
     let slots = folder.path().join("slots");
     std::fs::write(&slots, "idle").unwrap();
     let mut options = options(&format!("slots={}", slots.display()));
-    options.limits.look = Duration::from_millis(50);
+    options.limits.probe_interval = Duration::from_millis(50);
     let worker = stalling(options, Duration::from_secs(2)).await;
     assert_eq!(say(&worker, "stall").await.failed().0, FailReason::StallTimeout);
     tokio::time::sleep(Duration::from_millis(2_200)).await;
@@ -158,16 +159,16 @@ async fn a_slot_that_was_idle_after_one_stall_has_all_its_time_after_the_next() 
 }
 
 #[tokio::test]
-async fn a_slot_that_stays_busy_is_not_excused_by_further_stalls() {
+async fn further_stalls_do_not_extend_the_time_limit_of_a_busy_slot() {
     let worker = stalling(options("slots=busy"), Duration::from_millis(700)).await;
     for round in 0.. {
-        assert!(round < 20, "it is never restarted");
-        // A restart may be over by now.
+        assert!(round < 20, "the server is never restarted");
+        // The restart may already be complete.
         if worker.state() != WorkerState::Ready || worker.status().restarts > 0 {
             break;
         }
         say(&worker, "stall").await;
-        // No stream is open while the slot is looked at.
+        // No stream is open while the slot is checked.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     reach(&worker, |status| status.restarts > 0).await;
@@ -175,7 +176,7 @@ async fn a_slot_that_stays_busy_is_not_excused_by_further_stalls() {
 }
 
 #[tokio::test]
-async fn a_slot_that_is_busy_with_a_request_that_got_no_headers_is_freed_by_a_restart() {
+async fn a_slot_that_stays_busy_after_a_headers_timeout_is_freed_by_a_restart() {
     let mut options = options("slots=busy");
     options.limits.drain = Duration::from_millis(300);
     let config = with_timers(|timers| timers.headers = Some(Duration::from_millis(300)));
@@ -187,7 +188,7 @@ async fn a_slot_that_is_busy_with_a_request_that_got_no_headers_is_freed_by_a_re
 }
 
 #[tokio::test]
-async fn a_stop_counts_from_the_moment_it_was_said() {
+async fn a_stop_takes_effect_immediately() {
     let worker = ready(options("")).await;
     worker.stop();
     assert_eq!(worker.state(), WorkerState::Stopped);
@@ -195,9 +196,9 @@ async fn a_stop_counts_from_the_moment_it_was_said() {
     worker.gone().await;
 }
 
-/// A signal other than SIGKILL reaches a process that is stopped only when it goes on.
+/// A stopped process handles signals other than SIGKILL only after SIGCONT.
 #[tokio::test]
-async fn a_server_that_is_stopped_ends_in_its_grace() {
+async fn a_stopped_server_ends_within_its_grace_period() {
     let mut options = options("");
     options.limits.grace = Duration::from_secs(10);
     let worker = ready(options).await;
@@ -207,18 +208,18 @@ async fn a_server_that_is_stopped_ends_in_its_grace() {
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
-/// Its group is ended for it; what left the group is beyond reach then.
+/// The worker kills the group. Processes that left the group remain.
 #[tokio::test]
-async fn nothing_is_left_of_the_group_of_a_server_whose_guard_is_stuck() {
+async fn the_group_of_a_server_with_a_stopped_guard_is_killed() {
     let mut options = options("family");
     options.limits.grace = Duration::from_millis(100);
     let worker = ready(options).await;
-    let said = |worker: &Worker, word: &str| -> Option<u32> {
+    let logged = |worker: &Worker, word: &str| -> Option<u32> {
         let logs = worker.recent_logs(usize::MAX);
         logs.iter().find_map(|line| line.strip_prefix(word)?.split(' ').next()?.parse().ok())
     };
-    reach(&worker, |_| said(&worker, "child ").and(said(&worker, "stray ")).is_some()).await;
-    let (child, stray) = (said(&worker, "child ").unwrap(), said(&worker, "stray ").unwrap());
+    reach(&worker, |_| logged(&worker, "child ").and(logged(&worker, "stray ")).is_some()).await;
+    let (child, stray) = (logged(&worker, "child ").unwrap(), logged(&worker, "stray ").unwrap());
     let pid = worker.status().pid.unwrap();
     let guard = parent(pid);
     signal(guard, Signal::STOP);

@@ -1,4 +1,4 @@
-//! Answers that are no reply: errors, refusals, what is tried again, and servers that are not there.
+//! Answers that are not replies: errors, rejections, retries, and unreachable servers.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -6,14 +6,14 @@ use deftool::request::{FailReason, FinalState};
 use deftool::worker::{HttpTransport, SubmitRequest, Worker};
 use serde_json::json;
 
-use super::super::bench::*;
-use super::{fails, gives, play_all};
+use super::super::harness::*;
+use super::{fails, play_all, succeeds};
 use crate::support::server::{Act, Answer, DeadEnd, Server};
 
 const SOON: &[(&str, &str)] = &[("retry-after-ms", "5")];
 
 #[tokio::test]
-async fn an_http_error_is_told_with_url_message_and_what_to_do() {
+async fn an_http_error_is_reported_with_url_message_and_advice() {
     let html = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>";
     let overflow = json!({"error": {
         "code": 400, "message": "the request exceeds the available context size, try increasing it",
@@ -31,11 +31,11 @@ async fn an_http_error_is_told_with_url_message_and_what_to_do() {
             "404",
             [Answer::error(404, &[], "no such model")],
             "http_error",
-            &["URL: HTTP 404: no such model", "ends in /v1"],
+            &["URL: HTTP 404: no such model", "ends in `/v1`"],
         ),
-        fails("404 without a word", [Answer::whole(404, &[], "")], "http_error", &["URL: HTTP 404; check"]),
+        fails("404 without a body", [Answer::whole(404, &[], "")], "http_error", &["URL: HTTP 404; check"]),
         fails(
-            "500 is not tried again",
+            "500 is not retried",
             [Answer::error(500, &[], "oops")],
             "http_error",
             &["URL: HTTP 500: oops", "log"],
@@ -48,13 +48,13 @@ async fn an_http_error_is_told_with_url_message_and_what_to_do() {
             &["HTTP 400", "5000 tokens, context of 4096", "shorten the prompt"],
         ),
         fails(
-            "the status's name beside the message",
+            "the name of the status next to the message",
             [Answer::whole(400, &[], r#"{"error":"Bad Request","message":"model m has no deployment"}"#)],
             "http_error",
             &["URL: HTTP 400: model m has no deployment"],
         ),
         fails(
-            "a prompt that is too long, in Gemini's words",
+            "Gemini's message for a prompt that is too long",
             [Answer::error(
                 400,
                 &[],
@@ -64,19 +64,19 @@ async fn an_http_error_is_told_with_url_message_and_what_to_do() {
             &["HTTP 400", "shorten the prompt"],
         ),
         fails(
-            "a redirect from here",
+            "a relative redirect",
             [Answer::whole(307, &[("location", "/openai/v1/chat/completions")], "")],
             "http_error",
-            &["give http://127.0.0.1:", "/openai/v1 as the endpoint"],
+            &["use http://127.0.0.1:", "/openai/v1 as the endpoint"],
         ),
         fails(
-            "an error's body that stalls",
+            "an error body that stalls",
             [Answer::head(500, &[]).piece("half a ").then(Act::Silence)],
             "http_error",
             &["HTTP 500: half a"],
         ),
         fails(
-            "an error's body that breaks",
+            "an error body that is reset",
             [Answer::head(500, &[]).piece("half a ").then(Act::Reset)],
             "http_error",
             &["HTTP 500: half a"],
@@ -91,14 +91,14 @@ async fn an_http_error_is_told_with_url_message_and_what_to_do() {
             "redirect",
             [Answer::whole(308, &[("location", "https://api.example.org/v1/chat/completions")], "")],
             "http_error",
-            &["URL: HTTP 308", "not followed", "give https://api.example.org/v1 as the endpoint"],
+            &["URL: HTTP 308", "not followed", "use https://api.example.org/v1 as the endpoint"],
         ),
     ])
     .await;
 }
 
 #[tokio::test]
-async fn an_error_body_that_trickles_is_not_waited_for() {
+async fn a_slow_error_body_is_not_awaited() {
     let trickle = (0..200).fold(Answer::head(400, &[]), |answer, _| answer.wait_ms(50).piece("x"));
     let server = Server::script([trickle.end()]);
     let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_millis(300)));
@@ -108,32 +108,32 @@ async fn an_error_body_that_trickles_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_a_server_asks_to_try_again_is_tried_again_and_nothing_else() {
+async fn only_retryable_errors_are_retried() {
     let ok = || Answer::text("fine");
     let error = |status| Answer::error(status, SOON, "busy");
     play_all(vec![
-        gives("408", [error(408), ok()], "fine").posts(2),
-        gives("409", [error(409), ok()], "fine").posts(2),
-        gives("429", [error(429), ok()], "fine").posts(2),
-        gives("503, loading, then 200", [error(503), error(503), error(503), ok()], "fine").posts(4),
-        fails("503 for ever", [error(503)], "http_error", &["URL: HTTP 503: busy"]).posts(4),
+        succeeds("408", [error(408), ok()], "fine").posts(2),
+        succeeds("409", [error(409), ok()], "fine").posts(2),
+        succeeds("429", [error(429), ok()], "fine").posts(2),
+        succeeds("503, loading, then 200", [error(503), error(503), error(503), ok()], "fine").posts(4),
+        fails("repeated 503", [error(503)], "http_error", &["URL: HTTP 503: busy"]).posts(4),
         fails("500", [error(500), ok()], "http_error", &["HTTP 500"]),
         fails("502", [error(502), ok()], "http_error", &["HTTP 502"]),
         fails("400", [error(400), ok()], "http_error", &["HTTP 400"]),
         fails(
-            "an hour is not waited",
+            "a delay of an hour is not awaited",
             [Answer::error(429, &[("retry-after", "3600")], "quota"), ok()],
             "http_error",
             &["HTTP 429: quota; the server asks to wait 3600 s"],
         ),
         fails(
-            "more than can be counted",
+            "a delay above the integer limit",
             [Answer::error(429, &[("retry-after", "99999999999999999999999")], "quota"), ok()],
             "http_error",
             &["HTTP 429: quota; the server asks to wait 18446744073709"],
         ),
         fails(
-            "never after the first byte",
+            "no retry after the first byte",
             [Answer::stream().delta("so far").then(Act::Reset), ok()],
             "stream_incomplete",
             &["URL"],
@@ -144,7 +144,7 @@ async fn what_a_server_asks_to_try_again_is_tried_again_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn retry_after_is_honoured_in_every_form() {
+async fn retry_after_is_respected_in_every_format() {
     let date = |ahead: u64| {
         let then = jiff::Timestamp::try_from(SystemTime::now() + Duration::from_secs(ahead)).unwrap();
         then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
@@ -156,7 +156,7 @@ async fn retry_after_is_honoured_in_every_form() {
         ("retry-after", "0", 0..=0),
         ("retry-after", past.as_str(), 0..=0),
         ("retry-after", ahead.as_str(), 500..=2000),
-        // Nothing that can be read: our own wait, 500 ms and its jitter.
+        // Invalid values: the default delay of 500 ms, with jitter.
         ("retry-after", "soon", 375..=625),
         ("retry-after", "-5", 375..=625),
         ("x-nothing", "1", 375..=625),
@@ -181,14 +181,14 @@ async fn retry_after_is_honoured_in_every_form() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_tried_again_and_then_told_with_the_url() {
+async fn a_refused_connection_is_retried_and_then_reported_with_the_url() {
     let nobody = DeadEnd::new();
     let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
     let started = Instant::now();
     let ended = ask(&worker).await;
     let (reason, kind, detail, _) = ended.failed();
     assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
-    assert!(detail.contains(&format!("no connection to {}/chat/completions", nobody.endpoint())), "{detail}");
+    assert!(detail.contains(&format!("connection to {}/chat/completions", nobody.endpoint())), "{detail}");
     assert!(detail.contains("refused") && detail.ends_with("is the server running there?"), "{detail}");
     let attempts: Vec<u32> = ended.retries().iter().map(|(attempt, ..)| *attempt).collect();
     assert_eq!(attempts, [2, 3, 4]);
@@ -196,7 +196,7 @@ async fn a_refused_connection_is_tried_again_and_then_told_with_the_url() {
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_resolve_is_not_tried_again() {
+async fn a_name_that_does_not_resolve_is_not_retried() {
     let worker = Worker::start(config(), echo(), http("http://nowhere.invalid/v1", None));
     let ended = ask(&worker).await;
     let (reason, _, detail, _) = ended.failed();
@@ -206,7 +206,7 @@ async fn a_name_that_does_not_resolve_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_field_that_a_server_refuses_is_left_out_once_and_for_all_turns() {
+async fn a_rejected_member_is_omitted_in_all_later_turns() {
     let refused = "Unrecognized request argument supplied: stream_options";
     let renamed = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
                    'max_completion_tokens' instead.";
@@ -226,7 +226,7 @@ async fn a_field_that_a_server_refuses_is_left_out_once_and_for_all_turns() {
     let ended = ask(&worker(&server, config)).await;
     assert_eq!(ended.text(), "fine");
     let posts = server.posts();
-    assert_eq!(posts.len(), 4, "two refusals, then two turns");
+    assert_eq!(posts.len(), 4, "two rejections, then two turns");
     for post in &posts[2..] {
         assert_eq!(post.body["max_completion_tokens"], 20);
         assert_eq!(post.body.get("max_tokens"), None);
@@ -239,18 +239,18 @@ async fn a_field_that_a_server_refuses_is_left_out_once_and_for_all_turns() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_refused_for_ever_is_given_up() {
-    for (status, said) in [(400, "no stream_options"), (422, "max_tokens? max_completion_tokens?")] {
-        let server = Server::script([Answer::error(status, &[], said)]);
+async fn a_repeated_rejection_fails_the_request() {
+    for (status, message) in [(400, "no stream_options"), (422, "max_tokens? max_completion_tokens?")] {
+        let server = Server::script([Answer::error(status, &[], message)]);
         let mut config = config();
         config.run.params = json!({"max_tokens": 20}).as_object().unwrap().clone();
         let ended = ask(&worker(&server, config)).await;
         let (_, kind, detail, _) = ended.failed();
         assert_eq!(kind, "http_error");
-        assert!(detail.contains(said), "{detail}");
-        assert_eq!(server.posts().len(), 2, "{said}");
+        assert!(detail.contains(message), "{detail}");
+        assert_eq!(server.posts().len(), 2, "{message}");
     }
-    // What was not sent cannot have been refused.
+    // A member that was not sent cannot be rejected.
     play_all(vec![fails(
         "max_tokens",
         [Answer::error(422, &[], "max_tokens? max_completion_tokens?")],
@@ -261,7 +261,7 @@ async fn a_field_that_is_refused_for_ever_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_unknown_endpoint_is_refused_before_anything_is_sent() {
+async fn an_invalid_endpoint_is_rejected_before_any_request() {
     for bad in ["", "localhost:8080/v1", "ftp://host/v1", "http://", "not a url"] {
         let error = HttpTransport::new(bad, None, Duration::from_secs(1)).unwrap_err();
         assert!(error.contains("write http://HOST:PORT/v1"), "{bad}: {error}");

@@ -1,4 +1,4 @@
-//! Replies: bodies that are none, streams that end too soon or never, and how their bytes are cut.
+//! Bodies that are not replies, streams that end early or never, and splits of the bytes.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -7,35 +7,37 @@ use deftool::request::{FailReason, FinishReason};
 use deftool::worker::Worker;
 use serde_json::json;
 
-use super::super::bench::*;
+use super::super::harness::*;
 use super::super::scripted::{Piece, Reply, Scripted};
-use super::{fails, gives, play_all};
+use super::{fails, play_all, succeeds};
 use crate::support::server::{Act, Answer, Server, call, delta, event, finish, usage};
 
-/// An error at HTTP 200, as Anthropic's API and the Responses API write it, with `error` around its message or without.
+/// An error with HTTP status 200, in the format of Anthropic's API and the Responses API, with or without `error`
+/// around its message.
 #[tokio::test]
-async fn an_error_in_band_is_an_error_of_the_server() {
-    const SAID: &str = "the model is on fire";
-    let wrapped = json!({"type": "error", "error": {"type": "api_error", "message": SAID}}).to_string();
-    let flat = json!({"type": "error", "code": "server_error", "message": SAID, "param": null}).to_string();
+async fn an_error_in_the_stream_is_a_server_error() {
+    const MESSAGE: &str = "the model is on fire";
+    let wrapped = json!({"type": "error", "error": {"type": "api_error", "message": MESSAGE}}).to_string();
+    let flat =
+        json!({"type": "error", "code": "server_error", "message": MESSAGE, "param": null}).to_string();
     let mut cases = Vec::new();
     for body in [wrapped, flat] {
         let frame = format!("data: {body}\n\n");
         let named = format!("event: error\ndata: {body}\n\n");
         let so_far = || Answer::stream().delta("so far");
         cases.extend([
-            fails("a body", [Answer::whole(200, &[], &body)], "server_error", &[SAID]),
-            fails("a frame", [Answer::stream().piece(&frame).end()], "server_error", &[SAID]),
-            fails("a named frame", [Answer::stream().piece(&named).end()], "server_error", &[SAID]),
-            fails("after text", [so_far().piece(&frame).done().end()], "server_error", &[SAID])
+            fails("a body", [Answer::whole(200, &[], &body)], "server_error", &[MESSAGE]),
+            fails("a frame", [Answer::stream().piece(&frame).end()], "server_error", &[MESSAGE]),
+            fails("a named frame", [Answer::stream().piece(&named).end()], "server_error", &[MESSAGE]),
+            fails("after text", [so_far().piece(&frame).done().end()], "server_error", &[MESSAGE])
                 .text("so far"),
-            fails("after text, cut", [so_far().piece(&frame).then(Act::Reset)], "server_error", &[SAID])
+            fails("after text, cut", [so_far().piece(&frame).then(Act::Reset)], "server_error", &[MESSAGE])
                 .text("so far"),
         ]);
     }
     play_all(cases).await;
-    // The name alone is none.
-    play_all(vec![gives(
+    // The type alone is not an error.
+    play_all(vec![succeeds(
         "a chunk of another type",
         [Answer::stream()
             .chunk(&json!({"type": "chunk", "choices": [{"delta": {"content": "fine"}}]}))
@@ -47,7 +49,7 @@ async fn an_error_in_band_is_an_error_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
+async fn a_body_without_a_reply_is_reported_and_a_json_reply_is_read() {
     let html = "<!doctype html><title>Sign in</title><body>please</body>";
     let whole = json!({"choices": [{"message": {"content": "in one piece"}, "finish_reason": "stop"}]});
     let refusal = || Answer::error(400, &[], "the prompt is too long by far");
@@ -56,13 +58,13 @@ async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
             "HTML",
             [Answer::whole(200, &[], html)],
             "empty_stream",
-            &["URL answered 200 with something that is no reply: Sign in", "ends in /v1"],
+            &["URL returned HTTP 200 with a body that is not a reply: Sign in", "ends in `/v1`"],
         ),
         fails(
-            "an empty stream, explained by asking again",
+            "an empty stream, explained by the probe",
             [Answer::stream().end(), refusal()],
             "empty_stream",
-            &["URL answered 200 with an empty stream", "HTTP 400: the prompt is too long by far"],
+            &["URL returned HTTP 200 with an empty stream", "HTTP 400: the prompt is too long by far"],
         )
         .posts(2),
         fails(
@@ -90,23 +92,23 @@ async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
             "no content",
             [Answer::default().then(Act::Write(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())), refusal()],
             "empty_stream",
-            &["URL answered 204 without a body", "HTTP 400"],
+            &["URL returned HTTP 204 without a body", "HTTP 400"],
         )
         .posts(2),
         fails(
-            "words that are no chunk",
+            "plain text",
             [Answer::stream().piece("data: out of memory\n\n").end()],
             "empty_stream",
-            &["no reply: data: out of memory"],
+            &["not a reply: data: out of memory"],
         ),
         fails(
-            "an empty stream that nothing explains",
+            "an unexplained empty stream",
             [Answer::stream().end(), Answer::whole(200, &[], "{}")],
             "empty_stream",
-            &["URL answered 200 with an empty stream"],
+            &["URL returned HTTP 200 with an empty stream"],
         )
         .posts(2),
-        gives("JSON instead of a stream", [Answer::whole(200, &[], &whole.to_string())], "in one piece"),
+        succeeds("JSON instead of a stream", [Answer::whole(200, &[], &whole.to_string())], "in one piece"),
         fails(
             "an error as JSON",
             [Answer::error(200, &[], "model not loaded")],
@@ -127,9 +129,9 @@ async fn a_body_that_is_no_reply_is_told_and_a_reply_of_another_form_is_read() {
     .await;
 }
 
-/// The probe is for the detail alone: it must not make the end another one, nor a long one.
+/// The probe only improves the detail. It must not change the outcome or delay it.
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_is_not_answered_changes_nothing() {
+async fn an_unanswered_probe_changes_nothing() {
     let transport = Scripted::new([Reply::with([Piece::End]), Reply::silent()]);
     let started = tokio::time::Instant::now();
     let ended = ask(&Worker::start(config(), echo(), transport)).await;
@@ -138,22 +140,27 @@ async fn a_probe_that_is_not_answered_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_too_soon_fails_and_keeps_its_text() {
+async fn a_stream_that_ends_early_fails_and_keeps_its_text() {
     let begun = || Answer::stream().delta("so far");
     let cut = call(0, "look", r#"{"at": "se"#);
     play_all(vec![
         fails("reset", [begun().then(Act::Reset)], "stream_incomplete", &["the reply was cut off: URL"])
             .text("so far"),
-        fails("closed without the last piece", [begun().then(Act::Close)], "stream_incomplete", &["URL"])
+        fails("closed without the last chunk", [begun().then(Act::Close)], "stream_incomplete", &["URL"])
             .text("so far"),
-        fails("ended without a finish", [begun().end()], "stream_incomplete", &["the stream ended before"])
-            .text("so far"),
-        fails("closed before a word", [Answer::stream().then(Act::Close)], "stream_incomplete", &["URL"]),
         fails(
-            "closed before the head",
+            "ended without a finish reason",
+            [begun().end()],
+            "stream_incomplete",
+            &["the stream ended before"],
+        )
+        .text("so far"),
+        fails("closed before any event", [Answer::stream().then(Act::Close)], "stream_incomplete", &["URL"]),
+        fails(
+            "closed before the headers",
             [Answer::default().then(Act::Close)],
             "stream_incomplete",
-            &["URL: the connection broke"],
+            &["URL: connection lost"],
         ),
         fails(
             "half an event",
@@ -163,46 +170,46 @@ async fn a_stream_that_ends_too_soon_fails_and_keeps_its_text() {
         )
         .text("so far"),
         fails(
-            "arguments cut by a reset",
+            "arguments cut off by a reset",
             [begun().chunk(&cut).then(Act::Reset)],
             "stream_incomplete",
             &["URL"],
         )
         .text("so far"),
-        fails("arguments cut by the end", [begun().chunk(&cut).end()], "call_truncated", &["arguments"])
+        fails("arguments cut off at the end", [begun().chunk(&cut).end()], "call_truncated", &["arguments"])
             .text("so far"),
         fails(
-            "arguments cut and finished",
+            "arguments cut off before a finish reason",
             [begun().chunk(&cut).chunk(&finish("length")).done().end()],
             "call_truncated",
             &["arguments"],
         )
         .text("so far"),
-        gives("reset after the finish", [begun().chunk(&finish("stop")).then(Act::Reset)], "so far"),
+        succeeds("reset after the finish", [begun().chunk(&finish("stop")).then(Act::Reset)], "so far"),
     ])
     .await;
 }
 
 #[tokio::test]
-async fn the_last_word_is_enough_whatever_the_connection_does() {
-    let said = || Answer::stream().delta("whole").chunk(&finish("stop"));
+async fn a_finish_reason_is_sufficient_regardless_of_the_connection() {
+    let answer = || Answer::stream().delta("whole").chunk(&finish("stop"));
     play_all(vec![
-        gives("no [DONE]", [said().end()], "whole"),
-        gives("no [DONE], closed", [said().then(Act::Close)], "whole"),
+        succeeds("no [DONE]", [answer().end()], "whole"),
+        succeeds("no [DONE], closed", [answer().then(Act::Close)], "whole"),
     ])
     .await;
-    // A connection that stays open after the last word holds nothing up.
-    let server = Server::script([said().done().then(Act::Silence)]);
+    // An open connection after the end of the reply does not delay the request.
+    let server = Server::script([answer().done().then(Act::Silence)]);
     let worker = worker(&server, config());
     let started = Instant::now();
     assert_eq!(ask(&worker).await.text(), "whole");
-    // Far from the stall that would end it.
+    // Much less than the stall timeout.
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_limit_of_tokens_is_told_as_such() {
+async fn the_token_limit_is_reported_as_finish_reason() {
     let server = Server::script([Answer::chunks(&[delta("and so"), finish("length")])]);
     let ended = ask(&worker(&server, config())).await;
     assert_eq!(ended.text(), "and so");
@@ -210,7 +217,7 @@ async fn a_limit_of_tokens_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn how_the_bytes_are_cut_and_ended_makes_no_difference() {
+async fn splits_and_line_ends_do_not_affect_the_reply() {
     let whole = || {
         Answer::chunks(&[delta("naïve — 😀"), delta("\n\u{2028}data: [DONE]"), finish("stop"), usage(1, 1)])
     };
@@ -218,12 +225,12 @@ async fn how_the_bytes_are_cut_and_ended_makes_no_difference() {
     let lump = [delta("naïve — 😀"), delta("\n\u{2028}data: [DONE]"), finish("stop")];
     let lump: String = lump.iter().map(event).collect();
     play_all(vec![
-        gives("as it is", [whole()], text),
-        gives("byte by byte", [whole().byte_by_byte()], text),
-        gives("CR LF", [whole().crlf()], text),
-        gives("CR LF, byte by byte", [whole().crlf().byte_by_byte()], text),
-        gives(
-            "in one piece, after a mark and blanks",
+        succeeds("unchanged", [whole()], text),
+        succeeds("byte by byte", [whole().byte_by_byte()], text),
+        succeeds("CR LF", [whole().crlf()], text),
+        succeeds("CR LF, byte by byte", [whole().crlf().byte_by_byte()], text),
+        succeeds(
+            "in one piece, after a byte order mark and blanks",
             [Answer::stream().piece(format!("\u{feff}\n\n{lump}")).end()],
             text,
         ),
@@ -232,7 +239,7 @@ async fn how_the_bytes_are_cut_and_ended_makes_no_difference() {
 }
 
 #[tokio::test]
-async fn ten_megabytes_of_text_come_whole_and_soon() {
+async fn ten_megabytes_of_text_are_received_completely_and_quickly() {
     let line = "Each of these lines is another one, number ";
     let mut text = String::new();
     let mut answer = Answer::stream();
@@ -251,12 +258,12 @@ async fn ten_megabytes_of_text_come_whole_and_soon() {
     let started = Instant::now();
     let ended = ask(&worker).await;
     assert!(ended.text() == text, "{} of {} bytes", ended.text().len(), text.len());
-    // A debug build on a busy machine; released it is a fraction of a second.
+    // The limit is for a debug build on a busy machine. A release build needs a fraction of a second.
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
-async fn a_line_repeated_for_ever_ends_the_request_and_the_stream() {
+async fn an_endlessly_repeated_line_ends_the_request_and_the_stream() {
     let again = event(&delta("I will look at the sea again and then again.\n"));
     let framed = format!("{:x}\r\n{again}\r\n", again.len());
     let server = Server::script([Answer::stream().then(Act::Endless(framed.into_bytes()))]);

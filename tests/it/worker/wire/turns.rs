@@ -1,16 +1,16 @@
-//! Several turns of one request, and several requests at once.
+//! Several turns of one request, and concurrent requests.
 
 use std::time::Duration;
 
 use deftool::tool::ToolCall;
 use deftool::worker::{SubmitRequest, Worker};
 
-use super::super::bench::*;
+use super::super::harness::*;
 use crate::support::server::{Act, Answer, Server, call, delta, finish};
 
-/// Text of one turn must not be lost when the next one fails.
+/// The text of a turn must not be lost when a later turn fails.
 #[tokio::test]
-async fn text_of_earlier_turns_survives_any_failure_of_a_later_one() {
+async fn text_of_earlier_turns_is_kept_after_any_failure() {
     let later = [
         ("http_error", Answer::error(500, &[], "oops")),
         ("empty_stream", Answer::whole(200, &[], "<p>hello</p>")),
@@ -42,7 +42,7 @@ async fn text_of_earlier_turns_survives_any_failure_of_a_later_one() {
     futures_util::future::join_all(checks).await;
 }
 
-/// Servers close connections that idle; the next turn must not run into that.
+/// Servers close idle connections. The next turn must not use a closed one.
 #[tokio::test]
 async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
     let called = || Answer::calls(&[("look", "{}")]);
@@ -58,7 +58,7 @@ async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
 }
 
 #[tokio::test]
-async fn requests_at_once_do_not_mix() {
+async fn concurrent_requests_are_independent() {
     let server = Server::answering(|_, request| {
         let prompt = request.contents("user")[0].clone();
         let pieces =
@@ -72,7 +72,7 @@ async fn requests_at_once_do_not_mix() {
     let ids: Vec<String> =
         (0..20).map(|number| worker.submit(SubmitRequest::prompt(format!("n{number}"))).unwrap()).collect();
     for (number, id) in ids.iter().enumerate() {
-        let ended = super::super::bench::finish(&worker, id).await;
+        let ended = super::super::harness::finish(&worker, id).await;
         assert_eq!(ended.text(), format!("n{number} ").repeat(20));
     }
 }

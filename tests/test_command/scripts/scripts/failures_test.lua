@@ -1,6 +1,6 @@
--- Every test here fails, each in a way of its own.
+-- All tests fail, each in a different way.
 
-test("a difference by its path", function()
+test("a difference with its path", function()
   print("asked", 1)
   log.debug("and\27[31m thought")
   expect({ list = { 1, { name = "a" } }, ["two words"] = true }).equals({ list = { 1, { name = "b" } }, more = json.null })
@@ -26,7 +26,7 @@ test("no error", function()
   end).fails("x")
 end)
 
-test("nothing was asked", function()
+test("an expectation without a matcher", function()
   expect(1 == 2)
 end)
 
@@ -38,7 +38,7 @@ test("an error", function()
   inner()
 end)
 
-test("a failure that a tool swallowed", function()
+test("a failure that a tool catches", function()
   local misbehave = tool.load("misbehave", {
     fs = {
       read = function(path)
@@ -58,7 +58,7 @@ test("spins", function()
   end
 end)
 
-test("waits for ever", function()
+test("waits forever", function()
   task.wait(1000)
 end)
 

@@ -1,12 +1,12 @@
--- Tools called as a model calls them. Every test here passes.
+-- Calls of tools as a model makes them. All tests pass.
 
 local convert = tool.load("convert")
 
-test("arguments by name, the result as JSON gives it back", function()
+test("arguments are passed by name and the result is converted to JSON and back", function()
   expect(convert({ celsius = 100 })).equals({ fahrenheit = 212, note = json.null, steps = {} })
 end)
 
-test("arguments that the schema refuses", function()
+test("invalid arguments are rejected", function()
   local raised = expect(function()
     convert({ degrees = 1 })
   end).fails({ kind = "invalid_arguments", message = "'degrees' was unexpected" })
@@ -25,7 +25,7 @@ test("arguments that the schema refuses", function()
   end).fails({ kind = "invalid_arguments" })
 end)
 
-test("a callback", function()
+test("an asynchronous tool returns the result of its callback", function()
   local later = tool.load("later")
   expect(later({ number = 1 })).equals({ number = 2 })
   expect(function()
@@ -33,7 +33,7 @@ test("a callback", function()
   end).fails("without calling its callback")
 end)
 
-test("two calls side by side", function()
+test("calls can run concurrently", function()
   local later, ended = tool.load("later"), 0
   for number = 1, 3 do
     task.spawn(function()
@@ -47,7 +47,7 @@ test("two calls side by side", function()
   expect(ended).is(3)
 end)
 
-test("how a call fails", function()
+test("failures of calls have kinds", function()
   local misbehave = tool.load("misbehave")
   expect(function()
     misbehave({ how = "function" })
@@ -68,7 +68,7 @@ test("how a call fails", function()
   end).fails({ kind = "permission", message = ":read" })
 end)
 
-test("what cannot be loaded", function()
+test("invalid arguments of tool.load are errors", function()
   for name, part in { convertt = "did you mean `convert`?", done = "an exit tool" } do
     expect(function()
       tool.load(name)
@@ -76,12 +76,12 @@ test("what cannot be loaded", function()
   end
   for part, options in
     {
-      ["unknown option `htp`; there are: grants, root, "] = { htp = {} },
-      ["a table of functions as `time`"] = { time = 1 },
-      ["`time` has no `noww`; it has "] = { time = { noww = mock() } },
+      ["unknown option `htp`, expected one of grants, root, "] = { htp = {} },
+      ["a table of functions for `time`"] = { time = 1 },
+      ["unknown field `noww` of `time`, expected one of "] = { time = { noww = mock() } },
       ["unknown grant `reed`"] = { grants = { reed = {} } },
-      ["a list of strings as the grant `read`"] = { grants = { read = "notes" } },
-      ["as `root`"] = { root = 1 },
+      ["a list of strings for the grant `read`"] = { grants = { read = "notes" } },
+      ["for `root`"] = { root = 1 },
     }
   do
     expect(function()
@@ -90,7 +90,7 @@ test("what cannot be loaded", function()
   end
 end)
 
-test("fakes stand in for host functions", function()
+test("fakes replace host functions", function()
   local read = mock(function(path)
     task.wait(0.001)
     return "the text of " .. path
@@ -99,13 +99,13 @@ test("fakes stand in for host functions", function()
   expect(read_note({ path = "a" })).equals({ text = "the text of a", at = 5, day = "1970-01-01T00:00:00Z" })
   expect(read_note({ path = "b" }).text).is("the text of b")
   expect(read.calls).equals({ { "a" }, { "b" } })
-  -- What is left out of a table that reaches the world is not real.
+  -- Other functions of a faked table with external access fail.
   expect(function()
     read_note({ path = "*" })
-  end).fails("fs.list is not faked: the test gives `fs` without `list`")
+  end).fails("fs.list is not faked: the test fakes `fs` without `list`")
 end)
 
-test("a fake raises as a host function does", function()
+test("a fake raises errors like a host function", function()
   local misbehave = tool.load("misbehave", {
     env = {
       get = function(name)
@@ -125,7 +125,7 @@ test("a fake raises as a host function does", function()
   expect(misbehave({ how = "swallow" })).equals({ caught = true })
 end)
 
-test("functions and tables go through fakes", function()
+test("functions and tables are passed to fakes", function()
   local waited = {}
   local later = tool.load("later", {
     task = {
@@ -155,10 +155,10 @@ test("a tool that calls itself through its fake", function()
   })
   expect(function()
     read_note({ path = "round" })
-  end).fails("more than 32 calls of tools at a time")
+  end).fails("more than 32 tool calls at the same time")
 end)
 
-test("another root", function()
+test("a tool can run with a different root", function()
   temp.write("notes/today.md", "# Today")
   local read_note = tool.load("read_note", { root = temp_dir() })
   expect(read_note({ path = "notes/today.md" }).text).is("# Today")
@@ -168,7 +168,7 @@ test("another root", function()
   end).fails({ kind = "permission" })
 end)
 
-test("other grants", function()
+test("a tool can run with different grants", function()
   temp.write("today.md", "# Today")
   local here = tool.load("read_note", { grants = { read = { temp_dir() } } })
   expect(here({ path = temp_dir() .. "/today.md" }).text).is("# Today")
@@ -178,7 +178,7 @@ test("other grants", function()
   end).fails({ kind = "permission" })
 end)
 
-test("no more than the spec allows, but for the test's own folder", function()
+test("grants beyond the spec are limited to the folder of the test", function()
   local function load(options)
     return function()
       tool.load("read_note", options)
@@ -196,10 +196,10 @@ test("no more than the spec allows, but for the test's own folder", function()
       { env = { "PATH" } },
     }
   do
-    expect(load({ grants = grants })).fails("is neither")
+    expect(load({ grants = grants })).fails("cannot grant")
   end
   for _, root in { "/", "..", temp_dir() .. "/..", temp_dir() .. "x" } do
-    expect(load({ root = root })).fails("the root of a tool under test is temp_dir()")
+    expect(load({ root = root })).fails("`root` must be temp_dir() or a folder in it")
   end
   expect(load({ grants = { write = { temp_dir() .. "/out" } }, root = temp_dir() .. "/made" })).never.fails()
 end)
