@@ -114,7 +114,7 @@ impl WireJob {
 }
 
 /// Checks `jobs` against `definitions` with the checker `program`, on all processors. The results are in the order of
-/// the jobs. `limit`: the time limit per job, usually [`TYPE_LIMIT`].
+/// the jobs. `limit`: the time limit per job, usually `TYPE_LIMIT`.
 #[cfg(unix)]
 pub fn check_types(program: &Path, definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
     use std::sync::Mutex;
