@@ -88,7 +88,10 @@ pub(super) fn test_folder_in(base: &Path) -> PathBuf {
 /// When another process treated the folder as left behind: it is removed, or soon will be.
 #[cfg(unix)]
 pub(super) fn hold_folder(path: &Path) -> Result<Option<File>> {
-    let folder = open_folder(path)?;
+    let folder = match open_folder(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(ErrorKind::AlreadyExists.into()),
+        folder => folder?,
+    };
     if is_held(&folder) || !is_at(&folder.metadata()?, path) {
         return Err(ErrorKind::AlreadyExists.into());
     }
