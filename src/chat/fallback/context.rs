@@ -80,6 +80,8 @@ enum Reasoning {
 enum PendingRole {
     /// Inside a sentence: a mention if the sentence goes on. `gap`: blanks follow the marker.
     InSentence { gap: bool },
+    /// In a sentence that goes on: a mention unless a call comes before the end of the sentence.
+    Mentioned,
     /// In a quotation: a mention if the quotation is closed in its paragraph.
     InQuotation,
 }
@@ -473,16 +475,21 @@ impl Context {
 
     /// Decides whether a role marker in a sentence is only mentioned, given the next character.
     fn resolve_role(&mut self, next: char) {
+        let ends_sentence = matches!(next, '.' | '!' | '?' | '\n');
+        if self.role == Some(PendingRole::Mentioned) && ends_sentence {
+            self.role = None;
+        }
         let Some(PendingRole::InSentence { gap }) = &mut self.role else { return };
         match next {
             ' ' | '\t' => *gap = true,
             // The rest of the role's name.
             _ if !*gap && next.is_alphanumeric() => {}
             _ => {
-                if !goes_on(*gap, next) {
+                let is_mention = goes_on(*gap, next);
+                if !is_mention {
                     self.enclosures.quote_rest();
                 }
-                self.role = None;
+                self.role = (is_mention && !ends_sentence).then_some(PendingRole::Mentioned);
             }
         }
     }
