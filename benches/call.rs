@@ -6,12 +6,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use deftool::schema::ArgumentValidator;
-use deftool::script::{
+use deftool_lang::schema::ArgumentValidator;
+use deftool_lang::tool::{CallContext, ToolCall};
+use deftool_script::{
     Isolation, LocalVm, Parameter, ProcessOptions, RunnerOptions, Script, ScriptRunner, ScriptSink,
     check_script,
 };
-use deftool::tool::{CallContext, ToolCall};
 use divan::{Bencher, black_box};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn validator() -> ArgumentValidator {
 fn main() {
     // The child process of `through_a_process`.
     if std::env::args().nth(1).as_deref() == Some(CHILD) {
-        deftool::script::serve_isolated().unwrap();
+        deftool_script::serve_isolated().unwrap();
         return;
     }
     divan::main();

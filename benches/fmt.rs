@@ -1,7 +1,7 @@
 //! The formatter on typical specs of 0.5 MB and 5 MB: `cargo bench --bench fmt`. Equal rates show that time is linear.
 
-use deftool::spec::{FileKind, format};
-use deftool::text::{SourceFile, Sources};
+use deftool_lang::spec::{FileKind, format};
+use deftool_lang::text::{SourceFile, Sources};
 use divan::counter::BytesCount;
 
 /// The template of every tool in the file. The name gets a number. The layout is typical of unformatted files.

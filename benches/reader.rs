@@ -1,7 +1,7 @@
 //! The reader on 5 MB of typical specs: `cargo bench --bench reader`. Goal: 150 MB/s.
 
-use deftool::syntax::parse;
-use deftool::text::{SourceFile, Sources};
+use deftool_lang::syntax::parse;
+use deftool_lang::text::{SourceFile, Sources};
 use divan::counter::BytesCount;
 
 /// The template of every tool in the file. The name gets a number. It contains the elements of real specs: ignored code,

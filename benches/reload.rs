@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use deftool::project::{Generation, LiveProject};
+use deftool_project::{Generation, LiveProject};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use deftool::chat::{Api, ChatEvent, StreamDecoder, TransportEnd};
-use deftool::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool_chat::request::{BiosV1, Fallback, Run, RunConfig, RunStart};
+use deftool_chat::{Api, ChatEvent, StreamDecoder, TransportEnd};
+use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 

@@ -9,12 +9,12 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use deftool::chat::Api;
-use deftool::request::{Event, RunConfig};
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool::spec::WorkerSpec;
-use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
-use deftool::worker::{
+use deftool_chat::Api;
+use deftool_chat::request::{Event, RunConfig};
+use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool_lang::spec::WorkerSpec;
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_worker::{
     Incoming, Outgoing, Recording, ReplayTransport, SubmitRequest, Toolbox, Transport, TransportError,
     Worker, WorkerConfig,
 };

@@ -4,26 +4,6 @@
 //! connects to an OpenAI-compatible server, validates the model's arguments against the schema and runs the tool as a
 //! sandboxed Luau script.
 //!
-//! The modules are layers, listed from the bottom up: each imports only from those above it in this table.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`text`] | source files, byte spans, line and column |
-//! | [`diagnostic`] | findings, rules, rendering |
-//! | [`syntax`] | the Emacs Lisp reader, its syntax tree, constant folding, conversion to `lexpr` |
-//! | [`spec`] | tools, exit tools and workers, lowered from syntax trees |
-//! | [`schema`] | JSON Schema of a tool for each API, compiled validators, the tool set of a request |
-//! | [`tool`] | tool calls, their errors, the [`tool::ToolRunner`] trait |
-//! | [`script`] | the Luau runtime |
-//! | [`project`] | loading of project files into consistent generations |
-//! | [`chat`] | the chat completions and responses protocols: bodies, SSE, chunks, reply assembly, calls written as text |
-//! | [`request`] | the request state machine: every decision of the loop, without IO and clock |
-//! | [`worker`] | the tokio driver: slots, timers, transport, recording and replay, managed servers |
-//! | [`serve`] | the stub model server for tests, with scenarios and fault injection |
-//! | `cli` | the `deftool` command (feature `cli`) |
-//!
-//! # Example
-//!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let worker = deftool::Worker::open("path/to/project").start().await?;
@@ -35,34 +15,64 @@
 //!
 //! Implement [`ToolRunner`] for custom tools, [`Transport`] for a custom model backend, and [`BiosProvider`] for a custom
 //! first system message. `default-features = false` excludes the command line.
+//!
+//! This crate contains the `deftool` command and re-exports the library, which consists of these crates, from the
+//! lowest layer to the highest:
+//!
+//! | module | crate | contents |
+//! |---|---|---|
+//! | [`text`], [`diagnostic`], [`syntax`], [`spec`], [`schema`], [`tool`] | `deftool-lang` | spec files, findings, JSON Schema |
+//! | [`chat`], [`request`] | `deftool-chat` | the protocols of models, the request machine |
+//! | [`script`] | `deftool-script` | the Luau runtime |
+//! | [`project`] | `deftool-project` | loading and watching of projects |
+//! | [`worker`] | `deftool-worker` | the loop: transport, tools, timers, managed servers, recording and replay |
+//! | [`stub`] | `deftool-stub` | a model server for tests |
 
-pub mod text;
+pub use deftool_chat as chat;
+pub use deftool_chat::request;
+pub use deftool_lang::{diagnostic, schema, spec, syntax, text, tool};
+pub use deftool_stub as stub;
 
-pub mod diagnostic;
+/// Loading and watching of projects.
+pub mod project {
+    pub use deftool_project::{
+        Changes, Generation, GenerationRunner, Input, Listener, LiveProject, Load, LoadOptions, LoadedTool,
+        MAX_MEMORY, MAX_TIMEOUT, OutsideLink, Overlay, PermissionRequest, PermissionSet, ProjectError,
+        ScriptState, TestScript, Trust, find_root, find_tests, is_test_script, keep_loading, load,
+        load_specs, load_with, permission_requests, read_bios, resolve_inputs, unknown_tool,
+    };
+}
 
-pub mod syntax;
+/// The sandboxed Luau runtime.
+pub mod script {
+    pub use deftool_script::{
+        Contract, DEFAULT_MEMORY, DEFAULT_TIMEOUT, FunctionDoc, Isolation, LoadError, LocalVm, LogLevel,
+        MAX_SOURCE, Module, Parameter, PathGrant, ProcessOptions, Returned, RunnerOptions, Script,
+        ScriptEvent, ScriptPermissions, ScriptRunner, ScriptSink, TOP_LEVEL_LIMIT, TableDoc, TestFailure,
+        TestFile, TestLimits, TestName, TestOutcome, TestSubject, TestTools, ValueDoc, check_in_processes,
+        check_script, definitions, guard_programs, host_tables, kill_programs, list_tests, run_test,
+        serve_isolated,
+    };
+}
 
-pub mod spec;
+/// The worker loop.
+pub mod worker {
+    pub use deftool_worker::{
+        Approvals, AskError, Change, ChooseError, Credentials, Detected, Difference, Endpoint, EndpointError,
+        EndpointOptions, EventStream, Evidence, Examination, ExamineOptions, GuardProgram, HttpTransport,
+        Incoming, Model, NotReady, OpenError, OpenWorker, Origin, Outgoing, Page, PageResponse, ProbeError,
+        ProjectTools, RecordedRequest, RecordedToolCall, Recorder, Recording, RecordingError,
+        ReplayDifference, ReplayOptions, ReplayTransport, RestartLimits, ResultError, Secrets, ServerLimits,
+        ServerOptions, Session, SubmitError, SubmitRequest, ToolSource, Toolbox, Transport, TransportError,
+        TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus, choose_worker,
+        endpoint_permission_request, endpoint_permission_requests, examine_endpoint, find_endpoint,
+        guard_server, is_remote, server_permission_request, server_permission_requests,
+    };
+}
 
-pub mod schema;
-
-pub mod tool;
-
-pub mod script;
-
-pub mod project;
-
-pub mod chat;
-
-pub mod request;
-
-pub mod worker;
-
-pub mod serve;
+pub use deftool_chat::request::{BiosProvider, Outcome};
+pub use deftool_lang::tool::ToolRunner;
+pub use deftool_worker::{SubmitRequest, Transport, Worker};
 
 #[cfg(feature = "cli")]
 pub mod cli;
-
-pub use request::{BiosProvider, Outcome};
-pub use tool::ToolRunner;
-pub use worker::{SubmitRequest, Transport, Worker};

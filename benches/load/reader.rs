@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool::request::{Event, RunConfig};
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool::script::{Parameter, RunnerOptions, Script, ScriptRunner};
-use deftool::spec::WorkerSpec;
-use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
-use deftool::worker::{EventStream, HttpTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
+use deftool_chat::request::{Event, RunConfig};
+use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool_lang::spec::WorkerSpec;
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_script::{Parameter, RunnerOptions, Script, ScriptRunner};
+use deftool_worker::{EventStream, HttpTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 //! The worker keeps the results of the last thousand requests, so the figures after the first thousand and at the end must
 //! be the same. Of a hundred requests, ten call a tool, one loses its server and one is canceled.
 
-use deftool::request::{Event, FinalState};
-use deftool::worker::{SubmitRequest, Worker};
+use deftool_chat::request::{Event, FinalState};
+use deftool_worker::{SubmitRequest, Worker};
 
 use crate::meter::{descriptors, now_us, status};
 use crate::reader::worker;

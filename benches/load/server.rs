@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use deftool::serve::stub::{Act, Answer, Received, Stub};
+use deftool_stub::{Act, Answer, Received, Stub};
 
 use crate::meter::{allow_descriptors, now_us};
 
@@ -44,7 +44,7 @@ fn words(count: usize) -> impl Iterator<Item = String> {
 }
 
 fn end(answer: Answer) -> Answer {
-    answer.chunk(&deftool::serve::stub::finish("stop")).done().end()
+    answer.chunk(&deftool_stub::finish("stop")).done().end()
 }
 
 /// Returns a text in pieces of `size` bytes.

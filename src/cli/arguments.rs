@@ -2,13 +2,12 @@
 
 use std::io::Read;
 
+use deftool_lang::diagnostic::Severity;
+use deftool_lang::diagnostic::render::render_concise;
+use deftool_lang::schema::ToolEntry;
+use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_project::{Generation, LoadedTool, unknown_tool};
 use serde_json::{Map, Value};
-
-use crate::diagnostic::Severity;
-use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LoadedTool, unknown_tool};
-use crate::schema::ToolEntry;
-use crate::tool::{ToolError, ToolErrorKind};
 
 /// Maximum size of text on stdin, in bytes.
 const MAX_STDIN: u64 = 64 << 20;

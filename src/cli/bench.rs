@@ -8,6 +8,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use deftool_lang::schema::ToolEntry;
+use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
+use deftool_project::{Generation, GenerationRunner, ScriptState, find_root, permission_requests};
+use deftool_script::{DEFAULT_MEMORY, LocalVm, Script, ScriptSink};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -19,10 +23,6 @@ use super::output::{clean, eprint_failure, eprint_line, print_json, print_lines}
 use super::test::effects;
 use super::trust::ProjectTrust;
 use super::{CliError, Exit, arguments, command_dirs, engine};
-use crate::project::{Generation, GenerationRunner, ScriptState, find_root, permission_requests};
-use crate::schema::ToolEntry;
-use crate::script::{DEFAULT_MEMORY, LocalVm, Script, ScriptSink};
-use crate::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
 
 /// Maximum number of measured calls.
 const MAX_CALLS: usize = 5_000_000;

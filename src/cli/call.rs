@@ -5,6 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
+use deftool_project::{
+    Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, permission_requests,
+};
+use deftool_script::DEFAULT_MEMORY;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,11 +19,6 @@ use super::output::{clean, eprint_error, eprint_failure, eprint_line, print_json
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
 use super::{CliError, CommandDirs, Exit, arguments, command_dirs, engine};
-use crate::project::{
-    Generation, GenerationRunner, Load, LoadOptions, ScriptState, find_root, permission_requests,
-};
-use crate::script::DEFAULT_MEMORY;
-use crate::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
 
 /// The output of `--json`.
 #[derive(Serialize)]

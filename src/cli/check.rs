@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
+
 use super::args::CheckOptions;
 use super::fix::{apply_all, print_changes};
 use super::{CliError, CommandDirs, Exit, check_watch, command_dirs, inputs_of, report};
-use crate::project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
 /// The program that checks the types of scripts.
 const TYPE_CHECKER: &str = "deftool-types";

@@ -1,12 +1,13 @@
 //! `deftool check --watch`: checks again after each change.
 
+use deftool_lang::diagnostic::render::json_report;
+use deftool_project::Load;
+
 use super::args::{CheckOptions, Format};
 use super::output::print_json;
 use super::report::{describe, print_report};
 use super::rerun::Rerun;
 use super::{CliError, CommandDirs, Exit};
-use crate::diagnostic::render::json_report;
-use crate::project::Load;
 
 /// Runs until Ctrl-C, or until stdout is closed.
 ///

@@ -1,12 +1,13 @@
 //! `deftool compile`: prints the tool definitions for an API or for Emacs.
 
+use deftool_lang::diagnostic::{Diagnostic, Group, Severity, Summary};
+use deftool_lang::schema::{emit, emit_gptel};
+use deftool_lang::spec::{FileKind, format_generated};
+use deftool_project::{LoadOptions, load_with};
+
 use super::args::{CompileOptions, CompileTarget};
 use super::output::{clean, describe_summary, eprint_findings, eprint_line, print, print_json};
 use super::{CliError, Exit, command_dirs, inputs_of};
-use crate::diagnostic::{Diagnostic, Group, Severity, Summary};
-use crate::project::{LoadOptions, load_with};
-use crate::schema::{emit, emit_gptel};
-use crate::spec::{FileKind, format_generated};
 
 /// Prints all valid tools. Tools with errors, and tools that the target rejects, are omitted and reported, and so are
 /// keywords that the target drops or weakens.

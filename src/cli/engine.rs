@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use deftool_script::{
+    Isolation, ProcessOptions, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
+};
+
 use super::CliError;
 use super::args::{Command, Isolate, ScriptOptions};
 use super::script_log;
-use crate::script::{
-    Isolation, ProcessOptions, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
-};
 
 /// The subcommand of the child processes of `--isolate process`.
 const SCRIPT_HOST: &str = "script-host";

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deftool_lang::diagnostic::{Fix, Severity, apply_fixes};
+use deftool_lang::syntax::parse;
+use deftool_lang::text::{SourceId, count};
+use deftool_project::{Input, Load, LoadOptions, load_with, replace_text};
+
 use super::diff::unified;
 use super::output::{eprint_error, eprint_line, print_diff};
 use super::{CliError, Exit};
-use crate::diagnostic::{Fix, Severity, apply_fixes};
-use crate::project::{Input, Load, LoadOptions, load_with, replace_text};
-use crate::syntax::parse;
-use crate::text::{SourceId, count};
 
 /// Maximum number of rounds. A round may reveal further fixes; if there is no end, two fixes undo each other.
 const MAX_ROUNDS: usize = 32;
@@ -188,8 +189,9 @@ fn fixes_by_source(load: &Load, with_unsafe: bool) -> HashMap<SourceId, Vec<&Fix
 
 #[cfg(test)]
 mod tests {
+    use deftool_lang::text::Sources;
+
     use super::*;
-    use crate::text::Sources;
 
     #[test]
     fn added_syntax_errors_are_detected() {

@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
+use deftool_lang::spec::{FileKind, format};
+use deftool_lang::syntax::print::FormatError;
+use deftool_lang::text::{Sources, count};
+use deftool_project::{
+    BYTE_ORDER_MARK, OutsideLink, SourceText, display_name, read_source, read_stream, replace_text,
+    resolve_inputs,
+};
+
 use super::args::FmtOptions;
 use super::diff::unified;
 use super::output::{clean, eprint_error, eprint_findings, eprint_line, print, print_diff, print_lines};
 use super::{CliError, Exit, command_dirs};
-use crate::project::{
-    BYTE_ORDER_MARK, OutsideLink, SourceText, display_name, read_source, read_stream, replace_text,
-    resolve_inputs,
-};
-use crate::spec::{FileKind, format};
-use crate::syntax::print::FormatError;
-use crate::text::{Sources, count};
 
 pub(super) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use deftool_lang::diagnostic::{Diagnostic, Summary};
+use deftool_lang::schema::{Import, Importer};
+use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated};
+use deftool_lang::syntax::write;
+use deftool_lang::text::{Sources, count};
+use deftool_project::{SourceText, display_name, read_source, read_stream, replace_file};
+
 use super::args::ImportOptions;
 use super::output::{describe_summary, eprint_findings, eprint_line, print};
 use super::{CliError, Exit, command_dirs};
-use crate::diagnostic::{Diagnostic, Summary};
-use crate::project::{SourceText, display_name, read_source, read_stream, replace_file};
-use crate::schema::{Import, Importer};
-use crate::spec::{FileKind, Tool, form_of_tool, format_generated};
-use crate::syntax::write;
-use crate::text::{Sources, count};
 
 /// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
 pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {

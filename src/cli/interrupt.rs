@@ -64,7 +64,7 @@ pub(super) fn end_when_interrupted() -> Result<()> {
 
 /// Ends the process and the programs of its scripts.
 pub(super) fn end_now() -> ! {
-    crate::script::kill_programs();
+    deftool_script::kill_programs();
     std::process::exit(i32::from(EXIT_CODE));
 }
 

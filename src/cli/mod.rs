@@ -43,9 +43,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use deftool_project::{Input, ProjectError, resolve_inputs};
+use deftool_worker::{EndpointError, RecordingError};
 
-use crate::project::{Input, ProjectError, resolve_inputs};
-use crate::worker::{EndpointError, RecordingError};
 use args::{Arguments, Command};
 
 /// The outcome of a command, mapped to an exit code.
@@ -136,12 +136,12 @@ fn inputs_of(paths: &[PathBuf], folder: &Path) -> Result<Vec<Input>, CliError> {
 
 /// Runs a child process of `--isolate process`.
 fn script_host() -> Result<Exit, CliError> {
-    crate::script::serve_isolated().map(|()| Exit::Clean).map_err(CliError::Runtime)
+    deftool_script::serve_isolated().map(|()| Exit::Clean).map_err(CliError::Runtime)
 }
 
 /// Runs the guard process between a worker and its managed server.
 fn server_guard() -> Result<Exit, CliError> {
-    crate::worker::guard_server().map(|()| Exit::Clean).map_err(CliError::Runtime)
+    deftool_worker::guard_server().map(|()| Exit::Clean).map_err(CliError::Runtime)
 }
 
 /// Runs the command given on the command line.
@@ -174,7 +174,7 @@ pub fn main() -> ExitCode {
         Command::ServerGuard => server_guard(),
     });
     // No program started by a script may outlive this process.
-    crate::script::kill_programs();
+    deftool_script::kill_programs();
     match result {
         Ok(exit) => match output::stdout_error() {
             Some(error) => {

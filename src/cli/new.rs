@@ -1,11 +1,12 @@
 //! `deftool new`: adds a tool, a spec with its script, to a project.
 
+use deftool_lang::spec::is_tool_name;
+use deftool_project::{display_name, find_root, load_specs, resolve_inputs};
+
 use super::args::NewOptions;
 use super::init::write_file;
 use super::output::eprint_line;
 use super::{CliError, Exit, command_dirs};
-use crate::project::{display_name, find_root, load_specs, resolve_inputs};
-use crate::spec::is_tool_name;
 
 pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     let name = options.name.as_str();
@@ -21,7 +22,7 @@ pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     let root = find_root(&dirs.project)?;
     let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
     if let Some(loaded) = load.tools.iter().find(|loaded| loaded.tool.name.value == name) {
-        let at = crate::text::Location { source: loaded.tool.source, span: loaded.tool.name.span };
+        let at = deftool_lang::text::Location { source: loaded.tool.source, span: loaded.tool.name.span };
         return Err(CliError::Usage(format!(
             "duplicate tool `{name}`: already defined at {}",
             load.sources.describe(at)

@@ -9,12 +9,12 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Stderr, Stdout, StdoutLock, Writ
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
+use deftool_lang::diagnostic::{Diagnostic, Summary, render};
+use deftool_lang::text::{Sources, count, is_control};
 use serde::Serialize;
 
 use super::args::Color;
 use super::spinner;
-use crate::diagnostic::{Diagnostic, Summary, render};
-use crate::text::{Sources, count, is_control};
 
 /// The first write error on stdout.
 static STDOUT_ERROR: OnceLock<std::io::Error> = OnceLock::new();

@@ -1,13 +1,14 @@
 //! The report of `deftool check` in each format.
 
+use deftool_lang::diagnostic::{Diagnostic, Summary, render};
+use deftool_lang::text::count;
+use deftool_project::{Load, ScriptState, rules};
+
 use super::args::Format;
 use super::output::{
     MAX_FINDINGS, describe_omitted, describe_summary, eprint_line, escape_ci_commands, print, print_all,
     print_findings, print_json,
 };
-use crate::diagnostic::{Diagnostic, Summary, render};
-use crate::project::{Load, ScriptState, rules};
-use crate::text::count;
 
 /// Writes the findings to stdout and, for some formats, a summary to stderr.
 pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
@@ -68,7 +69,7 @@ fn describe_fixes(load: &Load) -> String {
     }
 }
 
-fn print_each(load: &Load, limit: usize, render: fn(&Diagnostic, &crate::text::Sources) -> String) {
+fn print_each(load: &Load, limit: usize, render: fn(&Diagnostic, &deftool_lang::text::Sources) -> String) {
     print_all(load.findings.iter().take(limit).map(|finding| render(finding, &load.sources) + "\n"));
 }
 

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use deftool_project::{Load, LoadOptions, ProjectError, keep_loading};
+
 use super::interrupt::interrupted;
 use super::output::{eprint_error, eprint_line, stdout_failed, stdout_is_terminal};
 use super::{CliError, CommandDirs, Exit};
-use crate::project::{Load, LoadOptions, ProjectError, keep_loading};
 
 /// A command that runs again after each change.
 pub(super) struct Rerun<R> {

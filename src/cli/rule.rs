@@ -1,13 +1,13 @@
 //! `deftool rule`: lists the rules of `check`, or explains one.
 
+use deftool_lang::diagnostic::{Rule, Severity};
+use deftool_lang::spec::nearest;
+use deftool_project::rules;
 use serde::Serialize;
 
 use super::args::RuleOptions;
 use super::output::{paint, print_json, print_styled};
 use super::{CliError, Exit};
-use crate::diagnostic::{Rule, Severity};
-use crate::project::rules;
-use crate::spec::nearest;
 
 /// A rule in the output of `--json`.
 #[derive(Serialize)]

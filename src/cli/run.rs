@@ -4,6 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_worker::{
+    Recorder, Recording, ReplayOptions, ReplayTransport, SubmitRequest, Worker, WorkerConfig,
+};
+
 use super::approve::Approver;
 use super::args::RunOptions;
 use super::arguments::read_stdin;
@@ -11,9 +15,6 @@ use super::output::{clean, eprint_error, eprint_line};
 use super::secrets::secrets;
 use super::worker::{self, Follower, Interrupts, OpenWorker, api_key, close, connect};
 use super::{CliError, Exit};
-use crate::worker::{
-    Recorder, Recording, ReplayOptions, ReplayTransport, SubmitRequest, Worker, WorkerConfig,
-};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;

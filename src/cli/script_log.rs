@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use deftool_script::{LogLevel, ScriptEvent, ScriptSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::output::{clean, eprint_line};
-use crate::script::{LogLevel, ScriptEvent, ScriptSink};
 
 /// The receiver of log lines while a request is followed.
 static SUBSCRIBER: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);

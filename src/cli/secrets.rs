@@ -1,9 +1,10 @@
 //! The secrets that recordings must not contain: matches of `--redact`, and environment variables that the project's
 //! tools may read and that have names of secrets.
 
+use deftool_project::LoadedTool;
+use deftool_worker::{Secrets, is_secret_name};
+
 use super::CliError;
-use crate::project::LoadedTool;
-use crate::worker::{Secrets, is_secret_name};
 
 /// Returns the secrets of a run with these tools.
 ///

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 use serde_json::Value;
 
 use super::output::{
@@ -9,7 +10,6 @@ use super::output::{
     stderr_is_terminal, stdout_failed,
 };
 use super::spinner::Spinner;
-use crate::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 
 /// Maximum length of arguments and results, in characters.
 const MAX_SHOWN: usize = 160;

@@ -3,9 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use deftool_lang::text::one_line;
 use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::text::one_line;
 
 /// A visible spinner; removed on drop.
 pub(super) struct Spinner(ProgressBar);

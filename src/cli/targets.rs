@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use deftool_lang::schema::Target;
+use deftool_lang::schema::support::SupportEntry;
 use serde_json::{Value, json};
 
 use super::Exit;
 use super::args::TargetsOptions;
 use super::output::{print, print_json};
-use crate::schema::Target;
-use crate::schema::support::SupportEntry;
 
 /// Prints the list of targets, or the support table of one target.
 pub(super) fn run(options: &TargetsOptions) -> Exit {

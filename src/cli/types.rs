@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
+use deftool_lang::spec::Tool;
+use deftool_project::{display_name, find_root, load_specs, replace_file, resolve_inputs};
+use deftool_script::definitions;
+
 use super::args::TypesOptions;
 use super::init::write_file;
 use super::output::{clean, describe_summary, eprint_findings, eprint_line, print};
 use super::{CliError, Exit, command_dirs};
-use crate::diagnostic::{Diagnostic, Severity, Summary};
-use crate::project::{display_name, find_root, load_specs, replace_file, resolve_inputs};
-use crate::script::definitions;
-use crate::spec::Tool;
 
 /// The generated file. luau-lsp accepts any name; editors do not check files with the extension `.d.luau`.
 const FILE: &str = "deftool.d.luau";

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use deftool_lang::diagnostic::Summary;
+use deftool_lang::diagnostic::render::render_concise;
+use deftool_lang::text::count;
+use deftool_project::{Generation, LiveProject, ProjectError, find_root, permission_requests};
 use tokio::sync::Notify;
 
 use super::args::WatchOptions;
@@ -9,10 +13,6 @@ use super::interrupt::interrupted;
 use super::output::{describe_summary, eprint_error, eprint_line, print_lines, stdout_failed};
 use super::trust::not_trusted;
 use super::{CliError, Exit, command_dirs};
-use crate::diagnostic::Summary;
-use crate::diagnostic::render::render_concise;
-use crate::project::{Generation, LiveProject, ProjectError, find_root, permission_requests};
-use crate::text::count;
 
 /// Runs until Ctrl-C, or until stdout is closed.
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {

@@ -144,7 +144,7 @@ fn what_was_recorded_of_its_grammars_still_holds() {
         "additional-properties-bracket",
         "not-true",
     ];
-    for (name, record) in crate::llama_cpp::records() {
+    for (name, record) in crate::language::llama_cpp::records() {
         if rows.contains(&name.as_str()) {
             let error = refusal(endpoint, &record["parameters"]);
             assert_eq!(error.is_none(), record["required"]["status"] == 200, "{name}: {error:?}");

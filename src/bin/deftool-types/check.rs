@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use deftool::script::{Module, TypeCheck, TypeJob, TypeProblem};
+use deftool_script::{Module, TypeCheck, TypeJob, TypeProblem};
 use luau_analysis::diagnostics::TypeCheckLimits;
 use luau_analysis::frontend::resolver::ModuleInfo;
 use luau_analysis::{

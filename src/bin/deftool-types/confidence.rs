@@ -15,7 +15,7 @@ use luau_syntax::ast::{
 use luau_syntax::location::Location;
 
 use crate::annotate::AssignedLocals;
-use deftool::script::host_tables;
+use deftool_script::host_tables;
 
 /// Libraries whose functions have plain parameter types.
 const LIBRARIES: [&str; 6] = ["string", "math", "utf8", "os", "bit32", "buffer"];

@@ -10,7 +10,7 @@ mod confidence;
 const STACK: usize = 256 << 20;
 
 fn main() -> std::io::Result<()> {
-    let serve = || deftool::script::serve_type_checks(check::new_checker, check::check);
+    let serve = || deftool_script::serve_type_checks(check::new_checker, check::check);
     let serving = std::thread::Builder::new().stack_size(STACK).spawn(serve)?;
     serving.join().unwrap_or_else(|_| Err(std::io::Error::other("the checker failed")))
 }

@@ -12,11 +12,11 @@ mod terminal;
 
 use std::collections::HashSet;
 
+use deftool_chat::request::Approval;
+use deftool_worker::Approvals;
 use serde_json::Value;
 
 use super::output::eprint_line;
-use crate::request::Approval;
-use crate::worker::Approvals;
 use prompt::{Answer, Prompt, parse_answer};
 use terminal::{LineRead, Terminal};
 

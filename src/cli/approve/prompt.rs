@@ -6,10 +6,10 @@
 
 use std::fmt::Write;
 
+use deftool_lang::text::count;
 use serde_json::Value;
 
 use crate::cli::output::{clean, cut, escape_json, paint};
-use crate::text::count;
 
 /// Maximum length of a value in characters. Longer values are truncated.
 const MAX_VALUE: usize = 600;

@@ -1,11 +1,10 @@
 //! Options of the commands that read specs and run no scripts.
 
 use std::path::PathBuf;
-use std::sync::LazyLock;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueEnum};
-
-use crate::schema::{ImportFormat, Target};
+use deftool_lang::schema::{ImportFormat, Target};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,7 +23,7 @@ pub(in crate::cli) struct CheckOptions {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(in crate::cli) format: Format,
     /// Also report schema keywords that these APIs drop, weaken or reject
-    #[arg(long = "target", value_enum, value_name = "TARGET", value_delimiter = ',')]
+    #[arg(long = "target", value_parser = target(), value_name = "TARGET", value_delimiter = ',')]
     pub(in crate::cli) targets: Vec<Target>,
     /// Also check the types of scripts; requires the program `deftool-types`
     #[arg(long)]
@@ -107,7 +106,7 @@ pub(in crate::cli) struct CompileOptions {
     /// Spec files, folders or projects [default: the project around the current folder]
     pub(in crate::cli) paths: Vec<PathBuf>,
     /// Target API, or `gptel` for Emacs Lisp
-    #[arg(long, value_enum, default_value = "openai")]
+    #[arg(long, value_parser = compile_target(), default_value = "openai")]
     pub(in crate::cli) target: CompileTarget,
     /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
@@ -128,7 +127,7 @@ Examples:
   deftool targets openai-strict")]
 pub(in crate::cli) struct TargetsOptions {
     /// Target API to describe [default: list all]
-    #[arg(value_enum)]
+    #[arg(value_parser = target())]
     pub(in crate::cli) target: Option<Target>,
     /// Print JSON
     #[arg(long)]
@@ -144,7 +143,7 @@ pub(in crate::cli) struct ImportOptions {
     /// JSON files; `-` reads stdin [default: stdin]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Format of the definitions [default: detect]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_parser = import_format(), value_name = "FORMAT")]
     pub(in crate::cli) from: Option<ImportFormat>,
     /// Write one spec file per tool to this folder [default: print all to stdout]
     #[arg(long, value_name = "DIR")]
@@ -185,43 +184,26 @@ pub(in crate::cli) struct RuleOptions {
     pub(in crate::cli) json: bool,
 }
 
-impl ValueEnum for Target {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.as_str()))
-    }
+/// Parses one of `choices`: a name and its value.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    choices: impl IntoIterator<Item = (&'static str, T)>,
+) -> impl TypedValueParser<Value = T> {
+    let choices: Vec<_> = choices.into_iter().collect();
+    PossibleValuesParser::new(choices.iter().map(|(name, _)| *name)).try_map(move |given: String| {
+        let chosen = choices.iter().find(|(name, _)| *name == given);
+        chosen.map(|(_, value)| *value).ok_or("unknown name")
+    })
 }
 
-impl ValueEnum for CompileTarget {
-    fn value_variants<'a>() -> &'a [Self] {
-        static ALL: LazyLock<Vec<CompileTarget>> = LazyLock::new(|| {
-            Target::value_variants()
-                .iter()
-                .copied()
-                .map(CompileTarget::Api)
-                .chain([CompileTarget::Gptel])
-                .collect()
-        });
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        match self {
-            Self::Api(target) => target.to_possible_value(),
-            Self::Gptel => Some(clap::builder::PossibleValue::new("gptel")),
-        }
-    }
+fn target() -> impl TypedValueParser<Value = Target> {
+    one_of(Target::ALL.map(|target| (target.as_str(), target)))
 }
 
-impl ValueEnum for ImportFormat {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
+fn compile_target() -> impl TypedValueParser<Value = CompileTarget> {
+    let targets = Target::ALL.map(|target| (target.as_str(), CompileTarget::Api(target)));
+    one_of(targets.into_iter().chain([("gptel", CompileTarget::Gptel)]))
+}
 
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.as_str()))
-    }
+fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
+    one_of(ImportFormat::ALL.map(|format| (format.as_str(), format)))
 }

@@ -154,6 +154,6 @@ pub(in crate::cli) enum Isolate {
 
 /// Parses a duration such as `250ms` or `1.5m`.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    crate::spec::parse_duration(text)
+    deftool_lang::spec::parse_duration(text)
         .ok_or_else(|| String::from("expected a number and a unit, as in 250ms, 5s or 1.5m"))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::spec::nearest;
+use deftool_lang::spec::nearest;
 
 /// A slash command.
 #[derive(Debug, PartialEq)]

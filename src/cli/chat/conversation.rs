@@ -6,23 +6,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_chat::Message;
+use deftool_chat::request::{Event, FailReason, Failure, FinalState, Outcome, normalize_conversation};
+use deftool_lang::spec::{Confirm, ToolKind};
+use deftool_lang::text::{count, one_line};
+use deftool_project::permission_requests;
+use deftool_worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
+
 use super::command::{Command, HELP};
 use super::markdown::markdown;
 use super::paths::is_markdown;
 use super::session::{Line, Session, SessionError, SessionFile};
 use super::session_writer::SessionWriter;
-use crate::chat::Message;
 use crate::cli::approve::Approver;
 use crate::cli::output::{clean, cut, eprint_error, eprint_line, stdout_failed};
 use crate::cli::show::print_event_json;
 use crate::cli::worker::{
     FollowResult, Follower, Interrupts, eprint_errors, eprint_matching_findings, eprint_omitted_tools,
 };
-use crate::project::permission_requests;
-use crate::request::{Event, FailReason, Failure, FinalState, Outcome, normalize_conversation};
-use crate::spec::{Confirm, ToolKind};
-use crate::text::{count, one_line};
-use crate::worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
 
 /// Time limit of `/reload`.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use deftool_chat::{Message, MessageToolCall};
+
 use super::session::Session;
-use crate::chat::{Message, MessageToolCall};
 
 /// Maximum length of a printed result, in characters. The session file has the full results.
 const MAX_RESULT: usize = 4_000;

@@ -17,15 +17,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use deftool_lang::text::count;
+use deftool_project::find_root;
+use deftool_worker::{ANY_MODEL, ToolSource, WorkerConfig};
+
 use super::approve::Approver;
 use super::args::ChatOptions;
 use super::output::{clean, eprint_line};
 use super::secrets::secrets;
 use super::worker::{self, Interrupts, OpenWorker, api_key, close, connect};
 use super::{CliError, Exit, command_dirs};
-use crate::project::find_root;
-use crate::text::count;
-use crate::worker::{ANY_MODEL, ToolSource, WorkerConfig};
 use command::{InputLine, parse};
 use conversation::{Conversation, Next};
 use input::{Input, InputEvent};

@@ -1,10 +1,10 @@
 //! Redacts sessions: removes the API key and the same secrets as in recordings (`docs/replay.md`).
 
+use deftool_chat::request::Event;
+use deftool_worker::{Mask, Redactor, Secrets, redact_message};
 use serde_json::{Value, json};
 
 use super::session::Line;
-use crate::request::Event;
-use crate::worker::{Mask, Redactor, Secrets, redact_message};
 
 /// Removes secrets from everything that a chat writes to files.
 pub(super) struct SessionRedactor {

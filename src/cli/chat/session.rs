@@ -9,13 +9,13 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deftool_chat::request::{Event, INTERRUPTED, normalize_conversation};
+use deftool_chat::{Message, MessageToolCall};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::redactor::SessionRedactor;
-use crate::chat::{Message, MessageToolCall};
 use crate::cli::output::clean;
-use crate::request::{Event, INTERRUPTED, normalize_conversation};
 
 /// Version of the file format.
 pub(super) const VERSION: u32 = 1;

@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use deftool_chat::Message;
+use deftool_chat::request::Event;
+
 use super::redactor::SessionRedactor;
 use super::session::{Line, Session, SessionError, SessionFile, is_stored};
-use crate::chat::Message;
 use crate::cli::output::{clean, eprint_line};
-use crate::request::Event;
 
 /// The writer of a session file.
 pub(super) struct SessionWriter {

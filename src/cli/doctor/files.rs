@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use deftool_lang::spec::Permissions;
+use deftool_project::{Generation, LoadedTool};
+use deftool_script::PathGrant;
+
 use super::permissions::is_writable;
 use super::{Line, list};
-use crate::project::{Generation, LoadedTool};
-use crate::script::PathGrant;
-use crate::spec::Permissions;
 
 pub(super) fn check(generation: &Generation) -> Vec<Line> {
     let root = generation.load.root.clone().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The version of deftool, and the machine.
 
+use deftool_lang::text::count;
+
 use super::Line;
-use crate::text::count;
 
 pub(super) fn check() -> Line {
     let (os, architecture) = (std::env::consts::OS, std::env::consts::ARCH);

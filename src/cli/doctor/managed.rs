@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use deftool_lang::spec::{ServerSpec, WorkerSpec};
+use deftool_project::Generation;
+use deftool_worker::{is_port_free, port_holder};
+
 use super::Line;
 use crate::cli::trust::{not_trusted, server_permission_request};
-use crate::project::Generation;
-use crate::spec::{ServerSpec, WorkerSpec};
-use crate::worker::{is_port_free, port_holder};
 
 pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Generation) -> Line {
     let name = &worker.name.value;

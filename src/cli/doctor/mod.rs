@@ -13,12 +13,12 @@ mod project;
 mod server;
 mod watching;
 
+use deftool_lang::text::{count, one_line};
 use serde::Serialize;
 
 use super::args::DoctorOptions;
 use super::output::{paint, print_json, print_styled};
 use super::{CliError, Exit, command_dirs};
-use crate::text::{count, one_line};
 
 /// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,11 +1,12 @@
 //! The model of a worker: whether the server has it, whether its chat template supports tools, and whether the worker's
 //! tools fit its context.
 
+use deftool_lang::spec::{Dialect, WorkerSpec};
+use deftool_lang::text::count;
+use deftool_project::Generation;
+use deftool_worker::{Examination, Model};
+
 use super::{Line, list};
-use crate::project::Generation;
-use crate::spec::{Dialect, WorkerSpec};
-use crate::text::count;
-use crate::worker::{Examination, Model};
 
 /// Estimate for English and JSON; no tokenizer is used.
 const BYTES_PER_TOKEN: usize = 4;

@@ -3,13 +3,14 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use deftool_lang::text::count;
+use deftool_project::{Generation, PermissionRequest, permission_requests};
+
 use super::{Line, counted, environment, list};
 use crate::cli::trust::{
     Store, StoreError, endpoint_permission_requests, not_trusted, server_permission_requests, state_folder,
     untrusted_reason,
 };
-use crate::project::{Generation, PermissionRequest, permission_requests};
-use crate::text::count;
 
 pub(super) fn check(generation: &Generation) -> Line {
     let mut requests = permission_requests(&generation.load, generation.tools());

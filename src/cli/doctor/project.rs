@@ -1,12 +1,13 @@
 //! The project: whether it exists, its contents and its findings.
 
+use deftool_lang::diagnostic::Summary;
+use deftool_lang::spec::ToolKind;
+use deftool_lang::text::count;
+use deftool_project::{Generation, LoadedTool, ProjectError, ScriptState, display_name, find_root};
+
 use super::{Level, Line, counted, list};
 use crate::cli::CommandDirs;
 use crate::cli::output::describe_summary;
-use crate::diagnostic::Summary;
-use crate::project::{Generation, LoadedTool, ProjectError, ScriptState, display_name, find_root};
-use crate::spec::ToolKind;
-use crate::text::count;
 
 pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
     let root = match find_root(&dirs.project) {

@@ -3,6 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use deftool_lang::spec::WorkerSpec;
+use deftool_project::{Generation, PermissionRequest};
+use deftool_worker::{
+    Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
+    is_remote, names_key,
+};
 use futures_util::future::join_all;
 
 use super::{Line, environment, model};
@@ -10,12 +16,6 @@ use crate::cli::CliError;
 use crate::cli::args::DoctorOptions;
 use crate::cli::trust::{endpoint_permission_request, not_trusted};
 use crate::cli::worker::choose_worker;
-use crate::project::{Generation, PermissionRequest};
-use crate::spec::WorkerSpec;
-use crate::worker::{
-    Credentials, EndpointOptions, Examination, ExamineOptions, ProbeError, examine_endpoint, find_endpoint,
-    is_remote, names_key,
-};
 
 /// Time limit of each request to a server.
 const TIMEOUT: Duration = Duration::from_secs(3);

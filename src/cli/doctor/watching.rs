@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use deftool_project::{Generation, WatchError, try_event, try_watching};
+
 use super::Line;
-use crate::project::{Generation, WatchError, try_event, try_watching};
 
 /// Time limit for a notification. It usually takes 0.1 ms.
 const TIMEOUT: Duration = Duration::from_secs(2);

@@ -5,11 +5,12 @@ mod toolbox;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use deftool_lang::text::Location;
+use deftool_project::{Load, load_specs, resolve_inputs};
+
 use super::args::InitOptions;
 use super::output::{clean, eprint_line};
 use super::{CliError, Exit, command_dirs};
-use crate::project::{Load, load_specs, resolve_inputs};
-use crate::text::Location;
 use toolbox::{LIBRARY, TOOLBOX};
 
 /// The sample tool.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use deftool_worker::Recording;
+
 use crate::cli::CliError;
-use crate::worker::Recording;
 
 /// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 32;

@@ -5,6 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::spec::WorkerSpec;
+use deftool_lang::text::{count, one_line};
+use deftool_project::{Generation, GenerationRunner, Trust, find_root, permission_requests, replace_text};
+use deftool_script::ScriptRunner;
+use deftool_worker::{
+    RecordedRequest, Recording, ReplayDifference, ReplayOptions, ReplayTransport, Secrets, SubmitRequest,
+    Toolbox, Worker, WorkerConfig,
+};
 use serde::Serialize;
 
 use super::files;
@@ -14,14 +22,6 @@ use crate::cli::secrets::secrets;
 use crate::cli::trust::ProjectTrust;
 use crate::cli::worker::{Interrupts, api_key, choose_worker, eprint_errors, eprint_omitted_tools};
 use crate::cli::{CliError, CommandDirs, Exit, command_dirs, engine};
-use crate::project::{Generation, GenerationRunner, Trust, find_root, permission_requests, replace_text};
-use crate::script::ScriptRunner;
-use crate::spec::WorkerSpec;
-use crate::text::{count, one_line};
-use crate::worker::{
-    RecordedRequest, Recording, ReplayDifference, ReplayOptions, ReplayTransport, Secrets, SubmitRequest,
-    Toolbox, Worker, WorkerConfig,
-};
 
 /// The result of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -7,19 +7,19 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use deftool_chat::RawArguments;
+use deftool_lang::schema::{LocatedViolation, ToolEntry, ToolKind, Violation, locate_violations};
+use deftool_lang::text::{Location, Span, count, one_line};
+use deftool_project::{Generation, LoadedTool, find_root, unknown_tool};
+use deftool_worker::{RecordedToolCall, Recording, holds_redacted};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::files;
-use crate::chat::RawArguments;
 use crate::cli::args::ReplayOptions;
 use crate::cli::output::{clean, eprint_error, print_json, print_styled};
 use crate::cli::worker::eprint_errors;
 use crate::cli::{CliError, Exit, command_dirs};
-use crate::project::{Generation, LoadedTool, find_root, unknown_tool};
-use crate::schema::{LocatedViolation, ToolEntry, ToolKind, Violation, locate_violations};
-use crate::text::{Location, Span, count, one_line};
-use crate::worker::{RecordedToolCall, Recording, holds_redacted};
 
 /// A violation of a spec by a call, in the output of `--json`.
 #[derive(Debug, Serialize)]

@@ -8,8 +8,8 @@ use crate::cli::interrupt::Signals;
 use crate::cli::output::eprint_error;
 use crate::cli::{CliError, Exit};
 #[cfg(target_os = "linux")]
-use crate::script::processes::Descendants;
-use crate::serve::stub::Stub;
+use deftool_script::processes::Descendants;
+use deftool_stub::Stub;
 
 /// The time after Ctrl-C in which the command and its descendants can exit by themselves. A terminal sends Ctrl-C to
 /// the command, too.

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use deftool_project::create_private;
+use deftool_stub::Received;
+use deftool_worker::is_secret_name;
 use serde_json::{Map, Value, json};
 
 use crate::cli::CliError;
 use crate::cli::output::eprint_error;
-use crate::project::create_private;
-use crate::serve::stub::Received;
-use crate::worker::is_secret_name;
 
 /// The first bytes of every log.
 const BEGINNING: &str = r#"{"at_ms":"#;

@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::net::SocketAddr;
 
+use deftool_lang::spec::nearest;
+use deftool_lang::text::count;
+use deftool_stub::{Fault, GROUPS, Received, Scenario, Stub, load};
+
 use super::args::{StubListing, StubOptions};
 use super::interrupt::Signals;
 use super::output::{clean, cut, eprint_error, eprint_line, print, print_json, print_styled};
 use super::{CliError, Exit};
-use crate::serve::stub::{Fault, GROUPS, Received, Scenario, Stub, load};
-use crate::spec::nearest;
-use crate::text::count;
 use command::run_command;
 use log::Log;
 

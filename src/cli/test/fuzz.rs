@@ -11,6 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use deftool_lang::schema::{Fuzzer, shrink};
+use deftool_lang::spec::Permissions;
+use deftool_lang::text::{Location, one_line};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_project::{Load, LoadedTool, ScriptState, Trust, load, permission_requests, resolve_inputs};
+use deftool_script::{DEFAULT_TIMEOUT, Script, ScriptRunner};
 use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
@@ -21,12 +27,6 @@ use super::super::trust::ProjectTrust;
 use super::super::{CliError, CommandDirs, Exit, engine};
 use super::report::print_results;
 use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun};
-use crate::project::{Load, LoadedTool, ScriptState, Trust, load, permission_requests, resolve_inputs};
-use crate::schema::{Fuzzer, shrink};
-use crate::script::{DEFAULT_TIMEOUT, Script, ScriptRunner};
-use crate::spec::Permissions;
-use crate::text::{Location, one_line};
-use crate::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 
 /// Time limit of a call; the tool's own limit may be shorter.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
@@ -274,7 +274,8 @@ impl Fuzzing<'_> {
             });
         }
         if self.stopped_early > 0 {
-            let (name, calls) = (&tool.tool.name.value, crate::text::count(self.stopped_early, "call"));
+            let (name, calls) =
+                (&tool.tool.name.value, deftool_lang::text::count(self.stopped_early, "call"));
             let seconds = CALL_LIMIT.as_secs();
             eprint_line(&format!("note: {name}: {calls} exceeded {seconds} s, the time limit of fuzzing"));
         }
@@ -373,7 +374,7 @@ fn shell_quote(arguments: &Value) -> String {
     for character in json.chars() {
         match character {
             '\'' => text.push_str("'\\''"),
-            _ if crate::text::is_control(character) || character == '\u{feff}' => {
+            _ if deftool_lang::text::is_control(character) || character == '\u{feff}' => {
                 let mut units = [0; 2];
                 for unit in character.encode_utf16(&mut units) {
                     let _ = write!(text, "\\u{unit:04x}");

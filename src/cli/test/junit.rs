@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use deftool_lang::diagnostic::Diagnostic;
+use deftool_lang::diagnostic::render::{JunitCase, JunitFailure, JunitSuite, findings_case};
+use deftool_lang::text::{SourceId, Sources};
+
 use super::report::more_lines;
 use super::run::{TestResult, TestRun};
-use crate::diagnostic::Diagnostic;
-use crate::diagnostic::render::{JunitCase, JunitFailure, JunitSuite, findings_case};
-use crate::text::{SourceId, Sources};
 
 /// Returns one suite per file, in the order of the files. The errors of a file form one test case with its name.
 pub(super) fn suites(run: &TestRun, sources: &Sources) -> Vec<JunitSuite> {

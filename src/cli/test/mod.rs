@@ -9,13 +9,14 @@ mod scripts;
 
 use std::path::{Path, PathBuf};
 
+use deftool_project::{
+    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load_specs, resolve_inputs,
+};
+
 use super::args::{Isolate, TestFormat, TestOptions};
 use super::output::eprint_error;
 use super::rerun::Rerun;
 use super::{CliError, CommandDirs, Exit, command_dirs};
-use crate::project::{
-    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load_specs, resolve_inputs,
-};
 pub(super) use fuzz::effects;
 use report::{describe, print_json_line, print_results};
 use run::TestRun;

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
+use deftool_lang::diagnostic::render::{JsonFinding, json_report, junit_xml};
+use deftool_lang::text::{Sources, count, one_line};
 use serde::Serialize;
 
 use super::super::args::TestFormat;
 use super::super::output::{clean, cut, eprint_line, paint, print, print_findings, print_json, print_styled};
 use super::junit::suites;
 use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun, TestSummary};
-use crate::diagnostic::render::{JsonFinding, json_report, junit_xml};
-use crate::text::{Sources, count, one_line};
 
 /// Maximum number of printed lines of details and of log output, each.
 const MAX_LINES: usize = 30;

@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
+use deftool_lang::diagnostic::{Diagnostic, Severity};
+use deftool_lang::schema::{Example, Violation, rules, try_examples};
+use deftool_lang::text::{LineColumn, Location, SourceId, Sources, Span, one_line};
+use deftool_project::{Load, LoadedTool};
 use serde::Serialize;
-
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::project::{Load, LoadedTool};
-use crate::schema::{Example, Violation, rules, try_examples};
-use crate::text::{LineColumn, Location, SourceId, Sources, Span, one_line};
 
 /// The kind of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

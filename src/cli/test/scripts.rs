@@ -5,17 +5,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_project::{Generation, ScriptState, TestScript, Trust};
+use deftool_script::{
+    TestFailure, TestFile, TestLimits, TestName, TestSubject, kill_programs, list_tests,
+    remove_left_test_folders, remove_test_folders, run_test,
+};
+
 use super::super::args::TestOptions;
 use super::super::interrupt::{self, Signals};
 use super::super::trust::ProjectTrust;
 use super::super::{CliError, arguments, script_log};
 use super::run::{Failure, Kind, SourceRange, TestResult, TestRun};
-use crate::project::{Generation, ScriptState, TestScript, Trust};
-use crate::script::{
-    TestFailure, TestFile, TestLimits, TestName, TestSubject, kill_programs, list_tests,
-    remove_left_test_folders, remove_test_folders, run_test,
-};
-use crate::tool::{ToolError, ToolErrorKind};
 
 /// Stack size of test threads. Tools run on the stack of the calling test, and fakes may be recursive.
 const STACK: usize = 32 << 20;
@@ -33,7 +34,7 @@ pub(super) fn run(
     // Do not prompt for trust: most tests fake all access outside of the project.
     let trust = ProjectTrust::without_prompt(root, options.scripts.trust).of(&generation);
     let find = move |name: &str| subject(name, &generation, &trust);
-    let find: crate::script::TestTools = Arc::new(find);
+    let find: deftool_script::TestTools = Arc::new(find);
     let files: Vec<TestFile> = files
         .iter()
         .map(|file| TestFile { script: Arc::clone(&file.script), tools: Arc::clone(&find) })

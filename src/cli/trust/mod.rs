@@ -10,9 +10,12 @@ mod store;
 
 use std::path::Path;
 
+use deftool_lang::text::one_line;
+use deftool_project::{Generation, PermissionSet, find_root, permission_requests};
+use deftool_script::PathGrant;
 use serde::Serialize;
 
-pub(super) use crate::worker::{
+pub(super) use deftool_worker::{
     endpoint_permission_request, endpoint_permission_requests, server_permission_request,
     server_permission_requests,
 };
@@ -23,9 +26,6 @@ pub(super) use store::{Projects, Store, StoreError};
 use super::args::{TrustAction, TrustOptions};
 use super::output::{eprint_error, eprint_line, print_json, print_lines};
 use super::{CliError, Exit, command_dirs};
-use crate::project::{Generation, PermissionSet, find_root, permission_requests};
-use crate::script::PathGrant;
-use crate::text::one_line;
 
 pub(super) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
     let store = Store::of_user();

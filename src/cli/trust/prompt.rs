@@ -4,14 +4,15 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use deftool_lang::text::{count, one_line};
+use deftool_project::{
+    Generation, PermissionRequest, PermissionSet, Trust, permission_requests, resolve_links,
+};
+use deftool_worker::TrustSource;
+
 use super::store::{Store, StoreError};
 use crate::cli::CliError;
 use crate::cli::output::{clean, eprint_error, eprint_line, paint};
-use crate::project::{
-    Generation, PermissionRequest, PermissionSet, Trust, permission_requests, resolve_links,
-};
-use crate::text::{count, one_line};
-use crate::worker::TrustSource;
 
 /// Returns the store's key of the project at `root`, an absolute path. Returns `None` if the path is not valid UTF-8.
 pub(super) fn store_key(root: &Path) -> Option<String> {

@@ -10,11 +10,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use deftool_project::PermissionSet;
 use serde::{Deserialize, Serialize};
 
 use super::state::{make_folder, state_folder, untrusted_reason};
 use crate::cli::output::eprint_line;
-use crate::project::PermissionSet;
 
 /// Trusted permissions by project path.
 pub(in crate::cli) type Projects = BTreeMap<String, PermissionSet>;

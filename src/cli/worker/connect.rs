@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::spec::WorkerSpec;
+use deftool_worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_key};
+
 use super::{api_key, environment, managed};
 use crate::cli::CliError;
 use crate::cli::args::WorkerOptions;
 use crate::cli::output::stderr_is_terminal;
 use crate::cli::spinner::Spinner;
-use crate::spec::WorkerSpec;
-use crate::worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_key};
 
 /// Delay before the spinner is shown.
 const SPINNER_DELAY: Duration = Duration::from_millis(500);

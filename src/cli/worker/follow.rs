@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_chat::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
+use deftool_worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
@@ -16,8 +18,6 @@ use crate::cli::output::{eprint_line, is_writing, stdout_failed};
 use crate::cli::script_log::ScriptLines;
 use crate::cli::show::{EventPrinter, print_event_json};
 use crate::cli::{CliError, Exit};
-use crate::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
-use crate::worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
 
 /// Follows requests of a worker.
 pub(in crate::cli) struct Follower<'f> {

@@ -6,6 +6,16 @@ mod managed;
 
 use std::sync::Arc;
 
+use deftool_chat::request::BiosTemplate;
+use deftool_lang::diagnostic::render::render_concise;
+use deftool_lang::diagnostic::{Diagnostic, Severity};
+use deftool_lang::spec::WorkerSpec;
+use deftool_lang::text::count;
+use deftool_project::{
+    Generation, LiveProject, LoadedTool, ScriptState, find_root, permission_requests, read_bios,
+};
+use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
+
 pub(super) use connect::connect;
 pub(super) use follow::{FollowResult, Follower, Interrupts};
 pub(super) use managed::close;
@@ -14,15 +24,6 @@ use super::args::{ScriptOptions, WorkerOptions};
 use super::output::{clean, eprint_line};
 use super::trust::{ProjectTrust, endpoint_permission_request, server_permission_request};
 use super::{CliError, command_dirs, engine};
-use crate::diagnostic::render::render_concise;
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::project::{
-    Generation, LiveProject, LoadedTool, ScriptState, find_root, permission_requests, read_bios,
-};
-use crate::request::BiosTemplate;
-use crate::spec::WorkerSpec;
-use crate::text::count;
-use crate::worker::{ChooseError, ProjectTools, WorkerConfig};
 
 /// Maximum number of printed findings; the others are counted.
 const MAX_FINDINGS: usize = 5;
@@ -136,7 +137,7 @@ pub(super) fn choose_worker(
 ) -> Result<WorkerSpec, CliError> {
     let load = &generation.load;
     let known = recorded.filter(|name| load.workers.iter().any(|worker| worker.name.value == *name));
-    crate::worker::choose_worker(load, named.or(known)).map_err(|error| {
+    deftool_worker::choose_worker(load, named.or(known)).map_err(|error| {
         let advice = if matches!(error, ChooseError::Several { .. }) { " with --worker NAME" } else { "" };
         let origin = match recorded {
             Some(name) if named.is_none() && known.is_none() && !name.is_empty() => {

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use deftool::diagnostic::render::render_concise;
-use deftool::project::{Generation, GenerationRunner, LiveProject, Trust};
-use deftool::script::{RunnerOptions, ScriptRunner};
-use deftool::tool::{CallContext, ToolCall, ToolRunner};
+use deftool_lang::diagnostic::render::render_concise;
+use deftool_lang::tool::{CallContext, ToolCall, ToolRunner};
+use deftool_project::{Generation, GenerationRunner, LiveProject, Trust};
+use deftool_script::{RunnerOptions, ScriptRunner};
 use serde_json::Value;
 
 /// Maximum wait, chosen for a busy machine.
@@ -383,7 +383,7 @@ pub(crate) fn described(generation: &Generation) -> String {
     for name in generation.tool_names() {
         let loaded = generation.tool(name).unwrap();
         let script = match &loaded.script {
-            deftool::project::ScriptState::Ready(script) => {
+            deftool_project::ScriptState::Ready(script) => {
                 let modules = script
                     .modules
                     .iter()
@@ -391,8 +391,8 @@ pub(crate) fn described(generation: &Generation) -> String {
                 let modules = modules.collect::<Vec<_>>().join("\n");
                 format!("{} {}\n{modules}", script.file, String::from_utf8_lossy(&script.source))
             }
-            deftool::project::ScriptState::Broken(error) => error.to_string(),
-            deftool::project::ScriptState::None => String::new(),
+            deftool_project::ScriptState::Broken(error) => error.to_string(),
+            deftool_project::ScriptState::None => String::new(),
         };
         text.extend([name, " ", &loaded.entry().definition.to_string(), " ", &script, "\n"]);
     }

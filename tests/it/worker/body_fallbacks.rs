@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deftool::chat::{
+use deftool_chat::request::Event;
+use deftool_chat::{
     Api, BodyFallback, BodyForm, Capabilities, ChatRequest, Message, MessageToolCall, classify_http_error,
     next_body_fallback,
 };
-use deftool::request::Event;
-use deftool::spec::{Dialect, Fallback};
-use deftool::worker::{SubmitRequest, Worker, WorkerConfig};
+use deftool_lang::spec::{Dialect, Fallback};
+use deftool_test_support::server::{Answer, Received, Server, delta, finish as end};
+use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Map, Value, json};
 
 use super::harness::*;
-use crate::support::server::{Answer, Received, Server, delta, finish as end};
 
 pub(super) fn config_for(dialect: Dialect) -> WorkerConfig {
     WorkerConfig { server: Capabilities::of(dialect), ..config() }
@@ -135,7 +135,9 @@ async fn rejections_never_cause_an_endless_loop() {
 
 #[tokio::test]
 async fn two_calls_that_a_template_rejects_are_sent_as_pairs() {
-    let refusal = include_str!("../../wire/llama-cpp-special/99_llama31_two_calls_one_message.json");
+    let refusal = include_str!(
+        "../../../crates/chat/tests/wire/llama-cpp-special/99_llama31_two_calls_one_message.json"
+    );
     let has_two = |request: &Received| {
         let messages = request.body["messages"].as_array().unwrap();
         messages.iter().any(|message| message["tool_calls"].as_array().is_some_and(|calls| calls.len() > 1))
@@ -253,7 +255,8 @@ async fn a_missing_required_call_causes_a_warning() {
 
 #[tokio::test]
 async fn a_prompt_that_ollama_truncated_causes_a_warning() {
-    let reply = |read| Answer::chunks(&[delta("fine"), end("stop"), crate::support::server::usage(read, 3)]);
+    let reply =
+        |read| Answer::chunks(&[delta("fine"), end("stop"), deftool_test_support::server::usage(read, 3)]);
     for (dialect, read, expects_warning) in
         [(Dialect::Ollama, 4095, true), (Dialect::Ollama, 50, false), (Dialect::Vllm, 4095, false)]
     {
@@ -304,7 +307,7 @@ async fn openrouters_comments_and_errors_are_read() {
 
 #[tokio::test]
 async fn a_server_that_loads_its_model_is_awaited_until_it_is_healthy() {
-    let loading = include_str!("../../wire/llama-cpp-special/80_loading_chat.json");
+    let loading = include_str!("../../../crates/chat/tests/wire/llama-cpp-special/80_loading_chat.json");
     let looks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looks);
     let server = Server::answering_all(move |_, request| {
@@ -331,8 +334,9 @@ async fn a_server_that_loads_its_model_is_awaited_until_it_is_healthy() {
 /// Under a paused clock: a model that never finishes loading fails the request after ten minutes.
 #[tokio::test(start_paused = true)]
 async fn an_endlessly_loading_server_fails_the_request() {
+    use deftool_worker::PageResponse;
+
     use super::scripted::{Reply, Scripted};
-    use deftool::worker::PageResponse;
     let replies = std::iter::repeat_with(|| Reply::error(503, "Loading model")).take(200);
     let transport = Scripted::with_pages(replies, |_| PageResponse::Received(503, Value::Null));
     let started = tokio::time::Instant::now();
@@ -359,7 +363,7 @@ fn recorded_rejections_are_recognised() {
         tools: vec![named("look")],
         ..ChatRequest::default()
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/chat/tests/wire");
     for (file, status, expected) in [
         ("llama-cpp-special/99_llama31_two_calls_one_message.json", 400, Some(BodyFallback::CallPairs)),
         (

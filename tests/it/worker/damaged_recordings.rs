@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use deftool::worker::{Recorder, Recording, ReplayOptions, Secrets, SubmitRequest, Worker};
+use deftool_test_support::server::{Answer, Server};
+use deftool_worker::{Recorder, Recording, ReplayOptions, Secrets, SubmitRequest, Worker};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::harness::*;
 use super::recorded::{play, slow_recording};
-use crate::support::server::{Answer, Server};
 
 /// A clock that went back would cause the same delay twice.
 #[tokio::test(start_paused = true)]

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use deftool::chat::{Capabilities, DIALECTS};
-use deftool::spec::Dialect;
-use deftool::worker::{EndpointOptions, Evidence, find_endpoint};
+use deftool_chat::{Capabilities, DIALECTS};
+use deftool_lang::spec::Dialect;
+use deftool_test_support::server::{Answer, Server};
+use deftool_worker::{EndpointOptions, Evidence, find_endpoint};
 use serde_json::{Value, json};
-
-use crate::support::server::{Answer, Server};
 
 fn page(body: &Value) -> Answer {
     Answer::whole(200, &[("content-type", "application/json")], &body.to_string())

@@ -5,16 +5,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use deftool::chat::{
+use deftool_chat::{
     BodyFallback, BodyFallbacks, BodyForm, Capabilities, ChatRequest, DIALECTS, Message, MessageToolCall,
 };
-use deftool::spec::{Dialect, OnFailure};
-use deftool::worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
+use deftool_lang::spec::{Dialect, OnFailure};
+use deftool_test_support::server::{Answer, Server, delta, event, finish as end};
+use deftool_worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
 use serde_json::{Map, Value, json};
 
 use super::body_fallbacks::{config_for, named, params, roles};
 use super::harness::*;
-use crate::support::server::{Answer, Server, delta, event, finish as end};
 
 /// Changes to the form of a request: properties of its server beyond the dialect.
 type Change = fn(&mut BodyForm);

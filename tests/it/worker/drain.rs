@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deftool::chat::Capabilities;
-use deftool::spec::Dialect;
-use deftool::worker::{
+use deftool_chat::Capabilities;
+use deftool_lang::spec::Dialect;
+use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
+use deftool_worker::{
     EndpointOptions, Evidence, Page, PageResponse, Recorder, Recording, ReplayTransport, SubmitError,
     SubmitRequest, Transport, Worker, WorkerConfig, find_endpoint,
 };
@@ -16,7 +17,6 @@ use tokio::time::{Instant, sleep};
 
 use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
-use crate::support::server::{Act, Answer, Server, delta, event, finish as end};
 
 fn llama(slots: usize) -> WorkerConfig {
     let mut config = config();

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deftool::request::{Approval, Event, FailReason, FinalState};
-use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
-use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool::worker::{Approvals, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig};
+use deftool_chat::request::{Approval, Event, FailReason, FinalState};
+use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_test_support::server::{Act, Answer, Server, call, usage};
+use deftool_worker::{Approvals, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig};
 use serde_json::json;
 
 use super::harness::*;
-use crate::support::server::{Act, Answer, Server, call, usage};
 
 #[tokio::test]
 async fn a_restart_fails_open_streams_and_does_not_affect_running_tools() {

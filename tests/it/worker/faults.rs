@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deftool::chat::Api;
-use deftool::request::{Event, FinalState, Outcome};
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool::serve::stub::{Act, Fault, GROUPS, Scenario, Stub};
-use deftool::spec::Timers;
-use deftool::tool::ToolCall;
-use deftool::worker::{EndpointOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, find_endpoint};
+use deftool_chat::Api;
+use deftool_chat::request::{Event, FinalState, Outcome};
+use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool_lang::spec::Timers;
+use deftool_lang::tool::ToolCall;
+use deftool_stub::{Act, Fault, GROUPS, Scenario, Stub};
+use deftool_worker::{EndpointOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, find_endpoint};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 

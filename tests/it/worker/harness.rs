@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use deftool::chat::{Api, Capabilities};
-use deftool::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunConfig};
-use deftool::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool::spec::{Dialect, Timers};
-use deftool::tool::{CallContext, ToolCall, ToolError, ToolRunner};
-use deftool::worker::{Approvals, HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
+use deftool_chat::request::{BiosV1, Event, FailReason, FinalState, Outcome, RunConfig};
+use deftool_chat::{Api, Capabilities};
+use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
+use deftool_lang::spec::{Dialect, Timers};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
+use deftool_test_support::server::Server;
+use deftool_worker::{Approvals, HttpTransport, SubmitRequest, Toolbox, Transport, Worker, WorkerConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-
-use crate::support::server::Server;
 
 /// Returns the default configuration. No test waits for its limits unless it sets them.
 pub(super) fn config() -> WorkerConfig {

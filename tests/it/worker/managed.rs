@@ -10,14 +10,14 @@ mod restarts;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool::request::FailReason;
-use deftool::tool::ToolCall;
-use deftool::worker::{NotReady, ServerOptions, SubmitError, SubmitRequest, Worker, WorkerState};
+use deftool_chat::request::FailReason;
+use deftool_lang::tool::ToolCall;
+use deftool_test_support::server::{Answer, Server};
+use deftool_worker::{NotReady, ServerOptions, SubmitError, SubmitRequest, Worker, WorkerState};
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::harness::*;
-use crate::support::server::{Answer, Server};
 use fake::{family, options, parent, runs, signal, wait_until_gone};
 
 fn start(options: ServerOptions) -> Worker {
@@ -35,7 +35,7 @@ async fn say(worker: &Worker, prompt: &str) -> Ended {
 }
 
 /// Waits until the status meets a condition.
-async fn reach(worker: &Worker, mut met: impl FnMut(&deftool::worker::WorkerStatus) -> bool) {
+async fn reach(worker: &Worker, mut met: impl FnMut(&deftool_worker::WorkerStatus) -> bool) {
     let begun = Instant::now();
     while !met(&worker.status()) {
         assert!(begun.elapsed() < Duration::from_secs(30), "{:#?}", worker.status());
@@ -205,7 +205,7 @@ async fn a_manual_restart_fails_the_stream_even_if_it_is_canceled() {
     let ended = finish(&worker, &id).await;
     let (reason, _, detail, text) = ended.failed();
     assert_eq!((reason, text), (FailReason::WorkerRestarted, "so far"), "{detail}");
-    assert_eq!(ended.outcome.state, deftool::request::FinalState::Failed);
+    assert_eq!(ended.outcome.state, deftool_chat::request::FinalState::Failed);
     worker.ready().await.unwrap();
     assert!(!runs(before));
     assert_eq!(say(&worker, "hello").await.text(), "hi");
@@ -408,7 +408,7 @@ async fn a_plain_endpoint_is_ready_unless_it_rejects_the_probe() {
             ));
         }
     }
-    let nobody = crate::support::server::DeadEnd::new();
+    let nobody = deftool_test_support::server::ClosedPort::reserve();
     let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
     assert!(worker.ready().await.unwrap_err().to_string().contains("nothing is listening"));
 }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deftool::request::{Approval, Event};
-use deftool::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
-use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
-use deftool::worker::{
+use deftool_chat::request::{Approval, Event};
+use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
+use deftool_worker::{
     Approvals, Recorder, Recording, ReplayOptions, ReplayTransport, Secrets, SubmitError, SubmitRequest,
     ToolSource, Toolbox, Worker, WorkerConfig,
 };
@@ -17,10 +18,9 @@ use serde_json::{Value, json};
 
 use super::harness::*;
 use super::replay::{record, replay};
-use crate::support::server::{Act, Answer, Server, call, delta, finish};
 
 /// Returns the tools `look` and `ask`; `ask` requires approval.
-fn with_approval(runner: impl deftool::tool::ToolRunner + 'static) -> Arc<Toolbox> {
+fn with_approval(runner: impl deftool_lang::tool::ToolRunner + 'static) -> Arc<Toolbox> {
     let entry = |name: &str, confirm| {
         let parameters = json!({"type": "object", "properties": {"at": {"type": "string"}}});
         let function = json!({"name": name, "description": name, "parameters": parameters});
@@ -510,7 +510,7 @@ async fn rich_recording(path: &Path) -> Arc<Toolbox> {
     let tools = with_approval(timed(|_| 1));
     let mut config = parallel();
     config.approvals = Approvals::Allow;
-    config.run.on_tool_error = deftool::spec::OnFailure::Report;
+    config.run.on_tool_error = deftool_lang::spec::OnFailure::Report;
     let worker = Worker::start(config, tools.clone(), http(&server.endpoint(), None));
     record(&worker, path, None).await;
     tools

@@ -4,16 +4,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use deftool::chat::Api;
-use deftool::request::{Approval, Event};
-use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool::worker::{Recorder, Secrets, SubmitRequest, Worker};
+use deftool_chat::Api;
+use deftool_chat::request::{Approval, Event};
+use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_test_support::server::{Act, Answer, Server, delta, event, finish as end};
+use deftool_worker::{Recorder, Secrets, SubmitRequest, Worker};
 use serde_json::{Value, json};
 
 use super::ends::asking;
 use super::harness::*;
 use super::responses;
-use crate::support::server::{Act, Answer, Server, delta, event, finish as end};
 
 /// Returns the text of a reply that echoes `said`, byte by byte, to a worker with this endpoint and key.
 async fn echoed(endpoint: impl Fn(&str) -> String, key: Option<&str>, said: &str) -> String {

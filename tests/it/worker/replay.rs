@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool::chat::Api;
-use deftool::request::{Event, FailReason};
-use deftool::spec::OnFailure;
-use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
-use deftool::worker::{
+use deftool_chat::Api;
+use deftool_chat::request::{Event, FailReason};
+use deftool_lang::spec::OnFailure;
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, event, finish, usage};
+use deftool_worker::{
     Recorder, Recording, ReplayTransport, SubmitError, SubmitRequest, ToolSource, Toolbox, Worker,
     WorkerConfig,
 };
 use serde_json::{Value, json};
 
 use super::harness::*;
-use crate::support::server::{Act, Answer, DeadEnd, Server, call, delta, event, finish, usage};
 
 /// Selects the event at which the request is canceled.
 pub(super) type When = fn(&Event) -> bool;
@@ -60,7 +60,7 @@ impl Session {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("session.jsonl");
         let recorded = {
-            let nobody = DeadEnd::new();
+            let nobody = ClosedPort::reserve();
             let server = (!answers.is_empty()).then(|| Server::script(answers));
             let endpoint = server.as_ref().map_or_else(|| nobody.endpoint(), Server::endpoint);
             let worker = Worker::start(config.clone(), tools.clone(), http(&endpoint, None));

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool::chat::Api;
-use deftool::request::{Event, FinalState, FinishReason};
-use deftool::worker::{SubmitRequest, Worker, WorkerConfig};
+use deftool_chat::Api;
+use deftool_chat::request::{Event, FinalState, FinishReason};
+use deftool_test_support::server::{Act, Answer, ClosedPort, Server, event};
+use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 
 use super::harness::{ask, config, echo, http, wait_for_text, with_timers, worker};
-use crate::support::server::{Act, Answer, DeadEnd, Server, event};
 
 fn over_responses(config: WorkerConfig) -> WorkerConfig {
     WorkerConfig { api: Api::Responses, ..config }
@@ -138,7 +138,7 @@ async fn combined_system_messages_are_one_item() {
     let server = Server::script([turn("Hello.", &[])]);
     let mut config = over_responses(config());
     config.run.system = Some(String::from("Be brief."));
-    config.run.system_messages = deftool::spec::SystemMessages::Combined;
+    config.run.system_messages = deftool_lang::spec::SystemMessages::Combined;
     assert_eq!(ask(&worker(&server, config)).await.text(), "Hello.");
     let posts = server.posts();
     let input = posts[0].body["input"].as_array().unwrap();
@@ -339,7 +339,7 @@ async fn the_token_limit_and_the_probe_work_as_over_chat_completions() {
     assert_eq!((&bodies[0]["stream"], &bodies[1]["stream"]), (&json!(true), &json!(false)));
     assert_eq!(bodies[0]["input"], bodies[1]["input"]);
 
-    let nobody = DeadEnd::new();
+    let nobody = ClosedPort::reserve();
     let worker = Worker::start(over_responses(config()), echo(), http(&nobody.endpoint(), None));
     let ended = ask(&worker).await;
     let (_, kind, detail, _) = ended.failed();

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use deftool::chat::{Capabilities, Message};
-use deftool::spec::Dialect;
-use deftool::worker::{Origin, PageResponse, SubmitRequest, Worker, WorkerConfig};
+use deftool_chat::{Capabilities, Message};
+use deftool_lang::spec::Dialect;
+use deftool_test_support::server::{Act, Answer, Server, call, delta, event, finish as end};
+use deftool_worker::{Origin, PageResponse, SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
-use crate::support::server::{Act, Answer, Server, call, delta, event, finish as end};
 
 fn whole(text: &str) -> Reply {
     Reply::with([Piece::Bytes(event(&delta(text)) + &event(&end("stop")) + "data: [DONE]\n\n"), Piece::End])

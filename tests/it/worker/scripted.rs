@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deftool::chat::Api;
-use deftool::worker::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
+use deftool_chat::Api;
+use deftool_worker::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt};

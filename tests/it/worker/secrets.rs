@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use deftool::worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
+use deftool_test_support::server::{Act, Answer, Server, call, delta, event, finish};
+use deftool_worker::{Recorder, Recording, ReplayTransport, SubmitRequest, Worker};
 use serde_json::json;
 
 use super::harness::*;
-use crate::support::server::{Act, Answer, Server, call, delta, event, finish};
 
 const KEY: &str = "sk-proj-0123456789abcdef";
 
@@ -332,10 +332,10 @@ async fn a_user_in_the_endpoint_is_sent_instead_of_the_key() {
             if is_asked { Answer::whole(401, &[], "{}") } else { Answer::text("fine") }
         });
         let endpoint = server.endpoint().replace("http://", &format!("http://{user}"));
-        let options = deftool::worker::EndpointOptions {
+        let options = deftool_worker::EndpointOptions {
             endpoint: Some(endpoint),
             key: key.map(str::to_owned),
-            ..deftool::worker::EndpointOptions::default()
+            ..deftool_worker::EndpointOptions::default()
         };
         let worker = Worker::connect(config(), echo(), options).await.unwrap();
         assert_eq!(ask(&worker).await.text(), "fine");
@@ -361,7 +361,7 @@ async fn a_password_in_the_endpoint_is_not_shown() {
 
 #[tokio::test]
 async fn a_key_that_is_not_a_valid_header_is_an_error() {
-    use deftool::worker::HttpTransport;
+    use deftool_worker::HttpTransport;
     for key in ["two words", "line\nend", "schlüssel"] {
         let made = HttpTransport::new("http://127.0.0.1:1/v1", Some(key.to_owned()), config().timers.connect);
         let error = made.unwrap_err();
@@ -371,7 +371,7 @@ async fn a_key_that_is_not_a_valid_header_is_an_error() {
 
 #[test]
 fn debug_output_does_not_contain_the_key() {
-    use deftool::worker::{EndpointOptions, HttpTransport};
+    use deftool_worker::{EndpointOptions, HttpTransport};
     let key = || Some(KEY.to_owned());
     let transport = HttpTransport::new("http://127.0.0.1:1/v1", key(), config().timers.connect).unwrap();
     let options = EndpointOptions { key: key(), ..EndpointOptions::default() };

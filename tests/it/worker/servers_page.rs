@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use deftool::chat::{BodyFallback, DIALECTS, FACTS, Feature, Support, dialect_name};
+use deftool_chat::{BodyFallback, DIALECTS, FACTS, Feature, Support, dialect_name};
 
 /// Start of the generated part.
 const GENERATED: &str = "| sent again | if the server reports |\n";

@@ -1,18 +1,18 @@
 //! Continued conversations: after any end of a request, the next one sends a conversation that every server accepts.
 //! Also tests the options of a request.
 
-use deftool::chat::{Message, MessageToolCall};
-use deftool::request::{FinalState, OnFailure};
-use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool::worker::{SubmitError, SubmitRequest, Worker, WorkerConfig};
+use deftool_chat::request::{FinalState, OnFailure};
+use deftool_chat::{Message, MessageToolCall};
+use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_test_support::server::{Act, Answer, Server};
+use deftool_test_support::validity::assert_valid;
+use deftool_worker::{SubmitError, SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 
 use super::harness::*;
-use crate::support::server::{Act, Answer, Server};
-use crate::support::validity::assert_valid;
 
 /// The tool `look` fails for `at: "bad"` and never returns for `"never"`.
-fn failing_tools() -> std::sync::Arc<deftool::worker::Toolbox> {
+fn failing_tools() -> std::sync::Arc<deftool_worker::Toolbox> {
     toolbox(FakeTools(|call: ToolCall, _| async move {
         match call.arguments.get("at").and_then(Value::as_str) {
             Some("bad") => Err(ToolError::new(ToolErrorKind::Script, "no luck")),
@@ -51,8 +51,8 @@ async fn continued(
         }
         End::CancelInTool => {
             let mut events = worker.events(&id, 0).unwrap();
-            let is_it = |event: &deftool::request::Event| {
-                matches!(event, deftool::request::Event::ToolStarted { .. })
+            let is_it = |event: &deftool_chat::request::Event| {
+                matches!(event, deftool_chat::request::Event::ToolStarted { .. })
             };
             let mut seen = 0;
             while seen < 2 {

@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use deftool::request::{Event, FailReason, FinalState, RequestState};
-use deftool::worker::{NotReady, ResultError, SubmitError, SubmitRequest, Worker, WorkerState};
+use deftool_chat::request::{Event, FailReason, FinalState, RequestState};
+use deftool_test_support::server::{Act, Answer, Server, call, delta, event};
+use deftool_worker::{NotReady, ResultError, SubmitError, SubmitRequest, Worker, WorkerState};
 use serde_json::json;
 
 use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
-use crate::support::server::{Act, Answer, Server, call, delta, event};
 
 fn prompt() -> SubmitRequest {
     SubmitRequest::prompt("hello")
@@ -276,7 +276,7 @@ async fn a_driver_that_panics_keeps_the_text_and_frees_the_slot() {
         delta("so far"),
         call(0, "done", "{}"),
         call(1, "look", "{}"),
-        crate::support::server::finish("stop"),
+        deftool_test_support::server::finish("stop"),
     ];
     let first = chunks.iter().map(event).collect::<String>() + "data: [DONE]\n\n";
     let second = Piece::Bytes(event(&delta(" and on")));

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use deftool::chat::Capabilities;
-use deftool::request::{Event, FailReason};
-use deftool::spec::{Dialect, Timers};
-use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
-use deftool::worker::{SubmitRequest, Worker};
+use deftool_chat::Capabilities;
+use deftool_chat::request::{Event, FailReason};
+use deftool_lang::spec::{Dialect, Timers};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_test_support::server::{Act, Answer, Server, delta, event, finish};
+use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::harness::*;
 use super::scripted::{Piece, Reply, Scripted};
-use crate::support::server::{Act, Answer, Server, delta, event, finish};
 
 fn text(text: &str) -> Piece {
     Piece::Bytes(event(&delta(text)))
@@ -175,7 +175,7 @@ async fn tool_limit_is_per_call_and_overridden_by_the_tool() {
     for (tool, limit) in [("look", Duration::from_secs(30)), ("slow", Duration::from_millis(50))] {
         let called = Reply::with([
             text("so far"),
-            Piece::Bytes(event(&crate::support::server::call(0, tool, "{}"))),
+            Piece::Bytes(event(&deftool_test_support::server::call(0, tool, "{}"))),
             last(),
         ]);
         let (toolbox, dropped) = endless();
@@ -198,8 +198,9 @@ async fn tool_limit_is_per_call_and_overridden_by_the_tool() {
 /// A runner that stops its call reports where. A tool may have a longer limit than the worker.
 #[tokio::test(start_paused = true)]
 async fn tool_runners_have_extra_time_and_tools_can_set_their_limit() {
-    let called =
-        |tool: &str| Reply::with([Piece::Bytes(event(&crate::support::server::call(0, tool, "{}"))), last()]);
+    let called = |tool: &str| {
+        Reply::with([Piece::Bytes(event(&deftool_test_support::server::call(0, tool, "{}"))), last()])
+    };
     for (tool, millis, end) in [
         ("look", 10, Ok("seen")),
         ("look", 500, Err("look: stopped in line 3")),
@@ -235,7 +236,7 @@ async fn total_limits_the_request_in_every_phase() {
     let called = || {
         Reply::with([
             text("so far"),
-            Piece::Bytes(event(&crate::support::server::call(0, "look", "{}"))),
+            Piece::Bytes(event(&deftool_test_support::server::call(0, "look", "{}"))),
             last(),
         ])
     };
@@ -289,7 +290,7 @@ async fn connect_limit_applies_if_no_process_accepts() {
         assert!(held.len() < 100, "the backlog is unlimited");
     }
     let endpoint = format!("http://{address}/v1");
-    let transport = deftool::worker::HttpTransport::new(&endpoint, None, limit).unwrap();
+    let transport = deftool_worker::HttpTransport::new(&endpoint, None, limit).unwrap();
     let worker = Worker::start(config(), echo(), Arc::new(transport));
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     let started = Instant::now();
@@ -304,7 +305,7 @@ async fn connect_limit_applies_if_no_process_accepts() {
 #[tokio::test(start_paused = true)]
 async fn a_complete_exit_call_is_a_signal_for_any_end_of_the_reply() {
     let came = || {
-        let call = crate::support::server::call(0, "done", r#"{"n":1}"#);
+        let call = deftool_test_support::server::call(0, "done", r#"{"n":1}"#);
         [text("so far\n"), Piece::Bytes(event(&call))]
     };
     let signals = |ended: &Ended| {
@@ -338,7 +339,7 @@ async fn a_complete_exit_call_is_a_signal_for_any_end_of_the_reply() {
 
 #[tokio::test(start_paused = true)]
 async fn events_after_done_are_ignored_for_any_chunks() {
-    let late = event(&crate::support::server::call(0, "look", "{}")) + &event(&delta(" late"));
+    let late = event(&deftool_test_support::server::call(0, "look", "{}")) + &event(&delta(" late"));
     let last = event(&finish("stop")) + "data: [DONE]\n\n";
     for pieces in [
         vec![Piece::Bytes(format!("{}{last}{late}", event(&delta("whole"))))],

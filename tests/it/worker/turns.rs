@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use deftool::request::{Event, FinishReason};
-use deftool::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_chat::request::{Event, FinishReason};
+use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use deftool_test_support::server::{Answer, Server, call, delta, finish, usage};
+use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 
 use super::harness::*;
-use crate::support::server::{Answer, Server, call, delta, finish, usage};
-use deftool::worker::{SubmitRequest, Worker};
 
 #[tokio::test]
 async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
@@ -103,20 +103,20 @@ async fn a_key_is_sent_as_a_bearer_token() {
 
 #[tokio::test]
 async fn a_turn_uses_its_tools_to_the_end_and_the_next_turn_uses_the_newest() {
-    struct Changing(std::sync::Mutex<deftool::worker::Toolbox>);
-    impl deftool::worker::ToolSource for Changing {
-        fn current(&self) -> deftool::worker::Toolbox {
+    struct Changing(std::sync::Mutex<deftool_worker::Toolbox>);
+    impl deftool_worker::ToolSource for Changing {
+        fn current(&self) -> deftool_worker::Toolbox {
             self.0.lock().unwrap().clone()
         }
     }
     let generation = |number: u64| {
         let answer = move |_, _| async move { Ok(json!(number)) };
         let toolbox = toolbox(FakeTools(answer));
-        deftool::worker::Toolbox { generation: number, ..(*toolbox).clone() }
+        deftool_worker::Toolbox { generation: number, ..(*toolbox).clone() }
     };
     let source = Arc::new(Changing(std::sync::Mutex::new(generation(1))));
     let reloaded = Arc::clone(&source);
-    let reload = crate::support::server::Act::Do(Arc::new(move || {
+    let reload = deftool_test_support::server::Act::Do(Arc::new(move || {
         *reloaded.0.lock().unwrap() = generation(2);
     }));
     let calls = [call(0, "look", "{}"), finish("tool_calls")];
@@ -166,7 +166,7 @@ async fn a_call_context_contains_the_request_and_the_limit() {
     let server = Server::script([Answer::calls(&[("look", "{}"), ("slow", "{}")]), Answer::text("")]);
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let runner = FakeTools(move |call: ToolCall, context: deftool::tool::CallContext| {
+    let runner = FakeTools(move |call: ToolCall, context: deftool_lang::tool::CallContext| {
         log.lock().unwrap().push((call.name, context));
         async { Ok(Value::Null) }
     });

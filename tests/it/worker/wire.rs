@@ -6,8 +6,9 @@ mod turns;
 
 use std::time::Duration;
 
+use deftool_test_support::server::{Answer, Server};
+
 use super::harness::*;
-use crate::support::server::{Answer, Server};
 
 /// A case and the expected end of the request.
 struct Case {

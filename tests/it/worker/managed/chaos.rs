@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool::request::{FailReason, FinalState};
-use deftool::tool::ToolCall;
-use deftool::worker::{SubmitRequest, Worker, WorkerState};
+use deftool_chat::request::{FailReason, FinalState};
+use deftool_lang::tool::ToolCall;
+use deftool_worker::{SubmitRequest, Worker, WorkerState};
 use futures_util::future::join_all;
 use rustix::process::Signal;
 use serde_json::json;

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use deftool::spec::ServerSpec;
-use deftool::worker::{GuardProgram, ServerOptions};
+use deftool_lang::spec::ServerSpec;
+use deftool_test_support::server::{Act, Answer, Received, Server, call, delta, finish};
+use deftool_worker::{GuardProgram, ServerOptions};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
-
-use crate::support::server::{Act, Answer, Received, Server, call, delta, finish};
 
 /// Returns the command that starts it.
 pub(crate) fn command() -> Vec<String> {

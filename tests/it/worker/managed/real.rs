@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool::request::{BiosTemplate, FailReason};
-use deftool::schema::ToolSet;
-use deftool::worker::{ServerOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, WorkerState};
+use deftool_chat::request::{BiosTemplate, FailReason};
+use deftool_lang::schema::ToolSet;
+use deftool_worker::{ServerOptions, SubmitRequest, Toolbox, Worker, WorkerConfig, WorkerState};
 use rustix::process::Signal;
 use serde_json::json;
 

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use deftool::request::FailReason;
-use deftool::worker::{ServerOptions, SubmitRequest, Worker, WorkerState};
+use deftool_chat::request::FailReason;
+use deftool_test_support::server::{Answer, Server};
+use deftool_worker::{ServerOptions, SubmitRequest, Worker, WorkerState};
 use rustix::process::Signal;
 
 use super::fake::{options, parent, signal, wait_until_gone};
 use super::{reach, ready, say, start, stop};
-use crate::support::server::{Answer, Server};
 use crate::worker::harness::*;
 
 /// Starts a worker with a short token timeout, and a server with `drain` as the time limit of a busy slot after a

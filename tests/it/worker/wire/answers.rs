@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use deftool::request::{FailReason, FinalState};
-use deftool::worker::{HttpTransport, SubmitRequest, Worker};
+use deftool_chat::request::{FailReason, FinalState};
+use deftool_test_support::server::{Act, Answer, ClosedPort, Server};
+use deftool_worker::{HttpTransport, SubmitRequest, Worker};
 use serde_json::json;
 
 use super::super::harness::*;
 use super::{fails, play_all, succeeds};
-use crate::support::server::{Act, Answer, DeadEnd, Server};
 
 const SOON: &[(&str, &str)] = &[("retry-after-ms", "5")];
 
@@ -182,7 +182,7 @@ async fn retry_after_is_respected_in_every_format() {
 
 #[tokio::test]
 async fn a_refused_connection_is_retried_and_then_reported_with_the_url() {
-    let nobody = DeadEnd::new();
+    let nobody = ClosedPort::reserve();
     let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
     let started = Instant::now();
     let ended = ask(&worker).await;

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use deftool::request::{FailReason, FinishReason};
-use deftool::worker::Worker;
+use deftool_chat::request::{FailReason, FinishReason};
+use deftool_test_support::server::{Act, Answer, Server, call, delta, event, finish, usage};
+use deftool_worker::Worker;
 use serde_json::json;
 
 use super::super::harness::*;
 use super::super::scripted::{Piece, Reply, Scripted};
 use super::{fails, play_all, succeeds};
-use crate::support::server::{Act, Answer, Server, call, delta, event, finish, usage};
 
 /// An error with HTTP status 200, in the format of Anthropic's API and the Responses API, with or without `error`
 /// around its message.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use deftool::tool::ToolCall;
-use deftool::worker::{SubmitRequest, Worker};
+use deftool_lang::tool::ToolCall;
+use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
+use deftool_worker::{SubmitRequest, Worker};
 
 use super::super::harness::*;
-use crate::support::server::{Act, Answer, Server, call, delta, finish};
 
 /// The text of a turn must not be lost when a later turn fails.
 #[tokio::test]

@@ -1,0 +1,266 @@
+//! Decodes the captures of a complete form into calls.
+
+use serde_json::{Map, Value};
+
+use super::families::gemma;
+use super::grammar::{Capture, Captured};
+use super::python::{is_name, read_call};
+use super::{TextArguments, TextCall, TextMember};
+use crate::RawArguments;
+
+/// Prefixes that templates add to a tool's name.
+const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
+
+/// The tool that Command R calls if it needs no tool.
+const NO_TOOL: &str = "directly_answer";
+
+/// The keys of a call's name and of its arguments.
+pub(super) const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
+pub(super) const ARGUMENT_KEYS: [&str; 2] = ["arguments", "parameters"];
+
+/// The keys of a call's arguments in any API's shape.
+const ALL_ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
+
+/// The content of a complete form.
+#[derive(Debug)]
+pub(super) enum DecodedForm {
+    /// These calls, each with its position.
+    Calls(Vec<TextCall>),
+    /// A form that cannot be decoded.
+    Unreadable {
+        why: String,
+        /// The calls before the error. Includes the malformed call if its name has a capture of its own.
+        calls: Vec<TextCall>,
+        /// The capture that cannot be decoded.
+        at: Captured,
+    },
+    /// Not a call, for example ordinary JSON.
+    Ordinary,
+}
+
+/// Decodes the calls of a complete form.
+pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> DecodedForm {
+    let mut calls: Vec<TextCall> = Vec::new();
+    for captured in captures {
+        let Captured { what, start, end } = *captured;
+        let written = text.get(start..end).unwrap_or_default();
+        let read = match what {
+            Capture::Object => object_call(written, marked),
+            Capture::Keyed => keyed_call(written),
+            Capture::Python => python_call(written, marked),
+            Capture::Name => Ok(Some(named_call(written))),
+            Capture::Recipient => Ok(Some(named_call(written.strip_suffix("commentary").unwrap_or(written)))),
+            Capture::Nothing => continue,
+            Capture::Rename
+            | Capture::Arguments
+            | Capture::Braces
+            | Capture::Tags
+            | Capture::Key
+            | Capture::IsString
+            | Capture::Value => {
+                match calls.last_mut().map(|call| add_capture(call, what, written, end, marked)) {
+                    Some(Err(why)) => return DecodedForm::Unreadable { why, calls, at: *captured },
+                    Some(Ok(())) | None => continue,
+                }
+            }
+        };
+        match read {
+            Ok(Some(call)) => calls.push(TextCall { span: (start, end), ..call }),
+            Ok(None) | Err(_) if !marked => return DecodedForm::Ordinary,
+            Ok(None) => {
+                return DecodedForm::Unreadable {
+                    why: String::from("missing tool name"),
+                    calls,
+                    at: *captured,
+                };
+            }
+            Err(why) => return DecodedForm::Unreadable { why, calls, at: *captured },
+        }
+    }
+    for call in &mut calls {
+        // A name alone may be in any text. With the marks around it, a copy is recognised.
+        if call.has_no_arguments() {
+            call.span = (0, text.len());
+        }
+    }
+    if calls.is_empty() { DecodedForm::Ordinary } else { DecodedForm::Calls(calls) }
+}
+
+impl TextCall {
+    fn has_no_arguments(&self) -> bool {
+        match &self.arguments {
+            TextArguments::Json(_) => false,
+            TextArguments::Members(members) => members.is_empty(),
+            TextArguments::Literals { positional, named } => positional.is_empty() && named.is_empty(),
+        }
+    }
+}
+
+/// Returns a call with a name and no arguments.
+fn named_call(written: &str) -> TextCall {
+    let arguments = TextArguments::Members(Vec::new());
+    TextCall { name: plain_name(written), arguments, bare: true, span: (0, 0) }
+}
+
+/// Adds a capture to a call that began with its name.
+fn add_capture(
+    call: &mut TextCall,
+    what: Capture,
+    written: &str,
+    end: usize,
+    marked: bool,
+) -> Result<(), String> {
+    call.span.1 = end;
+    // Without marks, a name before an object does not identify a call.
+    call.bare &= what == Capture::Rename || !marked;
+    match (what, &mut call.arguments) {
+        (Capture::Rename, _) => call.name = plain_name(written),
+        (Capture::Arguments, arguments) => {
+            let value: Map<String, Value> =
+                serde_json::from_str(written).map_err(|error| error.to_string())?;
+            *arguments = TextArguments::Json(RawArguments::Object { value });
+        }
+        (Capture::Braces, arguments) => {
+            *arguments =
+                TextArguments::Literals { positional: Vec::new(), named: gemma::read_braces(written)? };
+        }
+        (Capture::Tags, TextArguments::Members(members)) => read_tags(written, members)?,
+        (Capture::Key, TextArguments::Members(members)) => {
+            let key = written.trim().to_owned();
+            members.push(TextMember { key, text: String::new(), is_string: None });
+        }
+        (Capture::IsString, TextArguments::Members(members)) => {
+            if let Some(member) = members.last_mut() {
+                member.is_string = Some(written == "true");
+            }
+        }
+        (Capture::Value, TextArguments::Members(members)) => {
+            if let Some(member) = members.last_mut() {
+                trim_line_breaks(written).clone_into(&mut member.text);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Parses a sequence of `<name>value</name>`.
+fn read_tags(text: &str, members: &mut Vec<TextMember>) -> Result<(), String> {
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (key, after) = rest
+            .strip_prefix('<')
+            .and_then(|rest| rest.split_once('>'))
+            .filter(|(key, _)| !key.is_empty() && !key.contains(['<', '/', ' ', '\n']))
+            .ok_or("expected a tag with an argument")?;
+        let (value, after) =
+            after.split_once(&format!("</{key}>")).ok_or_else(|| format!("unclosed `<{key}>`"))?;
+        members.push(TextMember {
+            key: key.to_owned(),
+            text: trim_line_breaks(value).to_owned(),
+            is_string: None,
+        });
+        rest = after.trim_start();
+    }
+    Ok(())
+}
+
+/// Removes the line break after the opening tag and before the closing tag.
+fn trim_line_breaks(text: &str) -> &str {
+    let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
+}
+
+/// Removes the prefix and the number that templates add to a name: `functions.look:0`.
+pub(super) fn plain_name(written: &str) -> String {
+    let name = NAMESPACES.iter().find_map(|prefix| written.strip_prefix(prefix)).unwrap_or(written);
+    let name = match name.rsplit_once(':') {
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => name,
+    };
+    name.to_owned()
+}
+
+/// Parses a call as a JSON object. `None` if the object is not a call.
+fn object_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // OpenAI's own shape: {"type": "function", "function": {"name": …, "arguments": …}}.
+    if let Some(Value::Object(function)) = object.get("function") {
+        return Ok(member_call(function, marked, &ARGUMENT_KEYS));
+    }
+    Ok(member_call(&object, marked, &ARGUMENT_KEYS))
+}
+
+/// Parses a call as `{"name": {…}}`.
+fn keyed_call(text: &str) -> Result<Option<TextCall>, String> {
+    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut members = object.iter();
+    let call = match (members.next(), members.next()) {
+        (Some((name, arguments @ Value::Object(_))), None) => {
+            let arguments = TextArguments::Json(raw_arguments(Some(arguments)));
+            Some(TextCall { name: plain_name(name), arguments, bare: false, span: (0, 0) })
+        }
+        _ => member_call(&object, true, &ARGUMENT_KEYS),
+    };
+    Ok(call)
+}
+
+fn member_call(object: &Map<String, Value>, marked: bool, arguments: &[&str]) -> Option<TextCall> {
+    let (key, name) =
+        NAME_KEYS.iter().find_map(|key| object.get(*key).and_then(Value::as_str).map(|name| (*key, name)))?;
+    let written = arguments.iter().find_map(|key| object.get(*key));
+    if !marked {
+        // `{"tool": "hammer", "price": 5}` and `{"name": "Ada"}` are data; a tool's definition is not a call.
+        let alone = key == "tool" && object.len() == 1;
+        if written.is_none_or(is_schema) && !alone {
+            return None;
+        }
+    }
+    let bare = name == NO_TOOL || (!marked && written.is_none());
+    let arguments = TextArguments::Json(raw_arguments(written));
+    Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) })
+}
+
+/// Returns the call that an object outside any form represents, in any API's shape. `None` for a tool's definition.
+pub(super) fn call_of(object: &Map<String, Value>) -> Option<TextCall> {
+    let is_definition = object.contains_key("description") && object.contains_key("parameters");
+    member_call(object, false, &ALL_ARGUMENT_KEYS).filter(|_| !is_definition)
+}
+
+fn is_schema(value: &Value) -> bool {
+    value.get("type").is_some_and(|it| it == "object")
+        && value.get("properties").is_some_and(Value::is_object)
+}
+
+fn raw_arguments(written: Option<&Value>) -> RawArguments {
+    match written {
+        None | Some(Value::Null) => RawArguments::Object { value: Map::new() },
+        Some(Value::Object(value)) => RawArguments::Object { value: value.clone() },
+        Some(Value::String(text)) if text.trim().is_empty() => RawArguments::Object { value: Map::new() },
+        Some(Value::String(text)) => match serde_json::from_str(text) {
+            Ok(Value::Object(value)) => RawArguments::Object { value },
+            Ok(_) => malformed(text.clone()),
+            Err(error) => {
+                RawArguments::Malformed { text: text.clone(), error: error.to_string(), truncated: false }
+            }
+        },
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_))) => malformed(other.to_string()),
+    }
+}
+
+fn malformed(text: String) -> RawArguments {
+    RawArguments::Malformed { text, error: String::from("not a JSON object"), truncated: false }
+}
+
+/// Parses `name(…)`, or the call inside `print(…)`, with which Gemma asks for a result.
+fn python_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
+    let inner = text
+        .strip_prefix("print")
+        .and_then(|rest| rest.trim_start().strip_prefix('(')?.strip_suffix(')'))
+        .filter(|inner| inner.trim_end().ends_with(')') && inner.trim_start().starts_with(is_name));
+    let call = read_call(inner.unwrap_or(text).trim())?;
+    let name = call.name.strip_suffix(".call").unwrap_or(call.name);
+    let bare = !marked && call.named.is_empty();
+    let arguments = TextArguments::Literals { positional: call.positional, named: call.named };
+    Ok(Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) }))
+}

@@ -1,0 +1,22 @@
+//! `<|tools_prefix|>[{"name": {…}}]<|tools_suffix|>`: Apertus. The only key of a call is the tool's name.
+//!
+//! Source: the chat template of swiss-ai/Apertus-8B-Instruct, November 2026.
+
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+
+pub(super) static APERTUS: Form = Form {
+    marked: true,
+    start: StartPosition::Anywhere,
+    closes: &["<|tools_suffix|>"],
+    steps: &[
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tools_prefix|>"), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), 2)]),
+        Step::new(
+            Gap::Any,
+            OnMismatch::Malformed,
+            &[(Token::Object(Capture::Keyed), 3), (Token::Literal("]"), 4)],
+        ),
+        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 2), (Token::Literal("]"), 4)]),
+        Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::Literal("<|tools_suffix|>"), DONE)]),
+    ],
+};

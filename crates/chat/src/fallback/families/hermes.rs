@@ -1,0 +1,47 @@
+//! `<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Hermes, Qwen and many others; `LongCat` with its own tag
+//! name.
+//!
+//! `<function_call>` is read as well: models that were trained on both write either, and Granite 20B closes neither. A
+//! tag may contain several objects or an array of them (Granite 3). If its objects are complete, the next opening tag
+//! or the end of the reply closes a tag. A reply that ends inside an object has a malformed call. A tag without an
+//! object is prose about the tag.
+//!
+//! Qwen2.5-Coder and small models write the prompt's `<tools>` and similar tags instead. Such tags do not mark a call,
+//! so they are read only if the model was told to write calls.
+
+use super::json_calls;
+use crate::fallback::grammar::{DONE, Form, StartPosition};
+
+pub(super) static HERMES: Form = Form {
+    marked: true,
+    start: StartPosition::Anywhere,
+    closes: &["</tool_call>", "</function_call>", "</longcat_tool_call>"],
+    steps: json_calls!(
+        ["<tool_call>", "<function_call>", "<longcat_tool_call>"],
+        OnMismatch::Unclosed,
+        [
+            (Token::Object(Capture::Object), 2),
+            (Token::Literal("</tool_call>"), DONE),
+            (Token::Literal("</function_call>"), DONE),
+            (Token::Literal("</longcat_tool_call>"), DONE),
+            (Token::Literal("<tool_call>"), 5),
+            (Token::Literal("<function_call>"), 5)
+        ]
+    ),
+};
+
+pub(super) static OTHER: Form = Form {
+    marked: false,
+    start: StartPosition::Line,
+    closes: &[],
+    steps: json_calls!(
+        ["<tools>", "<tool>", "<json>"],
+        OnMismatch::LineEnd,
+        [
+            (Token::Object(Capture::Object), 2),
+            (Token::Literal("</tools>"), DONE),
+            (Token::Literal("</tool>"), DONE),
+            (Token::Literal("</json>"), DONE)
+        ]
+    ),
+};

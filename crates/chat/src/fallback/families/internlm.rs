@@ -1,0 +1,22 @@
+//! `<|action_start|><|plugin|>{"name": …, "parameters": {…}}<|action_end|>`: `InternLM` 2 and later. `<|interpreter|>`
+//! instead of `<|plugin|>` begins code, which is not a call.
+//!
+//! Source: `InternLM/InternLM`, `chat/chat_format.md`, November 2026.
+
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+
+pub(super) static INTERNLM_2: Form = Form {
+    marked: true,
+    start: StartPosition::Anywhere,
+    closes: &["<|action_end|>"],
+    steps: &[
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|action_start|>"), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|plugin|>"), 2)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 3)]),
+        Step::new(
+            Gap::Any,
+            OnMismatch::Unclosed,
+            &[(Token::Object(Capture::Object), 3), (Token::Literal("<|action_end|>"), DONE)],
+        ),
+    ],
+};

@@ -1,0 +1,26 @@
+//! `<|python_tag|>`: Llama 3. Calls of built-in tools use Python syntax (`brave_search.call(query="…")`); other calls
+//! are JSON objects separated by `;`. Bare JSON objects are unmarked (`plain`).
+//!
+//! Source: meta-llama/llama-models, the prompt formats of 3.1 to 3.3.
+
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+
+pub(super) static PYTHON_TAG: Form = Form {
+    marked: true,
+    start: StartPosition::Anywhere,
+    closes: &[],
+    steps: &[
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|python_tag|>"), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 2), (Token::Call, 2)]),
+        Step::new(
+            Gap::Any,
+            OnMismatch::Complete,
+            &[
+                (Token::Literal(";"), 3),
+                (Token::Literal("<|eom_id|>"), DONE),
+                (Token::Literal("<|eot_id|>"), DONE),
+            ],
+        ),
+        Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Object(Capture::Object), 2), (Token::Call, 2)]),
+    ],
+};

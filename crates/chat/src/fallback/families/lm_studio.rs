@@ -1,0 +1,26 @@
+//! `[TOOL_REQUEST]{"name": …, "arguments": {…}}[END_TOOL_REQUEST]`: the format that LM Studio prompts for when a
+//! model's chat template has no tool support. Models that were trained on Mistral's markers also write
+//! `[TOOL_CALL] {…} [/TOOL_CALL]`.
+//!
+//! Source: LM Studio documentation, tool use, "default tool use support" (November 2026).
+
+use super::json_calls;
+use crate::fallback::grammar::{DONE, Form, StartPosition};
+
+pub(super) static LM_STUDIO: Form = Form {
+    marked: true,
+    start: StartPosition::Anywhere,
+    closes: &["[END_TOOL_REQUEST]", "[/TOOL_REQUEST]", "[/TOOL_CALL]"],
+    steps: json_calls!(
+        ["[TOOL_REQUEST]", "[TOOL_CALL]"],
+        OnMismatch::Unclosed,
+        [
+            (Token::Object(Capture::Object), 2),
+            (Token::Literal("[END_TOOL_REQUEST]"), DONE),
+            (Token::Literal("[/TOOL_REQUEST]"), DONE),
+            (Token::Literal("[/TOOL_CALL]"), DONE),
+            (Token::Literal("[TOOL_REQUEST]"), 5),
+            (Token::Literal("[TOOL_CALL]"), 5)
+        ]
+    ),
+};

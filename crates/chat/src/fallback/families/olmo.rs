@@ -1,0 +1,20 @@
+//! `<function_calls>`, calls in Python syntax, each on its own line, `</function_calls>`: Olmo 3.
+//!
+//! Source: the chat template of allenai/Olmo-3-7B-Instruct and vLLM's parser for it, November 2026.
+
+use crate::fallback::grammar::{DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+
+pub(super) static OLMO_3: Form = Form {
+    marked: true,
+    start: StartPosition::Anywhere,
+    closes: &["</function_calls>"],
+    steps: &[
+        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), 1)]),
+        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Call, 2)]),
+        Step::new(
+            Gap::Any,
+            OnMismatch::Unclosed,
+            &[(Token::Literal("</function_calls>"), DONE), (Token::Literal(","), 1), (Token::Call, 2)],
+        ),
+    ],
+};

@@ -1,0 +1,93 @@
+//! The messages of a chat request, and the growing conversation.
+//!
+//! A chat request contains the BIOS, the worker's system message, the request's system message, the conversation, and
+//! finally the variable BIOS lines. Only answered calls are added to the conversation.
+
+use deftool_lang::spec::{BiosBudget, SystemMessages};
+
+use super::bios::{BiosContext, BiosPart, BiosProvider};
+use super::config::RunConfig;
+use crate::{Message, MessageToolCall, merge_neighbours, pair_calls};
+
+/// One answered call.
+#[derive(Debug)]
+pub(super) struct AnsweredCall {
+    pub(super) call: MessageToolCall,
+    /// The answer as JSON text.
+    pub(super) content: String,
+}
+
+/// Returns the messages of the next chat request.
+pub(super) fn messages_to_send(
+    config: &RunConfig,
+    system_prompt: Option<&str>,
+    conversation: &[Message],
+    bios: &dyn BiosProvider,
+    mut context: BiosContext<'_>,
+) -> Vec<Message> {
+    let caller = config.system.as_deref().unwrap_or_default();
+    let request = system_prompt.unwrap_or_default();
+    let (first, last) = match config.bios_budget {
+        BiosBudget::Head => (BiosPart::Whole, None),
+        BiosBudget::Tail => (BiosPart::Head, Some(BiosPart::Tail)),
+    };
+    context.part = first;
+    let head = bios.bios(&context);
+    let tail = last.map(|part| {
+        context.part = part;
+        bios.bios(&context)
+    });
+    let tail = tail.unwrap_or_default();
+    let mut messages = Vec::with_capacity(conversation.len() + 4);
+    match config.system_messages {
+        SystemMessages::Combined => {
+            let others = conversation.iter().filter_map(|message| match message {
+                Message::System { content } => Some(content.as_str()),
+                Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+            });
+            let texts: Vec<&str> = [head.as_str(), caller, request]
+                .into_iter()
+                .chain(others)
+                .chain([tail.as_str()])
+                .filter(|text| !text.is_empty())
+                .collect();
+            push_system(&mut messages, texts.join("\n\n"));
+            messages.extend(
+                conversation.iter().filter(|message| !matches!(message, Message::System { .. })).cloned(),
+            );
+        }
+        SystemMessages::Separate => {
+            push_system(&mut messages, head);
+            push_system(&mut messages, caller.to_owned());
+            push_system(&mut messages, request.to_owned());
+            messages.extend_from_slice(conversation);
+            push_system(&mut messages, tail);
+        }
+    }
+    let merged = merge_neighbours(messages);
+    if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) }
+}
+
+/// Appends one reply and the answers to its calls.
+pub(super) fn append_answered(
+    conversation: &mut Vec<Message>,
+    text: &str,
+    answered: Vec<AnsweredCall>,
+    parallel_tool_calls_supported: bool,
+) {
+    let (calls, results): (Vec<_>, Vec<_>) = answered
+        .into_iter()
+        .map(|AnsweredCall { call, content }| {
+            (call.clone(), Message::Tool { tool_call_id: call.id, content })
+        })
+        .unzip();
+    let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls };
+    let messages = std::iter::once(reply).chain(results).collect();
+    conversation.extend(if parallel_tool_calls_supported { messages } else { pair_calls(messages) });
+}
+
+fn push_system(messages: &mut Vec<Message>, content: String) {
+    if !content.is_empty() {
+        messages.push(Message::System { content });
+    }
+}

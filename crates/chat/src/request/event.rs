@@ -1,0 +1,137 @@
+//! The events that a consumer receives, in order. They are the same in the library, `--json`, RPC and tests.
+//!
+//! The machine emits all events except `retry` and `reloaded`, which the driver emits.
+
+use deftool_lang::spec::BudgetUnit;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::approval::Approval;
+use super::outcome::Outcome;
+use super::signal::Signal;
+
+/// Version of the event format, sent in `submitted`. Members and types may be added within a version.
+pub const EVENT_VERSION: u32 = 1;
+
+/// An event of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The request was submitted. Always the first event.
+    Submitted {
+        /// [`EVENT_VERSION`].
+        version: u32,
+        /// The request.
+        request_id: String,
+        /// The job's name, or empty.
+        job_name: String,
+        /// The worker.
+        worker: String,
+        /// The model.
+        model: String,
+        /// Unix time in milliseconds.
+        submitted_at_ms: u64,
+    },
+    /// A chat request is about to be sent.
+    TurnStarted {
+        /// Number of the turn, starting at 1.
+        turn: u32,
+        /// Digest of the turn's tool set.
+        tools: String,
+        /// Units of the tool budget left.
+        budget_left: u32,
+    },
+    /// Text of the reply.
+    Text {
+        /// The delta.
+        text: String,
+    },
+    /// Reasoning of the reply.
+    Reasoning {
+        /// The delta.
+        text: String,
+    },
+    /// The model called a normal tool and the call will be answered.
+    ToolCall {
+        /// The call's id in the conversation.
+        id: String,
+        /// The tool.
+        name: String,
+        /// An object, or invalid arguments as a string.
+        arguments: Value,
+    },
+    /// The user's approval is requested or was given.
+    Approval {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// The arguments, in an approval request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// The answer; `None` in an approval request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Approval>,
+    },
+    /// A tool was started.
+    ToolStarted {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+    },
+    /// A call was answered.
+    ToolFinished {
+        /// The call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Whether it succeeded.
+        ok: bool,
+        /// The result; may be `null`.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+        result: Option<Value>,
+        /// The error: `kind`, `message` and optionally `path` and `details`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Value>,
+        /// Duration of the execution in milliseconds.
+        elapsed_ms: u64,
+    },
+    /// The model called an exit tool.
+    Signal(Signal),
+    /// The tool budget changed.
+    Budget {
+        /// Units left.
+        left: u32,
+        /// The unit of the budget.
+        unit: BudgetUnit,
+    },
+    /// The driver sends a request again.
+    Retry {
+        /// Number of the attempt; 2 for the first retry.
+        attempt: u32,
+        /// Delay before the retry, in milliseconds.
+        delay_ms: u64,
+        /// The reason.
+        detail: String,
+    },
+    /// The next turn uses a new generation of the tools.
+    Reloaded {
+        /// The generation's number.
+        generation: u64,
+        /// The changes, for the user.
+        detail: String,
+    },
+    /// A problem that does not fail the request.
+    Warning {
+        /// The message for the user.
+        message: String,
+    },
+    /// The request ended. Always the last event, exactly once.
+    Finished(Outcome),
+}
+
+/// Reads a member that is present, including `null`.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,46 @@
+//! The request machine. It makes every decision of the worker loop, without IO, clock, async or randomness.
+//!
+//! In: a [`RunConfig`], a [`RunStart`], then the inputs: [`crate::ChatEvent`]s, tool results, a cancellation or a
+//! failure, each with its time (milliseconds since the request was submitted). Out: [`Step`]s for the driver,
+//! [`Event`]s for the consumer, and finally an [`Outcome`]. The machine can be serialised between any two inputs and
+//! then continues identically.
+//!
+//! Invariants: the first terminal state is final. Text only grows, and the concatenated text events are the text of the
+//! outcome. A pending call is returned until it is answered, and not again. No chat request contains an unanswered call
+//! that this machine created. The tool budget is never exceeded. Exit calls are recorded before any part of their reply
+//! can fail.
+//!
+//! Timers, retries, transport and slots are not part of this module; the worker implements them.
+
+mod alike;
+mod approval;
+mod bios;
+mod budget;
+mod canonical;
+mod coerce;
+mod config;
+mod conversation;
+mod emission;
+mod event;
+mod hold_back;
+mod ids;
+mod normalize;
+mod outcome;
+mod repetition;
+mod run;
+mod said;
+mod signal;
+
+pub use approval::Approval;
+pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};
+pub use budget::Budget;
+pub use coerce::coerce_arguments;
+pub use config::{RequestOptions, RunConfig, RunStart};
+pub use event::{EVENT_VERSION, Event};
+pub use normalize::{INTERRUPTED, normalize_conversation};
+pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, kind};
+pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
+pub use run::{PendingCall, RequestState, RequestStatus, Run, Step};
+pub use signal::Signal;
+
+pub use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};

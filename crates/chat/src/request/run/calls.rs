@@ -1,0 +1,347 @@
+//! The normal calls of a reply, answered in order or in parallel.
+//!
+//! All calls are validated before the first one runs. A call with reported argument errors and a denied call are
+//! answered without running a tool. Results keep the order of the calls. If several calls fail, the failure of the
+//! first one in this order ends the request.
+
+use std::time::Duration;
+
+use deftool_lang::spec::{BudgetUnit, OnFailure};
+use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{PendingCall, Phase, Run};
+use crate::MessageToolCall;
+use crate::request::approval::Approval;
+use crate::request::config::RunConfig;
+use crate::request::conversation::{AnsweredCall, append_answered};
+use crate::request::emission::Checked;
+use crate::request::event::Event;
+use crate::request::normalize::unanswered;
+use crate::request::outcome::{FailReason, Failure, kind};
+
+/// The normal calls of one reply.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Batch {
+    calls: Vec<BatchCall>,
+    /// Number of calls that the budget pays for.
+    affordable: usize,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct BatchCall {
+    id: String,
+    name: String,
+    task: Task,
+    state: CallState,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Task {
+    /// Run the tool.
+    Run { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
+    /// Report the argument error to the model.
+    Report { arguments: Value, detail: String },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum CallState {
+    /// The call was not started.
+    Waiting,
+    /// Waiting for the user's approval.
+    Asked,
+    /// The tool is running.
+    Running { since_ms: u64 },
+    /// The call was answered with this JSON text.
+    Answered { answer: String },
+    /// The call failed. Its failure ends the request, unless an earlier call fails, too.
+    Failed { failure: Failure },
+}
+
+impl Batch {
+    /// Returns the calls that must be answered now.
+    pub(super) fn pending(&self) -> Vec<PendingCall> {
+        self.calls.iter().filter_map(BatchCall::pending).collect()
+    }
+
+    /// Returns the ids of the pending calls, and whether they need approval.
+    pub(super) fn open(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.calls.iter().filter_map(|call| Some((call.id.as_str(), call.needs_approval()?)))
+    }
+
+    /// Returns one pending call.
+    pub(super) fn pending_of(&self, call_id: &str) -> Option<PendingCall> {
+        self.calls.iter().find(|call| call.id == call_id)?.pending()
+    }
+
+    /// Returns the tool of the first call that is being answered.
+    pub(super) fn tool(&self) -> Option<&str> {
+        let is_open = |call: &&BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
+        self.calls.iter().find(is_open).map(|call| call.name.as_str())
+    }
+
+    fn position(&self, call_id: &str) -> Option<usize> {
+        self.calls.iter().position(|call| call.id == call_id)
+    }
+
+    /// Returns the first failure, after every earlier call is answered.
+    fn decided_failure(&self) -> Option<&Failure> {
+        let is_answered = |call: &&BatchCall| matches!(call.state, CallState::Answered { .. });
+        match self.calls.iter().find(|call| !is_answered(call)).map(|call| &call.state) {
+            Some(CallState::Failed { failure }) => Some(failure),
+            Some(
+                CallState::Waiting
+                | CallState::Asked
+                | CallState::Running { .. }
+                | CallState::Answered { .. },
+            )
+            | None => None,
+        }
+    }
+}
+
+impl BatchCall {
+    /// Whether the call needs approval; `None` if it is not pending.
+    fn needs_approval(&self) -> Option<bool> {
+        match self.state {
+            CallState::Asked => Some(true),
+            CallState::Running { .. } => Some(false),
+            CallState::Waiting | CallState::Answered { .. } | CallState::Failed { .. } => None,
+        }
+    }
+
+    fn pending(&self) -> Option<PendingCall> {
+        let needs_approval = self.needs_approval()?;
+        let Task::Run { arguments, timeout, .. } = &self.task else { return None };
+        let call = ToolCall { id: self.id.clone(), name: self.name.clone(), arguments: arguments.clone() };
+        Some(PendingCall { call, timeout: *timeout, needs_approval })
+    }
+}
+
+impl Run {
+    /// Takes the result of a call from [`super::Step::AnswerCalls`]. Ignores other ids.
+    pub fn on_tool_result(&mut self, call_id: &str, result: Result<Value, ToolError>, at_ms: u64) {
+        let Phase::Calling(batch) = &mut self.phase else { return };
+        let Some(index) = batch.position(call_id) else { return };
+        let Some(call) = batch.calls.get_mut(index) else { return };
+        let CallState::Running { since_ms } = call.state else { return };
+        let elapsed_ms = at_ms.saturating_sub(since_ms);
+        if let Err(error) = &result
+            && self.config.on_tool_error == OnFailure::Fail
+        {
+            let detail = failure_detail(&call.name, error);
+            let failure = Failure::new(FailReason::ToolExecutionError, error.kind.as_str(), detail);
+            call.state = CallState::Failed { failure };
+            // Later calls are no longer pending.
+            let is_open =
+                |call: &&mut BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
+            for later in batch.calls.iter_mut().skip(index + 1).filter(is_open) {
+                later.state = CallState::Waiting;
+            }
+            self.advance_time(at_ms);
+            self.emit_tool_finished(index, &result, elapsed_ms);
+        } else {
+            self.advance_time(at_ms);
+            self.answer_call(index, result, elapsed_ms);
+        }
+        self.advance_batch();
+    }
+
+    /// Takes the answer for a call that needs approval. Ignores other ids.
+    pub fn on_approval(&mut self, call_id: &str, approval: Approval, at_ms: u64) {
+        let Phase::Calling(batch) = &mut self.phase else { return };
+        let Some(index) = batch.position(call_id) else { return };
+        let Some(call) = batch.calls.get_mut(index) else { return };
+        let CallState::Asked = call.state else { return };
+        let (id, name) = (call.id.clone(), call.name.clone());
+        self.at_ms = self.at_ms.max(at_ms);
+        if approval == Approval::Allowed {
+            call.state = CallState::Running { since_ms: self.at_ms };
+        }
+        let event = Event::Approval {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: None,
+            answer: Some(approval.clone()),
+        };
+        self.events.push(event);
+        match approval {
+            Approval::Allowed => self.events.push(Event::ToolStarted { id, name }),
+            Approval::Refused { reason } => {
+                let mut answer = json!({"refused": "the user did not allow this call"});
+                if let (false, Some(members)) = (reason.is_empty(), answer.as_object_mut()) {
+                    members.insert(String::from("reason"), Value::String(reason));
+                }
+                self.answer_call(index, Ok(answer), 0);
+            }
+        }
+        self.advance_batch();
+    }
+
+    pub(super) fn begin_batch(&mut self, calls: Vec<((Option<&str>, &str), Checked)>) {
+        let affordable = self.budget.affords(calls.len());
+        let mut batch = Batch { calls: Vec::new(), affordable };
+        for ((server_id, name), checked) in calls {
+            let id = self.ids.assign(server_id);
+            let (task, arguments) = match checked {
+                Checked::Valid { arguments, timeout, needs_approval } => {
+                    let reported = Value::Object(arguments.clone());
+                    (Task::Run { arguments, timeout, needs_approval }, reported)
+                }
+                Checked::Invalid { arguments, detail } => {
+                    (Task::Report { arguments: arguments.clone(), detail }, arguments)
+                }
+            };
+            self.events.push(Event::ToolCall { id: id.clone(), name: name.to_owned(), arguments });
+            batch.calls.push(BatchCall { id, name: name.to_owned(), task, state: CallState::Waiting });
+        }
+        self.phase = Phase::Calling(batch);
+        self.advance_batch();
+    }
+
+    /// Starts the next calls, or ends the batch.
+    fn advance_batch(&mut self) {
+        loop {
+            let Phase::Calling(batch) = &self.phase else { return };
+            if let Some(failure) = batch.decided_failure() {
+                let failure = failure.clone();
+                return self.finish_failed(failure);
+            }
+            let any_failed = batch.calls.iter().any(|call| matches!(call.state, CallState::Failed { .. }));
+            let any_open = batch.tool().is_some();
+            if any_failed || (any_open && !self.config.parallel) {
+                return;
+            }
+            let waiting = |call: &BatchCall| matches!(call.state, CallState::Waiting);
+            match batch.calls.iter().position(waiting) {
+                Some(index) if index < batch.affordable => self.open_call(index),
+                // The budget does not pay for the remaining calls.
+                Some(_) if !any_open => {
+                    let failure = budget_failure(&self.config);
+                    return self.finish_failed(failure);
+                }
+                None if !any_open => return self.end_batch(),
+                Some(_) | None => return,
+            }
+        }
+    }
+
+    fn open_call(&mut self, index: usize) {
+        let Phase::Calling(batch) = &mut self.phase else { return };
+        let Some(call) = batch.calls.get_mut(index) else { return };
+        let (id, name) = (call.id.clone(), call.name.clone());
+        match &call.task {
+            Task::Run { needs_approval: true, arguments, .. } => {
+                let arguments = Some(Value::Object(arguments.clone()));
+                call.state = CallState::Asked;
+                self.events.push(Event::Approval { id, name, arguments, answer: None });
+            }
+            Task::Run { needs_approval: false, .. } => {
+                call.state = CallState::Running { since_ms: self.at_ms };
+                self.events.push(Event::ToolStarted { id, name });
+            }
+            Task::Report { arguments: _, detail } => {
+                let error = ToolError::new(ToolErrorKind::InvalidArguments, detail.clone());
+                self.answer_call(index, Err(error), 0);
+            }
+        }
+    }
+
+    fn answer_call(&mut self, index: usize, result: Result<Value, ToolError>, elapsed_ms: u64) {
+        self.emit_tool_finished(index, &result, elapsed_ms);
+        let Phase::Calling(batch) = &mut self.phase else { return };
+        if let Some(call) = batch.calls.get_mut(index) {
+            let answer = match result {
+                Ok(value) => value.to_string(),
+                Err(error) => json!({"error": error_for_model(&error)}).to_string(),
+            };
+            call.state = CallState::Answered { answer };
+        }
+        if self.budget.pay_call() {
+            self.emit_budget();
+        }
+    }
+
+    fn emit_tool_finished(&mut self, index: usize, result: &Result<Value, ToolError>, elapsed_ms: u64) {
+        let Phase::Calling(batch) = &self.phase else { return };
+        let Some(call) = batch.calls.get(index) else { return };
+        let (value, error) = match result {
+            Ok(value) => (Some(value.clone()), None),
+            Err(error) => (None, Some(json!(error))),
+        };
+        self.events.push(Event::ToolFinished {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            ok: error.is_none(),
+            result: value,
+            error,
+            elapsed_ms,
+        });
+    }
+
+    /// Rules 7 and 8: appends calls and results to the history, reduces the budget, and prepares the next turn.
+    fn end_batch(&mut self) {
+        let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        self.append_batch(batch);
+        self.tool_iterations += 1;
+        if self.budget.pay_iteration() {
+            self.emit_budget();
+        }
+    }
+
+    /// Appends the calls of a reply to the conversation, each with its answer or an error.
+    pub(super) fn append_batch(&mut self, batch: Batch) {
+        let answered = batch.calls.into_iter().map(|BatchCall { id, name, task, state }| {
+            let arguments = match task {
+                Task::Run { arguments, .. } => Value::Object(arguments),
+                Task::Report { arguments: arguments @ Value::Object(_), .. } => arguments,
+                // Some servers reject a conversation with arguments that are not an object.
+                Task::Report { .. } => json!({}),
+            };
+            let content = match state {
+                CallState::Answered { answer } => answer,
+                CallState::Failed { failure: Failure { reason: _, kind, detail } } => {
+                    json!({"error": {"kind": kind, "message": detail}}).to_string()
+                }
+                CallState::Waiting | CallState::Asked | CallState::Running { .. } => unanswered(),
+            };
+            AnsweredCall { call: MessageToolCall::new(id, name, arguments.to_string()), content }
+        });
+        append_answered(
+            &mut self.conversation,
+            self.text.get(self.turn_text_start..).unwrap_or_default(),
+            answered.collect(),
+            self.config.parallel_tool_calls_supported,
+        );
+    }
+
+    fn emit_budget(&mut self) {
+        self.events.push(Event::Budget { left: self.budget.left(), unit: self.budget.unit() });
+    }
+}
+
+pub(super) fn budget_failure(config: &RunConfig) -> Failure {
+    let unit = match config.budget_unit {
+        BudgetUnit::Iteration => "iteration",
+        BudgetUnit::Call => "call",
+    };
+    let (budget, s) = (config.tool_budget, if config.tool_budget == 1 { "" } else { "s" });
+    let detail = format!("tool budget exhausted: {budget} {unit}{s} (the worker's :tool-budget)");
+    Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, detail)
+}
+
+fn failure_detail(tool: &str, error: &ToolError) -> String {
+    let path = error.path.as_deref().unwrap_or_default();
+    let details = error.details.as_deref().map(|details| format!("\n{details}")).unwrap_or_default();
+    format!("{tool}{path}: {}{details}", error.message)
+}
+
+/// Returns the error for the model, without the details for the user.
+fn error_for_model(error: &ToolError) -> Value {
+    let ToolError { kind, message, path, details: _ } = error;
+    match path {
+        Some(path) => json!({"kind": kind, "message": message, "path": path}),
+        None => json!({"kind": kind, "message": message}),
+    }
+}

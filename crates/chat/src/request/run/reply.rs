@@ -1,0 +1,332 @@
+//! The text of a reply while it is streamed, and the decisions at its end.
+
+use deftool_lang::schema::{ToolKind, ToolSet};
+use deftool_lang::spec::OnFailure;
+
+use super::calls::budget_failure;
+use super::{Phase, Run};
+use crate::fallback::Forms;
+use crate::request::coerce::coerce_call;
+use crate::request::emission::{Checked, Partition, TextJudge, check, partition, unknown_names};
+use crate::request::event::Event;
+use crate::request::hold_back::{Directive, Fault};
+use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, kind};
+use crate::request::repetition::Loop;
+use crate::request::signal::Signal;
+use crate::{MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+
+impl Run {
+    pub(super) fn take_text(&mut self, text: &str, tools: &ToolSet) {
+        let looped = self.add_text(text, tools);
+        if self.hold_back.is_over_limit() {
+            self.close(server_failure(&too_many_calls()), self.at_ms);
+        } else if let Some(found) = looped {
+            self.close(loop_failure(found), self.at_ms);
+        }
+    }
+
+    /// Takes text up to a loop. Text after the loop is dropped, so that the outcome does not depend on how the text was
+    /// split.
+    fn add_text(&mut self, text: &str, tools: &ToolSet) -> Option<Loop> {
+        let looped = self.lines.push(text);
+        let text = looped.as_ref().and_then(|(end, _)| text.get(..*end)).unwrap_or(text);
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let (shown, taken) = self.hold_back.push(text, &mut judge);
+        self.raw_text.push_str(text.get(..taken).unwrap_or(text));
+        self.emit_text(shown);
+        looped.map(|(_, found)| found)
+    }
+
+    /// Processes a complete reply, or the end of one that is being closed. The numbers are the rules of the tool loop.
+    pub(super) fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
+        self.count_tokens(reply.usage);
+        let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
+            Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
+            _ => {
+                let (status, looped) = self.read_failed_generation(reply, tools);
+                (None, status, looped)
+            }
+        };
+        let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
+        let status = status_without_exit_calls(status, normal.iter().chain(&unknown).copied());
+        let cut = normal.iter().chain(&unknown).copied().rfind(|call| is_truncated(call));
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let shown = self.hold_back.finish(&mut judge);
+        self.emit_text(shown);
+
+        // 1. Record signals before anything can fail. Text is only searched for calls if there are no structured calls
+        //    (3).
+        for call in &exit {
+            self.record_signal(&call.name, &call.arguments);
+        }
+        let written =
+            if normal.is_empty() && unknown.is_empty() { self.written_calls(tools) } else { Vec::new() };
+        let is_exit = |name: &str| tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit);
+        for (name, arguments) in written.iter().filter(|(name, _)| is_exit(name)) {
+            self.record_signal(name, arguments);
+        }
+        let reads_text = !written.is_empty();
+        let only_exit =
+            |directive: &Directive| reads_text && directive.calls.iter().all(|call| is_exit(&call.name));
+
+        // 2.–5. Check for failures.
+        let calls: Vec<(Option<&str>, &str, &RawArguments)> = if reads_text {
+            written
+                .iter()
+                .filter(|(name, _)| !is_exit(name))
+                .map(|(name, arguments)| (None, name.as_str(), arguments))
+                .collect()
+        } else {
+            normal.iter().map(|call| (call.id.as_deref(), call.name.as_str(), &call.arguments)).collect()
+        };
+        let status = if self.hold_back.is_over_limit() {
+            ReplyStatus::ServerError { error: too_many_calls() }
+        } else {
+            status
+        };
+        let is_missing_call = reports_call(reply) && reply.calls.is_empty() && !reads_text;
+        let may_call = !calls.is_empty() || !unknown.is_empty() || is_missing_call;
+        let failure = closing
+            .or_else(|| status_failure(&status, reply, cut))
+            .or_else(|| looped.or_else(|| self.lines.finish()).map(loop_failure))
+            .or_else(|| (may_call && reply.lost_frames > 0).then(|| lost_frame_failure(reply.lost_frames)))
+            .or_else(|| {
+                (!unknown.is_empty()).then(|| {
+                    let names = unknown_names(unknown.iter().map(|call| call.name.as_str()), tools);
+                    let detail = format!("the model called an unknown tool: {names}");
+                    Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, detail)
+                })
+            })
+            .or_else(|| if normal.is_empty() { self.hold_back.fault().map(fault_failure) } else { None })
+            .or_else(|| (is_missing_call && !self.has_text_in_turn()).then(missing_call_failure))
+            .or_else(|| {
+                (!calls.is_empty() && self.budget.affords(calls.len()) == 0)
+                    .then(|| budget_failure(&self.config))
+            });
+        if let Some(failure) = failure {
+            let rest = self.hold_back.release(only_exit);
+            self.emit_text(rest);
+            self.finish_failed(failure);
+            return;
+        }
+        let checked: Vec<Checked> =
+            calls.iter().map(|(_, name, arguments)| check(name, arguments, tools)).collect();
+        if let Some(failure) = self.invalid_failure(&checked) {
+            let rest = self.hold_back.release(only_exit);
+            self.emit_text(rest);
+            self.finish_failed(failure);
+            return;
+        }
+
+        let rest = self.hold_back.release(|_| reads_text);
+        self.emit_text(rest);
+        if calls.is_empty() {
+            // 9.
+            let finish_reason = finish_reason(reply.finish_reason.as_deref());
+            if is_missing_call {
+                self.warn("the server reported a tool call and sent none");
+            }
+            if finish_reason == FinishReason::ContentFilter {
+                self.warn("the server's content filter ended the reply");
+            }
+            self.finish(FinalState::Completed, finish_reason, None);
+            return;
+        }
+        let calls = calls.into_iter().map(|(id, name, _)| (id, name)).zip(checked).collect();
+        self.begin_batch(calls);
+    }
+
+    /// Whether the current turn has non-blank text, emitted or held back.
+    fn has_text_in_turn(&self) -> bool {
+        self.text.get(self.turn_text_start..).is_some_and(|text| !text.trim().is_empty())
+            || self.hold_back.has_text()
+    }
+
+    fn warn(&mut self, message: &str) {
+        self.events.push(Event::Warning { message: message.to_owned() });
+    }
+
+    /// Searches text of a call that the server could not parse for a call written as text. Returns the resulting
+    /// status, and a loop in that text.
+    fn read_failed_generation(&mut self, reply: &Reply, tools: &ToolSet) -> (ReplyStatus, Option<Loop>) {
+        let ReplyStatus::ServerError { error: ServerError { failed_generation: Some(text), .. } } =
+            &reply.status
+        else {
+            return (reply.status.clone(), None);
+        };
+        // The server recognised a call, so no marker is required.
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let shown = self.hold_back.begin_apart(Forms { unmarked: true }, &mut judge);
+        self.emit_text(shown);
+        let looped = self.add_text(text, tools);
+        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
+        let shown = self.hold_back.finish(&mut judge);
+        self.emit_text(shown);
+        let is_call = self.hold_back.calls().next().is_some();
+        (if is_call { ReplyStatus::Complete } else { reply.status.clone() }, looped)
+    }
+
+    fn written_calls(&self, tools: &ToolSet) -> Vec<(String, RawArguments)> {
+        self.hold_back.calls().map(|call| (call.name.clone(), coerce_call(call, tools))).collect()
+    }
+
+    fn invalid_failure(&self, checked: &[Checked]) -> Option<Failure> {
+        if self.config.on_invalid_arguments == OnFailure::Report {
+            return None;
+        }
+        let details: Vec<&str> = checked
+            .iter()
+            .filter_map(|call| match call {
+                Checked::Valid { .. } => None,
+                Checked::Invalid { arguments: _, detail } => Some(detail.as_str()),
+            })
+            .collect();
+        (!details.is_empty())
+            .then(|| Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n")))
+    }
+
+    fn record_signal(&mut self, name: &str, arguments: &RawArguments) {
+        let signal = Signal::new(name, arguments, self.at_ms);
+        self.signals.push(signal.clone());
+        self.events.push(Event::Signal(signal));
+    }
+
+    fn count_tokens(&mut self, usage: Option<Usage>) {
+        if let Some(Usage { prompt_tokens, completion_tokens }) = usage {
+            let sum = self.usage.get_or_insert_default();
+            sum.prompt_tokens = sum.prompt_tokens.saturating_add(prompt_tokens);
+            sum.completion_tokens = sum.completion_tokens.saturating_add(completion_tokens);
+        }
+    }
+}
+
+fn too_many_calls() -> ServerError {
+    let message = format!("the reply contains more than {MAX_CALLS} tool calls; the rest was not read");
+    ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
+}
+
+/// Returns the status of the reply without its exit calls, which never affect the other calls. `calls` are the other
+/// calls.
+fn status_without_exit_calls<'c>(
+    status: ReplyStatus,
+    calls: impl Iterator<Item = &'c RawCall> + Clone,
+) -> ReplyStatus {
+    match status {
+        ReplyStatus::CallTruncated { .. } if calls.clone().any(is_truncated) => status,
+        ReplyStatus::CallTruncated { is_over: true } => ReplyStatus::Complete,
+        ReplyStatus::CallTruncated { is_over: false } | ReplyStatus::Incomplete { cause: None } => {
+            // Complete calls are as good as a finish reason.
+            let is_whole = |call: &RawCall| matches!(call.arguments, RawArguments::Object { .. });
+            if calls.clone().next().is_some() && calls.clone().all(is_whole) {
+                ReplyStatus::Complete
+            } else {
+                ReplyStatus::Incomplete { cause: None }
+            }
+        }
+        status => status,
+    }
+}
+
+fn is_truncated(call: &RawCall) -> bool {
+    matches!(call.arguments, RawArguments::Malformed { truncated: true, .. })
+}
+
+/// Whether the server reports a tool call.
+fn reports_call(reply: &Reply) -> bool {
+    matches!(reply.finish_reason.as_deref(), Some("tool_calls" | "function_call"))
+}
+
+fn missing_call_failure() -> Failure {
+    Failure::new(
+        FailReason::UnknownError,
+        kind::MISSING_TOOL_CALL,
+        "the server reported a tool call and sent neither a call nor text; its tool call parser may not fit the model",
+    )
+}
+
+fn lost_frame_failure(lost: usize) -> Failure {
+    let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
+    Failure::new(
+        FailReason::ToolParseError,
+        kind::LOST_FRAME,
+        format!(
+            "{what} of the stream could not be decoded and may have contained a part of a call; no tool was called"
+        ),
+    )
+}
+
+/// Returns the failure for a reply that is not complete. `cut` is the call that was cut off.
+fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) -> Option<Failure> {
+    let (reason, kind, detail) = match status {
+        ReplyStatus::Complete => return None,
+        ReplyStatus::CallTruncated { .. } => {
+            (FailReason::ToolParseError, kind::CALL_TRUNCATED, truncated_detail(reply, cut))
+        }
+        ReplyStatus::ServerError { error } => return Some(server_failure(error)),
+        ReplyStatus::Incomplete { cause } => (
+            FailReason::UnknownError,
+            kind::STREAM_INCOMPLETE,
+            match cause {
+                Some(cause) => format!("the reply was cut off: {cause}"),
+                None => String::from("the stream ended before the server reported the end of the reply"),
+            },
+        ),
+        ReplyStatus::Empty => (
+            FailReason::UnknownError,
+            kind::EMPTY_STREAM,
+            String::from("the server answered 200 with an empty stream"),
+        ),
+    };
+    Some(Failure::new(reason, kind, detail))
+}
+
+fn server_failure(error: &ServerError) -> Failure {
+    let kind = match error.kind {
+        ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
+        ServerErrorKind::Unavailable | ServerErrorKind::Unauthorized | ServerErrorKind::Http => {
+            kind::HTTP_ERROR
+        }
+        ServerErrorKind::Server => kind::SERVER_ERROR,
+    };
+    let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
+    Failure::new(FailReason::UnknownError, kind, format!("{code}{}", error.message))
+}
+
+/// Describes which call was cut off, and why.
+fn truncated_detail(reply: &Reply, cut: Option<&RawCall>) -> String {
+    let name = cut.map_or("a tool", |call| call.name.as_str());
+    let advice = match finish_reason(reply.finish_reason.as_deref()) {
+        FinishReason::MaxTokens => {
+            ": the server's token limit was reached; raise :max-tokens in the worker's :params"
+        }
+        FinishReason::Stop | FinishReason::ContentFilter | FinishReason::Canceled | FinishReason::Failed => {
+            ""
+        }
+    };
+    format!("the reply ended inside the arguments of a call of `{name}`{advice}")
+}
+
+fn fault_failure(fault: &Fault) -> Failure {
+    match fault {
+        Fault::Broken(why) => Failure::new(FailReason::ToolParseError, kind::MALFORMED_CALL, why),
+        Fault::Unknown(why) => Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, why),
+    }
+}
+
+fn loop_failure(found: Loop) -> Failure {
+    let Loop { lines, chars, occurrences } = found;
+    let what = if lines == 1 { String::from("a line") } else { format!("a cycle of {lines} lines") };
+    Failure::new(
+        FailReason::RepeatedLineLoop,
+        "",
+        format!("{what} of {chars} characters occurred {occurrences} times in a row"),
+    )
+}
+
+fn finish_reason(server: Option<&str>) -> FinishReason {
+    match server {
+        Some("length" | "max_tokens") => FinishReason::MaxTokens,
+        Some("content_filter") => FinishReason::ContentFilter,
+        Some(_) | None => FinishReason::Stop,
+    }
+}

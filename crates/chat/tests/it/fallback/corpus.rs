@@ -1,0 +1,118 @@
+//! Each specimen alone, after prose and before prose, at every cut.
+
+use deftool_chat::request::Fallback;
+
+use super::read::{Outcome, families, outcome_of, reader};
+
+pub(super) const CUTS: [usize; 4] = [usize::MAX, 1, 3, 7];
+
+/// Collapses the blanks that remain between calls: they are not compared.
+pub(super) fn normalized(outcome: Outcome) -> Outcome {
+    let text = outcome.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    Outcome { text, ..outcome }
+}
+
+#[test]
+fn every_specimen_gives_its_expected_result() {
+    for family in families() {
+        for specimen in &family.specimens {
+            for mode in if family.marked { &[Fallback::Auto, Fallback::On][..] } else { &[Fallback::On] } {
+                for cut in CUTS {
+                    let read = reader(*mode).cut(cut).read(&specimen.text);
+                    let expected = outcome_of(specimen, "", "");
+                    let (family, title) = (&family.name, &specimen.title);
+                    assert_eq!(
+                        normalized(read),
+                        normalized(expected),
+                        "{family}, {title}, {mode:?}, cut {cut}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn specimens_are_read_between_prose() {
+    for family in families() {
+        for specimen in family.hits() {
+            let mut places =
+                vec![("Let me look: it's \"there\".\n", ""), ("Ein Satz – mit `code`.\n\n", "\nSo weit.")];
+            if family.message {
+                places = vec![("", if family.line { "\nSo weit." } else { " That was it." })];
+            } else if !family.line {
+                places.push(("I look. ", " That was it."));
+                places.push(("I look:", ""));
+            }
+            for (before, after) in places {
+                // Only the end of the reply stands in for a missing mark.
+                let after = if specimen.is_open() { "" } else { after };
+                for cut in CUTS {
+                    let text = format!("{before}{}{after}", specimen.text);
+                    let read = reader(family.mode()).cut(cut).read(&text);
+                    let expected = outcome_of(specimen, before, after);
+                    let (family, title) = (&family.name, &specimen.title);
+                    assert_eq!(
+                        normalized(read),
+                        normalized(expected),
+                        "{family}, {title}, cut {cut}: {text}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Functionary 3.2, whose first mark is in the prompt.
+#[test]
+fn a_call_without_its_mark_may_precede_one_with_it() {
+    for text in ["look\n{\"q\": 1}>>>look\n{\"q\": 2}", "look\n{\"q\": 1}\n>>>look\n{\"q\": 2}"] {
+        for cut in CUTS {
+            let read = reader(Fallback::On).cut(cut).read(text);
+            assert_eq!((read.calls.len(), read.text.as_str()), (2, ""), "{text:?}, cut {cut}: {read:?}");
+        }
+    }
+}
+
+/// A word above a complete call is not the name of another call.
+#[test]
+fn a_word_above_a_complete_call_is_text() {
+    for call in [r#"{"tool": "look", "arguments": {}}"#, r#"{"name": "look", "parameters": {}}"#] {
+        for cut in CUTS {
+            let read = reader(Fallback::On).cut(cut).read(&format!("Looking\n{call}\nSo."));
+            assert_eq!((read.calls.len(), read.text.as_str()), (1, "Looking\nSo."), "cut {cut}: {read:?}");
+        }
+    }
+}
+
+#[test]
+fn off_reads_no_form_and_auto_reads_no_unmarked_form() {
+    for family in families() {
+        for specimen in &family.specimens {
+            assert!(reader(Fallback::Off).read(&specimen.text).is_text(&specimen.text), "{}", family.name);
+            if !family.marked {
+                let read = reader(Fallback::Auto).cut(3).read(&specimen.text);
+                assert!(read.is_text(&specimen.text), "{}, {}: {read:?}", family.name, specimen.title);
+            }
+        }
+    }
+}
+
+/// Each family has a file with the standard specimens.
+#[test]
+fn every_family_has_its_standard_specimens() {
+    let families = families();
+    assert!(families.len() >= 44, "{}", families.len());
+    for family in families {
+        for title in [
+            "one call",
+            "two calls",
+            "hostile characters in a string",
+            "typed arguments",
+            "an exit call",
+            "an unknown tool",
+        ] {
+            assert!(family.specimens.iter().any(|it| it.title == title), "{} lacks {title}", family.name);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The chat protocols, calls written as text, and the request machine.
+
+// Helpers outside of a `#[test]` are tests, too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod fallback;
+mod request;
+mod wire;

@@ -1,0 +1,355 @@
+//! The driver of these tests. It plays scripted replies and tool results, and checks the invariants after every step.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool_chat::request::{
+    Approval, BiosV1, Event, FailReason, Failure, Outcome, PendingCall, Run, RunConfig, RunStart, Step,
+};
+use deftool_chat::{ChatEvent, ChatRequest, Message, RawArguments, RawCall, Reply, ReplyStatus};
+use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool_lang::tool::ToolError;
+use serde_json::{Value, json};
+
+pub(super) fn definition(name: &str, parameters: &Value) -> Value {
+    json!({"type": "function", "function": {"name": name, "description": name, "parameters": parameters}})
+}
+
+pub(super) fn tools() -> ToolSet {
+    let weather = json!({
+        "type": "object",
+        "properties": {"location": {"type": "string"}, "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}},
+        "required": ["location"],
+        "additionalProperties": false
+    });
+    let open = json!({"type": "object"});
+    let entry = |kind, name: &str, parameters: &Value, timeout| {
+        Arc::new(ToolEntry::new(kind, definition(name, parameters), timeout).unwrap())
+    };
+    let mut ask = ToolEntry::new(ToolKind::Normal, definition("ask", &open), None).unwrap();
+    ask.confirm = Confirmation::Always;
+    ToolSet::new([
+        Arc::new(ask),
+        entry(ToolKind::Normal, "get_weather", &weather, Some(Duration::from_secs(5))),
+        entry(ToolKind::Normal, "look", &open, None),
+        entry(ToolKind::Exit, "finish", &open, None),
+    ])
+}
+
+pub(super) fn fixture(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/tests/fallback/{name}.txt", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// A scripted reply.
+#[derive(Debug, Clone)]
+pub(super) struct ScriptedReply {
+    pub(super) text: Vec<String>,
+    pub(super) reasoning: String,
+    pub(super) reply: Reply,
+}
+
+pub(super) fn reply_with(text: &str) -> ScriptedReply {
+    ScriptedReply {
+        text: vec![text.to_owned()],
+        reasoning: String::new(),
+        reply: Reply {
+            status: ReplyStatus::Complete,
+            calls: Vec::new(),
+            lost_frames: 0,
+            finish_reason: Some(String::from("stop")),
+            usage: None,
+            model: None,
+        },
+    }
+}
+
+impl ScriptedReply {
+    pub(super) fn call(mut self, name: &str, arguments: Value) -> Self {
+        let Value::Object(value) = arguments else { panic!("expected an object") };
+        let id = Some(format!("call_{}", self.reply.calls.len()));
+        self.reply.calls.push(RawCall {
+            id,
+            name: name.to_owned(),
+            arguments: RawArguments::Object { value },
+        });
+        self
+    }
+
+    pub(super) fn malformed(self, name: &str, text: &str) -> Self {
+        self.malformed_as(name, text, false)
+    }
+
+    /// A call whose arguments are cut off at the end of the reply.
+    pub(super) fn truncated(self, name: &str, text: &str) -> Self {
+        self.malformed_as(name, text, true)
+    }
+
+    fn malformed_as(mut self, name: &str, text: &str, truncated: bool) -> Self {
+        let error = String::from("EOF");
+        let arguments = RawArguments::Malformed { text: text.to_owned(), error, truncated };
+        self.reply.calls.push(RawCall { id: None, name: name.to_owned(), arguments });
+        self
+    }
+
+    pub(super) fn status(mut self, status: ReplyStatus) -> Self {
+        self.reply.status = status;
+        self
+    }
+
+    pub(super) fn cut(mut self, size: usize) -> Self {
+        let whole: Vec<char> = self.text.concat().chars().collect();
+        self.text = whole.chunks(size.max(1)).map(|chunk| chunk.iter().collect()).collect();
+        self
+    }
+}
+
+pub(super) fn weather() -> Value {
+    json!({"location": "Paris"})
+}
+
+/// The result of a played request.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) outcome: Outcome,
+    pub(super) events: Vec<Event>,
+    pub(super) requests: Vec<ChatRequest>,
+    /// Names and ids of the executed calls.
+    pub(super) executed: Vec<(String, String)>,
+    /// The conversation at the end.
+    pub(super) conversation: Vec<Message>,
+}
+
+impl Played {
+    pub(super) fn executed(&self) -> Vec<&str> {
+        self.executed.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    pub(super) fn failure(&self) -> (FailReason, &str, &str) {
+        let Outcome { fail_reason, kind, detail, .. } = &self.outcome;
+        (fail_reason.unwrap(), kind.as_deref().unwrap_or_default(), detail.as_deref().unwrap_or_default())
+    }
+
+    pub(super) fn signals(&self) -> Vec<(&str, &Value)> {
+        self.outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), &signal.arguments)).collect()
+    }
+
+    /// Returns the messages of the last request without the variable BIOS lines at the end.
+    pub(super) fn history(&self) -> &[Message] {
+        let (last, messages) = self.requests.last().unwrap().messages.split_last().unwrap();
+        assert!(matches!(last, Message::System { .. }), "{last:?}");
+        messages
+    }
+}
+
+pub(super) type ToolAnswer = Box<dyn FnMut(usize, &str) -> Result<Value, ToolError>>;
+
+/// Plays a request to its end.
+pub(super) struct Play {
+    pub(super) config: RunConfig,
+    pub(super) conversation: Vec<Message>,
+    pub(super) answer: ToolAnswer,
+    /// Returns the index of the next pending call to answer, of a given number.
+    pub(super) choose: Box<dyn FnMut(usize) -> usize>,
+    /// The answer for calls that need approval: all calls of `ask`.
+    pub(super) approval: Approval,
+    /// Whether to serialise and deserialise the machine between any two inputs.
+    pub(super) restore: bool,
+}
+
+pub(super) fn play() -> Play {
+    Play {
+        config: RunConfig { model: String::from("m"), ..RunConfig::default() },
+        conversation: vec![user("What is the weather?")],
+        answer: Box::new(|_, _| Ok(json!({"temperature": 18}))),
+        choose: Box::new(|_| 0),
+        approval: Approval::Allowed,
+        restore: false,
+    }
+}
+
+pub(super) fn user(text: &str) -> Message {
+    Message::User { content: text.to_owned() }
+}
+
+impl Play {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut RunConfig)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    pub(super) fn prompt(mut self, text: &str) -> Self {
+        self.conversation = vec![user(text)];
+        self
+    }
+
+    pub(super) fn answering(
+        mut self,
+        answer: impl FnMut(usize, &str) -> Result<Value, ToolError> + 'static,
+    ) -> Self {
+        self.answer = Box::new(answer);
+        self
+    }
+
+    pub(super) fn start(&self) -> Run {
+        Run::new(
+            self.config.clone(),
+            RunStart {
+                request_id: String::from("r1"),
+                job_name: String::from("job"),
+                conversation: self.conversation.clone(),
+                options: deftool_chat::request::RequestOptions::default(),
+                submitted_at_ms: 1_700_000_000_000,
+                zone: String::from("Europe/Paris"),
+                local_time: String::from("2023-11-14T23:13:20"),
+                id_seed: 42,
+            },
+        )
+    }
+
+    /// Plays `replies`. The last one is repeated.
+    pub(super) fn run(mut self, replies: &[ScriptedReply]) -> Played {
+        let tools = tools();
+        let mut run = self.start();
+        let (mut events, mut requests, mut executed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut now = 0;
+        for _ in 0..1_200 {
+            let step = run.next_step(&tools, &BiosV1);
+            self.store(&mut run);
+            assert_eq!(step, run.next_step(&tools, &BiosV1), "the second call must return the same step");
+            events.extend(run.take_events());
+            now += 10;
+            match step {
+                Step::Stream(request) => {
+                    assert_answered(&request.messages);
+                    let script = &replies[requests.len().min(replies.len() - 1)];
+                    requests.push(request);
+                    let mut inputs = Vec::new();
+                    if !script.reasoning.is_empty() {
+                        inputs.push(ChatEvent::Reasoning { text: script.reasoning.clone() });
+                    }
+                    inputs.extend(script.text.iter().map(|text| ChatEvent::Text { text: text.clone() }));
+                    inputs.push(ChatEvent::Ended { reply: script.reply.clone() });
+                    for input in inputs {
+                        run.on_event(input, &tools, now);
+                        self.store(&mut run);
+                        events.extend(run.take_events());
+                    }
+                }
+                Step::AnswerCalls(pending) => {
+                    assert!(self.config.parallel || pending.len() == 1, "one at a time: {pending:?}");
+                    let which = (self.choose)(pending.len());
+                    let PendingCall { call, timeout, needs_approval } = &pending[which];
+                    if *needs_approval {
+                        run.on_tool_result(&call.id, Ok(json!("not asked yet")), now);
+                        run.on_approval("wrong", Approval::Allowed, now);
+                        self.store(&mut run);
+                        run.on_approval(&call.id, self.approval.clone(), now);
+                        self.store(&mut run);
+                        run.on_approval(&call.id, Approval::Allowed, now);
+                    } else {
+                        assert!(!executed.contains(&(call.name.clone(), call.id.clone())), "executed twice");
+                        assert_eq!(timeout.is_some(), call.name == "get_weather");
+                        executed.push((call.name.clone(), call.id.clone()));
+                        run.on_tool_result("wrong", Ok(json!("ignored")), now);
+                        let answer = (self.answer)(executed.len(), &call.name);
+                        run.on_approval(&call.id, Approval::Refused { reason: String::from("late") }, now);
+                        run.on_tool_result(&call.id, answer.clone(), now);
+                        self.store(&mut run);
+                        run.on_tool_result(&call.id, answer, now);
+                    }
+                }
+                Step::Wait => panic!("unexpected wait: all inputs were passed"),
+                Step::Finished => {
+                    let outcome = run.outcome().unwrap().clone();
+                    self.store(&mut run);
+                    assert_final(&mut run, &tools);
+                    assert_events(&events, &outcome);
+                    let conversation = run.conversation().to_vec();
+                    assert_answered(&conversation);
+                    return Played { outcome, events, requests, executed, conversation };
+                }
+            }
+        }
+        panic!("no terminal state");
+    }
+
+    /// If `restore` is set, continues with a deserialised copy.
+    fn store(&self, run: &mut Run) {
+        if self.restore {
+            *run = restored(run);
+        }
+    }
+}
+
+pub(super) fn restored(run: &Run) -> Run {
+    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
+}
+
+/// Checks that every call in the history is answered directly after it and in order, and that ids are unique.
+pub(super) fn assert_answered(messages: &[Message]) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for message in messages {
+        match message {
+            Message::Assistant { tool_calls, .. } => {
+                assert!(open.is_empty(), "unanswered: {open:?}");
+                open = tool_calls.iter().map(|call| call.id.as_str()).collect();
+                for call in tool_calls {
+                    assert!(seen.insert(&call.id), "duplicate id");
+                    assert!(call.id.len() == 9 && call.id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+                    assert!(serde_json::from_str::<Value>(&call.function.arguments).unwrap().is_object());
+                    assert_ne!(call.function.name, "finish", "exit calls must not be in the history");
+                }
+            }
+            Message::Tool { tool_call_id, content } => {
+                assert_eq!(open.remove(0), tool_call_id);
+                serde_json::from_str::<Value>(content).unwrap();
+            }
+            Message::System { .. } | Message::User { .. } => assert!(open.is_empty(), "unanswered: {open:?}"),
+        }
+    }
+    assert!(open.is_empty(), "unanswered: {open:?}");
+}
+
+/// Checks that nothing changes after the end.
+pub(super) fn assert_final(run: &mut Run, tools: &ToolSet) {
+    let before = run.outcome().cloned();
+    run.on_event(ChatEvent::Text { text: String::from("late") }, tools, 99);
+    run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, tools, 99);
+    run.on_tool_result("x", Ok(json!(1)), 99);
+    run.cancel(99);
+    run.fail(Failure::new(FailReason::ServerDied, "", ""), 99);
+    assert_eq!(run.next_step(tools, &BiosV1), Step::Finished);
+    assert_eq!(run.outcome().cloned(), before);
+    assert!(run.take_events().is_empty());
+}
+
+pub(super) fn assert_events(events: &[Event], outcome: &Outcome) {
+    assert!(matches!(events.first(), Some(Event::Submitted { .. })));
+    assert_eq!(events.last(), Some(&Event::Finished(outcome.clone())));
+    let mut text = String::new();
+    let mut signals = Vec::new();
+    for event in events {
+        match event {
+            Event::Text { text: piece } => text.push_str(piece),
+            Event::Signal(signal) => signals.push(signal.clone()),
+            Event::Submitted { .. }
+            | Event::TurnStarted { .. }
+            | Event::Reasoning { .. }
+            | Event::ToolCall { .. }
+            | Event::ToolStarted { .. }
+            | Event::Approval { .. }
+            | Event::ToolFinished { .. }
+            | Event::Budget { .. }
+            | Event::Retry { .. }
+            | Event::Reloaded { .. }
+            | Event::Warning { .. }
+            | Event::Finished(_) => {}
+        }
+        let json = serde_json::to_string(event).unwrap();
+        assert_eq!(&serde_json::from_str::<Event>(&json).unwrap(), event);
+    }
+    assert_eq!(text, outcome.text, "the text events differ from the text");
+    assert_eq!(signals, outcome.signals);
+}

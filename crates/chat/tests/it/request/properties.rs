@@ -1,0 +1,188 @@
+//! Invariants for random configurations, replies and tools.
+
+use deftool_chat::request::{
+    Approval, BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig,
+};
+use deftool_chat::{ChatRequest, ReplyStatus};
+use deftool_lang::tool::{ToolError, ToolErrorKind};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::play::{Play, ScriptedReply, play, reply_with, weather};
+
+fn words() -> impl Strategy<Value = String> {
+    let parts = prop::sample::select(vec![
+        "<tool_call>",
+        "</tool_call>",
+        "{\"name\": \"look\", \"arguments\": {}}",
+        "{\"tool\": \"look\", \"arguments\": {}}",
+        "{\"tool\": \"finish\"}",
+        "{\"tool\": \"nothing\", \"arguments\": {}}",
+        "{\"name\": \"finish\"}",
+        "\n",
+        "\n\n",
+        " ",
+        "`",
+        "```",
+        "```json\n",
+        "~~~",
+        "\"",
+        "“",
+        "”",
+        "<think>",
+        "</think>",
+        "> ",
+        "    ",
+        "word",
+        "{",
+        "}",
+        "{\"tool\":",
+        "<",
+        "'",
+        "é",
+        "the same line of some length here\n",
+    ]);
+    prop::collection::vec(parts, 0..24).prop_map(|parts| parts.concat())
+}
+
+fn script() -> impl Strategy<Value = ScriptedReply> {
+    let call = prop_oneof![
+        4 => Just((0, "look", json!({}))),
+        4 => Just((0, "get_weather", weather())),
+        2 => Just((0, "ask", json!({}))),
+        3 => Just((0, "finish", json!({"done": true}))),
+        1 => Just((0, "get_weather", json!({"unit": 1}))),
+        1 => Just((1, "look", json!({}))),
+        1 => Just((1, "finish", json!({}))),
+        1 => Just((0, "nothing", json!({}))),
+    ];
+    let status = prop_oneof![
+        12 => Just(ReplyStatus::Complete),
+        1 => Just(ReplyStatus::CallTruncated { is_over: true }),
+        1 => Just(ReplyStatus::Incomplete { cause: None }),
+    ];
+    (words(), prop::collection::vec(call, 0..4), status, 1..40_usize).prop_map(
+        |(text, calls, status, size)| {
+            let script = calls.into_iter().fold(reply_with(&text), |script, (malformed, name, arguments)| {
+                if malformed == 1 { script.malformed(name, "{oops") } else { script.call(name, arguments) }
+            });
+            script.status(status).cut(size)
+        },
+    )
+}
+
+fn config() -> impl Strategy<Value = RunConfig> {
+    let fallback = prop::sample::select(vec![Fallback::Auto, Fallback::On, Fallback::Off]);
+    let on_error = || prop::sample::select(vec![OnFailure::Fail, OnFailure::Report]);
+    (0..4_u32, any::<(bool, bool)>(), fallback, on_error(), on_error(), any::<bool>(), any::<bool>())
+        .prop_map(
+            |(
+                tool_budget,
+                (by_call, together),
+                fallback,
+                on_invalid_arguments,
+                on_tool_error,
+                final_turn,
+                parallel,
+            )| {
+                RunConfig {
+                    tool_budget,
+                    budget_unit: if by_call { BudgetUnit::Call } else { BudgetUnit::Iteration },
+                    fallback,
+                    on_invalid_arguments,
+                    on_tool_error,
+                    final_turn,
+                    parallel: together,
+                    parallel_tool_calls_supported: parallel,
+                    ..RunConfig::default()
+                }
+            },
+        )
+}
+
+fn random_play(config: &RunConfig, fails: u64) -> Play {
+    let mut play = play().with(|it| *it = config.clone());
+    play = play.answering(move |nth, _| {
+        if fails >> (nth % 8) & 1 == 1 {
+            Err(ToolError::new(ToolErrorKind::Script, "no"))
+        } else {
+            Ok(json!(nth))
+        }
+    });
+    if fails & 2 == 0 {
+        play.approval = Approval::Refused { reason: String::new() };
+    }
+    let mut picked = fails as usize;
+    play.choose = Box::new(move |count| {
+        picked = picked.rotate_left(3) ^ 5;
+        picked % count
+    });
+    play
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn invariants_hold_for_any_request(
+        config in config(), replies in prop::collection::vec(script(), 1..6), fails in any::<u64>(),
+    ) {
+        let played = random_play(&config, fails & (fails >> 8)).run(&replies);
+        let outcome = &played.outcome;
+        prop_assert_eq!(outcome.state == FinalState::Failed, outcome.fail_reason.is_some());
+
+        // The budget is never exceeded.
+        let budget = config.tool_budget as usize;
+        match config.budget_unit {
+            BudgetUnit::Call => prop_assert!(played.executed.len() <= budget),
+            BudgetUnit::Iteration => prop_assert!(played.requests.len() <= budget + 1),
+        }
+        prop_assert!(outcome.tool_iterations as usize <= budget);
+
+        // Every structured exit call is a signal, and no other signals exist.
+        let looped = outcome.fail_reason == Some(FailReason::RepeatedLineLoop);
+        let exits: usize = (0..played.requests.len())
+            .map(|turn| &replies[turn.min(replies.len() - 1)])
+            .map(|script| script.reply.calls.iter().filter(|call| call.name == "finish").count())
+            .sum();
+        prop_assert!(outcome.signals.len() >= exits);
+        if config.fallback == Fallback::Off && !looped {
+            prop_assert_eq!(outcome.signals.len(), exits);
+            prop_assert_eq!(&outcome.text, outcome.raw_text());
+        }
+        prop_assert!(is_subsequence(&outcome.text, outcome.raw_text()));
+    }
+
+    #[test]
+    fn a_restored_request_continues_identically(
+        config in config(), replies in prop::collection::vec(script(), 1..5), fails in any::<u64>(),
+    ) {
+        let plain = random_play(&config, fails & (fails >> 8)).run(&replies);
+        let mut stored = random_play(&config, fails & (fails >> 8));
+        stored.restore = true;
+        let stored = stored.run(&replies);
+        prop_assert_eq!(plain.outcome, stored.outcome);
+        prop_assert_eq!(plain.events, stored.events);
+        prop_assert_eq!(plain.requests, stored.requests);
+        prop_assert_eq!(plain.executed, stored.executed);
+        prop_assert_eq!(plain.conversation, stored.conversation);
+    }
+
+    #[test]
+    fn the_split_of_the_text_does_not_affect_the_outcome(text in words(), sizes in (1..5_usize, 1..64_usize)) {
+        for fallback in [Fallback::Auto, Fallback::On] {
+            let ends: Vec<(Outcome, Vec<ChatRequest>)> = [sizes.0, sizes.1, 1 << 20]
+                .into_iter()
+                .map(|size| play().with(|config| config.fallback = fallback).run(&[reply_with(&text).cut(size), reply_with("end")]))
+                .map(|played| (played.outcome, played.requests))
+                .collect();
+            prop_assert_eq!(&ends[0], &ends[2]);
+            prop_assert_eq!(&ends[1], &ends[2]);
+        }
+    }
+}
+
+fn is_subsequence(part: &str, whole: &str) -> bool {
+    let mut whole = whole.chars();
+    part.chars().all(|ch| whole.any(|other| other == ch))
+}

@@ -1,0 +1,240 @@
+//! Decoding of a body, and the expected result of each case.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use deftool_chat::{
+    Api, ChatEvent, RawArguments, Reply, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The expected result of one case.
+#[derive(Debug, Deserialize)]
+pub(super) struct Expected {
+    #[serde(default = "yes")]
+    pub(super) transport_ok: bool,
+    pub(super) status: String,
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    pub(super) calls: Vec<Value>,
+    /// `Some(Null)`: must be absent. `None`: not checked.
+    #[serde(default, deserialize_with = "present")]
+    pub(super) finish_reason: Option<Value>,
+    /// The ids of the calls. `None` in this and the following fields: not checked.
+    pub(super) ids: Option<Value>,
+    /// Tokens of prompt and reply.
+    pub(super) usage: Option<Value>,
+    pub(super) model: Option<String>,
+    /// Kind and message of the server's error.
+    pub(super) error: Option<Value>,
+    /// Number of events that could not be decoded and may have contained a part of the reply.
+    #[serde(default)]
+    pub(super) lost: usize,
+    /// Number of repeated calls.
+    #[serde(default)]
+    pub(super) repeated: usize,
+    /// Kinds of the items that are skipped.
+    #[serde(default)]
+    pub(super) foreign: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) api: Api,
+    pub(super) body: Vec<u8>,
+    pub(super) expected: Expected,
+}
+
+/// The output of a decoder for one body.
+#[derive(Debug, PartialEq)]
+pub(super) struct Reading {
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    /// Order of text (`t`) and reasoning (`r`).
+    pub(super) order: String,
+    pub(super) reply: Reply,
+    pub(super) notes: StreamNotes,
+}
+
+pub(super) fn wire() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire")
+}
+
+/// Returns every file below `folder` whose name ends with `suffix`, without the suffix.
+pub(super) fn stems(folder: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(stems(&path, suffix));
+        } else if let Some(stem) = path.to_str().unwrap().strip_suffix(suffix) {
+            found.push(PathBuf::from(stem));
+        }
+    }
+    found.sort();
+    found
+}
+
+pub(super) fn with_suffix(stem: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", stem.display()))
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let root = wire();
+    let read = |stem: PathBuf| {
+        let body =
+            fs::read(with_suffix(&stem, ".sse")).or_else(|_| fs::read(with_suffix(&stem, ".json"))).unwrap();
+        let expected = fs::read(with_suffix(&stem, ".expect.json")).unwrap();
+        let name = stem.strip_prefix(&root).unwrap().display().to_string();
+        Case {
+            api: if name.starts_with("responses") { Api::Responses } else { Api::ChatCompletions },
+            body,
+            expected: serde_json::from_slice(&expected).unwrap_or_else(|e| panic!("{name}: {e}")),
+            name,
+        }
+    };
+    stems(&root, ".expect.json").into_iter().map(read).collect()
+}
+
+pub(super) fn read_pieces<'a>(
+    pieces: impl Iterator<Item = &'a [u8]>,
+    end: TransportEnd,
+    tools: &[&str],
+) -> Reading {
+    read_api(Api::ChatCompletions, pieces, end, tools)
+}
+
+pub(super) fn read_api<'a>(
+    api: Api,
+    pieces: impl Iterator<Item = &'a [u8]>,
+    end: TransportEnd,
+    tools: &[&str],
+) -> Reading {
+    let mut decoder = StreamDecoder::new(api, tools.iter().map(|&name| name.to_owned()));
+    let mut events = Vec::new();
+    for piece in pieces {
+        let from = events.len();
+        decoder.feed(piece, &mut events);
+        for pair in events[from..].windows(2) {
+            assert!(!is_same_kind(&pair[0], &pair[1]), "adjacent events of one kind in one read: {pair:?}");
+        }
+    }
+    let notes = decoder.finish(end, &mut events);
+    let Some(ChatEvent::Ended { reply }) = events.pop() else { panic!("expected `Ended` as the last event") };
+    let mut reading =
+        Reading { text: String::new(), reasoning: String::new(), order: String::new(), reply, notes };
+    for event in events {
+        match event {
+            ChatEvent::Text { text } => {
+                assert!(!text.is_empty());
+                reading.text.push_str(&text);
+                reading.order.push('t');
+            }
+            ChatEvent::Reasoning { text } => {
+                assert!(!text.is_empty());
+                reading.reasoning.push_str(&text);
+                reading.order.push('r');
+            }
+            ChatEvent::ToolCallDelta { .. } | ChatEvent::Progress { .. } => {}
+            ChatEvent::Ended { .. } => panic!("`Ended` was emitted twice"),
+        }
+    }
+    reading.order = reading.order.chars().fold(String::new(), |mut order, char| {
+        if !order.ends_with(char) {
+            order.push(char);
+        }
+        order
+    });
+    reading
+}
+
+fn is_same_kind(left: &ChatEvent, right: &ChatEvent) -> bool {
+    matches!(
+        (left, right),
+        (ChatEvent::Text { .. }, ChatEvent::Text { .. })
+            | (ChatEvent::Reasoning { .. }, ChatEvent::Reasoning { .. })
+    )
+}
+
+pub(super) fn end(transport_ok: bool) -> TransportEnd {
+    if transport_ok {
+        TransportEnd::Clean
+    } else {
+        TransportEnd::Broken { error: String::from("connection reset") }
+    }
+}
+
+fn status_name(status: &ReplyStatus) -> &'static str {
+    match status {
+        ReplyStatus::Complete => "ok",
+        ReplyStatus::CallTruncated { .. } => "error:tool_args_truncated",
+        ReplyStatus::ServerError { .. } => "error:server",
+        ReplyStatus::Incomplete { .. } => "error:incomplete",
+        ReplyStatus::Empty => "error:empty_stream",
+    }
+}
+
+pub(super) fn assert_as_expected(case: &Case, reading: &Reading, how: &str) {
+    let calls: Vec<Value> = reading
+        .reply
+        .calls
+        .iter()
+        .map(|call| {
+            let arguments = match &call.arguments {
+                RawArguments::Object { value } => Value::Object(value.clone()),
+                RawArguments::Malformed { .. } => Value::Null,
+            };
+            json!({ "name": call.name, "args": arguments })
+        })
+        .collect();
+    let (name, expected) = (&case.name, &case.expected);
+    assert_eq!(status_name(&reading.reply.status), expected.status, "{name} {how}: {reading:?}");
+    assert_eq!(reading.text, expected.text, "{name} {how}");
+    assert_eq!(reading.reasoning, expected.reasoning, "{name} {how}");
+    assert_eq!(calls, expected.calls, "{name} {how}");
+    if let Some(reason) = &expected.finish_reason {
+        assert_eq!(&json!(reading.reply.finish_reason), reason, "{name} {how}");
+    }
+    if let Some(ids) = &expected.ids {
+        let found: Vec<_> = reading.reply.calls.iter().map(|call| &call.id).collect();
+        assert_eq!(&json!(found), ids, "{name} {how}");
+    }
+    if let Some(usage) = &expected.usage {
+        let found = reading.reply.usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens));
+        assert_eq!(&json!(found), usage, "{name} {how}");
+    }
+    if let Some(model) = &expected.model {
+        assert_eq!(reading.reply.model.as_ref(), Some(model), "{name} {how}");
+    }
+    if let (Some(expected), ReplyStatus::ServerError { error }) = (&expected.error, &reading.reply.status) {
+        assert_eq!(&json!([error.kind, error.message]), expected, "{name} {how}");
+    }
+    assert_eq!(reading.notes.foreign_items, expected.foreign, "{name} {how}");
+    assert_eq!(reading.reply.lost_frames, expected.lost, "{name} {how}");
+    assert_eq!(reading.notes.repeated_calls, expected.repeated, "{name} {how}");
+}
+
+pub(super) fn delta(delta: &str) -> String {
+    format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n")
+}
+
+pub(super) fn server_error(reading: &Reading) -> &str {
+    match &reading.reply.status {
+        ReplyStatus::ServerError { error } => &error.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An event of a response stream.
+pub(super) fn event(event: &Value) -> String {
+    format!("data: {event}\n\n")
+}

@@ -1,0 +1,25 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::schema::Violation;
+use crate::text::Location;
+
+rule! {
+    /// a call in :accepts that the schema rejects
+    ///
+    /// `:accepts` lists calls that must be valid. The schema rejects this one, so either the schema or the example is
+    /// wrong.
+    ///
+    /// ```eld fails
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer))
+    ///     :accepts [(:x "1")])
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer))
+    ///     :accepts [(:x 1)])
+    /// ```
+    pub ACCEPTED_EXAMPLE_FAILS, "DT245", "accepted-example-fails", Error
+}
+
+pub(in crate::schema) fn finding(at: Location, violation: &Violation) -> Diagnostic {
+    Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema rejects this example of `:accepts`: {}", violation.in_value()))
+}

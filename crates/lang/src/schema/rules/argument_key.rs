@@ -1,0 +1,25 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// a keyword of an argument schema that has another meaning in a spec
+    ///
+    /// In the plist of an argument, `:name` is the argument's name and `:optional` makes it optional. They are not JSON
+    /// Schema keywords, but a schema may contain them. They are ignored at the top level of an argument and kept in
+    /// nested schemas.
+    ///
+    /// ```json fails
+    /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string", "optional": true}}}}
+    /// ```
+    ///
+    /// ```json repaired
+    /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}}
+    /// ```
+    pub ARGUMENT_KEY, "DT608", "argument-key", Warning
+}
+
+/// `key` is `name` or `optional`.
+pub(crate) fn finding(location: Location, key: &str) -> Diagnostic {
+    let message = format!("`{key}` is not a JSON Schema keyword, and `:{key}` has another meaning in a spec; ignored");
+    Diagnostic::new(&ARGUMENT_KEY, location, message)
+}

@@ -1,0 +1,43 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::{Location, Span};
+
+rule! {
+    /// a key of an imported definition that a spec does not support
+    ///
+    /// Titles, caching options, output schemas and client hints do not affect which arguments are valid. A spec has no
+    /// key for them, so they are missing when the spec is compiled again.
+    ///
+    /// ```json fails
+    /// {"name": "now", "description": "Tell the time.", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+    /// ```
+    ///
+    /// ```json repaired
+    /// {"name": "now", "description": "Tell the time.", "input_schema": {"type": "object"}}
+    /// ```
+    pub LEFT_OUT, "DT607", "left-out", Note
+}
+
+/// Returns one finding for all unsupported keys of a tool.
+pub(crate) fn finding(at: Location, keys: &[(String, Span)]) -> Diagnostic {
+    let message = match keys {
+        [_] => format!("{} is not supported in a spec; ignored", names(keys)),
+        _ => format!("{} are not supported in a spec; ignored", names(keys)),
+    };
+    let finding = Diagnostic::new(&LEFT_OUT, at, message);
+    let others = keys.iter().skip(1);
+    others.fold(finding, |finding, (key, span)| finding.with_label_at(*span, format!("`{key}` is also ignored")))
+}
+
+/// `` `a`, `b` and `c` ``
+pub(super) fn names(keys: &[(String, Span)]) -> String {
+    let mut names = String::new();
+    for (index, (key, _)) in keys.iter().enumerate() {
+        names.push_str(match (index, index + 1 == keys.len()) {
+            (0, _) => "",
+            (_, true) => " and ",
+            (_, false) => ", ",
+        });
+        names.extend(["`", key, "`"]);
+    }
+    names
+}

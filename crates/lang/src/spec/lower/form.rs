@@ -1,0 +1,169 @@
+//! Recognition of spec forms.
+//!
+//! In a spec file, the head of a list identifies a spec form. In Emacs Lisp the same names occur in calls,
+//! declarations and patterns (`:commands (gptel-make-tool)`, `(cl-defstruct (llm-tool …))`), so a list is a spec form
+//! only if keys follow its head.
+
+use super::FileKind;
+use crate::spec::ToolKind;
+use crate::syntax::print::FormLayout;
+use crate::syntax::{Kind, NodeId, Tree};
+
+/// The kinds of top-level forms.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Tool(ToolKind),
+    /// `llm-tool-collection-deftool`.
+    Collection,
+    Worker,
+    Mcp,
+    Lint,
+}
+
+pub(super) const FORMS: [(&str, Form); 9] = [
+    ("deftool", Form::Tool(ToolKind::Normal)),
+    ("defexit", Form::Tool(ToolKind::Exit)),
+    ("defworker", Form::Worker),
+    ("defmcp", Form::Mcp),
+    ("deflint", Form::Lint),
+    ("gptel-make-tool", Form::Tool(ToolKind::Normal)),
+    ("llm-make-tool", Form::Tool(ToolKind::Normal)),
+    ("llm-tool", Form::Tool(ToolKind::Normal)),
+    ("llm-tool-collection-deftool", Form::Collection),
+];
+
+/// Whether lists with this head are spec forms.
+pub fn is_spec_form(head: &str) -> bool {
+    FORMS.iter().any(|(form, _)| *form == head)
+}
+
+/// Emacs functions that call a function passed to them.
+const CALLERS: [&str; 11] = [
+    "apply",
+    "funcall",
+    "mapc",
+    "mapcar",
+    "mapcan",
+    "cl-mapcar",
+    "cl-mapc",
+    "seq-do",
+    "seq-map",
+    "-map",
+    "apply-partially",
+];
+
+/// Returns the layout of a list that starts with this symbol, if it is a spec form.
+pub(in crate::spec) fn layout_of(head: &str) -> Option<FormLayout> {
+    let (_, form) = FORMS.iter().find(|(form, _)| *form == head)?;
+    Some(match form {
+        Form::Collection => FormLayout::Definition,
+        Form::Tool(_) | Form::Worker | Form::Mcp | Form::Lint => FormLayout::Keys,
+    })
+}
+
+/// How the keys and values of a form are evaluated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evaluation {
+    /// They are data and not evaluated.
+    Data,
+    /// Emacs evaluates them.
+    Evaluated,
+    /// They are quoted.
+    Quoted,
+}
+
+/// A list that is a spec form.
+#[derive(Clone, Copy)]
+pub(super) struct SpecForm {
+    pub(super) form: Form,
+    /// The list with its keys and values.
+    pub(super) list: NodeId,
+    /// Number of elements of the list before the keys and values.
+    pub(super) skipped: usize,
+    pub(super) evaluation: Evaluation,
+}
+
+/// Returns the spec form that `node` is, if it is one.
+pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> Option<SpecForm> {
+    let mut children = tree.children(node);
+    let head = children.next().filter(|_| tree.kind(node) == Kind::List)?;
+    let second = children.next().map(|child| tree.kind(child));
+    let name = tree.text(head, text);
+    let in_code = kind == FileKind::EmacsLisp;
+    match tree.kind(head) {
+        Kind::Symbol => {
+            let Some((_, form)) = FORMS.iter().find(|(form, _)| *form == name) else {
+                return if in_code { called_indirectly(tree, text, node) } else { None };
+            };
+            let is_meant = match form {
+                Form::Collection => {
+                    let specs = children.next();
+                    let is_list = |specs| tree.kind(specs) == Kind::List || tree.text(specs, text) == "nil";
+                    matches!(second, Some(Kind::Symbol | Kind::String)) && specs.is_some_and(is_list)
+                }
+                // `(gptel-make-tool "name" …)` is a mistake, not a declaration.
+                Form::Tool(_) => matches!(second, Some(Kind::Keyword | Kind::String)),
+                Form::Worker | Form::Mcp | Form::Lint => second == Some(Kind::Keyword),
+            };
+            let evaluation = if is_function(name) { Evaluation::Evaluated } else { Evaluation::Data };
+            (is_meant || !in_code).then_some(SpecForm { form: *form, list: node, skipped: 1, evaluation })
+        }
+        // In Emacs Lisp, a list that starts with a keyword may be any data.
+        Kind::Keyword if !in_code => {
+            let form = Form::Tool(ToolKind::Normal);
+            Some(SpecForm { form, list: node, skipped: 0, evaluation: Evaluation::Data })
+        }
+        _ => None,
+    }
+}
+
+/// Recognizes `(funcall #'gptel-make-tool :name …)` and `(apply #'gptel-make-tool '(:name …))`.
+fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> {
+    let mut children = tree.children(node);
+    let caller = tree.text(children.next()?, text);
+    let is_tool = |function: NodeId| names_function(tree, text, function);
+    children.next().filter(|function| matches!(caller, "apply" | "funcall") && is_tool(*function))?;
+    let (first, is_only) = (children.next()?, children.next().is_none());
+    let form = Form::Tool(ToolKind::Normal);
+    if caller == "funcall" {
+        let found = SpecForm { form, list: node, skipped: 2, evaluation: Evaluation::Evaluated };
+        return (tree.kind(first) == Kind::Keyword).then_some(found);
+    }
+    let starts = |list: NodeId, word: Option<&str>| {
+        tree.children(list).next().is_some_and(|head| match word {
+            Some(word) => tree.text(head, text) == word,
+            None => tree.kind(head) == Kind::Keyword,
+        })
+    };
+    let quoted = |list: NodeId| {
+        let is_plist = tree.kind(list) == Kind::List && starts(list, None);
+        is_plist.then_some(SpecForm { form, list, skipped: 0, evaluation: Evaluation::Quoted })
+    };
+    match tree.kind(first) {
+        Kind::Quote if is_only => quoted(tree.children(first).next()?),
+        Kind::List if is_only && starts(first, Some("quote")) => quoted(tree.children(first).nth(1)?),
+        Kind::List if is_only && starts(first, Some("list")) => {
+            let has_keys = tree.children(first).nth(1).is_some_and(|key| tree.kind(key) == Kind::Keyword);
+            has_keys.then_some(SpecForm { form, list: first, skipped: 1, evaluation: Evaluation::Evaluated })
+        }
+        _ => None,
+    }
+}
+
+/// Returns the function that makes tools if `node` passes it to an Emacs function. Such tools cannot be read here.
+pub(super) fn passed_function(tree: &Tree, text: &str, node: NodeId) -> Option<NodeId> {
+    let mut children = tree.children(node);
+    let head = children.next().filter(|head| CALLERS.contains(&tree.text(*head, text)))?;
+    (tree.kind(head) == Kind::Symbol).then(|| children.find(|child| names_function(tree, text, *child)))?
+}
+
+/// Whether the node is `#'gptel-make-tool` or `'gptel-make-tool`.
+fn names_function(tree: &Tree, text: &str, node: NodeId) -> bool {
+    matches!(tree.kind(node), Kind::Function | Kind::Quote)
+        && tree.children(node).next().is_some_and(|name| is_function(tree.text(name, text)))
+}
+
+/// Whether the form is an Emacs function call, whose arguments are evaluated.
+fn is_function(head: &str) -> bool {
+    matches!(head, "gptel-make-tool" | "llm-make-tool" | "llm-tool")
+}

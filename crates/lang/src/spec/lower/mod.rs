@@ -1,0 +1,382 @@
+//! Syntax tree to definitions.
+
+mod argument;
+mod collection;
+mod confirm;
+mod emacs;
+mod examples;
+mod fixes;
+mod form;
+mod function;
+mod keyword;
+mod permission;
+mod plist;
+mod project;
+mod schema;
+mod server;
+mod tool;
+mod value;
+mod worker;
+
+use self::emacs::{Unquoted, Variables};
+pub use self::form::is_spec_form;
+pub(super) use self::form::layout_of;
+use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function};
+use super::{Definitions, Tool, ToolKind};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::spec::rules;
+use crate::syntax::{Datum, DatumKind, Folder, Kind, NodeId, SyntaxError, Tree};
+use crate::text::{Location, SourceId, Span};
+
+/// The kind of a file with specs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Specs only: any other form is an error.
+    Specs,
+    /// Emacs Lisp with specs at any depth: other forms are searched for specs and otherwise ignored.
+    EmacsLisp,
+}
+
+impl FileKind {
+    /// Returns the kind for a file name, by its extension.
+    pub fn of_name(name: &str) -> Self {
+        if std::path::Path::new(name).extension().is_some_and(|extension| extension == "el") {
+            Self::EmacsLisp
+        } else {
+            Self::Specs
+        }
+    }
+}
+
+/// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
+pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
+    let mut lowerer = Lowerer::new(source);
+    let mut definitions = Definitions::default();
+    let mut folder = Folder::new(source, text, tree);
+    let mut variables = Variables::default();
+    let mut noted_code = false;
+    // Each node, and whether it is quoted.
+    let mut pending: Vec<(NodeId, bool)> = tree.roots().map(|root| (root, false)).collect();
+    pending.reverse();
+    let mut after_loose = false;
+    while let Some((node, is_quoted)) = pending.pop() {
+        after_loose &= !names_form(tree, node);
+        let found = form_of(tree, text, node, kind);
+        if let Some(found) = found.filter(|found| is_quoted && is_template(tree, found)) {
+            if !std::mem::replace(&mut noted_code, true) {
+                let head = tree.children(found.list).next().unwrap_or(found.list);
+                let at = lowerer.at(tree.span(head));
+                lowerer.findings.push(rules::tools_by_code::finding(at, tree.text(head, text)));
+            }
+            continue;
+        }
+        if let Some(found) = found {
+            let items = || tree.children(found.list).skip(found.skipped);
+            folder.in_code = found.evaluation == Evaluation::Evaluated && kind == FileKind::EmacsLisp;
+            let data = if found.form == Form::Collection {
+                items().take(4).map(|item| folder.fold_macro_data(item)).collect()
+            } else {
+                fold_entries(&mut folder, tree, items(), &found)
+            };
+            folder.in_code = false;
+            folder.report_commas();
+            lowerer.form_start = lowerer.findings.len();
+            lowerer.findings.append(&mut folder.findings);
+            let syntax_error = tree.syntax_error(node);
+            let known = definitions.tools.len();
+            lowerer.is_called = found.evaluation != Evaluation::Data && kind == FileKind::EmacsLisp;
+            lowerer.lower_form(found.form, tree.span(node), data, syntax_error, &mut definitions);
+            if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
+                && found.evaluation != Evaluation::Data
+            {
+                lowerer.check_function(tool, tree, text, &found);
+            }
+            if found.evaluation == Evaluation::Evaluated && kind == FileKind::EmacsLisp && !is_quoted {
+                let unquoted = emacs::unquoted(tree, text, items(), &mut variables);
+                lowerer.report_unquoted(&unquoted, tree, text);
+            }
+            // With a missing parenthesis or quote, all other findings may be consequences.
+            if syntax_error == Some(SyntaxError::Misnested)
+                || (lowerer.has_error() && tree.is_overclosed(node))
+            {
+                lowerer.findings.truncate(lowerer.form_start);
+            }
+            continue;
+        }
+        match kind {
+            FileKind::Specs if tree.syntax_error(node).is_some() => {}
+            // Consecutive loose values are one mistake.
+            FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
+            FileKind::Specs => lowerer.report_unknown_form(tree, text, node),
+            FileKind::EmacsLisp => {
+                if let Some(function) = passed_function(tree, text, node).filter(|_| !noted_code) {
+                    noted_code = true;
+                    let at = lowerer.at(tree.span(function));
+                    let name = tree.text(function, text);
+                    lowerer.findings.push(rules::tools_by_code::finding(at, name));
+                }
+                let is_quoted = match tree.kind(node) {
+                    Kind::Quote | Kind::Backquote => true,
+                    Kind::Unquote | Kind::Splice => false,
+                    _ => is_quoted,
+                };
+                // Children in reverse order, so that the first is processed first.
+                let start = pending.len();
+                pending.extend(tree.children(node).map(|child| (child, is_quoted)));
+                if let Some(added) = pending.get_mut(start..) {
+                    added.reverse();
+                }
+            }
+        }
+    }
+    for tool in &definitions.tools {
+        rules::lone_backslash::check(tool, text, &mut lowerer.findings);
+    }
+    lowerer.note_mcp(&definitions);
+    fixes::complete_fixes(&mut lowerer.findings, text, tree, kind);
+    (definitions, lowerer.findings)
+}
+
+/// Lowers a constant to a tool: a plist, or a list that starts with the name of a tool form. For callers with specs as
+/// values; all findings point to byte 0 of `source`.
+pub fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnostic>) {
+    let mut lowerer = Lowerer::new(source);
+    let mut kind = ToolKind::Normal;
+    let at = lowerer.at(datum.span);
+    let DatumKind::List(mut items) = datum.kind else {
+        return (None, vec![rules::unknown_form::value(at, None)]);
+    };
+    if let Some(Datum { kind: DatumKind::Symbol(head), .. }) = items.first() {
+        match FORMS.iter().find(|(form, _)| form == head) {
+            Some((_, Form::Tool(of_form))) => kind = *of_form,
+            Some((_, Form::Collection | Form::Worker | Form::Mcp | Form::Lint)) | None => {
+                return (None, vec![rules::unknown_form::value(at, Some(head))]);
+            }
+        }
+        items.remove(0);
+    }
+    let tool = lowerer.lower_tool(kind, datum.span, items);
+    (tool, lowerer.findings)
+}
+
+/// The keys sent to every API. Where Emacs evaluates their values, a symbol is a variable.
+const SENT: [&str; 3] = [":name", ":description", ":args"];
+
+/// The keys with Emacs Lisp values, or without effect on the request. Code is allowed as their value.
+const CODE: [&str; 5] = [":function", ":async", ":confirm", ":include", ":category"];
+
+/// Folds the elements of a form, without its head. The value of `:function` is Emacs Lisp and is not inspected.
+fn fold_entries(
+    folder: &mut Folder<'_>,
+    tree: &Tree,
+    items: impl Iterator<Item = NodeId>,
+    form: &SpecForm,
+) -> Vec<Datum> {
+    let is_call = form.evaluation == Evaluation::Evaluated;
+    let is_tool = matches!(form.form, Form::Tool(_));
+    let mut data: Vec<Datum> = Vec::new();
+    for item in items {
+        let key = match data.last() {
+            Some(Datum { kind: DatumKind::Keyword(key), .. }) => key.as_str(),
+            _ => "",
+        };
+        let code = Datum { span: tree.span(item), kind: DatumKind::Invalid };
+        let datum = if key == ":function" && tree.kind(item) != Kind::Keyword {
+            code
+        } else if CODE.contains(&key) || (is_tool && tool::is_unknown_key(key)) {
+            let reported = folder.findings.len();
+            let datum = if is_call { folder.fold_argument(item) } else { folder.fold(item) };
+            let is_code = folder.findings.len() > reported && tree.kind(item) != Kind::Keyword;
+            if is_code {
+                folder.findings.truncate(reported);
+            }
+            if is_code { code } else { datum }
+        } else if is_call && SENT.contains(&key) {
+            folder.fold_argument(item)
+        } else if form.evaluation == Evaluation::Quoted
+            || (form.form == Form::Lint && tree.kind(item) == Kind::List)
+        {
+            folder.fold_quoted(item)
+        } else {
+            folder.fold(item)
+        };
+        data.push(datum);
+    }
+    data
+}
+
+/// Accepts an HTTP URL with a host.
+fn as_url(text: &str) -> Option<String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')).then(|| text.to_owned())
+}
+
+/// State and findings while one file is lowered.
+struct Lowerer {
+    source: SourceId,
+    findings: Vec<Diagnostic>,
+    /// Index of the first finding of the current form.
+    form_start: usize,
+    /// Whether the current form has syntax errors.
+    is_misread: bool,
+    /// Whether the form is a call to an Emacs function that makes tools.
+    is_called: bool,
+}
+
+impl Lowerer {
+    fn new(source: SourceId) -> Self {
+        Self { source, findings: Vec::new(), form_start: 0, is_misread: false, is_called: false }
+    }
+
+    /// Lowers one form. A form with syntax errors is invalid.
+    fn lower_form(
+        &mut self,
+        form: Form,
+        span: Span,
+        data: Vec<Datum>,
+        syntax_error: Option<SyntaxError>,
+        definitions: &mut Definitions,
+    ) {
+        self.is_misread = syntax_error.is_some();
+        let tool = match form {
+            Form::Tool(kind) => self.lower_tool(kind, span, data),
+            Form::Collection => {
+                let plist = self.expand_collection(span, data);
+                plist.and_then(|plist| self.lower_tool(ToolKind::Normal, span, plist))
+            }
+            Form::Worker => {
+                if let Some(mut worker) = self.lower_worker(span, data) {
+                    worker.valid &= syntax_error.is_none();
+                    definitions.workers.push(worker);
+                }
+                None
+            }
+            Form::Mcp => {
+                definitions.mcp_servers.extend(self.lower_mcp(span, data).filter(|_| syntax_error.is_none()));
+                None
+            }
+            Form::Lint => {
+                let lint = self.lower_lint(span, data);
+                definitions.lints.extend(Some(lint).filter(|_| syntax_error.is_none()));
+                None
+            }
+        };
+        if let Some(mut tool) = tool {
+            tool.valid &= syntax_error.is_none();
+            definitions.tools.push(tool);
+        }
+    }
+
+    /// Checks the parameters of the lambda under `:function` against the arguments of the tool.
+    fn check_function(&mut self, tool: &Tool, tree: &Tree, text: &str, found: &SpecForm) {
+        let value_of = |key: &str| {
+            let mut items = tree.children(found.list);
+            items.find(|item| tree.kind(*item) == Kind::Keyword && tree.text(*item, text) == key)?;
+            items.next()
+        };
+        // Only Emacs may know whether there is a callback.
+        let is_code = |value: NodeId| !matches!(tree.text(value, text), "t" | "nil");
+        if !tool.is_async && value_of(":async").is_some_and(is_code) {
+            return;
+        }
+        // With a misspelt `:args` such as `:arguments`, the arguments are unknown.
+        let is_alias = |item: NodeId| tool::is_meant_for_args(tree.text(item, text));
+        let mut keys = tree.children(found.list).filter(|item| tree.kind(*item) == Kind::Keyword);
+        if tool.arguments.is_empty() && keys.any(is_alias) {
+            return;
+        }
+        let parameters = value_of(":function").and_then(|value| function::parameters_of(tree, text, value));
+        let Some(function::Parameters { span, names, required, has_rest }) = parameters else { return };
+        let arguments = || tool.arguments.iter().map(|argument| argument.name.value.as_str());
+        // A callback among the arguments is reported and determines the parameters.
+        if tool.is_async && arguments().any(|name| name == "callback") {
+            return;
+        }
+        // The callback may have any name that is not an argument name.
+        let own = names.first().map(String::as_str).filter(|name| !arguments().any(|other| other == *name));
+        let callback = tool.is_async.then_some(own.unwrap_or("callback"));
+        let expected: Vec<&str> = callback.into_iter().chain(arguments()).collect();
+        let finding = rules::function_parameters::check(
+            self.at(span),
+            &tool.name.value,
+            &names,
+            required,
+            has_rest,
+            &expected,
+        );
+        self.findings.extend(finding);
+    }
+
+    /// Reports forms that Emacs cannot evaluate, unless there is an error inside.
+    fn report_unquoted(&mut self, unquoted: &[(NodeId, Unquoted)], tree: &Tree, text: &str) {
+        let errors = self.findings.get(self.form_start..).unwrap_or_default().iter();
+        let errors = errors.filter(|finding| finding.severity == Severity::Error);
+        let mut errors: Vec<u32> = errors.map(|finding| finding.primary.span.start).collect();
+        errors.sort_unstable();
+        for &(node, kind) in unquoted {
+            let span = tree.span(node);
+            let first = errors.partition_point(|error| *error < span.start);
+            if errors.get(first).is_some_and(|error| *error < span.end) {
+                continue;
+            }
+            let at = self.at(span);
+            self.findings.push(match kind {
+                Unquoted::Call(head) => rules::unquoted_in_code::call(at, tree.text(head, text)),
+                Unquoted::Variable => rules::unquoted_in_code::variable(at, tree.text(node, text)),
+                Unquoted::Category => rules::unquoted_in_code::category(at, tree.text(node, text)),
+            });
+        }
+    }
+
+    /// Reports once per file that MCP servers are read but not used yet.
+    fn note_mcp(&mut self, definitions: &Definitions) {
+        if let Some(first) = definitions.mcp_servers.first() {
+            self.findings.push(rules::mcp_without_effect::finding(self.at(first.name.span)));
+        }
+    }
+
+    fn at(&self, span: Span) -> Location {
+        Location { source: self.source, span }
+    }
+
+    /// Whether the current form has an error.
+    fn has_error(&self) -> bool {
+        let of_form = self.findings.get(self.form_start..).unwrap_or_default();
+        of_form.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    fn report_unknown_form(&mut self, tree: &Tree, text: &str, node: NodeId) {
+        let head = tree
+            .children(node)
+            .next()
+            .filter(|&head| tree.kind(head) == Kind::Symbol && tree.kind(node) == Kind::List);
+        self.findings.push(match head {
+            Some(head) => {
+                let known = FORMS.map(|(form, _)| form);
+                rules::unknown_form::named(self.at(tree.span(head)), tree.text(head, text), &known)
+            }
+            None => {
+                let span = tree.span(node);
+                let first_line = Span::new(span.start as usize, first_line_end(span, text));
+                let is_json = tree.text(node, text).starts_with(['{', '[']);
+                rules::unknown_form::finding(self.at(first_line), is_json)
+            }
+        });
+    }
+}
+
+/// Whether a backquoted form has commas between its keys and values, which makes it the template of a macro.
+fn is_template(tree: &Tree, found: &SpecForm) -> bool {
+    tree.children(found.list).any(|child| matches!(tree.kind(child), Kind::Unquote | Kind::Splice))
+}
+
+/// Whether the node is a list that starts with a symbol or keyword.
+fn names_form(tree: &Tree, node: NodeId) -> bool {
+    let head = tree.children(node).next().map(|head| tree.kind(head));
+    tree.kind(node) == Kind::List && matches!(head, Some(Kind::Symbol | Kind::Keyword))
+}
+
+/// Returns the end of the first line of a form; findings for long forms show only this line.
+fn first_line_end(span: Span, text: &str) -> usize {
+    span.start as usize + span.of(text).lines().next().map_or(0, str::len)
+}

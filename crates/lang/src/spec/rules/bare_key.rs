@@ -1,0 +1,72 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::diagnostic::{Edit, Fix, Severity};
+use crate::syntax::{Datum, DatumKind};
+use crate::text::{Location, Span};
+
+rule! {
+    /// keys without a colon
+    ///
+    /// Emacs writes a symbol key to JSON, but code that searches plists for keywords does not find it; gptel does not
+    /// convert its `:type` symbols. Emacs does not accept a string as a key at all.
+    ///
+    /// ```el fails
+    /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (id (:type integer)))))
+    /// ```
+    ///
+    /// ```el repaired
+    /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (:id (:type integer)))))
+    /// ```
+    pub BARE_KEY, "DT249", "bare-key", Warning
+}
+
+/// `at` is the whole plist with the elements `items`. Emacs does not write strings as keys.
+pub(in crate::spec) fn finding(at: Location, items: &[Datum]) -> Diagnostic {
+    let bare = || {
+        items.iter().step_by(2).filter_map(|key| match &key.kind {
+            DatumKind::Symbol(word) => Some((key.span, word, false)),
+            DatumKind::String(word) => Some((key.span, word, true)),
+            _ => None,
+        })
+    };
+    let shown = bare().find(|(_, _, is_string)| *is_string).or_else(|| bare().next());
+    let mut finding = match shown {
+        Some((span, word, true)) => {
+            let key = if is_plain(word) { word.strip_prefix(':').unwrap_or(word) } else { "name" };
+            let message = format!("expected a key `:{key}`, found the string \"{word}\"");
+            let mut finding = Diagnostic::new(&BARE_KEY, Location { span, ..at }, message);
+            finding.severity = Severity::Error;
+            finding
+        }
+        Some((span, word, false)) => {
+            Diagnostic::new(&BARE_KEY, Location { span, ..at }, format!("missing colon before the key `{word}`"))
+        }
+        None => Diagnostic::new(&BARE_KEY, at, "missing colon before a key"),
+    };
+    let edit = |(span, word, is_string): (Span, &String, bool)| {
+        let colon = Edit { span: Span { end: span.start, ..span }, replacement: String::from(":") };
+        let name = word.strip_prefix(':').unwrap_or(word);
+        if !is_string {
+            return Some(colon);
+        }
+        // The symbol notation of other names is not obvious.
+        is_plain(word).then(|| Edit { span, replacement: format!(":{name}") })
+    };
+    let title = if bare().any(|(_, _, is_string)| is_string) { "write keywords" } else { "add the colon" };
+    let edits: Option<Vec<Edit>> = bare().map(edit).collect();
+    finding.fix = edits.map(|edits| Fix { title: String::from(title), edits, is_safe: true });
+    finding
+}
+
+fn is_plain(word: &str) -> bool {
+    let name = word.strip_prefix(':').unwrap_or(word);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+/// Reports a schema keyword.
+pub(in crate::spec) fn keyword(at: Location, word: &str) -> Diagnostic {
+    Diagnostic::new(&BARE_KEY, at, format!("missing colon before the key `{word}`")).fixed_by(
+        format!("write `:{word}`"),
+        at.span,
+        format!(":{word}"),
+    )
+}

@@ -1,0 +1,31 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// an llm-tool-collection tool with the wrong structure
+    ///
+    /// `llm-tool-collection-deftool` takes a name, a plist, a list of arguments and a description before the body, in
+    /// this order. An argument is `(name "description" :type …)`. The macro does not check its input and creates a
+    /// broken spec.
+    ///
+    /// ```el fails
+    /// (llm-tool-collection-deftool read-note (:category "notes")
+    ///   ((path :type string))
+    ///   "Read a note."
+    ///   (ignore path))
+    /// ```
+    ///
+    /// ```el repaired
+    /// (llm-tool-collection-deftool read-note (:category "notes")
+    ///   ((path "Where the note is." :type string))
+    ///   "Read a note."
+    ///   (ignore path))
+    /// ```
+    pub COLLECTION_SHAPE, "DT130", "collection-shape", Error
+}
+
+/// `place` is the expected element, with its article.
+pub(in crate::spec) fn finding(at: Location, place: &str, found: &str) -> Diagnostic {
+    Diagnostic::new(&COLLECTION_SHAPE, at, format!("expected {place}, found {found}"))
+        .note("`(llm-tool-collection-deftool NAME (SPECS…) ((ARG \"DOC\" :type …)…) \"DOC\" BODY…)`")
+}

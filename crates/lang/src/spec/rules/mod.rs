@@ -1,0 +1,104 @@
+//! The rules for forms, plists, arguments and workers.
+//!
+//! Each file has one rule: its documentation with a failing example and its repair, and its findings.
+
+use crate::diagnostic::{Diagnostic, rules};
+
+rules! {
+    unknown_form: UNKNOWN_FORM,
+    stray_value: STRAY_VALUE,
+    odd_plist: ODD_PLIST,
+    duplicate_key: DUPLICATE_KEY,
+    stray_colon: STRAY_COLON,
+    unknown_tool_key: UNKNOWN_TOOL_KEY,
+    missing_name: MISSING_NAME,
+    invalid_name: INVALID_NAME,
+    missing_description: MISSING_DESCRIPTION,
+    wrong_value: WRONG_VALUE,
+    unknown_permission: ALLOW_UNKNOWN,
+    key_as_string: KEY_AS_STRING,
+    wide_permission: WIDE_PERMISSION,
+    useless_grant: USELESS_GRANT,
+    description_is_name: DESCRIPTION_IS_NAME,
+    unfinished_description: UNFINISHED_DESCRIPTION,
+    builtin_name: BUILTIN_NAME,
+    useless_on_exit: USELESS_ON_EXIT,
+    confirm_argument: CONFIRM_ARGUMENT,
+    repeated_item: REPEATED_ITEM,
+    collection_shape: COLLECTION_SHAPE,
+    function_parameters: FUNCTION_PARAMETERS,
+    unquoted_in_code: UNQUOTED_IN_CODE,
+    tools_by_code: TOOLS_BY_CODE,
+    args_not_a_list: ARGS_NOT_A_LIST,
+    duplicate_argument: DUPLICATE_ARGUMENT,
+    missing_type: MISSING_TYPE,
+    unknown_type: UNKNOWN_TYPE,
+    quoted_in_data: QUOTED_IN_DATA,
+    unknown_argument_key: UNKNOWN_ARGUMENT_KEY,
+    enum_not_a_vector: ENUM_NOT_A_VECTOR,
+    enum_misfit: ENUM_MISFIT,
+    array_without_items: ARRAY_WITHOUT_ITEMS,
+    object_without_properties: OBJECT_WITHOUT_PROPERTIES,
+    properties_not_a_plist: PROPERTIES_NOT_A_PLIST,
+    required_misplaced: REQUIRED_MISPLACED,
+    required_unknown: REQUIRED_UNKNOWN,
+    inexact_number: INEXACT_NUMBER,
+    type_as_string: TYPE_AS_STRING,
+    optional_misplaced: OPTIONAL_MISPLACED,
+    keyword_spelling: KEYWORD_SPELLING,
+    keyword_value: KEYWORD_VALUE,
+    required_not_a_vector: REQUIRED_NOT_A_VECTOR,
+    duplicate_item: DUPLICATE_ITEM,
+    schema_not_a_plist: SCHEMA_NOT_A_PLIST,
+    keyword_without_effect: KEYWORD_WITHOUT_EFFECT,
+    empty_range: EMPTY_RANGE,
+    emacs_regexp: EMACS_REGEXP,
+    unknown_format: UNKNOWN_FORMAT,
+    default_on_required: DEFAULT_ON_REQUIRED,
+    enum_without_type: ENUM_WITHOUT_TYPE,
+    const_misfit: CONST_MISFIT,
+    union_not_a_vector: UNION_NOT_A_VECTOR,
+    type_not_a_word: TYPE_NOT_A_WORD,
+    boolean_bound: BOOLEAN_BOUND,
+    argument_name: ARGUMENT_NAME,
+    similar_arguments: SIMILAR_ARGUMENTS,
+    callback_argument: CALLBACK_ARGUMENT,
+    idle_description: IDLE_DESCRIPTION,
+    optional_not_a_flag: OPTIONAL_NOT_A_FLAG,
+    nil_value: NIL_VALUE,
+    name_misplaced: NAME_MISPLACED,
+    contradictory_types: CONTRADICTORY_TYPES,
+    alist_object: ALIST_OBJECT,
+    bare_key: BARE_KEY,
+    lua_name: LUA_NAME,
+    optional_in_words: OPTIONAL_IN_WORDS,
+    lone_backslash: LONE_BACKSLASH,
+    constant_of_ours: CONSTANT_OF_OURS,
+    unknown_worker_key: UNKNOWN_WORKER_KEY,
+    reserved_param: RESERVED_PARAM,
+    mcp_transport: MCP_TRANSPORT,
+    unknown_mcp_key: UNKNOWN_MCP_KEY,
+    mcp_without_effect: MCP_WITHOUT_EFFECT,
+    endpoint_suffix: ENDPOINT_SUFFIX,
+    secret_in_file: SECRET_IN_FILE,
+    tools_without_budget: TOOLS_WITHOUT_BUDGET,
+    timer_over_total: TIMER_OVER_TOTAL,
+    server_without_command: SERVER_WITHOUT_COMMAND,
+    server_without_port: SERVER_WITHOUT_PORT,
+    server_and_endpoint: SERVER_AND_ENDPOINT,
+}
+
+pub use function_parameters::swapped_parameter;
+pub use lone_backslash::{contains_lone_backslash, lone_backslashes};
+pub use type_as_string::merge_type_as_string;
+
+pub(in crate::spec) use crate::syntax::quoted;
+pub(in crate::spec) use crate::syntax::rules::not_json::as_vector;
+
+/// Replaces the fix of a finding by a note if the intended key is present as well: only the author knows which is
+/// meant.
+pub(in crate::spec) fn report_conflict(finding: &mut Diagnostic) {
+    if let Some(edit) = finding.fix.take().and_then(|fix| fix.edits.into_iter().next()) {
+        finding.notes.push(format!("`{}` is present as well; remove one of the two", edit.replacement));
+    }
+}

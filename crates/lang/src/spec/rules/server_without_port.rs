@@ -1,0 +1,25 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::Location;
+
+rule! {
+    /// a :server with an unknown port
+    ///
+    /// The worker chooses a free port at each start and substitutes it for `{port}` in the command and its environment
+    /// variables. If the command does not use `{port}`, `:port N` must specify the port on which the server listens.
+    ///
+    /// ```eld fails
+    /// (defworker :name "local" :server (:command ["llama-server" "-m" "model.gguf"]))
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (defworker :name "local" :server (:command ["llama-server" "-m" "model.gguf" "--port" "{port}"]))
+    /// ```
+    pub SERVER_WITHOUT_PORT, "DT313", "server-without-port", Error
+}
+
+/// `at` is the command.
+pub(in crate::spec) fn finding(at: Location) -> Diagnostic {
+    let message = "missing `{port}` in this command or in `:env`, or `:port`: the worker needs to know where \
+                   the server listens";
+    Diagnostic::new(&SERVER_WITHOUT_PORT, at, message)
+}

@@ -1,0 +1,90 @@
+use crate::diagnostic::{Diagnostic, rule};
+use crate::text::{Location, Span};
+
+rule! {
+    /// code where a constant is required
+    ///
+    /// Specs are data: nothing in them is executed. Calls of `quote`, `list`, `vector`, `cons`, `append`, `concat` and
+    /// `format`, and backquoted forms, are folded if all their arguments are constants. Anything else has a value only
+    /// in a running Emacs.
+    ///
+    /// ```el fails
+    /// (gptel-make-tool :name "notes" :description (concat "Search " my-folder) :function #'my-search)
+    /// ```
+    ///
+    /// ```el repaired
+    /// (gptel-make-tool :name "notes" :description (concat "Search " "~/notes") :function #'my-search)
+    /// ```
+    pub NOT_A_CONSTANT, "DT102", "not-a-constant", Error
+}
+
+const NOTE: &str = "specs are data and never executed; write the value itself, or put `;; deftool: skip` before the form to ignore it";
+
+/// Reports a call that is not folded, of `function` if the head is a symbol.
+pub(in crate::syntax) fn call(at: Location, text: &str, function: Option<&str>) -> Diagnostic {
+    let finding = Diagnostic::new(&NOT_A_CONSTANT, at, format!("not a constant: `{}`", excerpt(text)));
+    match function {
+        // A known function with arguments that have no constant value.
+        Some(name) if crate::syntax::fold_calls::FUNCTIONS.contains(&name) => {
+            finding.note(format!("`{name}` cannot be folded with these arguments"))
+        }
+        Some("lambda" | "cl-function") => finding.note("a function is only allowed as the value of `:function`"),
+        Some(name) => finding.labelled(format!("`{name}` is not folded")).note(NOTE),
+        None => finding.note(NOTE),
+    }
+}
+
+pub(in crate::syntax) fn variable(at: Location, name: &str) -> Diagnostic {
+    let message = format!("not a constant: the variable `{}`", excerpt(name));
+    Diagnostic::new(&NOT_A_CONSTANT, at, message).note(NOTE)
+}
+
+/// Reports `'(list …)`; `quote` is the span before the list.
+pub(in crate::syntax) fn quoted_call(at: Location, quote: Span, function: &str) -> Diagnostic {
+    let message = format!("the quote makes this call of `{function}` data");
+    Diagnostic::new(&NOT_A_CONSTANT, at, message).fixed_by("remove the quote", quote, "")
+}
+
+/// Reports a call in quoted data, which is not evaluated.
+pub(in crate::syntax) fn in_data(at: Location, function: &str) -> Diagnostic {
+    let message = format!("`{function}` is not called in quoted data");
+    Diagnostic::new(&NOT_A_CONSTANT, at, message)
+        .note(format!("use a backquote and a comma, `` `(… ,({function} …)) ``, to call it"))
+}
+
+/// Reports reader syntax without a constant value, such as `#s(…)`.
+pub(in crate::syntax) fn reader_syntax(at: Location, text: &str) -> Diagnostic {
+    Diagnostic::new(&NOT_A_CONSTANT, at, format!("not a constant: `{}`", excerpt(text)))
+        .note("this syntax has no JSON form")
+}
+
+pub(in crate::syntax) fn comma(at: Location) -> Diagnostic {
+    Diagnostic::new(&NOT_A_CONSTANT, at, "a backquote or comma is not a constant here")
+}
+
+pub(in crate::syntax) fn splice(at: Location, found: &str) -> Diagnostic {
+    Diagnostic::new(&NOT_A_CONSTANT, at, format!("`,@` requires a list, found {found}"))
+}
+
+pub(in crate::syntax) fn wrong_argument(
+    at: Location,
+    function: &str,
+    expected: &str,
+    found: &str,
+) -> Diagnostic {
+    let message = format!("not a constant: `{function}` takes {expected}, found {found}");
+    Diagnostic::new(&NOT_A_CONSTANT, at, message).note("Emacs rejects this call or interprets it differently")
+}
+
+pub(in crate::syntax) fn because(at: Location, why: &str) -> Diagnostic {
+    Diagnostic::new(&NOT_A_CONSTANT, at, format!("not a constant: {why}")).note("write the text itself")
+}
+
+/// Returns the start of a form on one line.
+fn excerpt(text: &str) -> String {
+    let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match one_line.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", one_line.get(..end).unwrap_or("")),
+        None => one_line,
+    }
+}

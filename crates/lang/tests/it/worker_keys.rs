@@ -1,0 +1,78 @@
+//! Each key of a `defworker` sets the member that it names, and no other.
+
+use deftool_lang::spec::{FileKind, WorkerSpec, lower};
+use deftool_lang::text::{SourceFile, Sources, Span};
+
+/// The worker of a form with these keys, and how often something was found in it.
+fn worker(keys: &str) -> (WorkerSpec, usize) {
+    let source = Sources::new().add(SourceFile::new("w.eld", ""));
+    let text = format!("(defworker :name \"w\" {keys})");
+    let (tree, _) = deftool_lang::syntax::parse(source, &text);
+    let (definitions, findings) = lower(source, &text, &tree, FileKind::Specs);
+    let worker = definitions.workers.into_iter().next().unwrap();
+    (WorkerSpec { span: Span::default(), ..worker }, findings.len())
+}
+
+/// What the debugger shows, a member a line.
+fn members(worker: &WorkerSpec) -> Vec<String> {
+    format!("{worker:#?}").lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn each_key_sets_its_own_member() {
+    let plain = members(&worker("").0);
+    for (keys, expected) in [
+        (":endpoint \"http://h:1/v1\"", &["endpoint: Some(", "\"http://h:1/v1\","][..]),
+        (":model \"m\"", &["model: Some(", "\"m\","]),
+        (":system \"Be brief.\"", &["system: Some(", "\"Be brief.\","]),
+        (":api-key-env \"MY_KEY\"", &["api_key_env: \"MY_KEY\","]),
+        (":api responses", &["api: Responses,"]),
+        (":dialect vllm", &["dialect: Some(", "Vllm,"]),
+        (":slots 3", &["slots: 3,"]),
+        (":keep-results 3", &["keep_results: 3,"]),
+        (":tool-budget 3", &["tool_budget: 3,"]),
+        (":tool-budget 0", &["tool_budget: 0,"]),
+        (":budget-unit call", &["budget_unit: Call,"]),
+        (":fallback on", &["fallback: On,"]),
+        (":system-messages combined", &["system_messages: Combined,"]),
+        (":bios-budget head", &["bios_budget: Head,"]),
+        (":on-invalid-arguments report", &["on_invalid_arguments: Report,"]),
+        (":on-tool-error report", &["on_tool_error: Report,"]),
+        (":final-turn t", &["final_turn: true,"]),
+        (":parallel t", &["parallel: true,"]),
+        (":parallel nil", &[]),
+        (":parallel :json-false", &[]),
+        (":parallel :false", &[]),
+        (":connect \"7s\"", &["connect: 7s,"]),
+        (":headers \"7s\"", &["headers: Some(", "7s,"]),
+        (":stall \"7s\"", &["stall: 7s,"]),
+        (":first-token \"7s\"", &["first_token: 7s,"]),
+        (":token-stall \"7s\"", &["token_stall: 7s,"]),
+        (":tool \"7s\"", &["tool: 7s,"]),
+        (":total \"1h\"", &["total: Some(", "3600s,"]),
+        // A timer as long as `:total` may end something.
+        (
+            ":total \"120s\" :stall \"120s\" :first-token \"120s\"",
+            &["first_token: 120s,", "total: Some(", "120s,"],
+        ),
+    ] {
+        let (worker, findings) = worker(keys);
+        let mut left = plain.clone();
+        let mut set = members(&worker);
+        set.retain(|line| match left.iter().position(|known| known == line) {
+            Some(at) => {
+                left.remove(at);
+                false
+            }
+            None => line != "),",
+        });
+        assert_eq!((set, findings), (expected.iter().map(ToString::to_string).collect(), 0), "{keys}");
+    }
+}
+
+/// A key that is given twice because the first time it was left open is one mistake.
+#[test]
+fn a_key_that_is_begun_and_given_again_is_one_mistake() {
+    let (worker, findings) = worker(":model :model \"m\"");
+    assert_eq!((worker.model.as_deref(), findings), (Some("m"), 1));
+}

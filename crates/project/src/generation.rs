@@ -1,0 +1,341 @@
+//! A consistent version of a project that requests use.
+
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deftool_lang::diagnostic::render::render_concise;
+use deftool_lang::diagnostic::{Diagnostic, Severity};
+use deftool_lang::schema::ToolSet;
+use deftool_lang::spec::{Permissions, ToolKind, WorkerSpec, nearest};
+use deftool_lang::syntax::quoted;
+use deftool_lang::text::Spanned;
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_script::ScriptRunner;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::load::{LoadedTool, ScriptState, load};
+use super::permissions::Trust;
+use super::scripts::is_same_script;
+use super::{Load, ProjectError, resolve_inputs};
+
+/// Specs, schemas and scripts of one load. Immutable.
+#[derive(Debug)]
+pub struct Generation {
+    /// The number of the generation, starting at 1.
+    pub number: u64,
+    /// The load that it was made from.
+    pub load: Load,
+    /// The duration of the load.
+    pub took: Duration,
+    /// The differences from the previous generation.
+    pub changes: Changes,
+    tools: BTreeMap<String, LoadedTool>,
+    /// The names of `tools` in spec order.
+    order: Vec<String>,
+}
+
+/// The changes of a reload, as tool names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// New tools.
+    pub added: Vec<String>,
+    /// Removed tools.
+    pub removed: Vec<String>,
+    /// Tools with a changed spec or script.
+    pub changed: Vec<String>,
+    /// Tools with new permissions.
+    pub widened: Vec<String>,
+    /// For each tool in `widened`: its new permissions in spec syntax.
+    pub grants: Vec<String>,
+    /// Broken tools that keep their last good version.
+    pub kept: Vec<String>,
+}
+
+impl Changes {
+    /// Returns whether no tool changed.
+    pub fn is_empty(&self) -> bool {
+        let Self { added, removed, changed, widened, grants: _, kept } = self;
+        [added, removed, changed, widened, kept].into_iter().all(Vec::is_empty)
+    }
+}
+
+/// Formats the changes, for example `added two; changed get_weather`.
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widened = self.widened.iter().zip(&self.grants);
+        let widened = widened.map(|(name, grants)| format!("{name} ({grants})")).collect();
+        let lists = [
+            ("added", &self.added),
+            ("removed", &self.removed),
+            ("changed", &self.changed),
+            ("new permissions:", &widened),
+            ("broken, last good version kept:", &self.kept),
+        ];
+        let mut is_first = true;
+        for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+            let separator = if std::mem::take(&mut is_first) { "" } else { "; " };
+            write!(f, "{separator}{what} {}", names.join(", "))?;
+        }
+        if is_first { f.write_str("no tool changed") } else { Ok(()) }
+    }
+}
+
+impl Generation {
+    /// Loads the project at `root`. File names in messages are relative to `from`. A broken tool keeps its version from
+    /// `before`, with spec and script, while the others are updated.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn load(root: &Path, from: &Path, before: Option<&Self>) -> Result<Self, ProjectError> {
+        let started = Instant::now();
+        let load = load(&resolve_inputs(&[], root)?, from)?;
+        Ok(match before {
+            Some(before) => Self::after(before, load, started, |_| true).0,
+            None => Self::first(load, started),
+        })
+    }
+
+    /// Creates the first generation of a project. The load must contain one project only. `started`: when it began.
+    pub fn first(load: Load, started: Instant) -> Self {
+        let tools = valid_tools(&load);
+        Self::of(1, load, started, Changes::default(), tools)
+    }
+
+    /// Creates the generation after `before`. Also returns the tools that are missing in `load` and kept because
+    /// `is_gone` returned false for them.
+    pub(super) fn after(
+        before: &Self,
+        load: Load,
+        started: Instant,
+        is_gone: impl Fn(&str) -> bool,
+    ) -> (Self, Vec<String>) {
+        let mut tools = valid_tools(&load);
+        // Both are sorted, and most names occur in both.
+        let mut previous = before.tools.iter().peekable();
+        for (name, loaded) in &mut tools {
+            while previous.next_if(|(previous, _)| *previous < name).is_some() {}
+            if let Some((_, before)) = previous.next_if(|(previous, _)| *previous == name) {
+                loaded.reuse_from(before);
+            }
+        }
+        let mut changes = Changes::default();
+        let missing = keep_last_good(&mut tools, &load, before, &mut changes, is_gone);
+        compare(&before.tools, &tools, &mut changes);
+        (Self::of(before.number + 1, load, started, changes, tools), missing)
+    }
+
+    fn of(
+        number: u64,
+        load: Load,
+        started: Instant,
+        changes: Changes,
+        tools: BTreeMap<String, LoadedTool>,
+    ) -> Self {
+        // Compile new schemas now, so that the first request does not have to wait.
+        for loaded in tools.values() {
+            loaded.entry();
+        }
+        let order = spec_order(&tools, &load);
+        Self { number, load, took: started.elapsed(), changes, tools, order }
+    }
+
+    /// Returns whether the tools are the same as in `before`, including the broken ones.
+    pub(super) fn has_same_tools(&self, before: &Self) -> bool {
+        let Changes { added, removed, changed, widened, grants: _, kept } = &self.changes;
+        let is_same = [added, removed, changed, widened].into_iter().all(Vec::is_empty);
+        is_same && *kept == before.changes.kept
+    }
+
+    /// Returns whether there is no visible difference from `before`.
+    pub(super) fn is_equivalent(&self, before: &Self) -> bool {
+        self.has_same_tools(before) && self.order == before.order && self.load.is_equivalent(&before.load)
+    }
+
+    /// Describes the changes, the load time and the first error.
+    pub fn describe(&self) -> String {
+        let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
+        let error = self.load.findings.iter().find(is_error);
+        let error = error.map(|error| format!(": {}", render_concise(error, &self.load.sources)));
+        format!("{} ({} ms){}", self.changes, self.took.as_millis(), error.unwrap_or_default())
+    }
+
+    /// Returns the tool called `name`.
+    pub fn tool(&self, name: &str) -> Option<&LoadedTool> {
+        self.tools.get(name)
+    }
+
+    /// Returns the tools, sorted by name.
+    pub fn tools(&self) -> impl Iterator<Item = &LoadedTool> {
+        self.tools.values()
+    }
+
+    /// Returns the tool names, sorted.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
+    /// Returns the tools of a worker in spec order: those in its lists, or all of the project. Tools with a broken
+    /// script are left out.
+    pub fn tool_set(&self, worker: &WorkerSpec) -> ToolSet {
+        let names = |list: &Option<Vec<Spanned<String>>>| -> Option<HashSet<String>> {
+            list.as_ref().map(|list| list.iter().map(|name| name.value.clone()).collect())
+        };
+        let (normal, exit) = (names(&worker.tools), names(&worker.exit_tools));
+        let in_order = self.order.iter().filter_map(|name| self.tools.get(name));
+        let offered = in_order.filter(|loaded| {
+            let list = match loaded.tool.kind {
+                ToolKind::Normal => &normal,
+                ToolKind::Exit => &exit,
+            };
+            let is_broken = matches!(loaded.script, ScriptState::Broken(_));
+            !is_broken && list.as_ref().is_none_or(|list| list.contains(&loaded.tool.name.value))
+        });
+        ToolSet::new(offered.map(|loaded| loaded.entry_for(worker.api)))
+    }
+}
+
+/// Returns the first valid tool of each name.
+fn valid_tools(load: &Load) -> BTreeMap<String, LoadedTool> {
+    let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
+    for loaded in load.valid_tools() {
+        tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
+    }
+    tools
+}
+
+/// Returns the names of `tools` in the spec order of `load`, followed by those that are not in it.
+fn spec_order(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
+    let written =
+        load.tools.iter().map(|loaded| &loaded.tool.name.value).filter(|name| tools.contains_key(*name));
+    let mut seen = HashSet::new();
+    written.chain(tools.keys()).filter(|name| seen.insert(*name)).cloned().collect()
+}
+
+/// Keeps tools of `before` that are broken in `load` or whose file has errors. Also keeps missing tools for which
+/// `is_gone` returns false, and returns their names.
+fn keep_last_good(
+    tools: &mut BTreeMap<String, LoadedTool>,
+    load: &Load,
+    before: &Generation,
+    changes: &mut Changes,
+    is_gone: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    // Computed on demand: usually no tool is missing.
+    let present: LazyCell<HashSet<&str>, _> =
+        LazyCell::new(|| load.tools.iter().map(|loaded| loaded.tool.name.value.as_str()).collect());
+    let broken = LazyCell::new(|| load.broken_files());
+    let mut missing = Vec::new();
+    for (name, good) in &before.tools {
+        if matches!(good.script, ScriptState::Broken(_)) {
+            continue;
+        }
+        match tools.get(name) {
+            Some(now) if !matches!(now.script, ScriptState::Broken(_)) => continue,
+            Some(_) => changes.kept.push(name.clone()),
+            None => {
+                if present.contains(name.as_str()) || broken.contains(&*good.file) {
+                    changes.kept.push(name.clone());
+                } else if is_gone(name) {
+                    continue;
+                } else {
+                    missing.push(name.clone());
+                }
+            }
+        }
+        tools.insert(name.clone(), good.clone());
+    }
+    missing
+}
+
+fn compare(before: &BTreeMap<String, LoadedTool>, now: &BTreeMap<String, LoadedTool>, changes: &mut Changes) {
+    changes.removed = before.keys().filter(|name| !now.contains_key(*name)).cloned().collect();
+    for (name, loaded) in now {
+        let Some(old) = before.get(name) else {
+            changes.added.push(name.clone());
+            continue;
+        };
+        if !same(old, loaded) {
+            changes.changed.push(name.clone());
+        }
+        if old.tool.permissions != loaded.tool.permissions {
+            let more = widened(&old.tool.permissions, &loaded.tool.permissions);
+            if !more.is_empty() {
+                changes.widened.push(name.clone());
+                changes.grants.push(more.join(", "));
+            }
+        }
+    }
+}
+
+fn same(old: &LoadedTool, new: &LoadedTool) -> bool {
+    let scripts = match (&old.script, &new.script) {
+        (ScriptState::Ready(old), ScriptState::Ready(new)) => {
+            Arc::ptr_eq(old, new) || is_same_script(old, new)
+        }
+        (ScriptState::Broken(old), ScriptState::Broken(new)) => old == new,
+        (ScriptState::None, ScriptState::None) => true,
+        (ScriptState::Ready(_) | ScriptState::Broken(_) | ScriptState::None, _) => false,
+    };
+    scripts && (Arc::ptr_eq(&old.tool, &new.tool) || old.has_same_definition(new))
+}
+
+/// Returns the permissions of `new` that `old` lacks, in spec syntax: `:net "api.example.org"`.
+fn widened(old: &Permissions, new: &Permissions) -> Vec<String> {
+    let lists = |permissions: &'_ Permissions| {
+        let Permissions { net, read, write, run, env } = permissions.clone();
+        [(":net", net), (":read", read), (":write", write), (":run", run), (":env", env)]
+    };
+    let mut more = Vec::new();
+    for ((key, old), (_, new)) in lists(old).into_iter().zip(lists(new)) {
+        let grants: Vec<String> =
+            new.iter().filter(|grant| !old.contains(*grant)).map(|grant| quoted(grant)).collect();
+        more.extend((!grants.is_empty()).then(|| format!("{key} {}", grants.join(" "))));
+    }
+    more
+}
+
+/// A [`ToolRunner`] for the tools of one generation.
+#[derive(Debug, Clone)]
+pub struct GenerationRunner {
+    /// The generation.
+    pub generation: Arc<Generation>,
+    /// The threads that scripts run on.
+    pub scripts: Arc<ScriptRunner>,
+    /// The trusted permissions.
+    pub trust: Trust,
+}
+
+impl ToolRunner for GenerationRunner {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+        let error = match self.generation.tool(&call.name).map(|loaded| &loaded.script) {
+            Some(ScriptState::Ready(script)) => match self.trust.allow(script) {
+                Ok(()) => return self.scripts.call(Arc::clone(script), call, context).boxed(),
+                Err(error) => error,
+            },
+            Some(ScriptState::Broken(error)) => error.clone(),
+            Some(ScriptState::None) => {
+                let message = format!("`{}` is an exit tool and cannot be run", call.name);
+                ToolError::new(ToolErrorKind::UnknownTool, message)
+            }
+            None => unknown_tool(&call.name, self.generation.tool_names()),
+        };
+        std::future::ready(Err(error)).boxed()
+    }
+}
+
+/// Returns the error for an unknown tool.
+pub fn unknown_tool<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> ToolError {
+    let known: Vec<&str> = known.collect();
+    let advice = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => String::from("the project has no tools"),
+        None => format!("available tools: {}", known.join(", ")),
+    };
+    ToolError::new(ToolErrorKind::UnknownTool, format!("unknown tool `{name}`; {advice}"))
+}

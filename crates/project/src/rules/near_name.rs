@@ -1,0 +1,46 @@
+use std::collections::HashMap;
+
+use deftool_lang::diagnostic::{Diagnostic, Label, rule};
+use deftool_lang::text::Location;
+
+use crate::Load;
+
+rule! {
+    /// two tool names that differ only in case, dashes or underscores
+    ///
+    /// Models confuse such names, and on some file systems their scripts are the same file.
+    ///
+    /// ```eld fails
+    /// (deftool :name "read_note" :description "Read a note.")
+    /// (deftool :name "read-note" :description "Read a note aloud.")
+    /// ```
+    ///
+    /// ```eld repaired
+    /// (deftool :name "read_note" :description "Read a note.")
+    /// (deftool :name "speak_note" :description "Read a note aloud.")
+    /// ```
+    pub NEAR_NAME, "DT128", "near-name", Warning
+}
+
+pub(crate) fn check(load: &Load) -> Vec<Diagnostic> {
+    let mut seen: HashMap<(Option<usize>, String), (&str, Location)> = HashMap::new();
+    let mut findings = Vec::new();
+    for tool in load.tools.iter().map(|loaded| &loaded.tool) {
+        let at = Location { source: tool.source, span: tool.name.span };
+        let key = (load.project_of(tool.source), tool.name.value.replace('-', "_").to_ascii_lowercase());
+        match seen.get(&key) {
+            // Equal names are reported as duplicates.
+            Some((name, first)) if *name != tool.name.value => {
+                let message = format!("`{}` is easily confused with `{name}`", tool.name.value);
+                let mut finding = Diagnostic::new(&NEAR_NAME, at, message);
+                finding.labels.push(Label { location: *first, message: String::from("the similar name") });
+                findings.push(finding);
+            }
+            Some(_) => {}
+            None => {
+                seen.insert(key, (&tool.name.value, at));
+            }
+        }
+    }
+    findings
+}

@@ -1,0 +1,56 @@
+use std::collections::HashSet;
+use std::path::Path;
+
+use deftool_lang::diagnostic::{Diagnostic, rule};
+use deftool_lang::spec::{ToolKind, WorkerSpec};
+use deftool_lang::text::{Location, Spanned};
+
+use crate::Load;
+
+rule! {
+    /// more tools than a request can contain
+    ///
+    /// OpenAI rejects a request with more than 128 tools ("array too long. Expected an array with maximum length 128",
+    /// seen from 2024 to 2025). Models also choose worse among many tools, and each costs tokens in every request. List
+    /// the tools that a worker needs in its `:tools`.
+    pub TOO_MANY_TOOLS, "DT311", "too-many-tools", Warning
+}
+
+const MAX_TOOLS: usize = 128;
+
+/// Checks each worker of the projects that are read completely, or all tools of a project without workers.
+pub(crate) fn check(load: &Load, whole: &HashSet<&Path>) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    for &root in whole {
+        let of_root = |source| load.root_of(source) == Some(root);
+        let tools: Vec<_> =
+            load.tools.iter().map(|loaded| &loaded.tool).filter(|tool| of_root(tool.source)).collect();
+        if tools.len() <= MAX_TOOLS {
+            continue;
+        }
+        let is_of_root = |worker: &&WorkerSpec| worker.source.is_some_and(of_root);
+        for worker in load.workers.iter().filter(is_of_root) {
+            let listed = |list: &Option<Vec<Spanned<String>>>, kind| match list {
+                Some(list) => list.len(),
+                None => tools.iter().filter(|tool| tool.kind == kind).count(),
+            };
+            let count = listed(&worker.tools, ToolKind::Normal) + listed(&worker.exit_tools, ToolKind::Exit);
+            if let Some(source) = worker.source.filter(|_| count > MAX_TOOLS) {
+                let at = Location { source, span: worker.name.span };
+                findings.push(finding(at, &format!("worker `{}` offers", worker.name.value), count));
+            }
+        }
+        if !load.workers.iter().any(|worker| is_of_root(&worker))
+            && let Some(first_over) = tools.get(MAX_TOOLS)
+        {
+            let at = Location { source: first_over.source, span: first_over.name.span };
+            findings.push(finding(at, "the project has", tools.len()));
+        }
+    }
+    findings
+}
+
+fn finding(at: Location, subject: &str, count: usize) -> Diagnostic {
+    Diagnostic::new(&TOO_MANY_TOOLS, at, format!("{subject} {count} tools, but OpenAI accepts at most {MAX_TOOLS} in a request"))
+        .note("list the tools that a worker needs in its `:tools`")
+}

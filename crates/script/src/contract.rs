@@ -1,0 +1,81 @@
+//! Static analysis of a script: whether it compiles, what its top level returns, its parameters and the globals it
+//! uses.
+//!
+//! Input: a [`Script`] or a [`Module`](super::Module). Output: a [`Contract`], which the layer above compares with the
+//! spec, or the [`LoadError`] that every call would return. Nothing is executed: the parameters are read from the
+//! compiled bytecode.
+
+use deftool_lang::tool::{ToolError, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+
+use super::Script;
+use super::bytecode::{self, GlobalUse, MainReturn};
+
+/// The reason why a script cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{file}{}: {message}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+pub struct LoadError {
+    /// The script's file, as in [`Script::file`].
+    pub file: String,
+    /// The line, from 1, if known.
+    pub line: Option<usize>,
+    /// The message.
+    pub message: String,
+}
+
+impl LoadError {
+    pub(super) fn into_tool_error(self) -> ToolError {
+        ToolError::new(ToolErrorKind::Load, self.to_string())
+    }
+}
+
+/// The result of analysing a script that compiles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contract {
+    /// The value that the top level returns.
+    pub returned: Returned,
+    /// The globals that it uses, sorted by line. Each kind of use of each global is listed once.
+    pub globals: Vec<GlobalUse>,
+}
+
+/// The value that a top level returns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Returned {
+    /// A function written in the file.
+    Function {
+        /// The parameter names, in order.
+        parameters: Vec<String>,
+        /// Whether the parameters end with `...`.
+        is_vararg: bool,
+        /// The first line, from 1.
+        line: usize,
+    },
+    /// Nothing, or a value that is not a function: every call would fail. Holds the kind of value, as in `a table`.
+    NoFunction(String),
+    /// Cannot be determined without running the script.
+    Unknown,
+}
+
+/// Compiles and analyses `script` without running it.
+///
+/// # Errors
+/// When it does not compile.
+pub fn check_script(script: &Script) -> Result<Contract, LoadError> {
+    script.compiled.contract(&script.file, &script.source).cloned().map_err(LoadError::clone)
+}
+
+pub(super) fn contract_of(bytecode: &[u8]) -> Contract {
+    let Some(chunk) = bytecode::read(bytecode) else {
+        return Contract { returned: Returned::Unknown, globals: Vec::new() };
+    };
+    let returned = match chunk.returned {
+        MainReturn::Function(function) => Returned::Function {
+            parameters: function.parameters,
+            is_vararg: function.is_vararg,
+            line: function.line,
+        },
+        MainReturn::Other(kind) => Returned::NoFunction(String::from(kind)),
+        MainReturn::Unknown => Returned::Unknown,
+    };
+    Contract { returned, globals: chunk.globals }
+}

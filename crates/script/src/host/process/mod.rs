@@ -1,0 +1,85 @@
+//! The `process` host table: runs programs that `:allow (:run …)` grants.
+//!
+//! `program` finds the program and its environment, `child` starts it under a guard, `output` reads its output, and
+//! `run` combines the three. There is no shell: arguments are passed unchanged.
+//!
+//! A granted program has the rights of the deftool process, including files and network. The guarantees are: only
+//! granted programs run, with a controlled environment and no terminal; they cannot read this process's memory; and
+//! neither the program nor the processes that it starts outlive the call. `docs/isolation.md` lists the platforms.
+
+#[cfg(unix)]
+mod child;
+#[cfg(unix)]
+mod output;
+#[cfg(unix)]
+mod program;
+#[cfg(unix)]
+mod run;
+#[cfg(unix)]
+mod table;
+
+use super::{FunctionDoc, TableDoc};
+
+pub(super) const DOC: TableDoc = TableDoc {
+    permissions: &["run"],
+    types: "type ProcessOptions = { stdin: string?, cwd: string?, timeout: number?, env: { [string]: string }?, max_output: number? }\n\
+            type ProcessResult = { ok: boolean, code: number?, signal: number?, timed_out: boolean, stdout: string, stderr: string, truncated: boolean }",
+    functions: &[FunctionDoc::new(
+        "run",
+        "(argv: { string }, options: ProcessOptions?) -> ProcessResult",
+        "Runs a program and waits until it exits. `argv[1]` is the program, exactly as granted in the spec: a bare name is looked up \
+         in deftool's `PATH`, a path is relative to the project. There is no shell; arguments are passed unchanged.\n\n\
+         `stdin`: the input, empty by default. `cwd`: the working directory, by default the project; it must be in the project \
+         or in a granted folder. `timeout`: seconds until the program is killed; the call's time limit applies too. `max_output`: \
+         the number of bytes to keep of each stream, by default 1 MiB, at most 8 MiB; the rest is discarded and `truncated` is \
+         true. `env`: additional environment variables. The program also gets `PATH`, `LANG=C.UTF-8` and the variables of \
+         `:allow (:env …)` that are set, and no others.\n\n\
+         `ok` is true if the exit code is 0. A nonzero exit code is not an error. `code` is nil if a signal ended the program. \
+         Processes that it leaves running are killed when it exits. It has no terminal.",
+    )
+    .with_permissions(&["run"])
+    .with_errors(
+        "The spec does not list the program under `:allow (:run [\"git\"])`; the program does not exist or cannot start; `env` contains \
+         a variable that changes which code a program runs (`LD_PRELOAD`, `PATH`, `PYTHONPATH`, …) and that `:env` does not list. \
+         At most four programs run at a time; further calls wait. Not supported on Windows.",
+    )
+    .with_example(
+        "local run = process.run({ \"git\", \"status\", \"--short\" }, { timeout = 10 })\n\
+         if not run.ok then error(tool.failure(run.stderr)) end",
+    )],
+    ..TableDoc::new(
+        "process",
+        "Runs programs that the spec grants: `:allow (:run [\"git\"])`. A granted program has the same rights as deftool. Granting a \
+         program that runs other programs (a shell, an interpreter, git with its configuration) grants all of them.",
+    )
+};
+
+#[cfg(unix)]
+pub use child::{guard_programs, kill_programs};
+#[cfg(unix)]
+pub(super) use table::table;
+
+/// Does nothing: programs are not supported on this platform.
+#[cfg(not(unix))]
+pub fn kill_programs() {}
+
+/// Does nothing: programs are not supported on this platform.
+#[cfg(not(unix))]
+pub fn guard_programs(_: crate::ProcessOptions) {}
+
+#[cfg(not(unix))]
+pub(super) fn table(
+    lua: &mlua::Lua,
+    _: &std::rc::Rc<super::Host>,
+    _: &crate::Script,
+) -> mlua::Result<mlua::Table> {
+    let table = lua.create_table()?;
+    let missing = "process.run: programs are not supported on this platform";
+    table.raw_set(
+        "run",
+        lua.create_function(move |_, ()| -> mlua::Result<()> {
+            Err(crate::error::HostError::script(missing))
+        })?,
+    )?;
+    Ok(table)
+}

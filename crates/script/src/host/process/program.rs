@@ -1,0 +1,189 @@
+//! Resolves the program, working directory and environment variables of a run, within the grants of the spec.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use deftool_lang::syntax::quoted;
+use deftool_lang::tool::ToolErrorKind;
+
+use crate::Script;
+use crate::error::{HostError, clean};
+use crate::permission::{PathGrant, normalize};
+
+/// Environment variables that determine which code a program loads or runs, or where it finds other programs. A script
+/// may set them only if the spec lists them.
+const CODE_VARIABLES: [&str; 43] = [
+    "PATH",
+    "BASH_ENV",
+    "ENV",
+    "IFS",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PROMPT_COMMAND",
+    "PS4",
+    "ZDOTDIR",
+    "BROWSER",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "SSH_ASKPASS",
+    "GCONV_PATH",
+    "LOCPATH",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PERL5DB",
+    "PERLLIB",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "PYTHONBREAKPOINT",
+    "PYTHONWARNINGS",
+    "PYTHONPYCACHEPREFIX",
+    "RUBYLIB",
+    "RUBYOPT",
+    "CLASSPATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "PHPRC",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "MAKEFLAGS",
+];
+/// Prefixes of such variables.
+const CODE_VARIABLE_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_", "LUA_", "NODE_"];
+
+/// The grants of a spec that apply to programs.
+pub(super) struct ProgramGrants {
+    run: Vec<String>,
+    env: Vec<String>,
+    folders: Vec<PathGrant>,
+    root: PathBuf,
+}
+
+impl ProgramGrants {
+    pub(super) fn new(script: &Script) -> Self {
+        let allowed = &script.permissions;
+        Self {
+            run: allowed.run.clone(),
+            env: allowed.env.clone(),
+            folders: allowed.read.iter().chain(&allowed.write).cloned().collect(),
+            root: script.root.clone().unwrap_or_else(|| PathBuf::from(".")),
+        }
+    }
+
+    /// Returns an error unless the spec grants the program by this exact name.
+    pub(super) fn check_program(&self, name: &str) -> Result<(), HostError> {
+        if self.run.iter().any(|granted| granted == name) {
+            return Ok(());
+        }
+        let shown = clean(name, 200);
+        let allowed = if self.run.is_empty() {
+            String::from("this tool may not run programs")
+        } else {
+            let names: Vec<String> = self.run.iter().map(|name| quoted(&clean(name, 200))).collect();
+            format!("this tool may only run {}", names.join(" "))
+        };
+        Err(HostError {
+            kind: ToolErrorKind::Permission,
+            message: format!(
+                "{shown} is not allowed: {allowed}; to allow it, add :allow (:run [{}]) to the spec",
+                quoted(&shown)
+            ),
+        })
+    }
+
+    /// Returns an error for a variable that changes which code runs, unless the spec lists it.
+    pub(super) fn check_variable(&self, name: &str) -> Result<(), HostError> {
+        let changes_code = CODE_VARIABLES.contains(&name)
+            || CODE_VARIABLE_PREFIXES.iter().any(|begin| name.starts_with(begin));
+        if !changes_code || self.env.iter().any(|granted| granted == name) {
+            return Ok(());
+        }
+        let shown = clean(name, 100);
+        Err(HostError {
+            kind: ToolErrorKind::Permission,
+            message: format!(
+                "{shown} is not allowed: it changes which code a program runs; to allow it, add :allow (:env [{}]) to \
+                 the spec",
+                quoted(&shown)
+            ),
+        })
+    }
+
+    /// Returns the file of the granted program `name`. A bare name is looked up in this process's `PATH`, but never in
+    /// the current directory; a path is relative to the project.
+    pub(super) fn find(&self, name: &str) -> Result<PathBuf, HostError> {
+        if name.contains(std::path::is_separator) {
+            let path = self.root.join(name);
+            return match std::fs::metadata(&path) {
+                Ok(metadata) if is_program(&metadata) => Ok(path),
+                Ok(_) => Err(script_error(format!("{} is not executable", clean(name, 200)))),
+                Err(_) => Err(script_error(format!("program {} not found", clean(name, 200)))),
+            };
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path)
+            .filter(|folder| folder.is_absolute())
+            .map(|folder| folder.join(name))
+            .find(|file| std::fs::metadata(file).is_ok_and(|metadata| is_program(&metadata)))
+            .ok_or_else(|| script_error(format!("program {} not found in PATH", clean(name, 200))))
+    }
+
+    /// Returns the working directory of the program.
+    pub(super) fn folder(&self, requested: Option<&str>) -> Result<PathBuf, HostError> {
+        let Some(requested) = requested else { return Ok(self.root.clone()) };
+        let shown = clean(requested, 200);
+        let path = normalize(&self.root.join(requested));
+        let real = std::fs::canonicalize(&path).map_err(|error| {
+            script_error(format!(
+                "cwd {shown}: {}",
+                error.to_string().split(" (os error").next().unwrap_or_default()
+            ))
+        })?;
+        let is_beneath =
+            |folder: &Path| std::fs::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder));
+        if !is_beneath(&self.root) && !self.folders.iter().any(|grant| is_beneath(&grant.path)) {
+            return Err(HostError {
+                kind: ToolErrorKind::Permission,
+                message: format!(
+                    "cwd {shown} is not allowed: it is outside of the project and of all granted folders; to allow it, add \
+                     :allow (:read [{}]) to the spec",
+                    quoted(&shown)
+                ),
+            });
+        }
+        if real.is_dir() { Ok(real) } else { Err(script_error(format!("cwd {shown} is not a folder"))) }
+    }
+
+    /// Returns the variables that every program gets: `PATH`, `LANG` and those that the spec lists.
+    pub(super) fn variables(&self) -> Vec<(OsString, OsString)> {
+        let path = std::env::var_os("PATH").map(|path| (OsString::from("PATH"), path));
+        let granted = self.env.iter().filter(|name| is_variable(name));
+        let granted = granted.filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let language = (OsString::from("LANG"), OsString::from("C.UTF-8"));
+        path.into_iter().chain([language]).chain(granted).collect()
+    }
+}
+
+/// Returns whether `name` is valid as the name of an environment variable.
+pub(super) fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+fn is_program(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+}
+
+fn script_error(message: String) -> HostError {
+    HostError { kind: ToolErrorKind::Script, message }
+}

@@ -1,0 +1,143 @@
+//! Runs a program: starts it, feeds its input, collects its output and waits for its exit.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::pin::pin;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool_lang::tool::ToolErrorKind;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::child::{Child, KillHandle, LaunchPlan};
+use super::output::Output;
+use super::program::ProgramGrants;
+use crate::error::{HostError, clean};
+
+/// Time limit for reading the remaining output of a program that has exited.
+const PIPE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// The parameters of `process.run`.
+pub(super) struct RunRequest {
+    pub(super) argv: Vec<String>,
+    pub(super) stdin: Option<Vec<u8>>,
+    pub(super) cwd: Option<String>,
+    pub(super) variables: Vec<(String, String)>,
+    pub(super) timeout: Option<Duration>,
+    /// Maximum number of bytes to keep of each stream.
+    pub(super) max_output: usize,
+}
+
+/// The result of a run.
+pub(super) struct RunResult {
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) timed_out: bool,
+    pub(super) stdout: Output,
+    pub(super) stderr: Output,
+}
+
+/// Runs a program until it exits. Dropping the future or aborting `kill_handle` kills the program.
+pub(super) async fn run(
+    grants: Arc<ProgramGrants>,
+    request: RunRequest,
+    kill_handle: Arc<KillHandle>,
+) -> Result<RunResult, HostError> {
+    let RunRequest { argv, stdin, cwd, variables, timeout: limit, max_output } = request;
+    let name = argv.first().cloned().unwrap_or_default();
+    let has_input = stdin.is_some();
+    let prepare = move || prepare(&grants, &argv, cwd.as_deref(), variables, has_input);
+    let failed = |error: &std::io::Error| program_error(&name, error);
+    let mut child = Child::start(kill_handle, prepare).await.map_err(|error| match error {
+        StartError::Host(error) => error,
+        StartError::Io(error) => failed(&error),
+    })?;
+    let input = child.stdin.take().map(ChildStdin::from_std).transpose().map_err(|error| failed(&error))?;
+    let out = child.stdout.take().map(ChildStdout::from_std).transpose().map_err(|error| failed(&error))?;
+    let err = child.stderr.take().map(ChildStderr::from_std).transpose().map_err(|error| failed(&error))?;
+    let (mut stdout, mut stderr) = (Output::new(max_output), Output::new(max_output));
+
+    let mut timed_out = false;
+    let status = {
+        let feed = async {
+            if let Some(mut input) = input {
+                // The program may ignore its input.
+                let _ = input.write_all(&stdin.unwrap_or_default()).await;
+            }
+        };
+        let read_out = async {
+            if let Some(out) = out {
+                stdout.fill(out).await;
+            }
+        };
+        let read_err = async {
+            if let Some(err) = err {
+                stderr.fill(err).await;
+            }
+        };
+        let mut pipes = pin!(async { tokio::join!(feed, read_out, read_err) });
+        let mut are_closed = false;
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut is_late = pin!(async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        });
+        let ended = loop {
+            tokio::select! {
+                ended = &mut child.ended => break ended,
+                _ = &mut pipes, if !are_closed => are_closed = true,
+                () = &mut is_late, if !timed_out => {
+                    timed_out = true;
+                    child.kill();
+                }
+            }
+        };
+        if !are_closed {
+            // A process that escaped the guard could keep the pipes open indefinitely.
+            let _ = timeout(PIPE_TIMEOUT, pipes).await;
+        }
+        ended
+    };
+    let status: ExitStatus = match status {
+        Ok(status) => status.map_err(|error| failed(&error))?,
+        Err(_) => return Err(failed(&std::io::Error::other("the thread that waits for the program failed"))),
+    };
+    Ok(RunResult { code: status.code(), signal: status.signal(), timed_out, stdout, stderr })
+}
+
+enum StartError {
+    Host(HostError),
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for StartError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn prepare(
+    grants: &ProgramGrants,
+    argv: &[String],
+    cwd: Option<&str>,
+    variables: Vec<(String, String)>,
+    has_input: bool,
+) -> Result<LaunchPlan, StartError> {
+    let (name, arguments) =
+        argv.split_first().ok_or_else(|| std::io::Error::other("missing program name"))?;
+    let program = grants.find(name).map_err(StartError::Host)?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(grants.variables()).envs(variables);
+    let folder = grants.folder(cwd).map_err(StartError::Host)?;
+    Ok(LaunchPlan { command, name: name.clone(), folder, has_input })
+}
+
+fn program_error(name: &str, error: &std::io::Error) -> HostError {
+    let error = error.to_string();
+    let message = error.split(" (os error").next().unwrap_or_default();
+    HostError { kind: ToolErrorKind::Script, message: format!("{}: {message}", clean(name, 200)) }
+}

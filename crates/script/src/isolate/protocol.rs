@@ -1,0 +1,355 @@
+//! The protocol between the engine and a child process: frames over the child's stdin and stdout.
+//!
+//! A frame is its length in four bytes, little-endian, and that many bytes of JSON: the message and, for calls and
+//! answers, a payload after it. The payload is a separate value, so that the message does not increase its nesting
+//! depth. Both sides validate lengths.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool_lang::tool::{CallContext, ToolError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Contract, LoadError, LogLevel, Module, Parameter, PathGrant, Script, ScriptPermissions};
+
+/// The first message of a child, which shows that both sides have the same version.
+pub(super) const GREETING: &str = concat!("deftool script host ", env!("CARGO_PKG_VERSION"));
+
+/// Maximum length of a frame in either direction, in bytes.
+pub(super) const MAX_FRAME: usize = 64 << 20;
+
+/// A message from the engine to a child.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Store this script under a number. Answered by [`Reply::Loaded`].
+    Load(u64, Box<WireScript>),
+    /// The script of that number is not called again.
+    Forget(u64),
+    /// Run a call; its arguments follow. Answered by [`Reply::Returned`] or [`Reply::Failed`].
+    Call(WireCall),
+    /// Stop the running call.
+    Cancel,
+    /// Compile this source. Messages use the file name before it. Answered by [`Reply::Checked`].
+    Check(String, Octets),
+}
+
+/// One call.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireCall {
+    /// Repeated by the answer.
+    pub(super) number: u64,
+    pub(super) script: u64,
+    /// The effective time limit.
+    pub(super) timeout: Duration,
+    pub(super) request_id: String,
+    pub(super) job_name: String,
+    pub(super) worker: String,
+    /// Whether the answer is to be preceded by [`Reply::Used`].
+    pub(super) is_metered: bool,
+}
+
+impl WireCall {
+    pub(super) fn context(&self) -> CallContext {
+        CallContext {
+            request_id: self.request_id.clone(),
+            job_name: self.job_name.clone(),
+            worker: self.worker.clone(),
+            timeout: Some(self.timeout),
+            meter: self.is_metered.then(Arc::default),
+        }
+    }
+}
+
+/// A message from a child to the engine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Reply {
+    /// [`GREETING`], once.
+    Ready(String),
+    /// The script is stored. It need not have compiled.
+    Loaded(u64),
+    Logged(WireLevel, String),
+    Progressed(Option<f64>, String),
+    /// Resource usage of the call: run time of the top level, run time of the function, memory in bytes.
+    Used(Duration, Duration, u64),
+    /// The contract of the source, or the reason why it does not compile.
+    Checked(Result<Contract, LoadError>),
+    /// The call of that number returned; its result follows.
+    Returned(u64),
+    /// The call of that number failed.
+    Failed(u64, ToolError),
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) enum WireLevel {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl From<LogLevel> for WireLevel {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Warn => Self::Warn,
+            LogLevel::Error => Self::Error,
+        }
+    }
+}
+
+impl From<WireLevel> for LogLevel {
+    fn from(level: WireLevel) -> Self {
+        match level {
+            WireLevel::Debug => Self::Debug,
+            WireLevel::Info => Self::Info,
+            WireLevel::Warn => Self::Warn,
+            WireLevel::Error => Self::Error,
+        }
+    }
+}
+
+/// The parts of a script that a child needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireScript {
+    tool: String,
+    file: String,
+    source: Octets,
+    parameters: Vec<(String, bool)>,
+    is_async: bool,
+    memory: u64,
+    root: Option<Octets>,
+    modules: Vec<(String, Octets)>,
+    net: Vec<String>,
+    read: Vec<(String, Octets)>,
+    write: Vec<(String, Octets)>,
+    run: Vec<String>,
+    env: Vec<String>,
+}
+
+impl WireScript {
+    /// Converts `script`. The memory limit is `memory` bytes if the script sets none.
+    pub(super) fn of(script: &Script, memory: u64) -> Self {
+        let grants = |grants: &[PathGrant]| {
+            grants.iter().map(|grant| (grant.name.clone(), Octets::of_path(&grant.path))).collect()
+        };
+        let ScriptPermissions { net, read, write, run, env } = &script.permissions;
+        Self {
+            tool: script.tool.clone(),
+            file: script.file.clone(),
+            source: Octets::of(&script.source),
+            parameters: script
+                .parameters
+                .iter()
+                .map(|parameter| (parameter.name.clone(), parameter.integer))
+                .collect(),
+            is_async: script.is_async,
+            memory: script.memory.unwrap_or(memory),
+            root: script.root.as_deref().map(Octets::of_path),
+            modules: script
+                .modules
+                .iter()
+                .map(|module| (module.file.clone(), Octets::of(&module.source)))
+                .collect(),
+            net: net.clone(),
+            read: grants(read),
+            write: grants(write),
+            run: run.clone(),
+            env: env.clone(),
+        }
+    }
+
+    pub(super) fn into_script(self) -> Arc<Script> {
+        let grants = |grants: Vec<(String, Octets)>| {
+            grants.into_iter().map(|(name, path)| PathGrant { name, path: path.into_path() }).collect()
+        };
+        let mut script = Script::new(self.tool, self.file, self.source.bytes());
+        script.parameters =
+            self.parameters.into_iter().map(|(name, integer)| Parameter { name, integer }).collect();
+        script.is_async = self.is_async;
+        script.memory = Some(self.memory);
+        script.root = self.root.map(Octets::into_path);
+        script.modules = self
+            .modules
+            .into_iter()
+            .map(|(file, source)| Arc::new(Module::new(file, source.bytes())))
+            .collect();
+        script.permissions = ScriptPermissions {
+            net: self.net,
+            read: grants(self.read),
+            write: grants(self.write),
+            run: self.run,
+            env: self.env,
+        };
+        Arc::new(script)
+    }
+}
+
+/// Bytes, serialised as a string if they are UTF-8.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Octets {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Octets {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Bytes(bytes.to_vec()),
+        }
+    }
+
+    pub(super) fn of_path(path: &Path) -> Self {
+        #[cfg(unix)]
+        return Self::of(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()));
+        #[cfg(not(unix))]
+        return Self::Text(path.to_string_lossy().into_owned());
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    pub(super) fn into_path(self) -> PathBuf {
+        match self {
+            Self::Text(text) => PathBuf::from(text),
+            #[cfg(unix)]
+            Self::Bytes(bytes) => {
+                PathBuf::from(OsString::from(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&bytes)))
+            }
+            #[cfg(not(unix))]
+            Self::Bytes(bytes) => PathBuf::from(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+}
+
+/// Appends the frame of `head` and the optional `payload` to `frames`.
+///
+/// # Errors
+/// When the frame is longer than [`MAX_FRAME`].
+pub(crate) fn write_frame(
+    frames: &mut Vec<u8>,
+    head: &impl Serialize,
+    payload: Option<&impl Serialize>,
+) -> io::Result<()> {
+    let start = frames.len();
+    frames.extend([0; 4]);
+    serde_json::to_writer(&mut *frames, head)?;
+    if let Some(payload) = payload {
+        serde_json::to_writer(&mut *frames, payload)?;
+    }
+    let length = frames.len() - start - 4;
+    match (u32::try_from(length), frames.get_mut(start..start + 4)) {
+        (Ok(prefix), Some(place)) if length <= MAX_FRAME => place.copy_from_slice(&prefix.to_le_bytes()),
+        _ => {
+            frames.truncate(start);
+            return Err(invalid(format!("a message of {length} bytes is longer than {MAX_FRAME}")));
+        }
+    }
+    Ok(())
+}
+
+/// No payload.
+pub(crate) const ALONE: Option<&()> = None;
+
+/// Returns the length in the first four bytes of a frame.
+///
+/// # Errors
+/// When it exceeds [`MAX_FRAME`].
+pub(super) fn frame_length(prefix: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(prefix) as usize;
+    if length > MAX_FRAME {
+        return Err(invalid(format!("a message of {length} bytes exceeds the limit of {MAX_FRAME} bytes")));
+    }
+    Ok(length)
+}
+
+/// Reads the body of one frame. Returns `None` at the end of `input`.
+pub(crate) fn read_frame(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut prefix = [0; 4];
+    match input.read_exact(&mut prefix) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = frame_length(prefix)?;
+    let mut body = Vec::with_capacity(length.min(1 << 16));
+    input.take(length as u64).read_to_end(&mut body)?;
+    if body.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(body))
+}
+
+/// Returns the message in a frame's body, and the bytes after it.
+pub(crate) fn head<'b, T: Deserialize<'b>>(body: &'b [u8]) -> io::Result<(T, &'b [u8])> {
+    let mut values = serde_json::Deserializer::from_slice(body).into_iter::<T>();
+    let head = values.next().ok_or_else(|| invalid(String::from("an empty message")))??;
+    let rest = body.get(values.byte_offset()..).unwrap_or_default();
+    Ok((head, rest))
+}
+
+/// Parses the arguments after a call.
+pub(super) fn arguments(rest: &[u8]) -> io::Result<Map<String, Value>> {
+    Ok(serde_json::from_slice(rest)?)
+}
+
+pub(super) fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_round_trip_and_invalid_frames_are_rejected() {
+        let mut frames = Vec::new();
+        write_frame(&mut frames, &Reply::Returned(7), Some(&serde_json::json!([1.5, null, "ü"]))).unwrap();
+        write_frame(&mut frames, &Reply::Loaded(1), ALONE).unwrap();
+        let mut input = frames.as_slice();
+        let body = read_frame(&mut input).unwrap().unwrap();
+        let (reply, rest) = head::<Reply>(&body).unwrap();
+        assert!(matches!(reply, Reply::Returned(7)));
+        assert_eq!(serde_json::from_slice::<Value>(rest).unwrap(), serde_json::json!([1.5, null, "ü"]));
+        let body = read_frame(&mut input).unwrap().unwrap();
+        assert!(matches!(head::<Reply>(&body).unwrap(), (Reply::Loaded(1), [])));
+        assert!(read_frame(&mut input).unwrap().is_none());
+
+        for invalid in [&b"\xff\xff\xff\xff{}"[..], b"\x09\0\0\0{}"] {
+            assert!(read_frame(&mut &*invalid).is_err(), "{invalid:?}");
+        }
+        for invalid in [&b""[..], b"{", b"null", b"[[[[[[[[", b"{\"Returned\":-1}", b"\0\xff"] {
+            assert!(head::<Reply>(invalid).is_err(), "{invalid:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn scripts_round_trip() {
+        let odd = PathBuf::from(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"/n\xffotes"));
+        let mut script = Script::new("t", "scripts/t.lua", b"return \xff");
+        script.parameters = vec![Parameter { name: String::from("n"), integer: true }];
+        script.permissions.read = vec![PathGrant { name: String::from("notes/"), path: odd.clone() }];
+        script.root = Some(odd);
+        script.modules = Arc::new([Arc::new(Module::new("scripts/lib/a.lua", "return 1"))]);
+        let sent = serde_json::to_string(&WireScript::of(&script, 5)).unwrap();
+        let arrived = serde_json::from_str::<WireScript>(&sent).unwrap().into_script();
+        assert_eq!(arrived.source, script.source);
+        assert_eq!(arrived.parameters, script.parameters);
+        assert_eq!(arrived.permissions, script.permissions);
+        assert_eq!(arrived.memory, Some(5));
+        assert_eq!(arrived.root, script.root);
+        assert_eq!(arrived.modules[0].file, "scripts/lib/a.lua");
+        assert_eq!(&*arrived.modules[0].source, b"return 1");
+    }
+}

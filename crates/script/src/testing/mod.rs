@@ -1,0 +1,223 @@
+//! Script tests: `scripts/*_test.lua`. Each test runs in its own Lua state.
+//!
+//! Input: a [`TestFile`], whose top level calls `test(name, function)`, and the tools that its tests may load. Output:
+//! the test names ([`list_tests`]) and the outcome of a test ([`run_test`]). A test has a fresh state and environment:
+//! the file's top level runs once to list the tests and again for each test, under the limits of a call.
+//!
+//! A test calls a tool as a model would: with arguments by name, which are validated against the schema. The script
+//! runs in its own state with its own limits and permissions, and its result is converted to JSON and back. Host tables
+//! can be replaced ([`fakes`]).
+//!
+//! A failed expectation fails its test even if the error is caught, for example by a tool that calls a fake. Absent on
+//! purpose: hooks before and after tests (use a function), nested groups, snapshots.
+//!
+//! The test functions are defined in `testing.lua`, with their Rust parts in `state`.
+
+mod difference;
+mod fakes;
+mod grant_limits;
+mod state;
+mod temp;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
+use serde_json::{Map, Value};
+
+use super::control::{Control, lock};
+use super::host::{ScriptEvent, ScriptSink};
+use super::vm::Vm;
+use super::{DEFAULT_MEMORY, Script};
+use fakes::split_location;
+use state::TestState;
+pub use temp::remove_test_folders;
+
+/// Maximum number of log lines to keep per test.
+const MAX_LOG: usize = 1_000;
+
+/// A file of tests.
+#[derive(Clone)]
+pub struct TestFile {
+    /// The file, its modules, its root, and the permissions of the tests themselves.
+    pub script: Arc<Script>,
+    /// The tools that tests may load.
+    pub tools: TestTools,
+}
+
+impl fmt::Debug for TestFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestFile").field("file", &self.script.file).finish_non_exhaustive()
+    }
+}
+
+/// Finds a tool by its name.
+pub type TestTools = Arc<dyn Fn(&str) -> Result<TestSubject, ToolError> + Send + Sync>;
+
+/// Validates arguments against a schema.
+type Validate = Arc<dyn Fn(Value) -> Result<Map<String, Value>, ToolError> + Send + Sync>;
+
+/// Checks whether a script may run with its permissions.
+type Authorize = Arc<dyn Fn(&Script) -> Result<(), ToolError> + Send + Sync>;
+
+/// A tool under test.
+#[derive(Clone)]
+pub struct TestSubject {
+    /// The script.
+    pub script: Arc<Script>,
+    /// Validates arguments against the tool's schema. The error is the one that a model would receive.
+    pub validate: Validate,
+    /// Checks whether the script may run with its permissions, except those of faked tables and those of the test's own
+    /// folder.
+    pub authorize: Authorize,
+}
+
+impl fmt::Debug for TestSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestSubject").field("script", &self.script).finish_non_exhaustive()
+    }
+}
+
+/// The limits of one test.
+#[derive(Debug, Clone, Copy)]
+pub struct TestLimits {
+    /// The time limit, which includes waiting.
+    pub timeout: Duration,
+    /// The memory limit of the test's state, in bytes. The tools that it calls have their own limits.
+    pub memory: u64,
+}
+
+impl Default for TestLimits {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(10), memory: DEFAULT_MEMORY }
+    }
+}
+
+/// The name and location of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestName {
+    /// The name.
+    pub name: String,
+    /// The line of the call `test(…)`, from 1.
+    pub line: usize,
+}
+
+/// The outcome of a test.
+#[derive(Debug)]
+pub struct TestOutcome {
+    /// The failure. `None`: the test passed.
+    pub failure: Option<TestFailure>,
+    /// The log lines of the test and of the tools that it called.
+    pub log: Vec<ScriptEvent>,
+    /// The names of the tools that it called.
+    pub tools: BTreeSet<String>,
+    /// The duration.
+    pub elapsed: Duration,
+}
+
+/// The failure of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestFailure {
+    /// `expectation`, or the kind of error, as in `timeout`.
+    pub kind: &'static str,
+    /// The line of the test file, from 1.
+    pub line: Option<usize>,
+    /// The message, one clause.
+    pub message: String,
+    /// Further lines: more differences, a traceback.
+    pub details: Vec<String>,
+}
+
+/// Returns the tests of `file`, in order. Runs its top level.
+///
+/// # Errors
+/// When it does not compile, or its top level fails.
+pub fn list_tests(file: &TestFile) -> Result<Vec<TestName>, TestFailure> {
+    let (answer, state, _) = run_file(file, None, &TestLimits::default());
+    match answer {
+        Ok(()) => Ok(state.names.take()),
+        Err(error) => Err(failure(file, error, &TestLimits::default())),
+    }
+}
+
+/// Runs the test at `index` in the list that [`list_tests`] returns.
+pub fn run_test(file: &TestFile, index: usize, limits: &TestLimits) -> TestOutcome {
+    let started = Instant::now();
+    let (answer, state, log) = run_file(file, Some(index), limits);
+    let failure = match (state.failure.take(), answer) {
+        (Some(failure), _) => Some(failure),
+        (None, Err(error)) => Some(failure(file, error, limits)),
+        (None, Ok(())) => state.unused_expectation(),
+    };
+    TestOutcome { failure, log, tools: state.called.take(), elapsed: started.elapsed() }
+}
+
+/// Runs the top level and then the `selected` test, if any.
+fn run_file(
+    file: &TestFile,
+    selected: Option<usize>,
+    limits: &TestLimits,
+) -> (Result<(), ToolError>, Rc<TestState>, Vec<ScriptEvent>) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let shared_log = Arc::clone(&log);
+    let sink = ScriptSink::new(move |event| {
+        let mut log = lock(&shared_log);
+        if log.len() < MAX_LOG {
+            log.push(event);
+        }
+    });
+    let state = Rc::new(TestState::new(file, selected, sink.clone()));
+    let answer = run_in_state(file, &state, sink, limits);
+    let log = std::mem::take(&mut *lock(&log));
+    (answer, state, log)
+}
+
+fn run_in_state(
+    file: &TestFile,
+    state: &Rc<TestState>,
+    sink: ScriptSink,
+    limits: &TestLimits,
+) -> Result<(), ToolError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| ToolError::new(ToolErrorKind::Internal, format!("cannot create timers: {error}")))?;
+    let mut vm = Vm::with_globals(&file.script, sink, limits.memory, &|lua, host, marks| {
+        state::install(state, lua, host, marks)
+    })?;
+    let control = Control::new(limits.timeout, None);
+    let (answer, _) = runtime.block_on(vm.call(&Map::new(), CallContext::default(), &control));
+    drop(vm);
+    // Does not wait for file operations of stopped tools.
+    runtime.shutdown_background();
+    answer.map(drop)
+}
+
+/// Converts an error that ended a test, or the file's top level.
+fn failure(file: &TestFile, error: ToolError, limits: &TestLimits) -> TestFailure {
+    let name = file.script.file.as_str();
+    let details: Vec<String> =
+        error.details.iter().flat_map(|details| details.lines()).map(str::to_owned).collect();
+    let in_details = || {
+        let line = details.iter().find_map(|frame| frame.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split(' ').next()?.parse().ok()
+    };
+    let (line, message) = match (split_location(&error.message, name), error.kind) {
+        (_, ToolErrorKind::Timeout) => {
+            let seconds = limits.timeout.as_secs_f64();
+            (in_details(), format!("the test was stopped at its time limit of {seconds} s"))
+        }
+        (_, ToolErrorKind::Memory) => {
+            let mib = limits.memory >> 20;
+            (in_details(), format!("the test was stopped at its memory limit of {mib} MiB"))
+        }
+        (Some((line, message)), _) => (Some(line), message.to_owned()),
+        (None, _) => (in_details(), error.message),
+    };
+    // A single frame repeats the line of the failure.
+    let details = if details.len() == 1 && line.is_some() { Vec::new() } else { details };
+    TestFailure { kind: error.kind.as_str(), line, message, details }
+}

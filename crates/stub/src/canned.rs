@@ -1,0 +1,89 @@
+//! Generated replies for requests without a scripted reply: text, or text and calls of the offered tools.
+
+use deftool_lang::schema::{ArgumentValidator, Fuzzer};
+use serde_json::{Map, Value, json};
+
+use super::conversation::{last_message, tools};
+use super::faults::Needs;
+use super::http::Received;
+use super::reply::Reply;
+
+/// The text of a reply without calls.
+const TEXT: &str = "This is what the stub says, word for word, so that half of it is still something.";
+/// The text before a call.
+const BEFORE: &str = "Let me look. ";
+/// The text of the reply after a tool result.
+const AFTER: &str = "Done, with what the tools gave.";
+/// The tool that is called if the request offers none.
+const NO_TOOL: &str = "example";
+
+/// Returns a reply with the content that its faults need. After a tool result, the reply is text.
+pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> Reply {
+    if last_message(request).is_some_and(|last| last.role == "tool") {
+        return Reply::new().text(AFTER);
+    }
+    let needs = needs.max_by_key(|needs| match needs {
+        Needs::Text => 0,
+        Needs::EmptyCall => 1,
+        Needs::Call => 2,
+        Needs::TwoCalls => 3,
+    });
+    let called = match needs {
+        None | Some(Needs::Text) => return Reply::new().text(TEXT),
+        Some(Needs::EmptyCall) => (1, false),
+        Some(Needs::Call) => (1, true),
+        Some(Needs::TwoCalls) => (2, true),
+    };
+    let (count, has_arguments) = called;
+    let (name, parameters) = choose(request, has_arguments);
+    let parameters = parameters.unwrap_or_else(|| json!({"type": "object"}));
+    let validator = ArgumentValidator::compile(&name, &parameters).ok();
+    (0..count).fold(Reply::new().text(BEFORE), |reply, number| {
+        let arguments = arguments(&parameters, validator.as_ref(), number);
+        reply.call(name.clone(), &Value::Object(arguments))
+    })
+}
+
+/// Returns the first offered tool with required arguments, or without if `has_arguments` is false. The default is the
+/// first tool.
+fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
+    let functions = || tools(request).filter(|tool| tool.get("name").is_some());
+    let needs_some = |function: &&Value| {
+        let required = function.pointer("/parameters/required").and_then(Value::as_array);
+        required.is_some_and(|required| !required.is_empty())
+    };
+    let chosen =
+        functions().find(|function| needs_some(function) == has_arguments).or_else(|| functions().next());
+    let name = chosen.and_then(|function| function.get("name")?.as_str()).unwrap_or(NO_TOOL);
+    (name.to_owned(), chosen.and_then(|function| function.get("parameters")).cloned())
+}
+
+/// Returns readable arguments if the schema allows them, otherwise arguments that the fuzzer generates. Calls of one
+/// reply get different arguments where that is easy.
+fn arguments(parameters: &Value, validator: Option<&ArgumentValidator>, number: usize) -> Map<String, Value> {
+    let properties = parameters.get("properties").and_then(Value::as_object);
+    let plain: Map<String, Value> = properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, schema)| Some((name.clone(), plain(schema, number)?)))
+        .collect();
+    let Some(validator) = validator else { return plain };
+    if validator.is_valid(&Value::Object(plain.clone())) {
+        return plain;
+    }
+    Fuzzer::new(parameters, validator, 1).valid(number + 1).unwrap_or(plain)
+}
+
+fn plain(schema: &Value, number: usize) -> Option<Value> {
+    let allowed = schema.get("enum").and_then(Value::as_array);
+    if let Some(first) = allowed.and_then(|allowed| allowed.get(number % allowed.len().max(1))) {
+        return Some(first.clone());
+    }
+    Some(match schema.get("type").and_then(Value::as_str)? {
+        "string" => json!(if number == 0 { "an example of a text" } else { "another example of a text" }),
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(number + 1)),
+        "boolean" => json!(true),
+        "array" => json!([]),
+        _ => return None,
+    })
+}

@@ -1,0 +1,271 @@
+//! A stub model server on a real socket, for chat completions and responses. It plays scenarios and injects faults, so
+//! that agents can be tested without a model.
+//!
+//! In: [`Scenario`]s, written in Rust or as s-expressions ([`read`], `docs/stub.md`). Out: answers, and the received
+//! requests ([`Stub::requests`]). The stub runs on its own thread and runtime, so that tests with a paused clock,
+//! blocking tests and other programs can use it. No input can make it panic or exceed its memory limits.
+//!
+//! Absent: TLS, HTTP/2, any model.
+//!
+//! ```
+//! use deftool_stub::{Fault, Reply, Scenario, Stub};
+//! use serde_json::json;
+//!
+//! let stub = Stub::start(Scenario::replies([
+//!     Reply::new().text("Let me look. ").call("get_weather", &json!({"location": "Paris"})),
+//!     Reply::new().text("It is 21 degrees."),
+//! ]))?;
+//! println!("endpoint: {}", stub.endpoint());
+//! assert!(stub.endpoint().ends_with("/v1"));
+//! assert_eq!(stub.requests().len(), 0);
+//!
+//! // Reset the connection in the middle of the first answer.
+//! let fault = Fault::named("rst-mid-stream").expect("a known fault");
+//! let stub = Stub::start(Scenario::with_faults([fault], None))?;
+//! # drop(stub);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod answer;
+mod canned;
+mod completions;
+mod condition;
+mod conversation;
+mod encoded;
+mod faults;
+mod http;
+mod read;
+mod reply;
+mod responses;
+mod scenario;
+mod server;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+pub use answer::{Act, Answer, call, delta, event, finish, usage};
+pub use condition::Condition;
+pub use faults::{Fault, GROUPS, Group};
+pub use http::{MAX_BODY, MAX_HEAD, Received};
+pub use read::{ScenarioError, load, read};
+pub use reply::{Ending, Reply};
+pub use scenario::{Scenario, Step};
+
+use scenario::Player;
+
+/// The maximum number of stored requests. The oldest are discarded.
+const MAX_KEPT: usize = 10_000;
+/// The maximum size of the stored requests, in bytes.
+const MAX_KEPT_BYTES: usize = 64 << 20;
+
+/// Returns the answer to a request.
+type Handler = dyn Fn(&Received) -> Arc<Answer> + Send + Sync;
+
+/// A running stub server. It stops when it is dropped.
+pub struct Stub {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    player: Option<Arc<Player>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Stub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stub").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Stub {
+    /// Plays `scenario` on a free port of this machine.
+    ///
+    /// # Errors
+    /// If no port is free, or the thread cannot be started.
+    pub fn start(scenario: Scenario) -> io::Result<Self> {
+        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), scenario, |_, _, _| {})
+    }
+
+    /// Plays `scenario` at `address`. `listener` is called for each request, with the status of the answer (`None` if
+    /// it has no status line) and the mismatch between the request and the scenario, if any.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or the thread cannot be started.
+    pub fn start_at(
+        address: SocketAddr,
+        scenario: Scenario,
+        listener: impl Fn(&Received, Option<u16>, Option<&str>) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let player = Arc::new(Player::new(scenario));
+        let played = Arc::clone(&player);
+        let handler = move |request: &Received| {
+            let (answer, mismatch) = played.answer(request);
+            listener(request, answer.status(), mismatch.as_deref());
+            answer
+        };
+        Self::run(address, Box::new(handler), Some(player))
+    }
+
+    /// Answers every request, with any method, by calling `handler`.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or the thread cannot be started.
+    pub fn answering(
+        address: SocketAddr,
+        handler: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        Self::run(address, Box::new(move |request| Arc::new(handler(request))), None)
+    }
+
+    fn run(address: SocketAddr, handler: Box<Handler>, player: Option<Arc<Player>>) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared { handler, log: Mutex::default(), changed: Condvar::new() });
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let service: Arc<dyn http::Service> = Arc::<Shared>::clone(&shared);
+        let thread = std::thread::Builder::new().name(String::from("stub")).spawn(move || {
+            runtime.block_on(async {
+                let Ok(listener) = TcpListener::from_std(listener) else { return };
+                tokio::select! {
+                    () = http::serve(listener, service) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Self { address, shared, player, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the base URL for clients.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Returns the address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the requests so far: the newest, at most 10,000 and 64 MiB. Each call parses them again.
+    pub fn requests(&self) -> Vec<Received> {
+        let kept: Vec<Kept> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
+        kept.into_iter().filter_map(|Kept { raw, at }| Received::of_raw(raw.to_vec(), at)).collect()
+    }
+
+    /// Returns the number of accepted connections.
+    pub fn connections(&self) -> usize {
+        self.shared.with_log(|log| log.connections)
+    }
+
+    /// Returns the times at which clients closed the connection in the middle of an answer.
+    pub fn disconnects(&self) -> Vec<Instant> {
+        self.shared.with_log(|log| log.disconnects.clone())
+    }
+
+    /// Returns the expectations that were not met, and the requests for which the scenario had no step.
+    pub fn failures(&self) -> Vec<String> {
+        self.player.as_ref().map(|player| player.failures()).unwrap_or_default()
+    }
+
+    /// Waits until `is_met` returns true, at most for `limit`. Returns whether it did.
+    pub fn wait_until(&self, limit: Duration, is_met: impl Fn(&Self) -> bool) -> bool {
+        let until = Instant::now() + limit;
+        loop {
+            let Ok(log) = self.shared.log.lock() else { return false };
+            let seen = log.changes;
+            drop(log);
+            if is_met(self) {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(log) = self.shared.log.lock() else { return false };
+            // A change since `seen` was read ends the wait immediately.
+            let waited = self.shared.changed.wait_timeout_while(log, left, |log| log.changes == seen);
+            if waited.map_or(true, |(_log, result)| result.timed_out()) {
+                return is_met(self);
+            }
+        }
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The state shared by the server's thread and its owner.
+struct Shared {
+    handler: Box<Handler>,
+    log: Mutex<Log>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Log {
+    requests: VecDeque<Kept>,
+    /// The size of the requests, in bytes.
+    size: usize,
+    connections: usize,
+    disconnects: Vec<Instant>,
+    /// The number of changes so far.
+    changes: u64,
+}
+
+/// A stored request. Raw bytes take much less memory than parsed JSON.
+#[derive(Clone)]
+struct Kept {
+    raw: Arc<[u8]>,
+    at: Instant,
+}
+
+impl Shared {
+    fn with_log<T: Default>(&self, access: impl FnOnce(&mut Log) -> T) -> T {
+        self.log.lock().map(|mut log| access(&mut log)).unwrap_or_default()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Log)) {
+        self.with_log(|log| {
+            change(log);
+            log.changes += 1;
+        });
+        self.changed.notify_all();
+    }
+}
+
+impl http::Service for Shared {
+    fn connected(&self) {
+        self.change(|log| log.connections += 1);
+    }
+
+    fn answer(&self, request: Received) -> Arc<Answer> {
+        let kept = Kept { raw: Arc::from(request.raw.as_slice()), at: request.at };
+        self.change(|log| {
+            log.size += kept.raw.len();
+            log.requests.push_back(kept);
+            while log.requests.len() > MAX_KEPT || log.size > MAX_KEPT_BYTES {
+                let Some(oldest) = log.requests.pop_front() else { break };
+                log.size -= oldest.raw.len();
+            }
+        });
+        (self.handler)(&request)
+    }
+
+    fn disconnected(&self) {
+        self.change(|log| {
+            if log.disconnects.len() < MAX_KEPT {
+                log.disconnects.push(Instant::now());
+            }
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! The stub over HTTP, with well-behaved and faulty clients.
+
+use std::time::{Duration, Instant};
+
+use deftool_stub::{Answer, MAX_BODY, MAX_HEAD, Reply, Scenario, Stub};
+use serde_json::json;
+
+use deftool_test_support::client::{Client, ask, get, hello, post};
+
+fn well_behaved() -> Stub {
+    Stub::start(Scenario::well_behaved()).unwrap()
+}
+
+#[test]
+fn a_connection_serves_several_requests() {
+    let stub = well_behaved();
+    let mut client = Client::connect(stub.address());
+    let keep = post(&hello(false)).replace("connection: close\r\n", "");
+    for _ in 0..3 {
+        client.send(&keep);
+        client.read_until("\r\n0\r\n\r\n");
+    }
+    // Two requests in one write.
+    client.send(format!("{keep}{}", post(&hello(false))));
+    let (text, end) = client.read_to_end();
+    assert_eq!((text.matches("HTTP/1.1 200 OK").count(), end), (2, None), "{text}");
+    assert_eq!((stub.requests().len(), stub.connections()), (5, 1));
+}
+
+#[test]
+fn chunked_bodies_and_expect_continue_are_supported() {
+    let stub = well_behaved();
+    let mut client = Client::connect(stub.address());
+    let body = hello(false).to_string();
+    let (one, two) = body.split_at(20);
+    client.send(
+        "POST /v1/chat/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n",
+    );
+    client.read_until("HTTP/1.1 100 Continue\r\n\r\n");
+    client.send(format!("{:x}\r\n{one}\r\n", one.len()));
+    client.send(format!("{:x}\r\n{two}\r\n0\r\n\r\n", two.len()));
+    let (text, _) = client.read_to_end();
+    assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+    assert_eq!(stub.requests()[0].body, hello(false));
+}
+
+#[test]
+fn invalid_requests_are_rejected_and_the_next_is_served() {
+    let stub = well_behaved();
+    let huge_head = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(MAX_HEAD));
+    let huge_body = format!("POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {}\r\n\r\n", MAX_BODY + 1);
+    let cases: &[(&[u8], &str)] = &[
+        (b"hello\r\n\r\n", "400"),
+        (b"\0\0\0\0\r\n\r\n", "400"),
+        (b"\xff\xfe / HTTP/1.1\r\n\r\n", "400"),
+        (b"GET / HTTP/9\r\n\r\n", "400"),
+        (b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: -5\r\n\r\n", "400"),
+        (b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n", "400"),
+        (b"POST /v1/chat/completions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", "400"),
+        (huge_body.as_bytes(), "413"),
+        (b"POST /v1/chat/completions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffffffff\r\n", "413"),
+        (huge_head.as_bytes(), "431"),
+    ];
+    for (request, status) in cases {
+        let mut client = Client::connect(stub.address());
+        client.send(request);
+        let (text, _) = client.read_to_end();
+        let shown = String::from_utf8_lossy(&request[..request.len().min(60)]);
+        assert_eq!(text.get(9..12), Some(*status), "{shown}: {text}");
+    }
+    // Bodies that are not a request.
+    for (body, status) in [("{", 400), ("[]", 400), ("null", 400), ("\"x\"", 400), ("{}", 200)] {
+        let length = body.len();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        assert_eq!(deftool_test_support::client::exchange(stub.address(), &head).0, status, "{body}");
+    }
+    for odd in [
+        json!({"messages": 5, "tools": {"a": []}, "stream": "yes", "model": ["x"], "stream_options": []}),
+        json!({"messages": [5, null, {"role": 1, "content": {"a": 1}}], "tools": [null, {"function": {"name": 1}}]}),
+        json!({"messages": [{}], "model": "index-missing", "tools": [{"function": {"parameters": {"required": 1}}}]}),
+        json!({"model": "arguments-null", "tools": [{"function": {"name": "f", "parameters": {"$ref": "#"}}}]}),
+    ] {
+        assert_eq!(ask(stub.address(), &odd).0, 200, "{odd}");
+    }
+    assert_eq!(get(stub.address(), "/health").0, 200);
+}
+
+#[test]
+fn disconnected_and_idle_clients_do_not_block_others() {
+    let stub =
+        Stub::start(Scenario::replies([Reply::new().text("one "), Reply::new().text("two ")])).unwrap();
+    let mut idle: Vec<Client> = (0..50).map(|_| Client::connect(stub.address())).collect();
+    for (number, client) in idle.iter_mut().enumerate() {
+        client.send(&post(&hello(true))[..number]);
+    }
+    drop(idle.split_off(25));
+    assert_eq!(ask(stub.address(), &hello(false)).0, 200);
+    assert_eq!(ask(stub.address(), &hello(false)).0, 200);
+}
+
+#[test]
+fn faults_reset_or_close_the_connection() {
+    let stub = Stub::start(Scenario::well_behaved()).unwrap();
+    let ends = |model: &str| {
+        let mut client = Client::connect(stub.address());
+        let mut body = hello(true);
+        body["model"] = json!(model);
+        client.send(post(&body));
+        client.read_to_end()
+    };
+    let (text, end) = ends("rst-mid-stream");
+    assert!(text.contains("This ") && end == Some(std::io::ErrorKind::ConnectionReset), "{end:?}: {text}");
+    let (text, end) = ends("fin-mid-stream");
+    assert!(text.contains("This ") && !text.ends_with("0\r\n\r\n") && end.is_none(), "{end:?}: {text}");
+    assert_eq!(ends("fin-before-head"), (String::new(), None));
+    assert_eq!(ends("rst-before-head"), (String::new(), Some(std::io::ErrorKind::ConnectionReset)));
+}
+
+/// The schedule of a long stream does not drift with the time between its waits.
+#[test]
+fn a_stream_keeps_its_schedule() {
+    let every = Duration::from_millis(10);
+    let reply = (0..40).fold(Reply::new().every(every), |reply, _| reply.text("word "));
+    // On a busy machine a stream may be late, but never early. One of three tries must be in time.
+    let took: Vec<Duration> = (0..3)
+        .map(|_| {
+            let stub = Stub::start(Scenario::replies([reply.clone()])).unwrap();
+            let started = Instant::now();
+            ask(stub.address(), &hello(true));
+            started.elapsed()
+        })
+        .collect();
+    // 40 words and the wait before the finish reason.
+    assert!(took.iter().all(|took| *took >= every * 40), "{took:?}");
+    assert!(took.iter().any(|took| *took < every * 80), "{took:?}");
+}
+
+#[test]
+fn three_hundred_streams_are_served_concurrently() {
+    let words = (0..20).fold(Reply::new().every(Duration::from_millis(10)), |reply, _| reply.text("word "));
+    let stub = Stub::answering("127.0.0.1:0".parse().unwrap(), move |request| words.answer(request)).unwrap();
+    let started = Instant::now();
+    let mut clients: Vec<Client> = (0..300)
+        .map(|_| {
+            let mut client = Client::connect(stub.address());
+            client.send(post(&hello(true)));
+            client
+        })
+        .collect();
+    for client in &mut clients {
+        let (text, end) = client.read_to_end();
+        assert!(text.matches("word ").count() == 20 && end.is_none(), "{end:?}: {text}");
+    }
+    // Sequentially they would take more than a minute.
+    assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
+    assert_eq!(stub.connections(), 300);
+}
+
+#[test]
+fn an_endless_answer_stops_when_the_client_disconnects() {
+    let endless = Answer::stream().then(deftool_stub::Act::Endless(b"3\r\n:\n\n\r\n".to_vec()));
+    let stub = Stub::answering("127.0.0.1:0".parse().unwrap(), move |_| endless.clone()).unwrap();
+    let mut client = Client::connect(stub.address());
+    client.send(post(&hello(true)));
+    client.read_until(":\n\n");
+    drop(client);
+    assert!(stub.wait_until(Duration::from_secs(20), |stub| !stub.disconnects().is_empty()));
+}

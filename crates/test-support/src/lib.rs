@@ -1,0 +1,16 @@
+//! Code that the tests of several crates share.
+
+// A test that cannot go on fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+pub mod client;
+#[cfg(unix)]
+pub mod cpu;
+#[cfg(feature = "server")]
+pub mod server;
+pub mod validity;
+
+/// Returns whether slow tests run in full, as in CI (`DEFTOOL_TESTS=full`). By default they run a sample.
+pub fn is_full() -> bool {
+    std::env::var("DEFTOOL_TESTS").is_ok_and(|tests| tests == "full")
+}

@@ -1,0 +1,75 @@
+//! The configuration of a worker.
+
+use std::sync::Arc;
+
+use deftool_chat::request::{BiosProvider, BiosV1, RunConfig};
+use deftool_chat::{Api, Capabilities};
+use deftool_lang::spec::{Timers, WorkerSpec};
+
+use super::calls::Approvals;
+use super::endpoint::Endpoint;
+
+/// The configuration of a worker.
+#[derive(Debug, Clone)]
+pub struct WorkerConfig {
+    /// Configuration of each request, including the names of the worker and the model.
+    pub run: RunConfig,
+    /// Time limits.
+    pub timers: Timers,
+    /// Maximum concurrent requests.
+    pub slots: usize,
+    /// Maximum requests that wait for a slot. Default: 0.
+    pub queue: usize,
+    /// Maximum finished requests that are kept.
+    pub keep_results: usize,
+    /// The API of the server.
+    pub api: Api,
+    /// Capabilities of the server.
+    pub server: Capabilities,
+    /// Provides deftool's own system message.
+    pub bios: Arc<dyn BiosProvider>,
+    /// Handling of calls that require approval.
+    pub approvals: Approvals,
+}
+
+impl WorkerConfig {
+    /// Creates the configuration from a spec. [`WorkerConfig::at`] adds the model and the capabilities of the endpoint.
+    pub fn of_spec(spec: &WorkerSpec) -> Self {
+        let run = RunConfig {
+            worker: spec.name.value.clone(),
+            model: spec.model.clone().unwrap_or_default(),
+            system: spec.system.clone(),
+            system_messages: spec.system_messages,
+            tool_budget: spec.tool_budget,
+            budget_unit: spec.budget_unit,
+            fallback: spec.fallback,
+            on_invalid_arguments: spec.on_invalid_arguments,
+            on_tool_error: spec.on_tool_error,
+            final_turn: spec.final_turn,
+            parallel: spec.parallel,
+            bios_budget: spec.bios_budget,
+            params: spec.params.clone(),
+            ..RunConfig::default()
+        };
+        Self {
+            run,
+            timers: spec.timers.clone(),
+            slots: spec.slots,
+            queue: 0,
+            keep_results: spec.keep_results,
+            api: spec.api,
+            server: Capabilities::of(spec.dialect.unwrap_or_default()),
+            bios: Arc::new(BiosV1),
+            approvals: Approvals::default(),
+        }
+    }
+
+    /// Returns the configuration with the model and the capabilities of an endpoint.
+    #[must_use]
+    pub fn at(mut self, endpoint: &Endpoint) -> Self {
+        self.server = endpoint.found.server;
+        self.run.model.clone_from(&endpoint.model);
+        self.run.parallel_tool_calls_supported = self.server.parallel_calls.unwrap_or(true);
+        self
+    }
+}

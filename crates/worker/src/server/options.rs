@@ -1,0 +1,215 @@
+//! Options of a managed server.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deftool_lang::spec::{Dialect, ServerSpec};
+use deftool_lang::text::one_line;
+
+use super::plan::{GuardProgram, Plan};
+use super::policy::RestartLimits;
+use super::port::{free_port, is_port_free, port_holder};
+use crate::redact::Redactor;
+
+/// Placeholder of the port in the command and the environment.
+const PORT: &str = "{port}";
+/// Suffixes of names of variables and options that hold secrets.
+const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
+
+/// A server that a worker starts and supervises.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// The program and its arguments; `{port}` is replaced by the port. The program must stay in the foreground.
+    pub command: Vec<String>,
+    /// Environment variables in addition to those of this process; `{port}` is replaced by the port.
+    pub env: Vec<(String, String)>,
+    /// Working directory.
+    pub cwd: PathBuf,
+    /// The port that it listens on; `None`: a free port, chosen at each start.
+    pub port: Option<u16>,
+    /// API key for requests.
+    pub key: Option<String>,
+    /// Model name; `None`: the first model in its list.
+    pub model: Option<String>,
+    /// Dialect of the server; `None`: detected.
+    pub dialect: Option<Dialect>,
+    /// The guard program.
+    pub guard: GuardProgram,
+    /// Time limits.
+    pub limits: ServerLimits,
+}
+
+/// Time limits of a managed server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// From the start of the process to the first successful probe.
+    pub start: Duration,
+    /// Interval between two probes of a ready server.
+    pub probe_interval: Duration,
+    /// Time limit of one probe.
+    pub probe: Duration,
+    /// The server is restarted after this number of consecutive failed probes.
+    pub misses: u32,
+    /// Maximum time for a slot to become idle after its stalled request was disconnected.
+    pub drain: Duration,
+    /// Between SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// Limits of automatic restarts.
+    pub restarts: RestartLimits,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(600),
+            probe_interval: Duration::from_secs(5),
+            probe: Duration::from_secs(5),
+            misses: 3,
+            drain: Duration::from_secs(60),
+            grace: Duration::from_secs(5),
+            restarts: RestartLimits::default(),
+        }
+    }
+}
+
+/// Does not print secrets.
+impl std::fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("command", &self.shown())
+            .field("cwd", &self.cwd)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerOptions {
+    /// Creates the options from the spec of a project at `root`.
+    pub fn of_spec(spec: &ServerSpec, root: &Path, guard: GuardProgram) -> Self {
+        Self {
+            command: spec.command.clone(),
+            env: spec.env.clone(),
+            cwd: spec.cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)),
+            port: spec.port,
+            key: None,
+            model: None,
+            dialect: None,
+            guard,
+            limits: ServerLimits::default(),
+        }
+    }
+
+    /// Returns the command as one line for messages, without secrets.
+    pub(super) fn shown(&self) -> String {
+        self.without_secrets(&one_line(self.command.join(" ")))
+    }
+
+    /// Whether the program name contains whitespace and is not a file: probably a whole command line.
+    pub(super) fn is_one_string(&self) -> bool {
+        let program = self.command.first().map(String::as_str).unwrap_or_default();
+        program.trim().contains(char::is_whitespace) && !self.cwd.join(program).exists()
+    }
+
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        Redactor::new(self.secrets()).text(text)
+    }
+
+    /// Returns the secrets: the key, and the values of names like `HF_TOKEN` and `--api-key`.
+    pub(super) fn secrets(&self) -> Vec<&str> {
+        let values = self.env.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.as_str());
+        let named = self.command.windows(2).filter_map(|pair| match pair {
+            [name, value] if name.starts_with('-') && is_secret(name) => Some(value.as_str()),
+            _ => None,
+        });
+        let joined = self.command.iter().filter_map(|word| word.split_once('='));
+        let joined = joined.filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
+        self.key.as_deref().into_iter().chain(values).chain(named).chain(joined).collect()
+    }
+
+    /// Returns the launch plan of the next start, and its port.
+    ///
+    /// # Errors
+    /// When the port is in use or no port is free, as a clause.
+    pub(super) fn plan(&self) -> Result<(Plan, u16), String> {
+        let port = match self.port {
+            Some(port) if is_port_free(port) => port,
+            Some(port) => {
+                let holder = port_holder(port).map(|holder| format!(" by {holder}")).unwrap_or_default();
+                return Err(format!(
+                    "port {port} is already in use{holder}; stop that process or set another `:port`"
+                ));
+            }
+            None => free_port().map_err(|error| format!("no free port: {error}"))?,
+        };
+        let filled = |text: &String| text.replace(PORT, &port.to_string());
+        let plan = Plan {
+            command: self.command.iter().map(filled).collect(),
+            env: self.env.iter().map(|(name, value)| (name.clone(), filled(value))).collect(),
+            cwd: self.cwd.clone(),
+            grace: self.limits.grace,
+        };
+        Ok((plan, port))
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_NAMES.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(spec: &ServerSpec) -> ServerOptions {
+        let guard = GuardProgram { program: PathBuf::from("deftool"), arguments: Vec::new() };
+        ServerOptions::of_spec(spec, Path::new("/project"), guard)
+    }
+
+    fn spec() -> ServerSpec {
+        ServerSpec {
+            command: ["serve", "--port={port}", "{port}{port}"].map(String::from).to_vec(),
+            env: vec![
+                (String::from("HOST"), String::from("127.0.0.1:{port}")),
+                (String::from("HF_TOKEN"), String::from("hf_secret")),
+            ],
+            cwd: None,
+            port: None,
+        }
+    }
+
+    #[test]
+    fn every_port_placeholder_is_replaced() {
+        let (plan, port) = options(&spec()).plan().unwrap();
+        assert_eq!(plan.command, ["serve".to_owned(), format!("--port={port}"), format!("{port}{port}")]);
+        assert_eq!(plan.env[0].1, format!("127.0.0.1:{port}"));
+        assert_eq!(plan.cwd, Path::new("/project"));
+        assert_eq!(
+            options(&ServerSpec { cwd: Some(String::from("a")), ..spec() }).cwd,
+            Path::new("/project/a")
+        );
+    }
+
+    #[test]
+    fn a_port_in_use_is_an_error() {
+        let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = held.local_addr().unwrap().port();
+        let error = options(&ServerSpec { port: Some(port), ..spec() }).plan().unwrap_err();
+        assert!(
+            error.starts_with(&format!("port {port} is already in use")) && error.contains(":port"),
+            "{error}"
+        );
+        drop(held);
+        assert_eq!(options(&ServerSpec { port: Some(port), ..spec() }).plan().unwrap().1, port);
+    }
+
+    #[test]
+    fn secrets_are_the_key_and_values_with_secret_names() {
+        let mut options = ServerOptions { key: Some(String::from("sk-main")), ..options(&spec()) };
+        options.command = ["serve", "--api-key", "sk-other", "--hf-token=hf_more", "-x", "plain"]
+            .map(String::from)
+            .to_vec();
+        assert_eq!(options.secrets(), ["sk-main", "hf_secret", "sk-other", "hf_more"]);
+        assert_eq!(options.shown(), "serve --api-key [redacted] --hf-token=[redacted] -x plain");
+    }
+}

@@ -1,0 +1,117 @@
+//! Messages in the lines of stdin.
+
+use std::io::Read;
+
+use super::*;
+
+/// Returns the user messages of a chat with these lines of stdin.
+fn user_messages(lines: &str) -> Vec<String> {
+    let home = Home::new();
+    let server = Server::answering(|_, _| Answer::text("Yes."));
+    let ended = home.chat(&server, &["--no-save"], lines);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let last = sent(&server, server.posts().len() - 1);
+    last.into_iter().filter(|(role, _)| role == "user").map(|(_, content)| content).collect()
+}
+
+/// A fence is followed by no other backticks.
+#[test]
+fn a_line_that_starts_with_a_code_span_is_a_message() {
+    let messages = user_messages("```ls -la``` what does this do?\nsecond\n/tools\nthird\n");
+    assert_eq!(messages, ["```ls -la``` what does this do?", "second", "third"]);
+}
+
+/// A code block that contains another, as in quoted Markdown.
+#[test]
+fn a_code_block_ends_with_as_many_backticks_as_it_started_with() {
+    let messages = user_messages("````\n```\none\n````\ntwo\n");
+    assert_eq!(messages, ["````\n```\none\n````", "two"]);
+}
+
+#[test]
+fn lines_with_crlf_are_continued() {
+    let messages = user_messages("one\\\r\ntwo\r\n```\r\nthree\\\r\n```\r\n/tools\r\n");
+    assert_eq!(messages, ["one\ntwo", "```\nthree\\\n```"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_stdout_interrupts_the_chat() {
+    let home = Home::new();
+    let endless = (0..2000).fold(Answer::stream(), |answer, _| answer.delta("word ").wait_ms(5));
+    let server = Server::script([endless]);
+    let mut child = home.command(&server, &[]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hi\nnot sent\n").unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0; 5]).unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""), "{ended:?}");
+    assert_eq!(server.posts().len(), 1);
+    let kept = fs::read_to_string(home.only_session()).unwrap();
+    assert!(kept.contains(INTERRUPTED), "{kept}");
+}
+
+/// Programs that write messages and read events count the `finished` events.
+#[test]
+fn every_message_ends_in_a_finished_event() {
+    let home = Home::new();
+    let server = Server::script([Answer::text("Yes."), Answer::error(500, &[], "no"), Answer::text("Yes.")]);
+    let mut child = home.command(&server, &["--json", "--no-save"]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"one\ntwo\nnot \xff text\n/tools\nthree").unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    let ends: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
+    let states: Vec<&str> = ends.iter().map(|end| end["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["completed", "failed", "failed", "completed"], "{ended:?}");
+    assert!(ends[2]["detail"].as_str().unwrap().contains("invalid UTF-8 in line 3 of stdin"), "{ended:?}");
+}
+
+/// A server that crashed between two messages is restarted first.
+#[cfg(target_os = "linux")]
+#[test]
+fn each_message_waits_for_a_restarting_server() {
+    let project = crate::commands::managed::project("load=300");
+    let arguments = ["chat", "--json", "--no-save", "--trust"];
+    let ended = project.run_with_stdin(&arguments, b"die\nhello\nexit 3\nhello\n");
+    let ends: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "finished").collect();
+    let results: Vec<(&str, &str)> = ends
+        .iter()
+        .map(|end| (end["fail_reason"].as_str().unwrap_or_default(), end["text"].as_str().unwrap()))
+        .collect();
+    let expected = [("server_died", "so far"), ("", "hi"), ("server_died", "so far"), ("", "hi")];
+    assert_eq!(results, expected, "{ended:?}");
+}
+
+/// The interrupted message is canceled, and the chat exits with 130.
+#[cfg(unix)]
+#[test]
+fn a_message_interrupted_during_a_server_restart_is_canceled() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let project = crate::commands::managed::project("load=300");
+    let mut child = project
+        .command(&["chat", "--json", "--no-save", "--trust"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"die\nhello\n").unwrap();
+    let mut until_finished = || -> Value {
+        lines
+            .by_ref()
+            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+            .find(|event| event["type"] == "finished")
+            .unwrap()
+    };
+    assert_eq!(until_finished()["fail_reason"], "server_died");
+    // The second message waits at least a second for the restart.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    let starts = |line: &String| line.contains("starting the server");
+    assert_eq!(
+        stderr.by_ref().map(Result::unwrap).filter(starts).nth(1).as_deref(),
+        Some("starting the server")
+    );
+    kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+    assert_eq!(until_finished()["state"], "canceled");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}

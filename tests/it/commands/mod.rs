@@ -1,0 +1,22 @@
+//! The commands, by running the real binary.
+
+mod bench;
+mod chat;
+mod check_watch;
+mod ci;
+mod doctor;
+mod fix;
+mod fmt;
+mod fuzz;
+mod import;
+mod inputs;
+pub(crate) mod managed;
+mod replay;
+mod report;
+mod run;
+mod stub;
+mod targets;
+mod terminal;
+mod test;
+mod trust;
+mod types;

@@ -1,0 +1,488 @@
+//! `deftool run` and `deftool call`: the real binary in small projects.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod call;
+#[cfg(unix)]
+mod streams;
+
+use std::io::{Read, Write};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, finish, usage};
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project, command_in};
+use crate::support::terminal::{Piped, Terminal};
+
+fn run(project: &Project, server: &Server, arguments: &[&str]) -> Ended {
+    let endpoint = server.endpoint();
+    project.run(&[&["run", "hello", "--endpoint", &endpoint], arguments].concat())
+}
+
+#[test]
+fn text_goes_to_stdout_and_everything_else_to_stderr() {
+    let project = Project::new();
+    let server = Server::script([
+        Answer::chunks(&[
+            delta("Let me see. "),
+            call(0, "count", r#"{"text": "abc"}"#),
+            finish("tool_calls"),
+        ]),
+        Answer::chunks(&[delta("Three.\n"), call(0, "done", r#"{"summary": "ok"}"#), finish("stop")]),
+    ]);
+    let ended = run(&project, &server, &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Let me see. Three.\n"));
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert!(lines[0].starts_with("tool   count {\"text\":\"abc\"} → {\"length\":3} ("), "{lines:?}");
+    assert_eq!(lines[1..], ["signal done {\"summary\":\"ok\"}"]);
+    assert_eq!(server.posts()[0].body["model"], "scripted", "the server's first model");
+}
+
+#[test]
+fn an_empty_reply_is_reported() {
+    let project = Project::new();
+    let done = call(0, "done", r#"{"summary": "ok"}"#);
+    let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]});
+    for (chunks, expected) in [
+        (vec![finish("stop")], "note: the reply is empty: no text, no reasoning, no signal\n"),
+        (vec![reasoning, finish("stop")], "note: the reply contains only reasoning; use --json to see it\n"),
+        (vec![done, finish("stop")], "signal done {\"summary\":\"ok\"}\n"),
+    ] {
+        let ended = run(&project, &Server::script([Answer::chunks(&chunks)]), &[]);
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "", expected));
+    }
+}
+
+#[test]
+fn a_tool_with_a_broken_or_missing_script_is_reported_as_omitted() {
+    let project = Project::new();
+    project.write("scripts/count.lua", "return function(\n");
+    let ended = run(&project, &Server::script([Answer::text("hi")]), &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
+    assert!(ended.stderr.ends_with("\ntool `count` is omitted\n"), "{}", ended.stderr);
+    std::fs::remove_file(project.path("scripts/broken.lua")).unwrap();
+    let ended = run(&project, &Server::script([Answer::text("hi")]), &[]);
+    assert!(ended.stderr.contains("scripts/broken.lua does not exist\n"), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with(" and 1 other tool are omitted\n"), "{}", ended.stderr);
+}
+
+/// The request is not reported as canceled.
+#[cfg(unix)]
+#[test]
+fn a_closed_stdout_is_silent_and_a_full_disk_is_an_error() {
+    let project = Project::new();
+    // The server ends when the client disconnects.
+    let server = || Server::script([Answer::stream().delta("one").then(Act::Silence)]);
+    let (open, full) = (server(), server());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = project.command(&["run", "hello", "--endpoint", &open.endpoint()]);
+    let ended = Ended::of(command.stdout(writer).output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
+    if let Ok(file) = std::fs::File::options().write(true).open("/dev/full") {
+        let mut command = project.command(&["run", "hello", "--endpoint", &full.endpoint()]);
+        let ended = Ended::of(command.stdout(file).output().unwrap());
+        let expected = "error: cannot write the result to stdout: No space left on device (os error 28)\n";
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), expected));
+    }
+}
+
+/// A web server and a TLS error.
+#[test]
+fn an_endpoint_that_is_not_a_model_server_is_explained() {
+    let project = Project::new();
+    let page = "<!DOCTYPE HTML>\n<html><head><title>Error response</title></head></html>";
+    let web = Server::answering(move |_, _| Answer::whole(501, &[("content-type", "text/html")], page));
+    let json = Server::answering(|_, _| Answer::error(501, &[], "not made yet"));
+    for (endpoint, expected) in [
+        (
+            web.endpoint(),
+            "HTTP 501: Error response; a model server does not answer with a web page: check the endpoint, which usually ends \
+             in `/v1`\n",
+        ),
+        (json.endpoint(), "HTTP 501: not made yet; check the server's log\n"),
+    ] {
+        let ended = project.run(&["run", "hello", "--model", "m", "--endpoint", &endpoint]);
+        assert!(ended.code == Some(1) && ended.stderr.contains(expected), "{expected}: {ended:?}");
+    }
+    // A TLS handshake is an invalid request to a plain HTTP server.
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let secure = format!("https://{}/v1", plain.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in plain.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let ended = project.run(&["run", "hello", "--model", "m", "--endpoint", &secure]);
+    // Without CA certificates, TLS is not available.
+    let expected = [
+        "; use http:// if the server has no TLS; otherwise ",
+        "; are the system's CA certificates installed?",
+    ];
+    assert!(expected.iter().any(|expected| ended.stderr.contains(expected)), "{ended:?}");
+}
+
+#[test]
+fn a_prompt_is_read_from_stdin_unchanged() {
+    let project = Project::new();
+    let server = Server::script([Answer::text("hi")]);
+    let endpoint = server.endpoint();
+    let ended = project.run_with_stdin(&["run", "-", "--endpoint", &endpoint], " één\ntwo\n".as_bytes());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
+    assert_eq!(server.posts()[0].contents("user"), [" één\ntwo\n"]);
+    // The size of stdin is limited, and truncated text is not sent.
+    let endless = vec![b'a'; (64 << 20) + 1];
+    for arguments in [&["run", "-", "--endpoint", &endpoint][..], &["call", "count", "-"]] {
+        let ended = project.run_with_stdin(arguments, &endless);
+        assert!(ended.stderr.contains("on stdin exceeds 64 MiB"), "{ended:?}");
+    }
+    assert_eq!(server.posts().len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_interrupt_ends_the_command_at_once() {
+    let project = Project::new();
+    let server = Server::script([Answer::silent()]);
+    let endpoint = server.endpoint();
+    let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
+    server.wait_for_posts(1);
+    interrupt(&child);
+    interrupt(&child);
+    assert_eq!(Ended::of(child.wait_with_output().unwrap()).code, Some(130));
+}
+
+#[test]
+fn json_prints_all_events_and_finished_last() {
+    let project = Project::new();
+    let server = Server::script([
+        Answer::chunks(&[
+            json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]}),
+            delta("text"),
+            call(0, "count", r#"{"text": "abc"}"#),
+            finish("tool_calls"),
+        ]),
+        Answer::chunks(&[delta("!"), call(0, "done", r#"{"summary": "ok"}"#), finish("stop"), usage(7, 3)]),
+    ]);
+    let ended = run(&project, &server, &["--json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let events = ended.events();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        types,
+        [
+            "submitted",
+            "turn_started",
+            "reasoning",
+            "text",
+            "tool_call",
+            "tool_started",
+            "tool_finished",
+            "budget",
+            "turn_started",
+            "text",
+            "signal",
+            "finished",
+        ]
+    );
+    let keys = |event: &Value| event.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        keys(&events[0]),
+        ["type", "version", "request_id", "job_name", "worker", "model", "submitted_at_ms",]
+    );
+    let finished = ended.finished();
+    assert_eq!(
+        keys(&finished),
+        ["type", "state", "finish_reason", "text", "signals", "usage", "tool_iterations", "reasoning",]
+    );
+    assert_eq!(finished["state"], "completed");
+    assert_eq!(finished["finish_reason"], "stop");
+    assert_eq!(finished["text"], "text!");
+    assert_eq!(finished["usage"], json!({"prompt_tokens": 7, "completion_tokens": 3}));
+    assert_eq!(finished["tool_iterations"], 1);
+    let signal = &finished["signals"][0];
+    assert_eq!(keys(signal), ["tool_name", "arguments", "emitted_at_ms"]);
+    assert_eq!(signal["arguments"], json!({"summary": "ok"}));
+}
+
+#[test]
+fn a_failed_request_exits_with_1_and_keeps_the_text() {
+    let project = Project::new();
+    let server =
+        Server::script([Answer::chunks(&[delta("so far"), call(0, "broken", "{}"), finish("tool_calls")])]);
+    let ended = run(&project, &server, &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "so far\n"));
+    let expected = "error[script]: broken: scripts/broken.lua:2: no luck";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    assert!(ended.stderr.contains("scripts/broken.lua:5"), "the traceback: {}", ended.stderr);
+
+    let ended = run(&project, &server, &["--json"]);
+    assert_eq!(ended.code, Some(1));
+    let finished = ended.finished();
+    let keys: Vec<&String> = finished.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "type",
+            "state",
+            "finish_reason",
+            "fail_reason",
+            "kind",
+            "detail",
+            "text",
+            "signals",
+            "tool_iterations",
+        ]
+    );
+    assert_eq!((&finished["state"], &finished["finish_reason"]), (&json!("failed"), &json!("failed")));
+    assert_eq!(finished["fail_reason"], "tool_execution_error");
+    assert_eq!(finished["kind"], "script");
+}
+
+#[test]
+fn an_unreachable_endpoint_is_reported_at_once() {
+    let project = Project::new();
+    let nobody = ClosedPort::reserve();
+    let ended = project.run(&["run", "hello", "--json", "--endpoint", &nobody.endpoint()]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    let expected = format!(
+        "error: nothing is listening at {}/models; start the server or correct the port\n",
+        nobody.endpoint()
+    );
+    assert_eq!(ended.stderr, expected);
+    // The same for an endpoint in a spec. User and password are not printed.
+    let endpoint = nobody.endpoint().replace("http://", "http://me:hunter2hunter2@");
+    let worker = format!(r#"(defworker :name "w" :model "m" :endpoint "{endpoint}")"#);
+    let ended = Project::with_worker(&worker).run(&["run", "hello"]);
+    assert_eq!((ended.code, ended.stderr), (Some(2), expected));
+}
+
+#[test]
+fn an_impossible_request_exits_with_2_and_one_line() {
+    let project = Project::new();
+    let empty = tempfile::tempdir().unwrap();
+    let several = Project::with_worker(r#"(defworker :name "a") (defworker :name "b")"#);
+    let broken = Project::with_worker(r#"(defworker :name "a" :slots "many")"#);
+    let ended = |project: &Project, arguments: &[&str]| project.run(&[&["run", "hi"], arguments].concat());
+    let cases = [
+        (ended(&project, &["--worker", "x"]), "unknown worker `x`; the project has no workers"),
+        (ended(&several, &[]), "the project has several workers (a, b); select one with --worker NAME"),
+        (ended(&several, &["--worker", "x"]), "unknown worker `x`; known workers: a, b"),
+        (ended(&broken, &[]), "the worker `a` has errors; see `deftool check`"),
+        (
+            ended(&project, &["--endpoint", "localhost:1"]),
+            "invalid endpoint `localhost:1`: expected an HTTP URL; write http://HOST:PORT/v1",
+        ),
+        (ended(&project, &["--project", "nowhere"]), "cannot read"),
+        (Ended::of(command_in(empty.path(), &["run", "hi"]).output().unwrap()), "`deftool init`"),
+        (project.run_with_stdin(&["run", "-"], b"\xff\xfe"), "the prompt on stdin cannot be read"),
+        (project.run_with_stdin(&["run", "-"], b" \n"), "the prompt on stdin is empty"),
+        (project.run(&["run", " "]), "the prompt is empty"),
+    ];
+    for (ended, expected) in cases {
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{expected}: {ended:?}");
+        let last = ended.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("error: ") && last.contains(expected), "{expected}: {}", ended.stderr);
+    }
+    assert_eq!(project.run(&["run"]).code, Some(2), "no prompt");
+    // A replay sends nothing, so it has no endpoint and model.
+    for option in ["--model", "--endpoint"] {
+        let ended = project.run(&["run", "--replay", "a.jsonl", option, "x"]);
+        assert_eq!((ended.code, ended.stderr.contains("cannot be used with")), (Some(2), true), "{ended:?}");
+    }
+}
+
+/// Skipped if a port that is searched for servers is in use.
+#[test]
+fn a_missing_endpoint_exits_with_2_and_explains_the_options() {
+    let is_free = |port: u16| std::net::TcpStream::connect(("127.0.0.1", port)).is_err();
+    if !is_free(8080) || !is_free(11434) {
+        return;
+    }
+    let project = Project::new();
+    let mut command = project.command(&["run", "hello"]);
+    let ended = Ended::of(command.env("OPENAI_BASE_URL", "").output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    for way in ["--endpoint", "OPENAI_BASE_URL", ":endpoint", "8080", "11434"] {
+        assert!(ended.stderr.contains(way), "{way}: {}", ended.stderr);
+    }
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn the_endpoint_comes_from_the_option_then_the_spec_then_the_environment() {
+    let [first, second, third] = ["one", "two", "three"].map(|text| Server::script([Answer::text(text)]));
+    let worker = format!(r#"(defworker :name "w" :endpoint "{}" :model "named")"#, second.endpoint());
+    let (with, without) = (Project::with_worker(&worker), Project::new());
+    let ask = |project: &Project, arguments: &[&str]| {
+        let mut command = project.command(&[&["run", "hi"], arguments].concat());
+        Ended::of(command.env("OPENAI_BASE_URL", third.endpoint()).output().unwrap()).stdout
+    };
+    assert_eq!(ask(&with, &["--endpoint", &first.endpoint(), "--model", "mine"]), "one\n");
+    assert_eq!(ask(&with, &[]), "two\n");
+    assert_eq!(ask(&without, &[]), "three\n");
+    let models = [&first, &second, &third].map(|server| server.posts()[0].body["model"].clone());
+    assert_eq!(models, ["mine", "named", "scripted"]);
+}
+
+#[test]
+fn the_key_is_read_from_the_configured_variable_and_never_printed() {
+    let key = "sk-0123456789abcdef";
+    let project = Project::with_worker(r#"(defworker :name "w" :api-key-env "MY_KEY")"#);
+    let server = Server::script([Answer::error(401, &[], &format!("bad key {key}")).byte_by_byte()]);
+    for json in [&["--json"][..], &[]] {
+        let endpoint = server.endpoint();
+        let mut command =
+            project.command(&[&["run", "hello", "--trust", "--endpoint", &endpoint], json].concat());
+        command.env("MY_KEY", key).env("OPENAI_API_KEY", "sk-another-that-is-not-sent");
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!(ended.code, Some(1));
+        assert!(!format!("{ended:?}").contains("0123456789"), "{ended:?}");
+        assert!(format!("{ended:?}").contains("bad key [redacted]"), "{ended:?}");
+    }
+    let bearer = format!("Bearer {key}");
+    assert!(server.posts().iter().all(|post| post.header("authorization") == Some(&bearer)));
+}
+
+/// Sends SIGINT, like Ctrl-C.
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+}
+
+/// Reads stdout until it contains `text`.
+#[cfg(unix)]
+fn read_until(child: &mut Child, text: &str) -> String {
+    let out = child.stdout.as_mut().unwrap();
+    let mut read = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&read).contains(text) {
+        assert_eq!(out.read(&mut byte).unwrap(), 1, "stdout ended: {}", String::from_utf8_lossy(&read));
+        read.push(byte[0]);
+    }
+    String::from_utf8(read).unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_a_stream_keeps_the_text_and_exits_with_130() {
+    let project = Project::new();
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
+    let endpoint = server.endpoint();
+    let mut child = project.spawn(&["run", "hello", "--endpoint", &endpoint, "--record", "s.jsonl"]);
+    let begun = read_until(&mut child, "so far");
+    let interrupted = Instant::now();
+    interrupt(&child);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    // Much less than the stall timeout.
+    assert!(interrupted.elapsed() < Duration::from_secs(20), "{:?}", interrupted.elapsed());
+    assert_eq!((ended.code, begun + &ended.stdout), (Some(130), String::from("so far\n")));
+    assert_eq!(ended.stderr, "canceled; the text so far is kept\n");
+    server.wait_for_client_to_leave();
+    drop(server);
+    // The replay ends the same way.
+    let again = project.run(&["run", "--replay", "s.jsonl"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(130), "so far\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_a_tool_stops_it_and_json_ends_with_finished() {
+    let project = Project::new();
+    project.write("scripts/count.lua", "return function(text, times) while true do end end");
+    let server = Server::script([Answer::calls(&[("count", r#"{"text": "abc"}"#)])]);
+    let endpoint = server.endpoint();
+    let mut child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
+    let begun = read_until(&mut child, "\"tool_started\"");
+    interrupt(&child);
+    let rest = Ended::of(child.wait_with_output().unwrap());
+    let ended = Ended { stdout: begun + &rest.stdout, ..rest };
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let finished = ended.finished();
+    assert_eq!((&finished["state"], &finished["fail_reason"]), (&json!("canceled"), &json!("canceled")));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_while_connecting_exits_with_130() {
+    let project = Project::new();
+    // It accepts connections but does not answer.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
+    let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
+    let (_connection, _) = listener.accept().unwrap();
+    interrupt(&child);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
+    // On a terminal, a spinner is shown.
+    let mut terminal = Terminal::start(&project, &["run", "hello", "--endpoint", &endpoint], Piped::Nothing);
+    terminal.wait_for(&format!("connecting to {endpoint}"));
+    terminal.type_text("\u{3}");
+    assert_eq!(terminal.end().code, Some(130));
+}
+
+/// Returns a server that calls a tool until `is_new` accepts its result.
+fn until(is_new: impl Fn(&str) -> bool + Send + Sync + 'static) -> Server {
+    Server::answering(move |_, request| {
+        let results = request.contents("tool");
+        if results.last().is_some_and(|result| is_new(result)) {
+            return Answer::text("over");
+        }
+        // Delay each turn, so that a change can be detected.
+        let call = call(0, "count", r#"{"text": "abc"}"#);
+        Answer::stream().wait_ms(40).chunk(&call).chunk(&finish("tool_calls")).done().end()
+    })
+}
+
+#[test]
+fn a_script_saved_between_two_turns_is_used_in_the_next_turn() {
+    let project = Project::with_worker(r#"(defworker :name "w" :tool-budget 500)"#);
+    let server = until(|result| result.contains("new"));
+    let endpoint = server.endpoint();
+    let child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
+    server.wait_for_posts(2);
+    project.write("scripts/count.lua", "return function(text, times) return 'new' end");
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, &ended.finished()["text"]), (Some(0), &json!("over")), "{}", ended.stderr);
+    let events = ended.events();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let reloads: Vec<usize> = (0..types.len()).filter(|&at| types[at] == "reloaded").collect();
+    assert_eq!(reloads.len(), 1, "{types:?}");
+    assert_eq!(types[reloads[0] + 1], "turn_started");
+    assert_eq!(events[reloads[0]]["generation"], 2);
+    let results: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "tool_finished")
+        .map(|event| &event["result"])
+        .collect();
+    let (last, old) = results.split_last().unwrap();
+    assert_eq!(*last, &json!("new"));
+    assert!(old.iter().all(|result| **result == json!({"length": 3})), "{results:?}");
+}
+
+#[test]
+fn a_broken_script_keeps_the_last_good_version_until_it_is_repaired() {
+    let project = Project::with_worker(r#"(defworker :name "w" :tool-budget 500)"#);
+    let server = until(|result| result.contains("repaired"));
+    let endpoint = server.endpoint();
+    let child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
+    server.wait_for_posts(2);
+    project.write("scripts/count.lua", "return function(text, times) return 'broken'");
+    // Enough turns for the change to be detected on a busy machine.
+    server.wait_for_posts(server.posts().len() + 15);
+    project.write("scripts/count.lua", "return function(text, times) return 'repaired' end");
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, &ended.finished()["text"]), (Some(0), &json!("over")), "{}", ended.stderr);
+    let events = ended.events();
+    let results: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "tool_finished")
+        .map(|event| &event["result"])
+        .collect();
+    let (_, old) = results.split_last().unwrap();
+    assert!(old.iter().all(|result| **result == json!({"length": 3})), "{results:?}");
+}

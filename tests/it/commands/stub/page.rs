@@ -1,0 +1,111 @@
+//! `docs/stub.md`: its table of faults is generated from the code, and its scenarios are valid.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use deftool_stub::{Fault, GROUPS, load, read};
+
+/// The heading of the generated part, which is the rest of the page.
+const GENERATED: &str = "## Faults\n";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page() -> String {
+    fs::read_to_string(root().join("docs/stub.md")).unwrap()
+}
+
+/// Reads the outcome of deftool's worker for each fault.
+fn outcomes(table: &str) -> HashMap<String, String> {
+    let table = fs::read_to_string(root().join("tests/stub").join(table)).unwrap();
+    let rows = table.lines().filter(|line| !line.starts_with('#'));
+    let cells = rows.filter_map(|line| {
+        let mut columns = line.split(" | ").map(str::trim);
+        Some((columns.next()?.to_owned(), columns.next()?.to_owned()))
+    });
+    cells.collect()
+}
+
+/// Returns the kind of failure, or `completed`.
+fn kind_of(end: &str) -> String {
+    let end = end.replace(" stop", "").replace("failed ", "").replace("/-", "");
+    end.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn generated() -> String {
+    let (over_chat, over_responses) = (outcomes("outcomes.txt"), outcomes("outcomes_responses.txt"));
+    let mut text = format!(
+        "{GENERATED}\n`deftool stub --list` prints this list. The last two columns are the outcome of deftool's own worker when the \
+         first answer has the fault, over\nchat completions and over responses. Faults with an empty last column exist in chat \
+         completions only; over `/v1/responses` they are\nrejected.\n"
+    );
+    for group in &GROUPS {
+        write!(
+            text,
+            "\n### {}\n\n| name | fault | seen in | outcome | over responses |\n|---|---|---|---|---|\n",
+            group.title
+        )
+        .unwrap();
+        for Fault { name, about, seen, .. } in group.members {
+            let of = |outcomes: &HashMap<String, String>| {
+                outcomes.get(*name).map_or_else(String::new, |end| kind_of(end))
+            };
+            writeln!(
+                text,
+                "| `{name}` | {} | {} | {} | {} |",
+                about.replace('|', "\\|"),
+                seen.replace('|', "\\|"),
+                of(&over_chat),
+                of(&over_responses)
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn the_generated_tables_are_up_to_date() {
+    let page = page();
+    let by_hand = page.split(GENERATED).next().unwrap().trim_end();
+    let whole = format!("{by_hand}\n\n{}", generated());
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(root().join("docs/stub.md"), &whole).unwrap();
+        return;
+    }
+    assert!(page == whole, "docs/stub.md is out of date; run with UPDATE_EXPECT=1 to update it");
+}
+
+#[test]
+fn the_scenarios_of_the_page_and_the_example_are_valid() {
+    let page = page();
+    let blocks: Vec<&str> =
+        page.split("```eld\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let open = |_: &str| Ok(Vec::new());
+        read("docs/stub.md", block, &open).unwrap_or_else(|error| panic!("{error}\n{block}"));
+    }
+    let scenarios = load(Path::new("examples/quickstart/stub/weather.eld")).unwrap();
+    assert_eq!(scenarios.len(), 3);
+}
+
+/// Every known deviation of real servers has a fault that reproduces it.
+#[test]
+fn every_known_deviation_has_a_fault() {
+    let table = fs::read_to_string(root().join("tests/stub/deviations.txt")).unwrap();
+    let mut numbers = Vec::new();
+    for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [number, deviation, names] = columns[..] else { panic!("not three columns: {line}") };
+        numbers.push(number.parse::<usize>().unwrap());
+        assert!(!deviation.is_empty() && !names.is_empty(), "{line}");
+        for name in names.split(' ') {
+            assert!(Fault::named(name).is_some(), "unknown fault `{name}`: {line}");
+        }
+    }
+    assert_eq!(numbers, (1..=57).collect::<Vec<_>>());
+}

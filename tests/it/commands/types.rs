@@ -1,0 +1,555 @@
+//! Checks of scripts: used names, permissions and types.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Creates a project with one spec file and these scripts.
+fn project(spec: &str, scripts: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("specs")).unwrap();
+    fs::create_dir_all(folder.path().join("scripts/lib")).unwrap();
+    fs::write(folder.path().join("specs/a.eld"), spec).unwrap();
+    for (name, source) in scripts {
+        fs::write(folder.path().join("scripts").join(name), source).unwrap();
+    }
+    folder
+}
+
+fn deftool(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_deftool")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+const PLAIN: &str = "(deftool :name \"t\" :description \"Do it.\")\n";
+
+/// Returns the findings in a script, without those in the spec: `line:column: severity[code]: message`.
+fn findings(spec: &str, script: &str, options: &[&str]) -> Vec<String> {
+    let folder = project(spec, &[("t.lua", script)]);
+    let output = deftool(folder.path(), &[&["check", "--format", "concise"], options].concat());
+    let lines = stdout(&output);
+    lines.lines().filter_map(|line| Some(line.strip_prefix("scripts/t.lua:")?.to_owned())).collect()
+}
+
+#[test]
+fn unknown_globals_are_reported_at_their_location() {
+    for (script, expected) in [
+        ("return function()\n  return io.open('x')\nend", "2:10: warning[DT420]: unknown global `io`"),
+        ("return function() os.execute('ls') end", "1:19: warning[DT420]: unknown global `os.execute`"),
+        (
+            "local t = jsn.decode('1')\nreturn function() return t end",
+            "1:11: warning[DT420]: unknown global `jsn`",
+        ),
+        ("return function() return json.parse('1') end", "1:26: warning[DT420]: unknown global `json.parse`"),
+        ("return function() return loadstring('1') end", "1:26: warning[DT420]: unknown global `loadstring`"),
+        ("return function() return json:parse('1') end", "1:26: warning[DT420]: unknown global `json.parse`"),
+        (
+            "return function() return (string.trim)(' ') end",
+            "1:27: warning[DT420]: unknown global `string.trim`",
+        ),
+    ] {
+        let found = findings(PLAIN, script, &[]);
+        assert_eq!(found, [expected], "{script}");
+    }
+}
+
+/// Bytecode stores the line numbers in intervals.
+#[test]
+fn a_global_far_down_has_the_correct_line() {
+    let script = format!(
+        "{}return function()\n{}  return nope\nend",
+        "local a = 1\n".repeat(150),
+        "  print(1)\n".repeat(400)
+    );
+    let found = findings(PLAIN, &script, &[]);
+    assert_eq!(found, ["552:10: warning[DT420]: unknown global `nope`"]);
+}
+
+#[test]
+fn known_globals_are_not_reported() {
+    for script in [
+        // Locals and parameters shadow globals. Fields of locals are not checked.
+        "local io = { open = function() return 1 end }\nreturn function() return io.open() end",
+        "return function()\n  local os = {}\n  os.execute = 1\n  return os.execute\nend",
+        "local h = json\nreturn function() return h.anything end",
+        "local mine = {}\nreturn function(...) return (... or json).parse(1), (mine or json):parse('a', 2, 3) end",
+        // Assigned in this file.
+        "function helper() return 1 end\nreturn function() return helper() end",
+        "local x = 1\nfunction helper() return x end\nreturn function() return helper() end",
+        // All libraries.
+        "return function()\n  return string.format('%d', math.floor(os.clock())) .. tostring(bit32.band(1, 2)) .. #table.pack(1)\nend",
+        "return function() local t = setmetatable({}, { __index = function() return 1 end }) return t.x end",
+        "return function() return tool.name, tool.deadline, json.null, _VERSION, _G.print end",
+        "return function() return time.now(), typeof(1), utf8.char(64), buffer.create(1), vector.one end",
+        // In strings and comments.
+        "-- io.open\nreturn function() return 'os.execute' end",
+    ] {
+        assert_eq!(findings(PLAIN, script, &[]), Vec::<String>::new(), "{script}");
+    }
+}
+
+#[test]
+fn assigned_globals_are_reported() {
+    for (script, expected) in [
+        ("count = 0\nreturn function()\n  count = count + 1\n  return count\nend", "1:1: warning[DT421]"),
+        ("return function()\n  local a = 1\n  resul = a\n  return a\nend", "3:3: warning[DT421]"),
+        ("return function()\n  function inner() return 1 end\n  return inner()\nend", "2:12: warning[DT421]"),
+        ("return function()\n  json = 1\n  return json\nend", "2:3: warning[DT421]"),
+    ] {
+        let found = findings(PLAIN, script, &[]);
+        assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{script}: {found:?}");
+    }
+}
+
+#[test]
+fn the_number_of_findings_per_file_is_limited() {
+    let many: Vec<String> = (0..500).map(|number| format!("  print(wrong{number})\n")).collect();
+    let found = findings(PLAIN, &format!("return function()\n{}end", many.concat()), &[]);
+    assert_eq!(found.len(), 20, "{found:?}");
+}
+
+#[test]
+fn permissions_are_compared_with_their_use() {
+    let spec = |allow: &str| format!("(deftool :name \"t\" :description \"Do it.\"{allow})\n");
+    let reads = "return function()\n  return fs.read('notes/a')\nend";
+    let found = |allow: &str, script: &str| {
+        let folder = project(&spec(allow), &[("t.lua", script)]);
+        stdout(&deftool(folder.path(), &["check", "--format", "concise"]))
+    };
+    assert_eq!(
+        found("", reads),
+        "scripts/t.lua:2:10: warning[DT422]: `fs.read` requires a permission: missing `:read` in the `:allow` of `t`\n"
+    );
+    assert_eq!(found(" :allow (:read [\"notes/\"])", reads), "");
+    assert_eq!(
+        found(" :allow (:read [\"notes/\"] :env [\"HOME\"])", reads),
+        "specs/a.eld:1:16: note[DT423]: unused permission `:env` of `t`\n"
+    );
+    // A table that is passed on may be used in any way.
+    for script in [
+        "local files = fs\nreturn function() return files.read('notes/a') end",
+        "local function use(table) return table.read('notes/a') end\nreturn function() return use(fs) end",
+        "local name = tostring('read')\nreturn function() return fs[name]('notes/a') end",
+        "return function() return _G['fs'].read('notes/a') end",
+    ] {
+        assert_eq!(found(" :allow (:read [\"notes/\"])", script), "", "{script}");
+        assert_eq!(found("", script), "", "{script}");
+    }
+}
+
+#[test]
+fn callbacks_and_parameters() {
+    let async_spec = "(deftool :name \"t\" :description \"Do it.\" :async t)\n";
+    let found = findings(async_spec, "return function(done)\n  -- done\n  return 'done'\nend", &[]);
+    assert!(matches!(found.as_slice(), [one] if one.contains("DT425")), "{found:?}");
+    for script in [
+        "return function(done) done(1) end",
+        "return function(done) task.delay(1, done, 1) end",
+        "return function(done) task.spawn(function() done(`a {1}`) end) end",
+    ] {
+        assert_eq!(findings(async_spec, script, &[]), Vec::<String>::new(), "{script}");
+    }
+    let spec = "(deftool :name \"t\" :description \"Do it.\" :args ((:name \"user-name\" :type string :description \"Who.\")))\n";
+    for (parameter, is_told) in [
+        ("user_name", false),
+        ("userName", false),
+        ("usr_name", true),
+        ("_user_name", false),
+        ("who", false),
+        ("usename", true),
+    ] {
+        let found = findings(spec, &format!("return function({parameter}) return {parameter} end"), &[]);
+        assert_eq!(!found.is_empty(), is_told, "{parameter}: {found:?}");
+    }
+}
+
+const SCHEMAS: &str = r#"(deftool
+ :name "get-weather"
+ :description "Tell the weather."
+ :args ((:name "location" :type string :description "Where.")
+        (:name "unit" :type string :enum ["celsius" "a\"b\\"] :description "Of what." :optional t)
+        (:name "end" :type integer :description "When.")
+        (:name "days" :type array :items (:type integer) :description "Which.")
+        (:name "modes" :type array :items (:type string :enum ["a" "b"]) :description "How.")
+        (:name "place-data" :type object :description "More."
+         :properties (:name (:type string :description "Of it.") :zip-code (:type string :description "Of it.")
+                      :deep (:type object :description "In it." :properties (:x (:type ["number" "null"] :description "Of it."))))
+         :required ["name"])
+        (:name "anything" :type object :description "Any." :optional t)))
+(deftool :name "get_weather" :description "Tell it later." :async t
+ :args ((:name "42nd street" :type boolean :description "Whether." :optional t)))
+(defexit :name "done" :description "Say that it is done.")
+"#;
+
+#[test]
+fn type_definitions_match_the_schemas() {
+    let folder = project(SCHEMAS, &[]);
+    let output = deftool(folder.path(), &["types"]);
+    let text = stdout(&output);
+    let tools = text
+        .split_once("\nexport type GetWeatherUnit")
+        .map(|(_, tools)| format!("\nexport type GetWeatherUnit{tools}"));
+    assert_eq!(
+        tools.unwrap_or(text),
+        r#"
+export type GetWeatherUnit = ("celsius" | "a\"b\\")
+export type GetWeatherModes = { ("a" | "b") }
+export type GetWeatherPlaceData = { name: string, ["zip-code"]: string?, deep: { x: any }? }
+export type GetWeatherAnything = { [string]: any }
+--- The function that the script of `get-weather` returns.
+export type GetWeather = (location: string, unit: GetWeatherUnit?, _end: number, days: { number }, modes: GetWeatherModes, place_data: GetWeatherPlaceData, anything: GetWeatherAnything?) -> ...any
+
+--- The function that the script of `get_weather` returns.
+export type GetWeather2 = (callback: (result: any) -> (), _42nd_street: boolean?) -> ()
+"#
+    );
+}
+
+#[test]
+fn definitions_are_written_and_compared() {
+    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let run = |arguments: &[&str]| {
+        let output = deftool(folder.path(), arguments);
+        (output.status.code(), stdout(&output), said(&output))
+    };
+    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    assert!(code == Some(1) && says.contains("types/deftool.d.luau does not exist"), "{says}");
+    let (code, out, says) = run(&["types", "--output", "types"]);
+    assert!(code == Some(0) && out.is_empty() && says.contains("created  types/deftool.d.luau"), "{says}");
+    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    assert!(code == Some(0), "{says}");
+    let (code, _, says) = run(&["types", "--output", "types"]);
+    assert!(code == Some(0) && says.contains("unchanged"), "{says}");
+    let (_, printed, _) = run(&["types"]);
+    assert_eq!(fs::read_to_string(folder.path().join("types/deftool.d.luau")).unwrap(), printed);
+    fs::write(folder.path().join("specs/a.eld"), "(deftool :name \"other\" :description \"Do it.\")")
+        .unwrap();
+    let (code, _, says) = run(&["types", "--output", "types", "--check"]);
+    assert!(code == Some(1) && says.contains("is out of date"), "{says}");
+    assert!(says.contains("update it with `deftool types --output types`"), "{says}");
+    let (code, _, says) = run(&["types", "--output", "types"]);
+    assert!(code == Some(0) && says.contains("written"), "{says}");
+    let (code, _, _) = run(&["types", "--check"]);
+    assert_eq!(code, Some(2));
+    // Tools with errors are left out and reported.
+    fs::write(
+        folder.path().join("specs/a.eld"),
+        "(deftool :name \"x\" :description \"Do it.\" :args ((:name \"a\" :type strin)))",
+    )
+    .unwrap();
+    let (code, out, says) = run(&["types"]);
+    assert!(code == Some(1) && !out.contains("export type X") && says.contains("omitted"), "{says}");
+}
+
+/// A cloned project may contain a link in place of an output file.
+#[cfg(unix)]
+#[test]
+fn a_link_is_replaced_and_its_target_is_unchanged() {
+    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
+    let outside = tempfile::tempdir().unwrap();
+    let (there, not_there) = (outside.path().join("rc"), outside.path().join("new"));
+    fs::write(&there, "mine").unwrap();
+    fs::create_dir(folder.path().join("types")).unwrap();
+    let written = folder.path().join("types/deftool.d.luau");
+    for target in [&there, &not_there] {
+        let _ = fs::remove_file(&written);
+        std::os::unix::fs::symlink(target, &written).unwrap();
+        let output = deftool(folder.path(), &["types", "--output", "types"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(written.symlink_metadata().unwrap().is_file());
+        assert_eq!(fs::read_to_string(&written).unwrap(), stdout(&deftool(folder.path(), &["types"])));
+    }
+    assert_eq!((fs::read_to_string(&there).unwrap().as_str(), not_there.exists()), ("mine", false));
+}
+
+/// Without the checker, the error says how to install it.
+#[cfg(not(feature = "types"))]
+#[test]
+fn types_are_not_checked_without_a_checker() {
+    let folder = project(PLAIN, &[("t.lua", "return function() end")]);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_deftool"))
+        .args(["check", "--types"])
+        .current_dir(folder.path())
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    // A checker from an earlier build beside deftool is used.
+    let beside = Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-types");
+    if !beside.exists() {
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && says.contains("cargo install deftool --features types"),
+            "{says}"
+        );
+    }
+}
+
+#[cfg(feature = "types")]
+mod checked {
+    use std::time::Duration;
+
+    use deftool_script::{Module, TypeCheck, TypeJob, TypeProblem, definitions};
+
+    use super::*;
+    use crate::scripts::runtime::sources::hostile_sources;
+
+    fn job(file: &str, source: &str) -> TypeJob {
+        TypeJob {
+            file: file.to_owned(),
+            source: source.as_bytes().into(),
+            modules: std::sync::Arc::new([]),
+            parameters: vec![Some(String::from("string"))],
+        }
+    }
+
+    fn check_types(definitions: &str, jobs: &[TypeJob], limit: Duration) -> Vec<TypeCheck> {
+        deftool_script::check_types(Path::new(env!("CARGO_BIN_EXE_deftool-types")), definitions, jobs, limit)
+    }
+
+    /// The time limit in tests. Sources above it are far above the real limit, too.
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_hostile_source_does_not_crash_the_checker() {
+        // This size is enough to test depth and length, and keeps the test fast.
+        let jobs: Vec<TypeJob> =
+            hostile_sources(12 << 10).into_iter().map(|(name, source)| job(name, &source)).collect();
+        for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, LIMIT)) {
+            if let TypeCheck::Skipped(why) = &result {
+                assert!(why.contains("took longer"), "{}: {why}", job.file);
+            }
+        }
+    }
+
+    /// A type function is a program. None is run, neither in a script nor in its modules.
+    #[test]
+    fn type_functions_are_refused() {
+        // It would exhaust the memory.
+        let bomb = "type function Bomb(t)\n  local s = 'x'\n  while true do s ..= s end\n  return t\nend\n";
+        let script = format!("{bomb}return function(text: Bomb<string>) return text.nothing end");
+        let mut in_module =
+            job("requires", "local m = require('./lib/m')\nreturn function(text) return m end");
+        in_module.file = String::from("scripts/requires.lua");
+        let module = Module::new("scripts/lib/m.lua", format!("local a = 1\n{bomb}return a"));
+        in_module.modules = std::sync::Arc::new([std::sync::Arc::new(module)]);
+        let refused = |file: &str, line| {
+            let message = "type functions are not run, and so the types of this script are not checked";
+            let columns = (0, "type function".len());
+            TypeCheck::Checked(vec![TypeProblem {
+                file: file.to_owned(),
+                line,
+                columns,
+                message: message.to_owned(),
+            }])
+        };
+        let found = check_types(&definitions([]), &[job("bomb", &script), in_module], LIMIT * 20);
+        assert_eq!(found, [refused("bomb", 1), refused("scripts/lib/m.lua", 2)]);
+    }
+
+    /// The checker has the limits of a script host and crashes alone.
+    #[test]
+    fn a_crash_of_the_checker_is_isolated() {
+        let jobs = [job("any", "return function(text) return text.nothing end")];
+        for (program, why) in [
+            ("/bin/false", "cannot start the type checker `/bin/false`: the process exited"),
+            ("/no/such/program", "cannot start the type checker `/no/such/program`: No such file"),
+            (env!("CARGO_BIN_EXE_deftool"), "cannot start the type checker"),
+        ] {
+            let found = deftool_script::check_types(Path::new(program), "", &jobs, LIMIT);
+            assert!(
+                matches!(&found[..], [TypeCheck::Skipped(type_findings)] if type_findings.contains(why)),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_script_above_the_time_limit_is_skipped() {
+        let limit = LIMIT / 4;
+        let slow = "a=b ".repeat(15_000);
+        let fine = "return function(text) return text.nothing end";
+        let mut jobs = vec![job("slow", &slow), job("slower", &slow), job("long", &" ".repeat(1 << 20))];
+        jobs.extend((0..20).map(|number| job(&format!("fine{number}"), fine)));
+        // A busy machine may be slow once. Each script must be checked in one of several attempts.
+        let mut missing: Vec<String> = (0..20).map(|number| format!("fine{number}")).collect();
+        for _ in 0..5 {
+            for (job, result) in jobs.iter().zip(check_types(&definitions([]), &jobs, limit)) {
+                match (job.file.as_str(), result) {
+                    ("slow" | "slower", _) => {}
+                    ("long", TypeCheck::Skipped(why)) => assert!(why.contains("64 KiB"), "{why}"),
+                    (file, TypeCheck::Checked(problems)) => {
+                        assert_eq!(problems.len(), 1, "{file} {problems:?}");
+                        missing.retain(|name| name != file);
+                    }
+                    (file, TypeCheck::Skipped(why)) => assert!(why.contains("took longer"), "{file}: {why}"),
+                }
+            }
+            if missing.is_empty() {
+                return;
+            }
+        }
+        panic!("never checked: {missing:?}");
+    }
+
+    /// Scripts with unusual code must have no wrong type findings.
+    #[test]
+    fn attack_scripts_have_no_type_findings() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
+        let mut jobs = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let source = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            let mut job = job(&path.file_name().unwrap().to_string_lossy(), &source);
+            if source.contains("-- async: true") {
+                job.parameters.insert(0, None);
+            }
+            jobs.push(job);
+        }
+        // Deliberately wrong arguments of host functions are expected to be reported.
+        jobs.retain(|job| !job.file.contains("lying"));
+        let results = check_types(&definitions([]), &jobs, LIMIT * 20);
+        let wrong: Vec<_> = jobs
+            .iter()
+            .zip(results)
+            .filter(|(_, result)| *result != TypeCheck::Checked(Vec::new()))
+            .map(|(job, result)| format!("{}: {result:?}", job.file))
+            .collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    const SPEC: &str = r#"(deftool :name "t" :description "Do it." :allow (:read ["notes/"])
+ :args ((:name "location" :type string :description "Where.")
+        (:name "unit" :type string :enum ["celsius" "fahrenheit"] :description "Of what." :optional t)
+        (:name "place" :type object :description "More."
+         :properties (:name (:type string :description "Of it.") :zip (:type integer :description "Of it.")
+                      :inner (:type object :description "In it." :properties (:x (:type string :description "X."))))
+         :required ["name"])))
+"#;
+
+    /// Returns the type findings in the body of the tool's function.
+    fn type_findings(body: &str) -> Vec<String> {
+        let script = format!("return function(location, unit, place)\n{body}\nend");
+        findings(SPEC, &script, &["--types"])
+            .into_iter()
+            .filter_map(|line| line.split_once(": warning[DT427]: ").map(|(at, says)| format!("{at} {says}")))
+            .collect()
+    }
+
+    #[test]
+    fn type_errors_are_reported() {
+        for (body, expected) in [
+            ("return place.nmae", "2:8 key `nmae` not found in table `TPlace`"),
+            (
+                "return unit == \"kelvin\"",
+                "2:8 this is never \"kelvin\": it is \"celsius\" or \"fahrenheit\"",
+            ),
+            (
+                "unit = unit or \"celsius\"\nif \"kelvin\" ~= unit then return 1 end",
+                "3:4 this is never \"kelvin\"",
+            ),
+            ("return fs.read(3)", "2:16 expected this to be `string`, but got `number`"),
+            ("return fs.read()", "2:8 argument count mismatch."),
+            ("task.wait(\"1\")", "2:11 expected this to be `number?`, but got `string`"),
+            ("return string.upper(unit)", "2:21 expected this to be `string`, but got `"),
+            ("return 1 + place.zip", "2:8 operator `+` could not be applied"),
+            ("return place.inner.x", "2:8 value of type"),
+            (
+                "for _, entry in fs.list(\"notes\") do print(entry.nam) end",
+                "2:43 key `nam` not found in table `FileEntry`",
+            ),
+            (
+                "local entries = fs.list(location)\nreturn entries[1].kind == \"folder\"",
+                "3:8 this is never \"folder\"",
+            ),
+            ("local x: Plce = place\nreturn x", "2:10 unknown type `Plce`"),
+        ] {
+            let found = type_findings(body);
+            assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{body}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn correct_and_unknown_types_are_not_reported() {
+        for body in [
+            "unit = unit or \"celsius\"\nreturn unit == \"fahrenheit\"",
+            "unit = string.upper(unit or \"celsius\")\nreturn unit == \"KELVIN\"",
+            "if unit then unit = unit .. \"x\" end\nreturn unit",
+            "location = { location }\nreturn location[1]",
+            "local t = {}\nt[location] = true\nt.more = 1\nreturn t.less",
+            "local r = json.array({})\ntable.insert(r, 1)\ntable.insert(r, \"a\")\nreturn r",
+            "local data = json.decode(location)\nreturn data.a.b.c + 1, data:x()",
+            "return string.upper(string.match(location, \"a\"))",
+            "return string.rep(\"x\", tonumber(location))",
+            "if place.zip then return place.zip + 1 end",
+            "local zip = place.zip or 0\nreturn zip + 1",
+            "local function walk(node, depth)\n  if type(node) ~= \"table\" then return node end\n  for k, v in pairs(node) do node[k] = walk(v, depth + 1) end\n  return node\nend\nreturn walk(place, 0)",
+            "local list = {}\nlist[#list + 1] = { name = place.name, n = 1 }\ntable.sort(list, function(a, b) return a.n < b.n end)\nlocal best\nfor _, item in ipairs(list) do if not best or item.n > best.n then best = item end end\nreturn best",
+            "local ok, why = pcall(fs.read, location)\nif not ok then error(tool.failure(tostring(why))) end\nreturn why",
+            "task.spawn(fs.read, location)\ntask.delay(1, function() return 1 end)\nreturn time.iso(), time.format(\"%F\", nil, \"UTC\")",
+            "local function new() return { history = {}, total = 0 } end\nlocal order = new()\nreturn { history = json.array(order.history) }",
+            "local function new(): { history: { any }? } return { history = {} } end\nlocal order = new()\nreturn json.array(order.history)",
+            "log.info(location, unit, place)\nprint(nil, 1)\ntool.progress(nil, \"a\")\nreturn tool.name .. tool.deadline",
+        ] {
+            assert_eq!(type_findings(body), Vec::<String>::new(), "{body}");
+        }
+    }
+
+    #[test]
+    fn strict_and_nocheck_comments_are_respected() {
+        let strict =
+            "--!strict\nreturn function(location, unit, place)\n  local t = { a = 1 }\n  return t.b\nend";
+        let found = findings(SPEC, strict, &["--types"]);
+        assert!(
+            matches!(found.as_slice(), [one] if one.starts_with("4:10: warning[DT427]: key `b`")),
+            "{found:?}"
+        );
+        let none = "--!nocheck\nreturn function(location, unit, place)\n  return place.nmae\nend";
+        assert_eq!(findings(SPEC, none, &["--types"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn annotations_of_the_author_are_kept_and_definitions_known() {
+        for (script, is_told) in [
+            ("local run: T = function(location, unit, place)\n  return place.nmae\nend\nreturn run", true),
+            ("local function run(location, unit, place)\n  return place.nmae\nend\nreturn run", true),
+            ("local run = function(location, unit, place)\n  return place.nmae\nend\nreturn (run)", true),
+            ("return function(location: string, unit: TUnit?, place: any)\n  return place.nmae\nend", false),
+            ("return function(location, unit, place: TPlace): string?\n  return place.nmae\nend", true),
+        ] {
+            let found = findings(SPEC, script, &["--types"]);
+            assert_eq!(!found.is_empty(), is_told, "{script}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_global_is_reported_once() {
+        let found = findings(
+            SPEC,
+            "return function(location, unit, place)\n  return fs.red(location)\nend",
+            &["--types"],
+        );
+        assert!(matches!(found.as_slice(), [one] if one.contains("DT420")), "{found:?}");
+    }
+
+    #[test]
+    fn the_checker_accepts_the_definitions() {
+        let folder = project(
+            SCHEMAS,
+            &[("get-weather.lua", "return function(a, b, c, d, e, f, g) return f.nmae end")],
+        );
+        let found = stdout(&deftool(folder.path(), &["check", "--types", "--format", "concise"]));
+        assert!(
+            found.contains("scripts/get-weather.lua:1:45: warning[DT427]: key `nmae` not found"),
+            "{found}"
+        );
+        for example in ["quickstart", "from-gptel"] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
+            let found = stdout(&deftool(&folder, &["check", "--types", "--format", "concise"]));
+            assert!(!found.contains("DT427"), "{found}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Loading takes linear time, even for hostile input: a text of four times the length takes about four times as long,
+//! with some tolerance for a busy machine. Quadratic time would take sixteen times as long.
+
+use std::fs;
+use std::time::Duration;
+
+use deftool_project::{load_specs, resolve_inputs};
+use deftool_test_support::cpu::CpuClock;
+
+/// Returns the thread's CPU time to load `text` as the file `name`.
+fn time_of(name: &str, text: &str) -> Duration {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(name), text).unwrap();
+    let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
+    let clock = CpuClock::start();
+    let load = load_specs(&inputs, folder.path()).unwrap();
+    let took = clock.elapsed();
+    // Every text has an error, so a finding shows that it was checked.
+    assert!(!load.findings.is_empty(), "{:?}", text.get(..80));
+    took
+}
+
+/// Compares the time for `text(many)` with the time for four times as many.
+fn assert_linear(name: &str, many: usize, text: impl Fn(usize) -> String) {
+    let (one, four) = (text(many), text(4 * many));
+    let (mut first, mut second) = (time_of(name, &one), time_of(name, &four));
+    // Take the fastest run, because other processes slow down some of them. Shorter times are noise.
+    let is_over = |first: Duration, second: Duration| second > first.max(Duration::from_millis(20)) * 8;
+    for _ in 0..5 {
+        if !is_over(first, second) {
+            return;
+        }
+        (first, second) = (first.min(time_of(name, &one)), second.min(time_of(name, &four)));
+    }
+    assert!(!is_over(first, second), "{:?}: {first:?}, and {second:?} for four times as many", one.get(..80));
+}
+
+/// Returns a tool with one argument that has these keywords.
+fn argument(keywords: &str) -> String {
+    format!(
+        "(deftool :name \"a\" :description \"Do a.\" :args ((:name \"x\" :description \"An x.\" {keywords})))\n"
+    )
+}
+
+#[test]
+fn unterminated_character_names() {
+    assert_linear("a.eld", 60_000, |many| format!("(a \"{}\")", "\\N{".repeat(many)));
+}
+
+#[test]
+fn unterminated_named_characters() {
+    assert_linear("a.eld", 60_000, |many| format!("(a {})", "?\\N{ ".repeat(many)));
+}
+
+#[test]
+fn values_checked_against_types() {
+    assert_linear("a.eld", 2_000, |many| {
+        argument(&format!(":type [{}] :enum [{}]", "\"string\" ".repeat(many), "1 ".repeat(many)))
+    });
+}
+
+#[test]
+fn words_checked_against_types() {
+    assert_linear("a.eld", 4_000, |many| {
+        argument(&format!(":type [{} string] :enum [{}]", "integer ".repeat(many), "v ".repeat(many)))
+    });
+}
+
+#[test]
+fn merges_in_strings_with_one_end() {
+    assert_linear("a.eld", 3_000, |many| {
+        format!("{}>>>>>>> b\n", "<<<<<<< a\n\"\n=======\n\"\n".repeat(many))
+    });
+}
+
+#[test]
+fn merges_in_strings_with_one_middle() {
+    assert_linear("a.eld", 3_000, |many| {
+        format!("{}=======\n>>>>>>> b\n", "<<<<<<< a\n\"\n||||||| c\n\"\n".repeat(many))
+    });
+}
+
+#[test]
+fn quotes_on_one_line() {
+    assert_linear("a.eld", 40_000, |many| format!("({})", ":description '".repeat(many)));
+}
+
+#[test]
+fn comments_about_one_key() {
+    assert_linear("a.eld", 1_200, |many| {
+        let allows = ";; deftool: allow(missing-description)\n".repeat(many);
+        format!("(deftool :name \"a\"\n{allows}:type\n{}1)\n", "; Between the two.\n".repeat(2 * many))
+    });
+}
+
+#[test]
+fn skipped_forms_among_tools() {
+    assert_linear("a.eld", 12_000, |many| {
+        format!("{}{}", ";; deftool: skip\n(a)\n".repeat(many), "(deftool :name \"a\")\n".repeat(many / 4))
+    });
+}
+
+/// Returns a tool with these confirmation conditions and one argument that has these keywords.
+fn tool_with_conditions(keywords: &str, conditions: &str) -> String {
+    format!(
+        "(deftool :name \"a\" :description \"Do a.\" :confirm (:when {conditions})\n\
+         :args ((:name \"x\" :description \"An x.\" {keywords})))\n"
+    )
+}
+
+/// Returns `many` different words, each enclosed in `mark`.
+fn words(many: usize, mark: &str) -> String {
+    (0..many).map(|index| format!("{mark}{index}{mark} ")).collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn conditions_with_many_values() {
+    assert_linear("a.eld", 1_000, |many| {
+        let keywords = format!(":type integer :enum [{}]", words(many, ""));
+        tool_with_conditions(&keywords, &format!("(:x [-1 {}])", words(many, "")))
+    });
+}
+
+#[test]
+fn conditions_with_many_patterns() {
+    assert_linear("a.eld", 500, |many| {
+        let keywords = format!(":type string :enum [{}]", words(many, "\""));
+        tool_with_conditions(&keywords, &format!("(:x [{}])", "\"z\" ".repeat(many)))
+    });
+}
+
+#[test]
+fn conditions_on_many_members() {
+    assert_linear("a.eld", 4_000, |many| {
+        let members: Vec<_> = (0..many).map(|index| format!(":m{index} (:type string) ")).collect();
+        let conditions: Vec<_> = (0..many).rev().map(|index| format!("(:x (:m{index} 1)) ")).collect();
+        tool_with_conditions(
+            &format!(":type object :properties ({})", members.concat()),
+            &conditions.concat(),
+        )
+    });
+}

@@ -1,0 +1,7 @@
+//! The repository itself: its documents, examples and architecture.
+
+mod architecture;
+mod ci;
+mod docs;
+mod examples;
+mod readme;

@@ -1,0 +1,201 @@
+//! `--isolate process` with the real binary: scripts run in its children, and none of those is left behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use deftool_test_support::server::{Answer, Server, call, delta, finish};
+
+use crate::support::project::{Ended, Project};
+
+/// A project with a tool `spin` that never ends.
+fn project() -> Project {
+    let project = Project::new();
+    project.write(
+        "specs/spin.eld",
+        "(deftool :name \"spin\" :description \"Never ends.\" :timeout \"60s\" :args ())\n",
+    );
+    project
+        .write("scripts/spin.lua", "return function()\n  print('spinning')\n  while true do\n  end\nend\n");
+    project
+}
+
+/// The processes whose parent is `parent`, dead ones included.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| parent_of(*id) == Some(parent)).collect()
+}
+
+fn parent_of(id: u32) -> Option<u32> {
+    let about = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    about.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The first child of `command`, once it has one that has become a script host.
+fn host_of(command: &Child) -> u32 {
+    wait_for(|| {
+        children(command.id()).into_iter().find(|id| {
+            std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.ends_with(b"script-host\0"))
+        })
+    })
+}
+
+fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "waited in vain");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_gone(id: u32) -> Option<()> {
+    (!std::path::Path::new(&format!("/proc/{id}")).exists()).then_some(())
+}
+
+fn signal(id: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
+}
+
+fn call_isolated(project: &Project, arguments: &[&str]) -> Ended {
+    project.run(&[&["call"], arguments, &["--isolate", "process"]].concat())
+}
+
+#[test]
+fn a_call_answers_as_without() {
+    let project = project();
+    for arguments in [
+        &["count", r#"{"text": "four"}"#][..],
+        &["count", r#"{"text": "four"}"#, "--json"],
+        &["broken"],
+        &["missing"],
+    ] {
+        let (apart, here) =
+            (call_isolated(&project, arguments), project.run(&[&["call"], arguments].concat()));
+        let untimed = |text: &str| text.split("\"elapsed_ms\"").next().unwrap().to_owned();
+        assert_eq!(untimed(&apart.stdout), untimed(&here.stdout));
+        assert_eq!((apart.code, apart.stderr), (here.code, here.stderr));
+    }
+}
+
+#[test]
+fn a_child_that_is_killed_fails_the_call() {
+    let project = project();
+    let mut command = project.spawn(&["call", "spin", "--isolate", "process"]);
+    let host = host_of(&command);
+    let mut said = BufReader::new(command.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("spinning") {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended before it was killed");
+    }
+    signal(host, "-KILL");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    let ended = Ended::of(command.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(1));
+    let told = "error[internal]: the process that ran the script died (signal 9); the engine and other calls are \
+                not affected";
+    assert!(rest.ends_with(&format!("{told}\n")), "{rest}");
+}
+
+#[test]
+fn nothing_is_left_when_the_command_is_stopped_or_killed() {
+    let project = project();
+    for (name, code) in [("-INT", Some(130)), ("-KILL", None)] {
+        let command = project.spawn(&["call", "spin", "--isolate", "process"]);
+        let host = host_of(&command);
+        signal(command.id(), name);
+        let ended = Ended::of(command.wait_with_output().unwrap());
+        assert_eq!(ended.code, code, "{ended:?}");
+        wait_for(|| is_gone(host));
+    }
+}
+
+/// A tool that waits for a program.
+fn waits(project: &Project) {
+    let spec = "(deftool :name \"waits\" :description \"Waits.\" :timeout \"60s\" :allow (:run [\"sleep\"]) :args ())\n";
+    project.write("specs/waits.eld", spec);
+    project.write("scripts/waits.lua", "return function() process.run({ 'sleep', '3041.5' }) end\n");
+}
+
+/// The program that `host` has a guard run.
+fn program_of(host: u32) -> u32 {
+    wait_for(|| {
+        children(host).into_iter().flat_map(children).find(|id| {
+            std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x003041.5\x00")
+        })
+    })
+}
+
+/// A program that a script runs, and its host, when the command can do nothing for them any more.
+#[test]
+fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
+    let project = project();
+    waits(&project);
+    let command = project.spawn(&["call", "waits", "--isolate", "process", "--trust"]);
+    let host = host_of(&command);
+    let program = program_of(host);
+    signal(command.id(), "-KILL");
+    Ended::of(command.wait_with_output().unwrap());
+    wait_for(|| is_gone(host));
+    wait_for(|| is_gone(program));
+}
+
+/// A bench calls on its own thread, where nothing is waited for beside it.
+#[test]
+fn a_bench_that_is_interrupted_takes_its_program_along() {
+    let project = project();
+    waits(&project);
+    let command = project.spawn(&["bench", "waits", "--trust", "--yes"]);
+    let program = program_of(command.id());
+    signal(command.id(), "-INT");
+    assert_eq!(Ended::of(command.wait_with_output().unwrap()).code, Some(130));
+    wait_for(|| is_gone(program));
+}
+
+/// As a terminal's Ctrl-C strikes: the whole group.
+#[test]
+fn a_ctrl_c_of_the_terminal_strikes_the_command_alone() {
+    let project = project();
+    let mut command = project.command(&["call", "spin", "--isolate", "process"]);
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let command = command.spawn().unwrap();
+    let host = host_of(&command);
+    let group = |id: u32| {
+        let about = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        about.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse::<u32>().ok()
+    };
+    wait_for(|| (group(host)? == host).then_some(()));
+    assert_eq!(group(command.id()), Some(command.id()));
+    signal(command.id(), "-INT");
+    assert_eq!(Ended::of(command.wait_with_output().unwrap()).code, Some(130));
+    wait_for(|| is_gone(host));
+}
+
+#[test]
+fn run_works_with_children() {
+    let project = project();
+    let server = Server::script([
+        Answer::chunks(&[
+            call(0, "count", r#"{"text": "abc"}"#),
+            call(1, "count", r#"{"text": "abcd"}"#),
+            finish("tool_calls"),
+        ]),
+        Answer::chunks(&[delta("Done.\n"), call(0, "done", r#"{"summary": "ok"}"#), finish("stop")]),
+    ]);
+    let endpoint = server.endpoint();
+    let ended = project.run(&["run", "hello", "--endpoint", &endpoint, "--isolate", "process"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("→ {\"length\":3}") && ended.stderr.contains("→ {\"length\":4}"),
+        "{ended:?}"
+    );
+}

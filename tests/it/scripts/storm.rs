@@ -1,0 +1,16 @@
+//! Stress test of hot reload with many saves. `DEFTOOL_SAVES=10000` sets their number; `cargo bench --bench reload`
+//! measures.
+
+use deftool_test_support::is_full;
+
+use crate::support::storm::METHODS;
+
+#[test]
+fn no_call_sees_a_broken_or_mixed_version() {
+    let saves = std::env::var("DEFTOOL_SAVES")
+        .map_or(if is_full() { 500 } else { 100 }, |saves| saves.parse().unwrap());
+    for method in METHODS {
+        let report = method.run(saves);
+        assert!(!report.latencies.is_empty() && report.calls > report.saves);
+    }
+}

@@ -1,0 +1,35 @@
+//! The worker from the outside: a scripted server on a real socket with injected faults, fake tools, and where a socket
+//! has no part a fake transport under a paused clock.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod approvals;
+mod bios;
+mod body_fallbacks;
+mod damaged_recordings;
+mod detect;
+mod dialects;
+mod drain;
+mod ends;
+mod faults;
+mod harness;
+mod library;
+mod lost;
+#[cfg(unix)]
+pub(crate) mod managed;
+mod record;
+mod recorded;
+mod redaction;
+mod replay;
+mod responses;
+mod retries;
+mod rules;
+mod scripted;
+mod secrets;
+mod servers_page;
+mod sessions;
+mod simulation;
+mod slots;
+mod timers;
+mod turns;
+mod wire;

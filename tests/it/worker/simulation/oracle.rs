@@ -1,0 +1,510 @@
+//! The expected outcome of a request, derived from its script by a second, simpler implementation of the rules.
+
+use std::time::Duration;
+
+use deftool_chat::request::{BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig};
+use deftool_lang::spec::Timers;
+use deftool_lang::tool::ToolErrorKind;
+use deftool_worker::WorkerConfig;
+use serde_json::Value;
+
+use super::invariants::{Invariant, Violation};
+use super::ledger::{Case, Exchange, Turn};
+use super::refusals::next_body_fallback;
+use super::script::{Form, Head, PROMPT_TOKENS, Part, ReplyContent, ReplyEnd, Tail, Written};
+use super::tools::Generation;
+use super::tracker::EventTracker;
+
+const STALLS: [&str; 3] =
+    ["stall_timeout/stall_timeout", "stall_timeout/first_token_timeout", "stall_timeout/token_stall"];
+/// The longest retry delay, including jitter.
+const MAX_WAIT: Duration = Duration::from_secs(75);
+const LOOP: &str = "repeated_line_loop/";
+
+/// Returns `completed`, `canceled`, or the reason and kind of the failure.
+pub(super) fn class_of(outcome: &Outcome) -> String {
+    match outcome.state {
+        FinalState::Completed => String::from("completed"),
+        FinalState::Canceled => String::from("canceled"),
+        FinalState::Failed => {
+            let reason = outcome.fail_reason.map_or("", FailReason::as_str);
+            format!("{reason}/{}", outcome.kind.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// The outcomes that a script allows.
+#[derive(Debug)]
+enum Verdict {
+    Anything,
+    /// One of these.
+    Classes(Vec<String>),
+}
+
+impl Verdict {
+    fn class(class: &str) -> Self {
+        Self::Classes(vec![class.to_owned()])
+    }
+}
+
+/// Checks an outcome against the script of its request.
+pub(super) fn check_outcome(
+    case: &Case,
+    tracker: &EventTracker,
+    outcome: &Outcome,
+    config: &WorkerConfig,
+    now: Duration,
+    may_be_lost: bool,
+) -> Result<(), Violation> {
+    let class = class_of(outcome);
+    let violation = |invariant, how: String| {
+        Err(Violation { invariant, how: format!("{}: {how}: {outcome:?}", case.id) })
+    };
+    if outcome.state == FinalState::Canceled && (case.restarted || !(case.canceled || case.stopped)) {
+        return violation(Invariant::Restart, String::from("canceled without a cancel"));
+    }
+    if case.restarted && class != "worker_restarted/" {
+        let last = case.turns.last().and_then(|turn| turn.exchanges.last());
+        // The reply ended or a timer expired at the time of the restart, or the driver panicked.
+        let is_excused = last.is_some_and(Exchange::is_ended)
+            || (class.contains("timeout") && case.due.is_some_and(|(due, _)| now >= due))
+            || class == "unknown_error/internal";
+        if !is_excused {
+            return violation(
+                Invariant::Restart,
+                String::from("it had an open exchange when the worker was restarted"),
+            );
+        }
+    }
+    let interrupted = match class.as_str() {
+        "canceled" => true,
+        "worker_restarted/" if case.restarted => true,
+        "worker_restarted/" => {
+            return violation(Invariant::Restart, String::from("restarted without a restart"));
+        }
+        "unknown_error/internal" if may_be_lost => true,
+        "unknown_error/total_timeout" => {
+            if config.timers.total.is_none_or(|total| now < total) {
+                return violation(Invariant::Deadline, String::from("too early"));
+            }
+            true
+        }
+        _ => false,
+    };
+    if !interrupted
+        && let Verdict::Classes(allowed) = verdict(case, tracker, config)
+        && !allowed.contains(&class)
+    {
+        return violation(Invariant::Outcome, format!("{class}, but its script allows {allowed:?}"));
+    }
+    let cut =
+        interrupted || class == LOOP || STALLS.contains(&class.as_str()) || class == "unknown_error/internal";
+    check_text(case, outcome, config, cut)?;
+    check_signals(case, outcome, config, cut)
+}
+
+fn verdict(case: &Case, tracker: &EventTracker, config: &WorkerConfig) -> Verdict {
+    let Some(turn) = case.turns.last() else { return Verdict::Classes(Vec::new()) };
+    let Some(exchange) = turn.exchanges.last() else { return Verdict::Classes(Vec::new()) };
+    if !exchange.streams {
+        return Verdict::class("unknown_error/empty_stream");
+    }
+    let script = &exchange.script;
+    let limit = config.timers.headers.unwrap_or_default();
+    match (&script.head, script.head_after) {
+        (_, None) => return Verdict::class("headers_timeout/headers_timeout"),
+        (_, Some(after)) if after == limit => return Verdict::Anything,
+        (_, Some(after)) if after > limit => return Verdict::class("headers_timeout/headers_timeout"),
+        (Head::Panics, _) => return Verdict::class("unknown_error/internal"),
+        (Head::Broken, _) => return Verdict::class("unknown_error/stream_incomplete"),
+        (Head::Unreachable, _) => return Verdict::class("connect_failed/connect_failed"),
+        (Head::Refused, _) if may_try_again(exchange, None) => return Verdict::Classes(Vec::new()),
+        (Head::Refused, _) => return Verdict::class("connect_failed/connect_failed"),
+        (Head::Status { status, retry_after }, _) => {
+            return of_status(case, tracker, config, *status, *retry_after);
+        }
+        (Head::Ok, Some(_)) => {}
+    }
+    let content = &script.content;
+    let stalls = stalls(exchange, &config.timers);
+    let mut classes: Vec<String> = Vec::new();
+    if stalls != Stalls::Never {
+        classes.extend(STALLS.map(str::to_owned));
+        if content.loops {
+            classes.push(LOOP.to_owned());
+        }
+    }
+    if stalls == Stalls::Surely {
+        return Verdict::Classes(classes);
+    }
+    if content.is_noise {
+        return Verdict::Anything;
+    }
+    if content.loops {
+        classes.push(LOOP.to_owned());
+    }
+    let own = match content.end {
+        ReplyEnd::Whole => of_calls(content, turn, tracker, &config.run),
+        ReplyEnd::Incomplete => Verdict::class("unknown_error/stream_incomplete"),
+        ReplyEnd::Truncated => Verdict::class("tool_parse_error/call_truncated"),
+        ReplyEnd::ServerError => Verdict::class("unknown_error/server_error"),
+        ReplyEnd::Overflow => Verdict::class("unknown_error/context_overflow"),
+        ReplyEnd::Empty => Verdict::class("unknown_error/empty_stream"),
+    };
+    match own {
+        Verdict::Classes(own) if !content.loops => Verdict::Classes([classes, own].concat()),
+        Verdict::Classes(_) => Verdict::Classes(classes),
+        Verdict::Anything => Verdict::Anything,
+    }
+}
+
+fn of_status(
+    case: &Case,
+    tracker: &EventTracker,
+    config: &WorkerConfig,
+    status: u16,
+    retry_after: Option<Duration>,
+) -> Verdict {
+    let again = Verdict::Classes(Vec::new());
+    let (Some(turn), http) = (case.turns.last(), Verdict::class("unknown_error/http_error")) else {
+        return again;
+    };
+    let Some(exchange) = turn.exchanges.last() else { return again };
+    let has = |feature: &str| exchange.script.features.contains(&feature);
+    let is_read = exchange.is_delivered();
+    if next_body_fallback(exchange, &case.body_fallbacks, config.run.fallback).is_some() {
+        return again;
+    }
+    if is_read && has("head: context overflow") {
+        return Verdict::class("unknown_error/context_overflow");
+    }
+    if is_read && has("head: failed generation") {
+        let content = &exchange.script.content;
+        let is_call = content.parts.iter().any(|part| match part {
+            Part::Written(written) => is_call(written, &turn.generation, &config.run),
+            Part::Plain(_) => false,
+        });
+        return if is_call { of_calls(content, turn, tracker, &config.run) } else { http };
+    }
+    let is_retried = matches!(status, 408 | 409 | 429 | 503) && may_try_again(exchange, retry_after);
+    if is_retried { again } else { http }
+}
+
+/// Whether an attempt is left, and the requested delay is within the limit. There are more attempts while a model is
+/// loading.
+fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
+    let is_loading = exchange.reports_loading();
+    let may = if is_loading { exchange.attempt < 130 } else { exchange.retries < 3 };
+    may && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stalls {
+    Never,
+    /// The limit is reached exactly.
+    Perhaps,
+    Surely,
+}
+
+/// Whether a stream is abandoned before its end.
+fn stalls(exchange: &Exchange, timers: &Timers) -> Stalls {
+    let script = &exchange.script;
+    let (mut since_byte, mut since_token, mut any_token) = (Duration::ZERO, Duration::ZERO, false);
+    let mut worst = Stalls::Never;
+    let mut wait = |time: Duration, byte: &mut Duration, token: &mut Duration, any_token: bool| {
+        *byte += time;
+        *token += time;
+        let limit = if any_token { timers.token_stall } else { timers.first_token };
+        for (since, limit) in [(*byte, timers.stall), (*token, limit)] {
+            if since > limit {
+                worst = worst.max(Stalls::Surely);
+            } else if since == limit {
+                worst = worst.max(Stalls::Perhaps);
+            }
+        }
+    };
+    for frame in &script.frames {
+        wait(frame.before, &mut since_byte, &mut since_token, any_token);
+        if !frame.bytes.is_empty() {
+            since_byte = Duration::ZERO;
+        }
+        any_token |= frame.is_token;
+        if frame.is_token || (frame.is_progress && !any_token) {
+            since_token = Duration::ZERO;
+        }
+        if frame.is_finish || frame.is_last {
+            return worst;
+        }
+    }
+    if script.tail == Tail::Silence { Stalls::Surely } else { worst }
+}
+
+fn is_recognized(form: Form, fallback: Fallback) -> bool {
+    match (form, fallback) {
+        (_, Fallback::Off) | (Form::InCode | Form::InThought, _) => false,
+        (Form::Tag | Form::BrokenTag, Fallback::Auto | Fallback::On) => true,
+        (Form::Line | Form::Fence, Fallback::On) => true,
+        (Form::Line | Form::Fence, Fallback::Auto) => false,
+    }
+}
+
+/// Whether a call written as text is recognized and its tool exists.
+fn is_call(written: &Written, generation: &Generation, run: &RunConfig) -> bool {
+    is_recognized(written.form, run.fallback)
+        && written.form != Form::BrokenTag
+        && !written.is_quoted
+        && generation.set.get(&written.name).is_some()
+}
+
+fn written(content: &ReplyContent) -> impl Iterator<Item = &Written> {
+    content.parts.iter().filter_map(|part| match part {
+        Part::Written(written) => Some(written),
+        Part::Plain(_) => None,
+    })
+}
+
+/// Whether the text of a reply is searched for calls. It is not if there are structured calls.
+fn reads_text(content: &ReplyContent, generation: &Generation) -> bool {
+    content.calls.iter().all(|call| generation.is_exit(&call.name))
+}
+
+fn of_calls(content: &ReplyContent, turn: &Turn, tracker: &EventTracker, run: &RunConfig) -> Verdict {
+    let generation = &turn.generation;
+    let is_known = |name: &str| generation.set.get(name).is_some();
+    if content.calls.iter().any(|call| !is_known(&call.name)) {
+        return Verdict::class("tool_parse_error/unknown_tool");
+    }
+    let structured: Vec<(&str, Option<&Value>)> = content
+        .calls
+        .iter()
+        .filter(|call| generation.is_normal(&call.name))
+        .map(|call| (call.name.as_str(), call.arguments.as_ref()))
+        .collect();
+    let calls = if reads_text(content, generation) {
+        let read = |call: &&Written| {
+            is_recognized(call.form, run.fallback) && !call.is_quoted && !generation.set.is_empty()
+        };
+        let fault =
+            written(content).filter(read).find(|call| call.form == Form::BrokenTag || !is_known(&call.name));
+        if let Some(fault) = fault {
+            let is_broken = fault.form == Form::BrokenTag;
+            let kind = if is_broken { "malformed_call" } else { "unknown_tool" };
+            return Verdict::class(&format!("tool_parse_error/{kind}"));
+        }
+        written(content)
+            .filter(read)
+            .filter(|call| generation.is_normal(&call.name))
+            .map(|call| (call.name.as_str(), Some(&call.arguments)))
+            .collect()
+    } else {
+        structured
+    };
+    if calls.is_empty() {
+        return Verdict::class("completed");
+    }
+    let left = tracker.turns.last().map_or(0, |(_, left)| *left) as usize;
+    if left == 0 {
+        return Verdict::class("tool_execution_error/budget_exhausted");
+    }
+    let is_valid = |(name, arguments): &(&str, Option<&Value>)| {
+        arguments.is_some_and(|arguments| generation.accepts(name, arguments))
+    };
+    if run.on_invalid_arguments == OnFailure::Fail && !calls.iter().all(is_valid) {
+        return Verdict::class("tool_parse_error/invalid_arguments");
+    }
+    let failed: Vec<String> = turn
+        .call_ends
+        .iter()
+        .flatten()
+        .map(|kind| format!("tool_execution_error/{}", ToolErrorKind::as_str(*kind)))
+        .collect();
+    if run.on_tool_error == OnFailure::Fail && !failed.is_empty() {
+        return Verdict::Classes(failed);
+    }
+    if run.budget_unit == BudgetUnit::Call && calls.len() > left {
+        return Verdict::class("tool_execution_error/budget_exhausted");
+    }
+    // Another turn must follow.
+    Verdict::Classes(Vec::new())
+}
+
+/// Returns the last stream of each turn.
+fn replies(case: &Case) -> Vec<(&Turn, &Exchange)> {
+    let streamed = |turn: &'_ Turn| turn.exchanges.iter().rposition(|exchange| exchange.streams);
+    case.turns.iter().filter_map(|turn| Some((turn, turn.exchanges.get(streamed(turn)?)?))).collect()
+}
+
+/// Checks the wait before an attempt: as long as the server requested, otherwise about half a second, doubled with each
+/// attempt.
+pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -> Result<(), Violation> {
+    let tries = case.turns.get(turn as usize - 1).map_or(&[][..], |turn| &turn.exchanges);
+    let Some(exchange) = tries.iter().find(|exchange| exchange.attempt + 1 == attempt) else { return Ok(()) };
+    let first = Duration::from_millis(if exchange.script.head == Head::Refused { 250 } else { 500 });
+    // It is reported in whole milliseconds.
+    let most = wait + Duration::from_millis(1);
+    let doubled =
+        if exchange.retries == 0 { most >= first * 3 / 4 && wait <= first * 5 / 4 } else { wait <= MAX_WAIT };
+    let holds = match exchange.script.head {
+        // A body fallback is sent immediately.
+        Head::Status { .. } if exchange.script.refused.is_some() => wait.is_zero(),
+        Head::Status { status: 408 | 409 | 429 | 503, retry_after } => {
+            may_try_again(exchange, retry_after) && retry_after.map_or(doubled, |asked| wait == asked)
+        }
+        Head::Refused => may_try_again(exchange, None) && doubled,
+        Head::Status { .. } | Head::Ok | Head::Unreachable | Head::Broken | Head::Panics => false,
+    };
+    if holds {
+        return Ok(());
+    }
+    let how = format!("{}: {wait:?} before attempt {attempt} after {:?}", case.id, exchange.script.head);
+    Err(Violation { invariant: Invariant::Retry, how })
+}
+
+/// Checks that the received text is kept, and that only complete calls are removed from it.
+fn check_text(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Violation> {
+    let violation = |invariant, how: String| Err(Violation { invariant, how: format!("{}: {how}", case.id) });
+    let replies = replies(case);
+    if replies.iter().any(|(_, exchange)| exchange.script.content.is_noise) {
+        return Ok(());
+    }
+    // If the driver panicked, only its events are left.
+    if outcome.kind.as_deref() == Some("internal") && outcome.fail_reason == Some(FailReason::UnknownError) {
+        return Ok(());
+    }
+    let mut rest = outcome.raw_text();
+    let mut parts: Vec<(&str, Leaves)> = Vec::new();
+    for (index, (turn, exchange)) in replies.iter().enumerate() {
+        let is_last = index + 1 == replies.len();
+        let content = &exchange.script.content;
+        let whole = content.text();
+        let is_silent = exchange.script.head != Head::Ok && !exchange.is_delivered();
+        let least = match (is_last, cut) {
+            (false, _) => whole.len(),
+            (true, true) if content.loops => 0,
+            (true, true) => exchange.text,
+            (true, false) if is_silent || content.loops => 0,
+            (true, false) if exchange.is_delivered() => whole.len(),
+            (true, false) => exchange.text,
+        };
+        let came = common(rest, &whole);
+        if came < least || (is_last && came < rest.len()) {
+            let how = format!(
+                "{least} bytes of {whole:?} were received, but {rest:?} of {:?} was kept",
+                outcome.raw_text()
+            );
+            return violation(Invariant::RawText, how);
+        }
+        rest = &rest[came..];
+        let succeeded = !is_last || outcome.state == FinalState::Completed;
+        let mut left = came;
+        for part in &content.parts {
+            let text = part.text();
+            let is_whole = text.len() <= left;
+            let text = &text[..text.len().min(left)];
+            left -= text.len();
+            let leaves = match part {
+                Part::Written(written) if is_call(written, &turn.generation, &config.run) => {
+                    match (succeeded, reads_text(content, &turn.generation)) {
+                        // In a truncated reply, a call may lack only its closing tag.
+                        _ if !is_whole && (!cut || !text.contains("}}")) => Leaves::No,
+                        (_, false) => Leaves::No,
+                        (true, true) => Leaves::Yes,
+                        (false, true) => Leaves::Perhaps,
+                    }
+                }
+                Part::Written(_) | Part::Plain(_) => Leaves::No,
+            };
+            parts.push((text, leaves));
+        }
+    }
+    if is_without(&outcome.text, &parts) {
+        return Ok(());
+    }
+    violation(Invariant::Text, format!("{:?} is the text of {parts:?}", outcome.text))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    Yes,
+    No,
+    Perhaps,
+}
+
+/// Returns the length of the common prefix, in bytes.
+fn common(a: &str, b: &str) -> usize {
+    let same = |(a, b): &(char, char)| a == b;
+    a.chars().zip(b.chars()).take_while(same).map(|(a, _)| a.len_utf8()).sum()
+}
+
+/// Whether `text` consists of the parts without the removed ones.
+fn is_without(text: &str, parts: &[(&str, Leaves)]) -> bool {
+    let Some(((part, leaves), rest)) = parts.split_first() else { return text.is_empty() };
+    let stays = || text.strip_prefix(part).is_some_and(|text| is_without(text, rest));
+    match leaves {
+        Leaves::Yes => is_without(text, rest),
+        Leaves::No => stays(),
+        Leaves::Perhaps => stays() || is_without(text, rest),
+    }
+}
+
+/// Whether the signals are those of the complete replies, followed by signals of the last, truncated reply. The last
+/// exit call may itself be truncated.
+fn are_in_order(signals: &[(&str, Value)], expected: &[(&str, Value)], certain: usize) -> bool {
+    let Some((complete, rest)) = signals.split_at_checked(certain) else { return false };
+    let is_cut = |part: &Value, whole: &Value| match (part, whole) {
+        (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),
+        (Value::String(part), whole) => whole.to_string().starts_with(part.as_str()),
+        _ => false,
+    };
+    let mut last = expected[certain..].iter();
+    complete == &expected[..certain]
+        && rest.iter().all(|(name, arguments)| {
+            last.any(|(known, whole)| known == name && (arguments == whole || is_cut(arguments, whole)))
+        })
+}
+
+/// Checks that the signals are the exit calls of the replies, in order: structured calls, then calls written as text.
+fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Violation> {
+    let replies = replies(case);
+    let mut expected: Vec<(&str, Value)> = Vec::new();
+    let (mut certain, mut usages, mut certain_usages) = (0, 0, 0);
+    for (turn, exchange) in &replies {
+        // The last reply of an interrupted request may be complete or not.
+        (certain, certain_usages) = (expected.len(), usages);
+        if !exchange.is_content_complete() && !cut {
+            continue;
+        }
+        if exchange.script.content.end != ReplyEnd::Empty {
+            usages += exchange.usages;
+        }
+        let content = &exchange.script.content;
+        if content.is_noise {
+            return Ok(());
+        }
+        let generation = &turn.generation;
+        for call in content.calls.iter().filter(|call| generation.is_exit(&call.name)) {
+            let arguments = call.arguments.clone().unwrap_or_else(|| Value::String(call.text.clone()));
+            expected.push((&call.name, arguments));
+        }
+        if reads_text(content, generation) && (cut || !content.loops) {
+            for call in written(content)
+                .filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))
+            {
+                expected.push((&call.name, call.arguments.clone()));
+            }
+        }
+    }
+    let signals: Vec<(&str, Value)> =
+        outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), signal.arguments.clone())).collect();
+    let tokens = outcome.usage.map_or(0, |usage| usage.prompt_tokens);
+    let whole = signals == expected && tokens == usages * PROMPT_TOKENS;
+    let known = [usages, certain_usages].map(|usages| usages * PROMPT_TOKENS);
+    if whole || (cut && are_in_order(&signals, &expected, certain) && known.contains(&tokens)) {
+        return Ok(());
+    }
+    let how = format!(
+        "{}: {signals:?} and {tokens} tokens, but the script has {expected:?} and {usages} token counts",
+        case.id
+    );
+    Err(Violation { invariant: Invariant::Signals, how })
+}

@@ -1,0 +1,259 @@
+//! Answers that refuse a request feature, the body fallback that must follow, and checks of its body.
+
+use std::collections::BTreeSet;
+
+use deftool_chat::BodyFallback;
+use deftool_chat::request::{Fallback, RunConfig};
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::ledger::Exchange;
+use super::wire;
+
+/// A request feature that a server refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RefusedFeature {
+    StreamOptions,
+    TokenLimit,
+    ParallelToolCalls,
+    Progress,
+    ToolChoice,
+    SeveralCalls,
+    LateSystem,
+    System,
+    Roles,
+    Tools,
+}
+
+/// The body fallbacks in use, as numbers.
+pub(super) type BodyFallbacks = BTreeSet<u16>;
+
+/// Returns the number of a body fallback.
+pub(super) fn bit(body_fallback: BodyFallback) -> u16 {
+    body_fallback as u16
+}
+
+fn has(body_fallbacks: &BodyFallbacks, body_fallback: BodyFallback) -> bool {
+    body_fallbacks.contains(&bit(body_fallback))
+}
+
+impl RefusedFeature {
+    /// Returns a refused feature, the status and body of the answer, and the coverage name.
+    pub(super) fn draw(dice: &mut Dice, body: &str) -> (Self, u16, Value, &'static str) {
+        let all = [
+            (Self::StreamOptions, "stream_options is not known", "head: refuses stream_options"),
+            (
+                Self::TokenLimit,
+                "max_tokens or max_completion_tokens: take the other one",
+                "head: refuses the token limit",
+            ),
+            (
+                Self::ParallelToolCalls,
+                "parallel_tool_calls: extra inputs are not permitted",
+                "head: refuses parallel_tool_calls",
+            ),
+            (Self::Progress, "unknown field `return_progress`", "head: refuses return_progress"),
+            (Self::ToolChoice, "invalid tool_choice", "head: refuses tool_choice"),
+            (
+                Self::SeveralCalls,
+                "This model only supports single tool calls at once!",
+                "head: refuses several calls",
+            ),
+            (
+                Self::LateSystem,
+                "System message must be at the beginning.",
+                "head: refuses late system messages",
+            ),
+            (Self::System, "System role not supported", "head: refuses system messages"),
+            (
+                Self::Roles,
+                "Conversation roles must alternate user/assistant/user/assistant",
+                "head: refuses roles",
+            ),
+            (Self::Tools, "this model does not support tools", "head: refuses tools"),
+        ];
+        // Prefer features that the body has.
+        let fits = |(refused, _, _): &&(Self, &str, &str)| {
+            let sign = match refused {
+                Self::StreamOptions => "\"stream_options\":",
+                Self::TokenLimit => "\"max_",
+                Self::ParallelToolCalls => "\"parallel_tool_calls\":",
+                Self::Progress => "\"return_progress\":",
+                Self::ToolChoice => "\"tool_choice\":",
+                Self::SeveralCalls | Self::Roles => "\"role\":\"tool\"",
+                Self::LateSystem | Self::System => "\"role\":\"system\"",
+                Self::Tools => "\"tools\":",
+            };
+            body.contains(sign)
+        };
+        let mut fitting: Vec<_> = all.iter().filter(fits).copied().collect();
+        if dice.chance(60) {
+            // Prefer rare features.
+            let is_common = |refused: &Self| {
+                matches!(refused, Self::StreamOptions | Self::LateSystem | Self::System | Self::Tools)
+            };
+            fitting.retain(|(refused, _, _)| !is_common(refused));
+        }
+        let from: &[_] = if dice.chance(80) && !fitting.is_empty() { &fitting } else { &all };
+        let (refused, message, feature) = *dice.pick(from);
+        let of_template =
+            matches!(refused, Self::SeveralCalls | Self::LateSystem | Self::System | Self::Roles);
+        let statuses: &[u16] = if of_template { &[400, 500] } else { &[400, 422] };
+        (refused, *dice.pick(statuses), json!({"error": {"message": message}}), feature)
+    }
+
+    /// Returns the body fallback that must follow, if there is one.
+    fn answer(
+        self,
+        body: &Value,
+        body_fallbacks: &BodyFallbacks,
+        fallback: Fallback,
+    ) -> Option<BodyFallback> {
+        let messages = wire::messages(body).unwrap_or_default();
+        let is_system = |message: &Value| message["role"] == "system";
+        let is_late = messages.iter().skip(1).any(is_system);
+        let sent = |member: &str| body.get(member).is_some();
+        let (body_fallback, helps) = match self {
+            Self::StreamOptions => (BodyFallback::NoStreamOptions, sent("stream_options")),
+            Self::TokenLimit => {
+                let to_new = sent("max_tokens");
+                let body_fallback =
+                    if to_new { BodyFallback::UseMaxCompletionTokens } else { BodyFallback::UseMaxTokens };
+                let was_renamed = LIMITS.iter().any(|(_, body_fallback)| has(body_fallbacks, *body_fallback));
+                (body_fallback, (to_new || sent("max_completion_tokens")) && !was_renamed)
+            }
+            Self::ParallelToolCalls => (BodyFallback::NoParallelToolCalls, sent("parallel_tool_calls")),
+            Self::Progress => (BodyFallback::NoProgress, sent("return_progress")),
+            Self::ToolChoice if body["tool_choice"].is_object() => (BodyFallback::ToolAlone, true),
+            Self::ToolChoice => (BodyFallback::NoToolChoice, sent("tool_choice")),
+            Self::SeveralCalls => {
+                (BodyFallback::CallPairs, messages.iter().any(|message| calls(message) > 1))
+            }
+            Self::LateSystem => (BodyFallback::SystemFirst, is_late),
+            Self::System => (BodyFallback::SystemAsUser, messages.iter().any(is_system)),
+            Self::Roles if is_late => (BodyFallback::SystemFirst, true),
+            Self::Roles => {
+                (BodyFallback::PlainRoles, messages.iter().any(|message| message["role"] == "tool"))
+            }
+            Self::Tools => (BodyFallback::NoTools, sent("tools") && fallback == Fallback::On),
+        };
+        (helps && !has(body_fallbacks, body_fallback)).then_some(body_fallback)
+    }
+}
+
+fn calls(message: &Value) -> usize {
+    message["tool_calls"].as_array().map_or(0, Vec::len)
+}
+
+/// The names of the token limit, each with the body fallback that removes it.
+const LIMITS: [(&str, BodyFallback); 2] = [
+    ("max_tokens", BodyFallback::UseMaxCompletionTokens),
+    ("max_completion_tokens", BodyFallback::UseMaxTokens),
+];
+
+/// Returns the body fallback that must follow an exchange. `body_fallbacks` are those already in use.
+pub(super) fn next_body_fallback(
+    exchange: &Exchange,
+    body_fallbacks: &BodyFallbacks,
+    fallback: Fallback,
+) -> Option<BodyFallback> {
+    let refused = exchange.script.refused.filter(|_| exchange.is_delivered() && exchange.streams)?;
+    refused.answer(&exchange.body, body_fallbacks, fallback)
+}
+
+/// The layout of a conversation.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
+pub(super) struct Layout {
+    /// There are no system messages.
+    pub(super) no_system: bool,
+    /// Only the first message is a system message.
+    pub(super) one_system: bool,
+    /// Calls and results are text.
+    pub(super) plain: bool,
+    /// Each message has at most one call.
+    pub(super) pairs: bool,
+}
+
+pub(super) fn layout(body_fallbacks: &BodyFallbacks) -> Layout {
+    let no_system = has(body_fallbacks, BodyFallback::SystemAsUser);
+    Layout {
+        no_system,
+        one_system: !no_system
+            && (has(body_fallbacks, BodyFallback::SystemFirst)
+                || has(body_fallbacks, BodyFallback::PlainRoles)),
+        plain: has(body_fallbacks, BodyFallback::PlainRoles) || has(body_fallbacks, BodyFallback::NoTools),
+        pairs: has(body_fallbacks, BodyFallback::CallPairs),
+    }
+}
+
+/// Whether tools are only described in the text.
+pub(super) fn has_no_tools(body_fallbacks: &BodyFallbacks) -> bool {
+    has(body_fallbacks, BodyFallback::NoTools)
+}
+
+/// Returns a feature of the body that the server has refused before.
+pub(super) fn still_refused(
+    body: &Value,
+    body_fallbacks: &BodyFallbacks,
+    run: &RunConfig,
+) -> Option<&'static str> {
+    let sent = |member: &str| body.get(member).is_some();
+    let both = LIMITS.iter().all(|(_, body_fallback)| has(body_fallbacks, *body_fallback));
+    let is_refused = |(name, body_fallback): &(&str, BodyFallback)| {
+        !both && has(body_fallbacks, *body_fallback) && run.params.contains_key(*name) && sent(name)
+    };
+    if LIMITS.iter().any(is_refused) {
+        return Some("the token limit");
+    }
+    let any_object = body["tool_choice"].is_object();
+    [
+        (BodyFallback::NoStreamOptions, sent("stream_options"), "stream_options"),
+        (BodyFallback::NoParallelToolCalls, sent("parallel_tool_calls"), "parallel_tool_calls"),
+        (BodyFallback::NoProgress, sent("return_progress") || sent("cache_prompt"), "return_progress"),
+        (BodyFallback::ToolAlone, any_object, "a tool_choice that is an object"),
+        (BodyFallback::NoToolChoice, sent("tool_choice"), "tool_choice"),
+        (BodyFallback::NoTools, sent("tools"), "tools"),
+    ]
+    .into_iter()
+    .find_map(|(body_fallback, found, name)| (has(body_fallbacks, body_fallback) && found).then_some(name))
+}
+
+/// Returns the part of a body that a body fallback must not change.
+pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Value {
+    let names: &[&str] = match body_fallback {
+        None => &[],
+        Some(BodyFallback::NoStreamOptions) => &["stream_options"],
+        Some(BodyFallback::UseMaxCompletionTokens | BodyFallback::UseMaxTokens) => {
+            &["max_tokens", "max_completion_tokens"]
+        }
+        Some(BodyFallback::NoParallelToolCalls) => &["parallel_tool_calls"],
+        Some(BodyFallback::NoProgress) => &["return_progress", "cache_prompt"],
+        Some(BodyFallback::ToolAlone) => &["tool_choice", "tools"],
+        Some(BodyFallback::NoToolChoice) => &["tool_choice"],
+        Some(
+            BodyFallback::CallPairs
+            | BodyFallback::SystemFirst
+            | BodyFallback::SystemAsUser
+            | BodyFallback::PlainRoles,
+        ) => &["messages", "input"],
+        Some(BodyFallback::NoTools) => &["messages", "input", "tools", "tool_choice", "parallel_tool_calls"],
+    };
+    let mut body = body.clone();
+    if let Value::Object(members) = &mut body {
+        for name in names {
+            members.shift_remove(*name);
+        }
+    }
+    body
+}
+
+/// Returns a text of `before` that is missing in `after`.
+pub(super) fn lost(before: &Value, after: &Value) -> Option<String> {
+    let texts = |body: &Value| -> Vec<String> {
+        let messages = wire::messages(body).unwrap_or_default();
+        messages.iter().filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
+    };
+    let kept = texts(after);
+    texts(before).into_iter().find(|text| !kept.iter().any(|kept| kept.contains(text.as_str())))
+}
