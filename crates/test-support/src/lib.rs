@@ -14,3 +14,8 @@ pub mod validity;
 pub fn is_full() -> bool {
     std::env::var("DEFTOOL_TESTS").is_ok_and(|tests| tests == "full")
 }
+
+/// Returns the step through the cases of a slow test: 1 in full, otherwise `reduced`.
+pub fn step(reduced: usize) -> usize {
+    if is_full() { 1 } else { reduced }
+}

@@ -1,38 +1,25 @@
-//! Loading takes linear time, even for hostile input: a text of four times the length takes about four times as long,
-//! with some tolerance for a busy machine. Quadratic time would take sixteen times as long.
+//! Loading takes linear time, even for hostile input.
 
 use std::fs;
-use std::time::Duration;
 
 use deftool_project::{load_specs, resolve_inputs};
-use deftool_test_support::cpu::CpuClock;
 
-/// Returns the thread's CPU time to load `text` as the file `name`.
-fn time_of(name: &str, text: &str) -> Duration {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join(name), text).unwrap();
-    let inputs = resolve_inputs(&[name.into()], folder.path()).unwrap();
-    let clock = CpuClock::start();
-    let load = load_specs(&inputs, folder.path()).unwrap();
-    let took = clock.elapsed();
-    // Every text has an error, so a finding shows that it was checked.
-    assert!(!load.findings.is_empty(), "{:?}", text.get(..80));
-    took
-}
-
-/// Compares the time for `text(many)` with the time for four times as many.
+/// Loads `text(many)` and `text(4 * many)` as the file `name`.
 fn assert_linear(name: &str, many: usize, text: impl Fn(usize) -> String) {
-    let (one, four) = (text(many), text(4 * many));
-    let (mut first, mut second) = (time_of(name, &one), time_of(name, &four));
-    // Take the fastest run, because other processes slow down some of them. Shorter times are noise.
-    let is_over = |first: Duration, second: Duration| second > first.max(Duration::from_millis(20)) * 8;
-    for _ in 0..5 {
-        if !is_over(first, second) {
-            return;
-        }
-        (first, second) = (first.min(time_of(name, &one)), second.min(time_of(name, &four)));
+    let folder = tempfile::tempdir().unwrap();
+    for size in [many, 4 * many] {
+        let folder = folder.path().join(size.to_string());
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join(name), text(size)).unwrap();
     }
-    assert!(!is_over(first, second), "{:?}: {first:?}, and {second:?} for four times as many", one.get(..80));
+    let excerpt: String = text(many).chars().take(80).collect();
+    deftool_test_support::cpu::assert_linear(&excerpt, many, |size| {
+        let folder = folder.path().join(size.to_string());
+        let inputs = resolve_inputs(&[name.into()], &folder).unwrap();
+        let load = load_specs(&inputs, &folder).unwrap();
+        // Every text has an error, so a finding shows that it was checked.
+        assert!(!load.findings.is_empty(), "{excerpt:?}");
+    });
 }
 
 /// Returns a tool with one argument that has these keywords.

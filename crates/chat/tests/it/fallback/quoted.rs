@@ -5,6 +5,7 @@
 
 use deftool_chat::request::Fallback;
 use deftool_chat::{ChatEvent, Message};
+use deftool_test_support::step;
 
 use super::corpus::{CUTS, normalized};
 use super::read::{Expected, Family, Outcome, Reader, Specimen, families, files_in, outcome_of, reader};
@@ -76,9 +77,9 @@ fn every_cut_gives_the_same_decision() {
     for specimen in ["quoted", "made"].into_iter().flat_map(files_in).flat_map(|file| file.specimens) {
         let reader = reader_of(&specimen, Fallback::On);
         let whole = reader.read(&specimen.text);
-        let stored = Reader { restore: true, ..reader.clone().cut(1) };
+        let stored = Reader { restore: true, ..reader.clone().cut(step(7)) };
         assert_eq!(stored.read(&specimen.text), whole, "{}", specimen.title);
-        for (at, _) in specimen.text.char_indices().skip(1) {
+        for (at, _) in specimen.text.char_indices().skip(1).step_by(step(31)) {
             let (one, other) = specimen.text.split_at(at);
             let pieces = [one, other].map(|text| ChatEvent::Text { text: text.to_owned() });
             assert_eq!(reader.read_events(pieces.into_iter()), whole, "{} at {at}", specimen.title);

@@ -2,6 +2,7 @@
 
 use deftool_chat::request::{BiosV1, Event, FailReason, Fallback, FinalState, RunConfig};
 use deftool_chat::{ChatEvent, ReplyStatus, ServerError, ServerErrorKind};
+use deftool_test_support::cpu::assert_linear;
 use serde_json::json;
 
 use super::play::{fixture, play, reply_with, tools, user, weather};
@@ -474,14 +475,14 @@ fn hostile_text_takes_linear_time() {
         "'a b' ",
         "- ",
     ] {
-        let text = unit.repeat(300_000 / unit.len());
-        let began = std::time::Instant::now();
-        let played = play()
-            .with(on)
-            .with(|config| config.repetition.clear())
-            .run(&[reply_with(&text), reply_with("")]);
-        assert!(played.outcome.text.len() <= text.len());
-        assert!(began.elapsed().as_secs() < 20, "{unit:?} took {:?}", began.elapsed());
+        assert_linear(unit, 10_000, |size| {
+            let text = unit.repeat(size / unit.len());
+            let played = play()
+                .with(on)
+                .with(|config| config.repetition.clear())
+                .run(&[reply_with(&text), reply_with("")]);
+            assert!(played.outcome.text.len() <= text.len());
+        });
     }
 }
 
@@ -499,7 +500,6 @@ fn without_tools_no_text_is_a_call_or_held_back() {
 
 #[test]
 fn a_reply_with_too_many_written_calls_ends_at_the_limit() {
-    let started = std::time::Instant::now();
     let call =
         |n: usize| format!("<tool_call>{{\"name\": \"look\", \"arguments\": {{\"n\": {n}}}}}</tool_call>\n");
     let exit = "<tool_call>{\"name\": \"finish\", \"arguments\": {}}</tool_call>\n";
@@ -508,7 +508,7 @@ fn a_reply_with_too_many_written_calls_ends_at_the_limit() {
     for size in [usize::MAX, 1_000, 7] {
         let mut playing = play();
         playing.conversation = conversation();
-        let played = playing.run(&[reply_with(&format!("a. {exit}{}", calls(20_000))).cut(size)]);
+        let played = playing.run(&[reply_with(&format!("a. {exit}{}", calls(3_000))).cut(size)]);
         let detail = "the reply contains more than 1000 tool calls; the rest was not read";
         assert_eq!(played.failure(), (FailReason::UnknownError, "server_error", detail));
         assert_eq!(played.signals(), [("finish", &json!({}))]);
@@ -526,5 +526,4 @@ fn a_reply_with_too_many_written_calls_ends_at_the_limit() {
         (played.outcome.state, played.outcome.text.len()),
         (FinalState::Completed, rows.concat().len())
     );
-    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }

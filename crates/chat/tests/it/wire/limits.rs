@@ -1,6 +1,7 @@
 //! Replies that exceed a limit end there, and earlier content is kept.
 
 use deftool_chat::{Api, RawArguments, ReplyStatus, TransportEnd};
+use deftool_test_support::cpu::assert_linear;
 use serde_json::{Value, json};
 
 use super::read::{Reading, delta, event, read_api, read_pieces, server_error};
@@ -40,20 +41,21 @@ const TEXT_THEN_DATA: &[u8] = b"data: {\"choices\":[{\"delta\":{\"content\":\"hi
 
 #[test]
 fn leading_blanks_take_linear_time_and_do_not_affect_the_reply() {
-    let started = std::time::Instant::now();
-    let blanks = b" \r\n\t".repeat(2_000_000);
-    let chunk = delta(r#"{"content":"a"}"#);
-    for mark in ["", "\u{feff}"] {
-        let pieces = [mark.as_bytes()].into_iter().chain(blanks.chunks(100));
-        let reading =
-            read_pieces(pieces.clone().chain([&b"\n"[..], chunk.as_bytes()]), TransportEnd::Clean, &[]);
-        assert_eq!(reading.text, "a");
-        let whole = r#"{"choices":[{"message":{"content":"b"}}]}"#;
-        assert_eq!(read_pieces(pieces.clone().chain([whole.as_bytes()]), TransportEnd::Clean, &[]).text, "b");
-        // A line with a leading blank has a different field name.
-        assert_eq!(read_pieces(pieces.chain([chunk.as_bytes()]), TransportEnd::Clean, &[]).text, "");
-    }
-    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    assert_linear("leading blanks", 100_000, |size| {
+        let blanks = b" \r\n\t".repeat(size);
+        let chunk = delta(r#"{"content":"a"}"#);
+        for mark in ["", "\u{feff}"] {
+            let pieces = [mark.as_bytes()].into_iter().chain(blanks.chunks(100));
+            let reading =
+                read_pieces(pieces.clone().chain([&b"\n"[..], chunk.as_bytes()]), TransportEnd::Clean, &[]);
+            assert_eq!(reading.text, "a");
+            let whole = r#"{"choices":[{"message":{"content":"b"}}]}"#;
+            let reading = read_pieces(pieces.clone().chain([whole.as_bytes()]), TransportEnd::Clean, &[]);
+            assert_eq!(reading.text, "b");
+            // A line with a leading blank has a different field name.
+            assert_eq!(read_pieces(pieces.chain([chunk.as_bytes()]), TransportEnd::Clean, &[]).text, "");
+        }
+    });
 }
 
 #[test]
@@ -72,7 +74,6 @@ fn a_reply_with_too_many_calls_ends_at_the_limit() {
         (whole.reply.status, whole.reply.calls.len(), whole.text.as_str()),
         (ReplyStatus::Complete, 1_000, "ab")
     );
-    let started = std::time::Instant::now();
     let many = read(&calls(40_000));
     assert_eq!(server_error(&many), "the reply contains more than 1000 tool calls; the rest was not read");
     assert_eq!((many.reply.calls.len(), many.text.as_str()), (1_000, "a"));
@@ -92,7 +93,6 @@ fn a_reply_with_too_many_calls_ends_at_the_limit() {
     assert_eq!(read(&format!("{}{}", calls(1_000), pieces.concat())).reply.calls.len(), 1_000);
     let name: Vec<String> = (0..200_000).map(|n| format!(r#"{{"function":{{"name":"{n}x"}}}}"#)).collect();
     assert!(read(&name.join(",")).reply.calls.len() <= 1_000);
-    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -122,7 +122,6 @@ fn function_call(number: usize, arguments: &str) -> Value {
 
 #[test]
 fn a_response_with_too_many_items_ends_at_the_limit() {
-    let started = std::time::Instant::now();
     let text = event(&json!({"type": "response.output_text.delta", "item_id": "m", "delta": "a"}));
     let last = event(&json!({"type": "response.output_text.delta", "item_id": "m", "delta": "b"}));
     let read = |events: Vec<String>| {
@@ -168,7 +167,6 @@ fn a_response_with_too_many_items_ends_at_the_limit() {
     };
     let many = read((0..40_000).map(foreign).collect());
     assert_eq!((many.text.as_str(), many.notes.foreign_items.len()), ("ab", 8));
-    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
 }
 
 #[test]
