@@ -18,11 +18,12 @@ use serde_json::{Map, Value};
 
 use super::args::{BenchOptions, Isolate};
 use super::call::{bytes, peak};
+use super::command::{CliError, Exit, command_dirs};
 use super::interrupt::end_when_interrupted;
 use super::output::{clean, eprint_failure, eprint_line, print_json, print_lines};
 use super::test::effects;
 use super::trust::ProjectTrust;
-use super::{CliError, Exit, arguments, command_dirs, engine};
+use super::{arguments, engine};
 
 /// Maximum number of measured calls.
 const MAX_CALLS: usize = 5_000_000;

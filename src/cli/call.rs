@@ -14,11 +14,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::CallOptions;
+use super::command::{CliError, CommandDirs, Exit, command_dirs};
 use super::interrupt::Signals;
 use super::output::{clean, eprint_error, eprint_failure, eprint_line, print_json};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
-use super::{CliError, CommandDirs, Exit, arguments, command_dirs, engine};
+use super::{arguments, engine};
 
 /// The output of `--json`.
 #[derive(Serialize)]

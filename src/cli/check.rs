@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
 use super::args::CheckOptions;
+use super::command::{CliError, CommandDirs, Exit, command_dirs, inputs_of};
 use super::fix::{apply_all, print_changes};
-use super::{CliError, CommandDirs, Exit, check_watch, command_dirs, inputs_of, report};
+use super::{check_watch, report};
 
 /// The program that checks the types of scripts.
 const TYPE_CHECKER: &str = "deftool-types";

@@ -4,10 +4,10 @@ use deftool_lang::diagnostic::render::json_report;
 use deftool_project::Load;
 
 use super::args::{CheckOptions, Format};
+use super::command::{CliError, CommandDirs, Exit};
 use super::output::print_json;
 use super::report::{describe, print_report};
 use super::rerun::Rerun;
-use super::{CliError, CommandDirs, Exit};
 
 /// Runs until Ctrl-C, or until stdout is closed.
 ///

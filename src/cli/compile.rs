@@ -6,8 +6,8 @@ use deftool_lang::spec::{FileKind, format_generated};
 use deftool_project::{LoadOptions, load_with};
 
 use super::args::{CompileOptions, CompileTarget};
+use super::command::{CliError, Exit, command_dirs, inputs_of};
 use super::output::{clean, describe_summary, eprint_findings, eprint_line, print, print_json};
-use super::{CliError, Exit, command_dirs, inputs_of};
 
 /// Prints all valid tools. Tools with errors, and tools that the target rejects, are omitted and reported, and so are
 /// keywords that the target drops or weakens.

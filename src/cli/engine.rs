@@ -6,8 +6,8 @@ use deftool_script::{
     Isolation, ProcessOptions, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
 };
 
-use super::CliError;
 use super::args::{Command, Isolate, ScriptOptions};
+use super::command::CliError;
 use super::script_log;
 
 /// The subcommand of the child processes of `--isolate process`.

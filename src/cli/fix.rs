@@ -13,9 +13,9 @@ use deftool_lang::syntax::parse;
 use deftool_lang::text::{SourceId, count};
 use deftool_project::{Input, Load, LoadOptions, load_with, replace_text};
 
+use super::command::{CliError, Exit};
 use super::diff::unified;
 use super::output::{eprint_error, eprint_line, print_diff};
-use super::{CliError, Exit};
 
 /// Maximum number of rounds. A round may reveal further fixes; if there is no end, two fixes undo each other.
 const MAX_ROUNDS: usize = 32;

@@ -11,9 +11,9 @@ use deftool_project::{
 };
 
 use super::args::FmtOptions;
+use super::command::{CliError, Exit, command_dirs};
 use super::diff::unified;
 use super::output::{clean, eprint_error, eprint_findings, eprint_line, print, print_diff, print_lines};
-use super::{CliError, Exit, command_dirs};
 
 pub(super) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;

@@ -12,8 +12,8 @@ use deftool_lang::text::{Sources, count};
 use deftool_project::{SourceText, display_name, read_source, read_stream, replace_file};
 
 use super::args::ImportOptions;
+use super::command::{CliError, Exit, command_dirs};
 use super::output::{describe_summary, eprint_findings, eprint_line, print};
-use super::{CliError, Exit, command_dirs};
 
 /// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
 pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {

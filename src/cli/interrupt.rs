@@ -3,11 +3,19 @@
 
 use std::io::Result;
 use std::task::Poll;
+use std::time::Duration;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 #[cfg(windows)]
 use tokio::signal::windows::{CtrlC as Signal, ctrl_c};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::Instant;
+
+use super::output::is_writing;
+
+/// If an interrupt is not handled for this time during a write, the write is considered blocked.
+const BLOCKED_WRITE_DELAY: Duration = Duration::from_secs(1);
 
 /// Waits for the first signal. Requires a tokio runtime.
 pub(super) async fn interrupted() -> Result<()> {
@@ -41,6 +49,51 @@ impl Signals {
             if is_received { Poll::Ready(()) } else { Poll::Pending }
         });
         next.await;
+    }
+}
+
+/// A queue of interrupts (Ctrl-C and other signals) that loses none.
+pub(super) struct Interrupts(tokio::sync::mpsc::Receiver<()>);
+
+impl Interrupts {
+    pub(super) fn listen() -> std::io::Result<Self> {
+        let (sender, receiver) = tokio::sync::mpsc::channel(2);
+        let mut signals = Signals::listen()?;
+        tokio::spawn(async move {
+            let mut next_check = Instant::now();
+            loop {
+                let has_interrupt = sender.capacity() < sender.max_capacity();
+                tokio::select! {
+                    () = signals.next() => {
+                        if !has_interrupt {
+                            next_check = Instant::now() + BLOCKED_WRITE_DELAY;
+                        }
+                        // A full queue already contains two interrupts; more have no effect.
+                        if let Err(TrySendError::Closed(())) = sender.try_send(()) {
+                            break;
+                        }
+                    }
+                    () = tokio::time::sleep_until(next_check), if has_interrupt => {
+                        if is_writing() {
+                            end_now();
+                        }
+                        next_check = Instant::now() + BLOCKED_WRITE_DELAY;
+                    }
+                }
+            }
+        });
+        Ok(Self(receiver))
+    }
+
+    /// Discards interrupts that were meant for a finished request.
+    pub(super) fn drain(&mut self) {
+        while self.0.try_recv().is_ok() {}
+    }
+
+    pub(super) async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod call;
 mod chat;
 mod check;
 mod check_watch;
+mod command;
 mod compile;
 mod diff;
 mod doctor;
@@ -39,100 +40,12 @@ mod types;
 mod watch;
 mod worker;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use deftool_project::{Input, ProjectError, resolve_inputs};
-use deftool_worker::{EndpointError, RecordingError};
 
 use args::{Arguments, Command};
-
-/// The outcome of a command, mapped to an exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exit {
-    /// Success: no error findings, or completed.
-    Clean,
-    /// Error findings, or a failed request or call.
-    Failed,
-    /// Nothing was attempted.
-    NotAttempted,
-    /// Ctrl-C.
-    Interrupted,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Clean => 0,
-            Exit::Failed => 1,
-            Exit::NotAttempted => 2,
-            Exit::Interrupted => interrupt::EXIT_CODE,
-        })
-    }
-}
-
-/// The reason why nothing was attempted, printed to stderr on one line.
-#[derive(Debug, thiserror::Error)]
-enum CliError {
-    #[error(transparent)]
-    Project(#[from] ProjectError),
-    #[error("{0}")]
-    Usage(String),
-    #[error(transparent)]
-    Recording(#[from] RecordingError),
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
-    #[error("cannot start the runtime: {0}")]
-    Runtime(std::io::Error),
-    #[error("cannot write {path}: {source}")]
-    Unwritable { path: String, source: std::io::Error },
-}
-
-/// The folders that a command starts from.
-struct CommandDirs {
-    /// The current folder. File names in messages are relative to it.
-    current: PathBuf,
-    /// `--project`, or the current folder. The project root is this folder or one of its parents.
-    project: PathBuf,
-}
-
-/// Returns the folders that a command starts from.
-///
-/// # Errors
-/// If `project` cannot be read or is not a folder.
-fn command_dirs(project: Option<&Path>) -> Result<CommandDirs, CliError> {
-    let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
-    let current = std::env::current_dir().map_err(|source| unreadable(Path::new("."), source))?;
-    let folder = match project {
-        None => current.clone(),
-        Some(project) => {
-            let folder = current.join(project);
-            let metadata = std::fs::metadata(&folder).map_err(|source| unreadable(&folder, source))?;
-            if !metadata.is_dir() {
-                return Err(CliError::Usage(format!(
-                    "--project: `{}` is not a directory",
-                    project.display()
-                )));
-            }
-            folder
-        }
-    };
-    Ok(CommandDirs { current, project: folder })
-}
-
-/// Resolves `paths` to inputs. Without paths, returns the files of the project.
-///
-/// # Errors
-/// If the paths contain no spec file.
-fn inputs_of(paths: &[PathBuf], folder: &Path) -> Result<Vec<Input>, CliError> {
-    let inputs = resolve_inputs(paths, folder)?;
-    if !paths.is_empty() && inputs.iter().all(Input::is_empty) {
-        let message = "no spec files found; spec files have the extension .eld, .el, .lisp or .sexp";
-        return Err(CliError::Usage(String::from(message)));
-    }
-    Ok(inputs)
-}
+use command::{CliError, Exit};
 
 /// Runs a child process of `--isolate process`.
 fn script_host() -> Result<Exit, CliError> {

@@ -4,9 +4,9 @@ use deftool_lang::spec::is_tool_name;
 use deftool_project::{display_name, find_root, load_specs, resolve_inputs};
 
 use super::args::NewOptions;
+use super::command::{CliError, Exit, command_dirs};
 use super::init::write_file;
 use super::output::eprint_line;
-use super::{CliError, Exit, command_dirs};
 
 pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     let name = options.name.as_str();

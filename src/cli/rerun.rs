@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use deftool_project::{Load, LoadOptions, ProjectError, keep_loading};
 
+use super::command::{CliError, CommandDirs, Exit};
 use super::interrupt::interrupted;
 use super::output::{eprint_error, eprint_line, stdout_failed, stdout_is_terminal};
-use super::{CliError, CommandDirs, Exit};
 
 /// A command that runs again after each change.
 pub(super) struct Rerun<R> {

@@ -6,8 +6,8 @@ use deftool_project::rules;
 use serde::Serialize;
 
 use super::args::RuleOptions;
+use super::command::{CliError, Exit};
 use super::output::{paint, print_json, print_styled};
-use super::{CliError, Exit};
 
 /// A rule in the output of `--json`.
 #[derive(Serialize)]

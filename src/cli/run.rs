@@ -11,10 +11,11 @@ use deftool_worker::{
 use super::approve::Approver;
 use super::args::RunOptions;
 use super::arguments::read_stdin;
+use super::command::{CliError, Exit};
+use super::interrupt::Interrupts;
 use super::output::{clean, eprint_error, eprint_line};
 use super::secrets::secrets;
-use super::worker::{self, Follower, Interrupts, OpenWorker, api_key, close, connect};
-use super::{CliError, Exit};
+use super::worker::{self, Follower, OpenWorker, api_key, close, connect};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;

@@ -4,7 +4,7 @@
 use deftool_project::LoadedTool;
 use deftool_worker::{Secrets, is_secret_name};
 
-use super::CliError;
+use super::command::CliError;
 
 /// Returns the secrets of a run with these tools.
 ///

@@ -6,8 +6,8 @@ use deftool_lang::schema::Target;
 use deftool_lang::schema::support::SupportEntry;
 use serde_json::{Value, json};
 
-use super::Exit;
 use super::args::TargetsOptions;
+use super::command::Exit;
 use super::output::{print, print_json};
 
 /// Prints the list of targets, or the support table of one target.

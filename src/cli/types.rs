@@ -8,9 +8,9 @@ use deftool_project::{display_name, find_root, load_specs, replace_file, resolve
 use deftool_script::definitions;
 
 use super::args::TypesOptions;
+use super::command::{CliError, Exit, command_dirs};
 use super::init::write_file;
 use super::output::{clean, describe_summary, eprint_findings, eprint_line, print};
-use super::{CliError, Exit, command_dirs};
 
 /// The generated file. luau-lsp accepts any name; editors do not check files with the extension `.d.luau`.
 const FILE: &str = "deftool.d.luau";

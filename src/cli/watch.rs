@@ -9,10 +9,10 @@ use deftool_project::{Generation, LiveProject, ProjectError, find_root, permissi
 use tokio::sync::Notify;
 
 use super::args::WatchOptions;
+use super::command::{CliError, Exit, command_dirs};
 use super::interrupt::interrupted;
 use super::output::{describe_summary, eprint_error, eprint_line, print_lines, stdout_failed};
 use super::trust::not_trusted;
-use super::{CliError, Exit, command_dirs};
 
 /// Runs until Ctrl-C, or until stdout is closed.
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {

@@ -1,4 +1,4 @@
-//! deftool from the outside. One binary, one file a room of the house, and the real server last.
+//! End-to-end tests: the real binary, real files, real servers, and the crates together.
 
 // Helpers outside of a `#[test]` are tests, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

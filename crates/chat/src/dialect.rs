@@ -1,5 +1,5 @@
-//! The features that each server supports, ignores or rejects: a table of facts, plus what a server reports about
-//! itself.
+//! The features that each server supports, ignores or rejects: a table of facts, plus the properties that a server
+//! reports.
 //!
 //! In: a [`Dialect`] and the answers to the probes. Out: [`Capabilities`], which determine request bodies, timers and
 //! the interpretation of replies. Every fact has a source. A server without a fact is assumed to behave like `OpenAI`;

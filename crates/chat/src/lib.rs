@@ -29,63 +29,36 @@
 //! assert_eq!(run.outcome().map(|outcome| outcome.text.as_str()), Some("Hi."));
 //! ```
 //!
-//! | file | bytes to reply |
+//! | module | |
 //! |---|---|
-//! | [`sse`] | bytes → frames |
-//! | `loose`, `loose_object`, `repair`, `chunk` | a frame's JSON → a chunk, for fields of any type |
-//! | `assemble` | deltas → calls |
-//! | `completion` | chunks → events |
-//! | `responses` | the Responses API: its request body, its events → [`ChatEvent`]s |
-//! | `decoder`, `sink`, `reply_state` | the whole reply and its status |
-//! | [`fallback`] | calls that a model writes as text |
-//! | `http_error` | errors that a server reports |
-//!
-//! | file | request to bytes |
-//! |---|---|
+//! | `event`, `message` | events of a reply and messages of a conversation |
 //! | `dialect` | supported features of each server, with sources |
-//! | `request_body` | a [`ChatRequest`] as JSON |
-//! | `shape`, `tool_offer` | messages and tools in the form that a server accepts |
-//! | `body_fallback` | request variants for servers that reject the first body |
+//! | `body` | a [`ChatRequest`] → the body of an HTTP request, and other bodies for servers that reject the first |
+//! | `stream` | the bytes of an answer → [`ChatEvent`]s, for each API; [`sse`] splits them into frames |
+//! | [`fallback`] | calls that a model writes as text |
+//! | [`request`] | the course of a request: turns, calls, outcome |
 //!
 //! Every function is pure: no IO, no clock, no threads, no randomness. Sockets, timers and tools are the task of
 //! `deftool-worker`.
 
-mod arguments;
-mod assemble;
-mod body_fallback;
-mod chunk;
-mod completion;
-mod decoder;
+mod body;
 mod dialect;
 mod event;
 pub mod fallback;
-mod http_error;
-mod loose;
-mod loose_object;
 mod message;
-mod repair;
-mod reply_state;
 pub mod request;
-mod request_body;
-mod responses;
-mod shape;
-mod sink;
-pub mod sse;
-mod tool_offer;
-mod truncation;
+mod stream;
 
-pub use arguments::MAX_CALLS;
-pub use body_fallback::{BodyFallback, BodyFallbacks, next_body_fallback, refuses_tools};
-pub use decoder::{StreamDecoder, StreamNotes, TransportEnd};
+pub use body::{
+    BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, merge_neighbours, next_body_fallback,
+    pair_calls, refuses_tools, requires_call, truncation_warning,
+};
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Feature, Support, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
-pub use http_error::classify_http_error;
 pub use message::{FunctionCall, Message, MessageToolCall};
-pub use reply_state::MAX_REPLY_BYTES;
-pub use request_body::{BodyForm, ChatRequest, OWN_MEMBERS};
-pub use shape::{merge_neighbours, pair_calls};
-pub use tool_offer::requires_call;
-pub use truncation::truncation_warning;
+pub use stream::{
+    MAX_CALLS, MAX_REPLY_BYTES, StreamDecoder, StreamNotes, TransportEnd, classify_http_error, sse,
+};
 
 /// The API that a request is sent to. Both produce the same [`ChatEvent`]s.
 pub use deftool_lang::spec::Api;

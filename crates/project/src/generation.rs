@@ -19,10 +19,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::load::{LoadedTool, ScriptState, load};
-use super::permissions::Trust;
-use super::scripts::is_same_script;
-use super::{Load, ProjectError, resolve_inputs};
+use crate::load::{load, resolve_inputs};
+use crate::model::{Load, LoadedTool, ProjectError, ScriptState, is_same_script};
+use crate::permissions::Trust;
 
 /// Specs, schemas and scripts of one load. Immutable.
 #[derive(Debug)]
@@ -109,7 +108,7 @@ impl Generation {
 
     /// Creates the generation after `before`. Also returns the tools that are missing in `load` and kept because
     /// `is_gone` returned false for them.
-    pub(super) fn after(
+    pub(crate) fn after(
         before: &Self,
         load: Load,
         started: Instant,
@@ -146,14 +145,14 @@ impl Generation {
     }
 
     /// Returns whether the tools are the same as in `before`, including the broken ones.
-    pub(super) fn has_same_tools(&self, before: &Self) -> bool {
+    pub(crate) fn has_same_tools(&self, before: &Self) -> bool {
         let Changes { added, removed, changed, widened, grants: _, kept } = &self.changes;
         let is_same = [added, removed, changed, widened].into_iter().all(Vec::is_empty);
         is_same && *kept == before.changes.kept
     }
 
     /// Returns whether there is no visible difference from `before`.
-    pub(super) fn is_equivalent(&self, before: &Self) -> bool {
+    pub(crate) fn is_equivalent(&self, before: &Self) -> bool {
         self.has_same_tools(before) && self.order == before.order && self.load.is_equivalent(&before.load)
     }
 
@@ -217,7 +216,7 @@ fn spec_order(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> 
     written.chain(tools.keys()).filter(|name| seen.insert(*name)).cloned().collect()
 }
 
-/// Keeps tools of `before` that are broken in `load` or whose file has errors. Also keeps missing tools for which
+/// Keeps tools of `before` that are broken in `load` or in a file with errors. Also keeps missing tools for which
 /// `is_gone` returns false, and returns their names.
 fn keep_last_good(
     tools: &mut BTreeMap<String, LoadedTool>,

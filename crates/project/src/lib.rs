@@ -19,52 +19,36 @@
 //! Loading compiles and analyses scripts, but never runs them. A broken file does not fail a load: it adds findings, and
 //! a [`LiveProject`] keeps the last good version of its tools. Running tools for a model is the task of
 //! `deftool-worker`.
+//!
+//! Each module uses only those above it:
+//!
+//! | module | contents |
+//! |---|---|
+//! | `model` | the result of a load, its options and errors |
+//! | `load` | finding and reading files, the cache of unchanged files, findings of scripts |
+//! | `permissions` | what scripts request and what the user trusts |
+//! | `generation` | the immutable version that a request uses |
+//! | `watch` | file notifications, reloading, and which version of a tool stays current |
 
-mod bios;
-mod cache;
-mod contract_findings;
-mod debounce;
-mod discover;
-mod file_events;
 mod generation;
-mod levels;
-mod live;
 mod load;
-mod loader;
-mod modules;
-mod names;
-mod outside;
-mod overlay;
+mod model;
 mod parallel;
+mod paths;
 mod permissions;
-mod private;
-mod read;
 pub mod rules;
-mod script_findings;
-mod scripts;
-mod snapshot;
-mod test_scripts;
-mod type_findings;
-mod unused_scripts;
 mod watch;
-mod watch_probe;
 mod write;
 
-pub use bios::read_bios;
-pub use discover::{Input, OutsideLink, ProjectError, find_root, is_test_script, resolve_inputs};
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
-pub use live::{Listener, LiveProject};
-pub use load::{Load, LoadOptions, LoadedTool, ScriptState, load, load_specs, load_with};
-pub use overlay::Overlay;
-pub use permissions::resolve_links;
+pub use load::{
+    BYTE_ORDER_MARK, SourceText, TestScript, find_root, find_tests, load, load_specs, load_with, read_bios,
+    read_source, read_stream, resolve_inputs,
+};
+pub use model::{Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState};
+pub use paths::{display_name, is_test_script, resolve_links};
 pub use permissions::{
     MAX_MEMORY, MAX_TIMEOUT, PermissionRequest, PermissionSet, Trust, permission_requests,
 };
-pub use private::create_private;
-pub use read::display_name;
-pub use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
-pub use test_scripts::{TestScript, find_tests};
-pub use watch::keep_loading;
-pub use watch_probe::{WatchError, try_event, try_watching};
-pub use write::replace_file;
-pub use write::replace_text;
+pub use watch::{Listener, LiveProject, WatchError, keep_loading, try_event, try_watching};
+pub use write::{create_private, replace_file, replace_text};

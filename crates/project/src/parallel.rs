@@ -1,6 +1,7 @@
-//! A parallel map over all CPU cores.
+//! Helpers for threads: a parallel map over all CPU cores, and locking.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Minimum number of items per thread.
@@ -8,7 +9,7 @@ const WORTH_A_THREAD: usize = 16;
 
 /// Applies `work` to every item and returns the results in order. Idle threads take the next item, so that one large
 /// file does not delay the others.
-pub(super) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(items.len() / WORTH_A_THREAD).max(1);
     if threads == 1 {
@@ -36,4 +37,9 @@ pub(super) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R +
     });
     done.sort_unstable_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Locks `mutex`, even if a thread panicked while it held the lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,9 +18,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::interrupt::Switch;
+use super::limits::TOP_LEVEL_LIMIT;
 use super::permission::{PinnedPaths, ScriptPermissions};
 
-/// Maximum [`grace`] period.
+/// Maximum grace period of a call: the time between its deadline and the moment when it is ended from outside.
 pub const MAX_GRACE: Duration = Duration::from_millis(500);
 
 /// Returns the grace period of a call with this time limit: the time between its deadline and the moment when the
@@ -178,7 +179,7 @@ impl Control {
 
     /// Sets the deadline of the top level.
     pub(super) fn limit_load(&self, since: u64) {
-        let limit = super::TOP_LEVEL_LIMIT;
+        let limit = TOP_LEVEL_LIMIT;
         if self.timeout <= limit {
             return self.limit_call(since);
         }
@@ -213,7 +214,7 @@ impl Control {
             Stop::Timeout => timed_out(self.timeout),
             Stop::SlowLoad => ToolError::new(
                 ToolErrorKind::Load,
-                format!("the script's top level ran longer than {}", format_duration(super::TOP_LEVEL_LIMIT)),
+                format!("the script's top level ran longer than {}", format_duration(TOP_LEVEL_LIMIT)),
             ),
             Stop::Memory => {
                 ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit")
@@ -292,7 +293,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Adds `control`, whose deadline is set, to the schedule.
+    /// Adds `control` to the schedule. Its deadline must be set.
     pub(super) fn start(control: &Arc<Control>) -> Self {
         let due = lock(&control.deadline).next();
         let mut schedule = lock(&WATCHDOG.state.0);

@@ -9,8 +9,11 @@
 
 use std::fmt::{self, Write as _};
 
+use deftool_lang::tool::{ToolError, ToolErrorKind};
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
+
+use super::error::{Raised, clean, describe, message, read_error, type_name};
 
 /// Maximum nesting depth of a result.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -83,7 +86,7 @@ impl ConversionError {
             match step {
                 Step::Key(key) => {
                     path.push('.');
-                    path.push_str(&super::error::clean(key, 60));
+                    path.push_str(&clean(key, 60));
                 }
                 Step::Index(index) => drop(write!(path, "[{index}]")),
             }
@@ -300,7 +303,7 @@ impl Writer<'_> {
             LuaValue::String(_) => {
                 return Err(ConversionError::other(format!(
                     "a mixed table (an array with the key {})",
-                    super::error::describe(key)
+                    describe(key)
                 )));
             }
             _ => None,
@@ -309,7 +312,7 @@ impl Writer<'_> {
             return Err(ConversionError::other(format!(
                 "a sparse table (an array of {} with the key {})",
                 items.len(),
-                super::error::describe(key)
+                describe(key)
             )));
         };
         *slot = self.value(value).map_err(|failure| failure.within(Step::Index(index)))?;
@@ -343,7 +346,7 @@ impl Writer<'_> {
             return Err(match key {
                 LuaValue::Integer(_) | LuaValue::Number(_) => ConversionError::other(format!(
                     "a sparse table (the key {} and no item 1)",
-                    super::error::describe(key)
+                    describe(key)
                 )),
                 _ => ConversionError::other(format!("a key that is a {}", type_name(key))),
             });
@@ -372,20 +375,38 @@ fn float(number: f64) -> Result<Value, ConversionError> {
     }
 }
 
-/// Returns the name of a value's type, as script authors know it.
-pub(super) fn type_name(value: &LuaValue) -> &'static str {
-    match value {
-        LuaValue::LightUserData(data) if data.0.is_null() => "json.null",
-        LuaValue::LightUserData(_) | LuaValue::UserData(_) | LuaValue::Other(_) => "userdata",
-        LuaValue::Integer(_) | LuaValue::Number(_) => "number",
-        LuaValue::Nil
-        | LuaValue::Boolean(_)
-        | LuaValue::Vector(_)
-        | LuaValue::String(_)
-        | LuaValue::Table(_)
-        | LuaValue::Function(_)
-        | LuaValue::Thread(_)
-        | LuaValue::Buffer(_)
-        | LuaValue::Error(_) => value.type_name(),
+/// Returns the error for a result that cannot be converted to JSON.
+pub(super) fn unserialisable(failure: &ConversionError) -> ToolError {
+    let path = failure.path();
+    match &failure.reason {
+        Reason::Lua(error) => match read_error(error) {
+            Raised::Memory => {
+                ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit")
+            }
+            Raised::Failure(message) | Raised::Located(message) | Raised::Host(_, message) => {
+                ToolError::new(ToolErrorKind::Internal, self::message(&message))
+            }
+        },
+        reason @ (Reason::Type(_) | Reason::Other(_)) => {
+            let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
+            let error = ToolError::new(
+                ToolErrorKind::Unserialisable,
+                format!("unserialisable result{place}: {reason}"),
+            );
+            if path.is_empty() { error } else { error.at(path) }
+        }
+    }
+}
+
+/// Returns the error for an argument that cannot be converted to a Lua value.
+pub(super) fn bad_argument(failure: &ConversionError) -> ToolError {
+    match &failure.reason {
+        Reason::Lua(_) => {
+            ToolError::new(ToolErrorKind::Memory, "the arguments do not fit into the script's memory limit")
+        }
+        reason @ (Reason::Type(_) | Reason::Other(_)) => {
+            let path = failure.path();
+            ToolError::new(ToolErrorKind::InvalidArguments, format!("{path}: {reason}")).at(path)
+        }
     }
 }

@@ -11,8 +11,6 @@ use deftool_lang::text::is_control;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use mlua::{Error as LuaError, Lua, LuaString, Table, Value as LuaValue};
 
-use super::convert::{ConversionError, Reason, type_name};
-
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 2_000;
 /// Maximum number of frames in a traceback.
@@ -156,42 +154,6 @@ pub(super) fn with_location(error: ToolError, file: &str, memory: u64) -> ToolEr
     ToolError { message: format!("{location}{}{advice}", error.message), ..error }
 }
 
-/// Returns the error for a result that cannot be converted to JSON.
-pub(super) fn unserialisable(failure: &ConversionError) -> ToolError {
-    let path = failure.path();
-    match &failure.reason {
-        Reason::Lua(error) => match read_error(error) {
-            Raised::Memory => {
-                ToolError::new(ToolErrorKind::Memory, "the script was stopped at its memory limit")
-            }
-            Raised::Failure(message) | Raised::Located(message) | Raised::Host(_, message) => {
-                ToolError::new(ToolErrorKind::Internal, clean(&message, MAX_MESSAGE))
-            }
-        },
-        reason @ (Reason::Type(_) | Reason::Other(_)) => {
-            let place = if path.is_empty() { String::new() } else { format!(" at {path}") };
-            let error = ToolError::new(
-                ToolErrorKind::Unserialisable,
-                format!("unserialisable result{place}: {reason}"),
-            );
-            if path.is_empty() { error } else { error.at(path) }
-        }
-    }
-}
-
-/// Returns the error for an argument that cannot be converted to a Lua value.
-pub(super) fn bad_argument(failure: &ConversionError) -> ToolError {
-    match &failure.reason {
-        Reason::Lua(_) => {
-            ToolError::new(ToolErrorKind::Memory, "the arguments do not fit into the script's memory limit")
-        }
-        reason @ (Reason::Type(_) | Reason::Other(_)) => {
-            let path = failure.path();
-            ToolError::new(ToolErrorKind::InvalidArguments, format!("{path}: {reason}")).at(path)
-        }
-    }
-}
-
 /// Cleans `text` and truncates it to the maximum length of a message.
 pub(super) fn message(text: &str) -> String {
     clean(text, MAX_MESSAGE)
@@ -286,4 +248,22 @@ fn friendly(message: &str) -> String {
         );
     }
     message.to_owned()
+}
+
+/// Returns the name of a value's type, as script authors know it.
+pub(super) fn type_name(value: &LuaValue) -> &'static str {
+    match value {
+        LuaValue::LightUserData(data) if data.0.is_null() => "json.null",
+        LuaValue::LightUserData(_) | LuaValue::UserData(_) | LuaValue::Other(_) => "userdata",
+        LuaValue::Integer(_) | LuaValue::Number(_) => "number",
+        LuaValue::Nil
+        | LuaValue::Boolean(_)
+        | LuaValue::Vector(_)
+        | LuaValue::String(_)
+        | LuaValue::Table(_)
+        | LuaValue::Function(_)
+        | LuaValue::Thread(_)
+        | LuaValue::Buffer(_)
+        | LuaValue::Error(_) => value.type_name(),
+    }
 }

@@ -209,7 +209,7 @@ fn is_own(about: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(about) == rustix::process::geteuid().as_raw()
 }
 
-/// Returns whether `path` still names the open file whose metadata is `about`.
+/// Returns whether `path` still names the open file with the metadata `about`.
 #[cfg(unix)]
 fn is_at(about: &Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,6 +1,6 @@
 //! The names of the Luau libraries that are available to scripts, for findings about unknown names.
 //!
-//! `sandbox.lua` and `sandbox.rs` determine which are available. A test compares this list with what a script sees.
+//! `vm/sandbox.lua` and `vm/sandbox.rs` determine which are available. A test compares this list with what a script sees.
 
 use super::host::host_tables;
 

@@ -27,7 +27,7 @@ pub struct Stat {
     pub ticks: u64,
     /// Start time, in clock ticks since boot.
     pub began: u64,
-    /// Dead, reaped or not. A zombie whose threads outlive its main thread is not.
+    /// Dead, reaped or not. A zombie is not dead while its other threads run.
     pub is_dead: bool,
     /// Stopped by a signal (state `T`), not by a debugger (state `t`).
     pub is_stopped: bool,

@@ -3,10 +3,9 @@
 use deftool_lang::schema::{ArgumentValidator, Fuzzer};
 use serde_json::{Map, Value, json};
 
-use super::conversation::{last_message, tools};
-use super::faults::Needs;
-use super::http::Received;
+use super::fault::Needs;
 use super::reply::Reply;
+use super::request::{Received, last_message, tools};
 
 /// The text of a reply without calls.
 const TEXT: &str = "This is what the stub says, word for word, so that half of it is still something.";

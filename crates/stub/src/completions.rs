@@ -4,20 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::reply::{AnswerFormat, Ending, MODEL, Part, Reply};
+use super::model::{AnswerFormat, Chunk, Ending, MODEL};
+use super::reply::{Part, Reply};
 
 /// The default number of characters of arguments per delta.
 const ARGUMENT_CHARS: usize = 12;
 const ID: &str = "chatcmpl-stub";
 /// The creation time of every completion. It is constant, so that equal requests get equal answers.
 pub(super) const CREATED: u64 = 1_700_000_000;
-
-/// A chunk of a stream and the wait before it.
-#[derive(Debug, Clone)]
-pub(super) struct Chunk {
-    pub(super) wait: Duration,
-    pub(super) json: Value,
-}
 
 /// Returns the chunks of a stream.
 pub(super) fn chunks(reply: &Reply, format: &AnswerFormat) -> Vec<Chunk> {

@@ -1,7 +1,7 @@
 //! A stub model server on a real socket, for chat completions and responses. It plays scenarios and injects faults, so
 //! that agents can be tested without a model.
 //!
-//! In: [`Scenario`]s, written in Rust or as s-expressions ([`read`], `docs/stub.md`). Out: answers, and the received
+//! In: [`Scenario`]s, written in Rust or as s-expressions ([`read()`], `docs/stub.md`). Out: answers, and the received
 //! requests ([`Stub::requests`]). The stub runs on its own thread and runtime, so that tests with a paused clock,
 //! blocking tests and other programs can use it. No input can make it panic or exceed its memory limits.
 //!
@@ -29,16 +29,18 @@
 mod answer;
 mod canned;
 mod completions;
-mod condition;
-mod conversation;
-mod encoded;
+mod encode;
+mod fault;
 mod faults;
 mod http;
+mod model;
+mod pages;
+mod player;
 mod read;
 mod reply;
+mod request;
 mod responses;
 mod scenario;
-mod server;
 
 use std::collections::VecDeque;
 use std::io;
@@ -51,19 +53,20 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 pub use answer::{Act, Answer, call, delta, event, finish, usage};
-pub use condition::Condition;
-pub use faults::{Fault, GROUPS, Group};
-pub use http::{MAX_BODY, MAX_HEAD, Received};
+pub use fault::Fault;
+pub use faults::{GROUPS, Group};
+pub use model::Ending;
 pub use read::{ScenarioError, load, read};
-pub use reply::{Ending, Reply};
+pub use reply::Reply;
+pub use request::{Condition, MAX_BODY, MAX_HEAD, Received};
 pub use scenario::{Scenario, Step};
 
-use scenario::Player;
+use player::Player;
 
 /// The maximum number of stored requests. The oldest are discarded.
-const MAX_KEPT: usize = 10_000;
+const MAX_STORED: usize = 10_000;
 /// The maximum size of the stored requests, in bytes.
-const MAX_KEPT_BYTES: usize = 64 << 20;
+const MAX_STORED_BYTES: usize = 64 << 20;
 
 /// Returns the answer to a request.
 type Handler = dyn Fn(&Received) -> Arc<Answer> + Send + Sync;
@@ -155,8 +158,11 @@ impl Stub {
 
     /// Returns the requests so far: the newest, at most 10,000 and 64 MiB. Each call parses them again.
     pub fn requests(&self) -> Vec<Received> {
-        let kept: Vec<Kept> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
-        kept.into_iter().filter_map(|Kept { raw, at }| Received::of_raw(raw.to_vec(), at)).collect()
+        let stored: Vec<StoredRequest> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
+        stored
+            .into_iter()
+            .filter_map(|StoredRequest { raw, at }| Received::of_raw(raw.to_vec(), at))
+            .collect()
     }
 
     /// Returns the number of accepted connections.
@@ -213,7 +219,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Log {
-    requests: VecDeque<Kept>,
+    requests: VecDeque<StoredRequest>,
     /// The size of the requests, in bytes.
     size: usize,
     connections: usize,
@@ -224,7 +230,7 @@ struct Log {
 
 /// A stored request. Raw bytes take much less memory than parsed JSON.
 #[derive(Clone)]
-struct Kept {
+struct StoredRequest {
     raw: Arc<[u8]>,
     at: Instant,
 }
@@ -249,11 +255,11 @@ impl http::Service for Shared {
     }
 
     fn answer(&self, request: Received) -> Arc<Answer> {
-        let kept = Kept { raw: Arc::from(request.raw.as_slice()), at: request.at };
+        let stored = StoredRequest { raw: Arc::from(request.raw.as_slice()), at: request.at };
         self.change(|log| {
-            log.size += kept.raw.len();
-            log.requests.push_back(kept);
-            while log.requests.len() > MAX_KEPT || log.size > MAX_KEPT_BYTES {
+            log.size += stored.raw.len();
+            log.requests.push_back(stored);
+            while log.requests.len() > MAX_STORED || log.size > MAX_STORED_BYTES {
                 let Some(oldest) = log.requests.pop_front() else { break };
                 log.size -= oldest.raw.len();
             }
@@ -263,7 +269,7 @@ impl http::Service for Shared {
 
     fn disconnected(&self) {
         self.change(|log| {
-            if log.disconnects.len() < MAX_KEPT {
+            if log.disconnects.len() < MAX_STORED {
                 log.disconnects.push(Instant::now());
             }
         });

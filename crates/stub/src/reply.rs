@@ -1,24 +1,12 @@
-//! A scripted reply of the model, and its encoding as an answer.
-//!
-//! A reply is encoded as chunks (JSON), then as events (bytes), then as an answer (HTTP). The faults of the reply are
-//! applied at these stages, so that they can be combined with any reply. For the Responses API the chunks, including
-//! their faults, are converted to its events ([`responses`](super::responses)).
+//! A scripted reply of the model.
 
 use std::time::Duration;
 
-use deftool_chat::Api;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, DONE, event};
-use super::completions::{Chunk, chunks, whole};
-use super::conversation::api_of;
-use super::encoded::{EncodedReply, Piece};
-use super::faults::{Fault, Injection};
-use super::http::Received;
-use super::responses;
+use super::fault::Fault;
+use super::model::Ending;
 
-/// The model's name, if the request has none.
-pub(super) const MODEL: &str = "stub";
 /// The maximum count of [`Part::Tokens`].
 pub(super) const MAX_TOKENS: u32 = 100_000;
 
@@ -51,48 +39,6 @@ pub(super) enum Part {
     Tokens(u32),
     /// A pause.
     Wait(Duration),
-}
-
-/// How an answer ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ending {
-    /// Complete: finish reason, token counts if requested, `[DONE]`, end of the body. In the Responses API, the final
-    /// event and the end of the body.
-    #[default]
-    Whole,
-    /// The body ends without a finish reason, `[DONE]` or final event.
-    End,
-    /// The connection is closed in the middle of the body.
-    Close,
-    /// The connection is reset.
-    Reset,
-    /// Nothing more is sent, and the connection stays open.
-    Silence,
-}
-
-/// The format of an answer, as the request asks for it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct AnswerFormat {
-    pub(super) api: Api,
-    pub(super) is_stream: bool,
-    pub(super) has_usage: bool,
-    pub(super) model: String,
-}
-
-impl AnswerFormat {
-    pub(super) fn of(request: &Received) -> Self {
-        let is_true = |pointer| request.body.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
-        let model = request.body.get("model").and_then(Value::as_str).unwrap_or(MODEL);
-        let api = api_of(request.path()).unwrap_or_default();
-        Self {
-            api,
-            is_stream: is_true("/stream"),
-            // The Responses API always sends token counts.
-            has_usage: api == Api::Responses || is_true("/stream_options/include_usage"),
-            // Every chunk repeats the name.
-            model: model.chars().take(100).collect(),
-        }
-    }
 }
 
 impl Reply {
@@ -151,66 +97,6 @@ impl Reply {
         self
     }
 
-    /// Encodes the reply as the answer to a request.
-    pub fn answer(&self, request: &Received) -> Answer {
-        self.answer_in(&AnswerFormat::of(request))
-    }
-
-    pub(super) fn answer_in(&self, format: &AnswerFormat) -> Answer {
-        let pieces =
-            if format.is_stream { self.events(format) } else { vec![Piece::now(self.whole(format))] };
-        let encoded = EncodedReply {
-            format: format.clone(),
-            pieces,
-            ending: self.ending,
-            headers: self.headers.clone(),
-            every: self.every,
-            call: self.parts.iter().find_map(Part::as_written),
-        };
-        let inject = self.faults.iter().find_map(|fault| match fault.inject {
-            Injection::Answer(inject) => Some(inject),
-            Injection::Chunks(_) | Injection::Pieces(_) => None,
-        });
-        let answer = inject.map_or_else(|| encoded.plain(), |inject| inject(&encoded));
-        answer.delayed(self.delay)
-    }
-
-    /// Returns the events of the body.
-    fn events(&self, format: &AnswerFormat) -> Vec<Piece> {
-        let mut chunks = chunks(self, format);
-        for fault in &self.faults {
-            if let Injection::Chunks(inject) = fault.inject {
-                chunks = inject(chunks);
-            }
-        }
-        let mut pieces: Vec<Piece> = match format.api {
-            Api::ChatCompletions => {
-                let done = (self.ending == Ending::Whole).then(|| Piece::now(DONE));
-                let event = |Chunk { wait, json }| Piece { wait, bytes: event(&json).into_bytes() };
-                chunks.into_iter().map(event).chain(done).collect()
-            }
-            Api::Responses => responses::events(chunks, &format.model),
-        };
-        for fault in &self.faults {
-            if let Injection::Pieces(inject) = fault.inject {
-                pieces = inject(pieces, format.api);
-            }
-        }
-        pieces
-    }
-
-    /// Returns the whole reply, for requests without `stream`.
-    pub(super) fn whole(&self, format: &AnswerFormat) -> String {
-        let json = match format.api {
-            Api::ChatCompletions => whole(self, format),
-            Api::Responses => {
-                let ended = Self { ending: Ending::Whole, ..self.clone() };
-                responses::whole(chunks(&ended, format), &format.model)
-            }
-        };
-        json.to_string()
-    }
-
     pub(super) fn finish_reason(&self) -> &str {
         let has_call = self.parts.iter().any(|part| matches!(part, Part::Call { .. }));
         self.finish.as_deref().unwrap_or(if has_call { "tool_calls" } else { "stop" })
@@ -238,7 +124,7 @@ impl Part {
     }
 
     /// Returns a call as text, in the format of many model families.
-    fn as_written(&self) -> Option<String> {
+    pub(super) fn as_written(&self) -> Option<String> {
         let Self::Call { name, arguments, .. } = self else { return None };
         Some(format!("<tool_call>{{\"name\": \"{name}\", \"arguments\": {arguments}}}</tool_call>"))
     }

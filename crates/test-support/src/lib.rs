@@ -1,6 +1,6 @@
 //! Code that the tests of several crates share.
 
-// A test that cannot go on fails.
+// Errors of the environment fail the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 pub mod client;

@@ -6,8 +6,19 @@ use deftool_chat::request::{BiosProvider, BiosV1, RunConfig};
 use deftool_chat::{Api, Capabilities};
 use deftool_lang::spec::{Timers, WorkerSpec};
 
-use super::calls::Approvals;
-use super::endpoint::Endpoint;
+use crate::endpoint::Endpoint;
+
+/// Handling of calls that require approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Approvals {
+    /// Emits an `approval` event and waits for [`crate::Worker::approve`].
+    #[default]
+    Ask,
+    /// Allows the call.
+    Allow,
+    /// Refuses the call.
+    Refuse,
+}
 
 /// The configuration of a worker.
 #[derive(Debug, Clone)]

@@ -19,70 +19,45 @@
 //! Invariants: a slot is freed at any terminal state of its request; every request ends and keeps its text, whatever a
 //! server or a tool does; no secret leaves the transport.
 
-mod calls;
-mod choose;
-mod clock;
 mod compare;
 mod config;
-mod detect;
-mod drain;
-mod drive;
-mod echo;
+mod driver;
 mod endpoint;
-mod event_log;
-mod examine;
-mod handle;
-mod http;
-mod inflate;
-mod key_tail;
-mod open;
-mod permission_requests;
-mod probe;
-mod project_tools;
-mod record;
-mod recorded_calls;
+mod permissions;
 mod recording;
-mod redact;
-mod registry;
 mod replay;
-mod secret_forms;
 mod secrets;
 mod server;
-mod stream_timers;
-mod submit;
-mod toolbox;
+mod sync;
+mod time;
+mod tools;
 mod transport;
-mod turn;
+mod worker;
 
-pub use calls::Approvals;
-pub use choose::{ChooseError, choose_worker};
 pub use compare::{Change, Difference};
-pub use config::WorkerConfig;
-pub use detect::{Detected, Evidence};
-pub use endpoint::ANY_MODEL;
-pub use endpoint::{Endpoint, EndpointError, EndpointOptions, find_endpoint};
-pub use examine::{Examination, ExamineOptions, Model, examine_endpoint};
-pub use handle::Worker;
-pub use http::HttpTransport;
-pub use open::{AskError, OpenError, OpenWorker};
-pub use permission_requests::{
+pub use config::{Approvals, WorkerConfig};
+pub use driver::{EventStream, ResultError};
+pub use endpoint::{
+    ANY_MODEL, Detected, Endpoint, EndpointError, EndpointOptions, Evidence, Examination, ExamineOptions,
+    Model, examine_endpoint, find_endpoint,
+};
+pub use permissions::{
     endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
     server_permission_request, server_permission_requests,
 };
-pub use probe::{Credentials, ProbeError};
-pub use project_tools::{ProjectTools, TrustSource};
-pub use record::{EventStream, ResultError};
-pub use recorded_calls::RecordedToolCall;
-pub use recording::redact_message;
-pub use recording::{RecordedRequest, Recorder, Recording, RecordingError, Session};
-pub use redact::Redactor;
+pub use recording::{
+    RecordedRequest, RecordedToolCall, Recorder, Recording, RecordingError, Session, redact_message,
+};
 pub use replay::{ReplayDifference, ReplayOptions, ReplayTransport};
-pub use secrets::Mask;
-pub use secrets::{Secrets, holds_redacted, is_secret_name};
+pub use secrets::{Mask, Redactor, Secrets, holds_redacted, is_secret_name};
 pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
     guard_server, is_port_free, port_holder,
 };
-pub use submit::{Origin, SubmitError, SubmitRequest};
-pub use toolbox::{ToolSource, Toolbox};
-pub use transport::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
+pub use tools::{ProjectTools, ToolSource, Toolbox, TrustSource};
+pub use transport::{
+    Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport, TransportError,
+};
+pub use worker::{
+    AskError, ChooseError, OpenError, OpenWorker, Origin, SubmitError, SubmitRequest, Worker, choose_worker,
+};

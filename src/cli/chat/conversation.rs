@@ -15,14 +15,16 @@ use deftool_worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
 
 use super::command::{Command, HELP};
 use super::markdown::markdown;
-use super::paths::is_markdown;
-use super::session::{Line, Session, SessionError, SessionFile};
+use super::model::{Line, Session};
+use super::paths::{is_markdown, session_path};
+use super::session::{SessionError, SessionFile, resume_error};
 use super::session_writer::SessionWriter;
 use crate::cli::approve::Approver;
+use crate::cli::interrupt::Interrupts;
 use crate::cli::output::{clean, cut, eprint_error, eprint_line, stdout_failed};
 use crate::cli::show::print_event_json;
 use crate::cli::worker::{
-    FollowResult, Follower, Interrupts, eprint_errors, eprint_matching_findings, eprint_omitted_tools,
+    FollowResult, Follower, eprint_errors, eprint_matching_findings, eprint_omitted_tools,
 };
 
 /// Time limit of `/reload`.
@@ -318,7 +320,7 @@ impl Conversation {
     /// Resumes another session.
     fn load(&mut self, name: &Path) {
         let current = self.writer.path().and_then(|path| path.canonicalize().ok());
-        let path = match super::session_path(name, &self.root, current.as_deref()) {
+        let path = match session_path(name, &self.root, current.as_deref()) {
             Ok(path) => path,
             Err(error) => return self.report_error(&error.to_string()),
         };
@@ -330,7 +332,7 @@ impl Conversation {
                 self.session = session;
                 self.report_resumed(&path);
             }
-            Err(error) => self.report_error(&super::unloadable(&path, error).to_string()),
+            Err(error) => self.report_error(&resume_error(&path, error).to_string()),
         }
     }
 

@@ -8,6 +8,7 @@ mod command;
 mod conversation;
 mod input;
 mod markdown;
+mod model;
 mod paths;
 mod redactor;
 mod session;
@@ -23,15 +24,17 @@ use deftool_worker::{ANY_MODEL, ToolSource, WorkerConfig};
 
 use super::approve::Approver;
 use super::args::ChatOptions;
+use super::command::{CliError, Exit, command_dirs};
+use super::interrupt::Interrupts;
 use super::output::{clean, eprint_line};
 use super::secrets::secrets;
-use super::worker::{self, Interrupts, OpenWorker, api_key, close, connect};
-use super::{CliError, Exit, command_dirs};
+use super::worker::{self, OpenWorker, api_key, close, connect};
 use command::{InputLine, parse};
 use conversation::{Conversation, Next};
 use input::{Input, InputEvent};
+use model::{Line, Session, VERSION};
 use redactor::SessionRedactor;
-use session::{Line, Session, SessionError, SessionFile};
+use session::{SessionFile, resume_error};
 use session_writer::SessionWriter;
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
@@ -57,7 +60,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         };
         let model = worker.model().to_owned();
         let first = Line::Chat {
-            version: session::VERSION,
+            version: VERSION,
             created_at_ms: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| since.as_millis() as u64),
@@ -210,33 +213,8 @@ fn resume(
     root: &Path,
     redactor: &Arc<SessionRedactor>,
 ) -> Result<(SessionFile, Session), CliError> {
-    let path = session_path(name, root, None)?;
-    SessionFile::resume(&path, Arc::clone(redactor)).map_err(|error| unloadable(&path, error))
-}
-
-/// Returns the path of a session. `last` is the newest session of the project, except `current`.
-fn session_path(name: &Path, root: &Path, current: Option<&Path>) -> Result<PathBuf, CliError> {
-    if name != Path::new("last") {
-        return Ok(name.to_owned());
-    }
-    let newest = paths::sessions_folder(root).and_then(|folder| paths::newest(&folder, current));
-    newest.ok_or_else(|| {
-        CliError::Usage(String::from(match current {
-            Some(_) => "no other session of this project",
-            None => "no session of this project; start one with `deftool chat`",
-        }))
-    })
-}
-
-/// Returns the error of a session that cannot be resumed.
-fn unloadable(path: &Path, error: SessionError) -> CliError {
-    CliError::Usage(match error {
-        SessionError::Malformed { .. } if paths::is_markdown(path) => format!(
-            "{} is a Markdown copy; use `last` for the newest session of this project, or /save NAME.jsonl for a copy that can be loaded",
-            path.display()
-        ),
-        error => error.to_string(),
-    })
+    let path = paths::session_path(name, root, None)?;
+    SessionFile::resume(&path, Arc::clone(redactor)).map_err(|error| resume_error(&path, error))
 }
 
 /// Returns the history file and creates its folder.

@@ -6,7 +6,8 @@ use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::super::trust::state_folder;
+use crate::cli::command::CliError;
+use crate::cli::trust::state_folder;
 
 /// Returns the session folder of the project at `root`; `None` if there is no state folder.
 pub(super) fn sessions_folder(root: &Path) -> Option<PathBuf> {
@@ -37,6 +38,20 @@ pub(super) fn new_name() -> String {
 /// Returns whether a copy with this path is written as Markdown.
 pub(super) fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
+}
+
+/// Returns the path of a session. `last` is the newest session of the project, except `current`.
+pub(super) fn session_path(name: &Path, root: &Path, current: Option<&Path>) -> Result<PathBuf, CliError> {
+    if name != Path::new("last") {
+        return Ok(name.to_owned());
+    }
+    let newest = sessions_folder(root).and_then(|folder| newest(&folder, current));
+    newest.ok_or_else(|| {
+        CliError::Usage(String::from(match current {
+            Some(_) => "no other session of this project",
+            None => "no session of this project; start one with `deftool chat`",
+        }))
+    })
 }
 
 /// Returns the most recently written session in `folder`, except `current`, which is a canonical path.

@@ -4,7 +4,7 @@ use deftool_chat::request::Event;
 use deftool_worker::{Mask, Redactor, Secrets, redact_message};
 use serde_json::{Value, json};
 
-use super::session::Line;
+use super::model::Line;
 
 /// Removes secrets from everything that a chat writes to files.
 pub(super) struct SessionRedactor {
@@ -17,7 +17,7 @@ impl SessionRedactor {
         Self { key: Redactor::new(key), mask: Mask::new(secrets) }
     }
 
-    /// Returns the length of the text that can be redacted before more text arrives; see [`Mask::settled`].
+    /// Returns the length of the text that can be redacted before more text arrives; see [`Mask::redactable_prefix`].
     pub(super) fn safe_prefix(&self, text: &str, from: usize) -> usize {
         self.mask.redactable_prefix(text, from)
     }

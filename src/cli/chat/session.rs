@@ -11,56 +11,19 @@ use std::sync::Arc;
 
 use deftool_chat::request::{Event, INTERRUPTED, normalize_conversation};
 use deftool_chat::{Message, MessageToolCall};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::model::{Line, Session, VERSION};
+use super::paths::is_markdown;
 use super::redactor::SessionRedactor;
-use crate::cli::output::clean;
-
-/// Version of the file format.
-pub(super) const VERSION: u32 = 1;
+use crate::cli::command::CliError;
+use crate::cli::output::{clean, cut};
 
 /// Maximum length of a line, in bytes.
 const MAX_LINE: u64 = 64 << 20;
 
 /// Maximum size of a session file, in bytes.
 const MAX_BYTES: u64 = 512 << 20;
-
-/// A line of a session file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "record", rename_all = "snake_case")]
-pub(super) enum Line {
-    /// The first line.
-    Chat {
-        version: u32,
-        /// Unix time in milliseconds.
-        created_at_ms: u64,
-        project: String,
-        worker: String,
-        model: String,
-    },
-    /// Appends a message.
-    Message { message: Message },
-    /// Truncates the conversation to `to` messages.
-    Rewind { to: usize },
-    /// A part of an incomplete reply.
-    Event { event: Event },
-    /// Sets the system message in addition to the worker's.
-    System {
-        #[serde(default)]
-        text: Option<String>,
-    },
-    /// Sets the model.
-    Model { name: String },
-}
-
-/// The content of a session.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Session {
-    pub(super) messages: Vec<Message>,
-    pub(super) system: Option<String>,
-    pub(super) model: Option<String>,
-}
 
 /// A session that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -175,6 +138,17 @@ impl SessionFile {
         let written = self.file.write_all(text.as_bytes());
         written.map_err(|source| SessionError::Io { path: self.path.clone(), source })
     }
+}
+
+/// Returns the error of a session that cannot be resumed.
+pub(super) fn resume_error(path: &Path, error: SessionError) -> CliError {
+    CliError::Usage(match error {
+        SessionError::Malformed { .. } if is_markdown(path) => format!(
+            "{} is a Markdown copy; use `last` for the newest session of this project, or /save NAME.jsonl for a copy that can be loaded",
+            path.display()
+        ),
+        error => error.to_string(),
+    })
 }
 
 /// Returns whether an event of an incomplete reply is stored.
@@ -304,7 +278,7 @@ fn read_line(text: &[u8], number: usize, path: &Path) -> Result<Line, SessionErr
         let is_recording = number == 1
             && serde_json::from_slice::<Value>(text).is_ok_and(|line| line["record"] == "session");
         let message = if is_recording { "this is a recording of `deftool run --record`" } else { message };
-        let message = crate::cli::output::cut(&clean(message), 200);
+        let message = cut(&clean(message), 200);
         SessionError::Malformed { path: path.to_owned(), line: number, message }
     })
 }

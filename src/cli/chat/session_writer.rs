@@ -7,8 +7,9 @@ use std::sync::Arc;
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 
+use super::model::{Line, Session};
 use super::redactor::SessionRedactor;
-use super::session::{Line, Session, SessionError, SessionFile, is_stored};
+use super::session::{SessionError, SessionFile, is_stored};
 use crate::cli::output::{clean, eprint_line};
 
 /// The writer of a session file.

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Line;
 use super::files::find_program;
+use super::line::Line;
 
 /// Packages that read tools compiled by deftool.
 const PACKAGES: [&str; 2] = ["gptel", "llm"];

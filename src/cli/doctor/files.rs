@@ -7,8 +7,8 @@ use deftool_lang::spec::Permissions;
 use deftool_project::{Generation, LoadedTool};
 use deftool_script::PathGrant;
 
+use super::line::{Line, list};
 use super::permissions::is_writable;
-use super::{Line, list};
 
 pub(super) fn check(generation: &Generation) -> Vec<Line> {
     let root = generation.load.root.clone().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use deftool_lang::text::count;
 
-use super::Line;
+use super::line::Line;
 
 pub(super) fn check() -> Line {
     let (os, architecture) = (std::env::consts::OS, std::env::consts::ARCH);

@@ -6,7 +6,7 @@ use deftool_lang::spec::{ServerSpec, WorkerSpec};
 use deftool_project::Generation;
 use deftool_worker::{is_port_free, port_holder};
 
-use super::Line;
+use super::line::Line;
 use crate::cli::trust::{not_trusted, server_permission_request};
 
 pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Generation) -> Line {

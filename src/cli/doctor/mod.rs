@@ -5,6 +5,7 @@
 
 mod editor;
 mod files;
+mod line;
 mod machine;
 mod managed;
 mod model;
@@ -13,47 +14,12 @@ mod project;
 mod server;
 mod watching;
 
-use deftool_lang::text::{count, one_line};
 use serde::Serialize;
 
 use super::args::DoctorOptions;
+use super::command::{CliError, Exit, command_dirs};
 use super::output::{paint, print_json, print_styled};
-use super::{CliError, Exit, command_dirs};
-
-/// The severity of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Level {
-    Ok,
-    Warning,
-    Error,
-}
-
-/// A result of a check.
-#[derive(Debug, Serialize)]
-struct Line {
-    check: &'static str,
-    level: Level,
-    message: String,
-    /// The suggested action.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
-}
-
-impl Line {
-    fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, level: Level::Ok, message: one_line(message.into()), advice: None }
-    }
-
-    fn warning(check: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        let advice = Some(one_line(advice.into()));
-        Self { check, level: Level::Warning, message: one_line(message.into()), advice }
-    }
-
-    fn error(check: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { level: Level::Error, ..Self::warning(check, message, advice) }
-    }
-}
+use line::{Level, Line};
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -100,26 +66,4 @@ fn show(line: &Line) {
     if let Some(advice) = &line.advice {
         print_styled(&format!("{:21} help: {advice}\n", ""));
     }
-}
-
-/// Returns the value of an environment variable, unless it is blank.
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
-}
-
-/// Maximum number of names in a list.
-const MAX_NAMES: usize = 8;
-
-/// Formats names, as in `a, b and 3 more`.
-fn list(names: &[String]) -> String {
-    let shown = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MAX_NAMES) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}
-
-/// Formats a number, as in `3 tools` or `no tool`.
-fn counted(number: usize, word: &str) -> String {
-    if number == 0 { format!("no {word}") } else { count(number, word) }
 }

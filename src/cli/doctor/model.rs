@@ -6,7 +6,7 @@ use deftool_lang::text::count;
 use deftool_project::Generation;
 use deftool_worker::{Examination, Model};
 
-use super::{Line, list};
+use super::line::{Line, list};
 
 /// Estimate for English and JSON; no tokenizer is used.
 const BYTES_PER_TOKEN: usize = 4;

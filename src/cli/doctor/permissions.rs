@@ -6,7 +6,8 @@ use std::path::Path;
 use deftool_lang::text::count;
 use deftool_project::{Generation, PermissionRequest, permission_requests};
 
-use super::{Line, counted, environment, list};
+use super::line::{Line, counted, list};
+use crate::cli::command::environment;
 use crate::cli::trust::{
     Store, StoreError, endpoint_permission_requests, not_trusted, server_permission_requests, state_folder,
     untrusted_reason,

@@ -5,8 +5,8 @@ use deftool_lang::spec::ToolKind;
 use deftool_lang::text::count;
 use deftool_project::{Generation, LoadedTool, ProjectError, ScriptState, display_name, find_root};
 
-use super::{Level, Line, counted, list};
-use crate::cli::CommandDirs;
+use super::line::{Level, Line, counted, list};
+use crate::cli::command::CommandDirs;
 use crate::cli::output::describe_summary;
 
 pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {

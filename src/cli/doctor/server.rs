@@ -11,9 +11,10 @@ use deftool_worker::{
 };
 use futures_util::future::join_all;
 
-use super::{Line, environment, model};
-use crate::cli::CliError;
+use super::line::Line;
+use super::{managed, model};
 use crate::cli::args::DoctorOptions;
+use crate::cli::command::{CliError, environment};
 use crate::cli::trust::{endpoint_permission_request, not_trusted};
 use crate::cli::worker::choose_worker;
 
@@ -43,7 +44,7 @@ pub(super) fn check(options: &DoctorOptions, generation: Option<&Generation>) ->
     if let (None, Some(generation)) = (&options.endpoint, generation) {
         workers.retain(|worker| match &worker.server {
             Some(server) => {
-                managed.push(super::managed::check(worker, server, generation));
+                managed.push(managed::check(worker, server, generation));
                 false
             }
             None => true,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deftool_project::{Generation, WatchError, try_event, try_watching};
 
-use super::Line;
+use super::line::Line;
 
 /// Time limit for a notification. It usually takes 0.1 ms.
 const TIMEOUT: Duration = Duration::from_secs(2);

@@ -9,8 +9,8 @@ use deftool_lang::text::Location;
 use deftool_project::{Load, load_specs, resolve_inputs};
 
 use super::args::InitOptions;
+use super::command::{CliError, Exit, command_dirs};
 use super::output::{clean, eprint_line};
-use super::{CliError, Exit, command_dirs};
 use toolbox::{LIBRARY, TOOLBOX};
 
 /// The sample tool.

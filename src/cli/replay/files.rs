@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use deftool_worker::Recording;
 
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 
 /// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 32;

@@ -6,7 +6,7 @@ mod play;
 mod specs;
 
 use super::args::ReplayOptions;
-use super::{CliError, Exit};
+use super::command::{CliError, Exit};
 
 pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
     if options.specs { specs::run(options) } else { play::run(options) }

@@ -17,11 +17,13 @@ use serde::Serialize;
 
 use super::files;
 use crate::cli::args::ReplayOptions as Options;
+use crate::cli::command::{CliError, CommandDirs, Exit, command_dirs};
+use crate::cli::engine;
+use crate::cli::interrupt::Interrupts;
 use crate::cli::output::{clean, eprint_line, paint, print_json, print_styled};
 use crate::cli::secrets::secrets;
 use crate::cli::trust::ProjectTrust;
-use crate::cli::worker::{Interrupts, api_key, choose_worker, eprint_errors, eprint_omitted_tools};
-use crate::cli::{CliError, CommandDirs, Exit, command_dirs, engine};
+use crate::cli::worker::{api_key, choose_worker, eprint_errors, eprint_omitted_tools};
 
 /// The result of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use super::files;
 use crate::cli::args::ReplayOptions;
+use crate::cli::command::{CliError, Exit, command_dirs};
 use crate::cli::output::{clean, eprint_error, print_json, print_styled};
 use crate::cli::worker::eprint_errors;
-use crate::cli::{CliError, Exit, command_dirs};
 
 /// A violation of a spec by a call, in the output of `--json`.
 #[derive(Debug, Serialize)]

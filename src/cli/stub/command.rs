@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use crate::cli::command::{CliError, Exit};
 use crate::cli::interrupt::Signals;
 use crate::cli::output::eprint_error;
-use crate::cli::{CliError, Exit};
 #[cfg(target_os = "linux")]
 use deftool_script::processes::Descendants;
 use deftool_stub::Stub;

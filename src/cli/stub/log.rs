@@ -11,7 +11,7 @@ use deftool_stub::Received;
 use deftool_worker::is_secret_name;
 use serde_json::{Map, Value, json};
 
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::output::eprint_error;
 
 /// The first bytes of every log.

@@ -12,9 +12,9 @@ use deftool_lang::text::count;
 use deftool_stub::{Fault, GROUPS, Received, Scenario, Stub, load};
 
 use super::args::{StubListing, StubOptions};
+use super::command::{CliError, Exit};
 use super::interrupt::Signals;
 use super::output::{clean, cut, eprint_error, eprint_line, print, print_json, print_styled};
-use super::{CliError, Exit};
 use command::run_command;
 use log::Log;
 

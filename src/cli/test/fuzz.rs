@@ -21,10 +21,11 @@ use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
 use super::super::args::{FuzzOptions, TestOptions};
+use super::super::command::{CliError, CommandDirs, Exit};
+use super::super::engine;
 use super::super::interrupt::Signals;
 use super::super::output::eprint_line;
 use super::super::trust::ProjectTrust;
-use super::super::{CliError, CommandDirs, Exit, engine};
 use super::report::print_results;
 use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun};
 

@@ -6,8 +6,7 @@ use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::diagnostic::render::{JunitCase, JunitFailure, JunitSuite, findings_case};
 use deftool_lang::text::{SourceId, Sources};
 
-use super::report::more_lines;
-use super::run::{TestResult, TestRun};
+use super::run::{TestResult, TestRun, detail_lines};
 
 /// Returns one suite per file, in the order of the files. The errors of a file form one test case with its name.
 pub(super) fn suites(run: &TestRun, sources: &Sources) -> Vec<JunitSuite> {
@@ -46,7 +45,7 @@ fn case(result: &TestResult) -> JunitCase {
     let name = format!("{}: {tool}{}", result.at.file, result.name);
     let failure = result.failure.as_ref().map(|failure| {
         let mut text = format!("{}: {}\n", failure.at, failure.message);
-        for line in more_lines(result) {
+        for line in detail_lines(result) {
             text.extend([line.as_str(), "\n"]);
         }
         let kind = if failure.kind == "example" { "example" } else { result.kind.as_str() };

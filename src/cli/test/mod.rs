@@ -14,9 +14,9 @@ use deftool_project::{
 };
 
 use super::args::{Isolate, TestFormat, TestOptions};
+use super::command::{CliError, CommandDirs, Exit, command_dirs};
 use super::output::eprint_error;
 use super::rerun::Rerun;
-use super::{CliError, CommandDirs, Exit, command_dirs};
 pub(super) use fuzz::effects;
 use report::{describe, print_json_line, print_results};
 use run::TestRun;

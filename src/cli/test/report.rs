@@ -7,17 +7,9 @@ use deftool_lang::text::{Sources, count, one_line};
 use serde::Serialize;
 
 use super::super::args::TestFormat;
-use super::super::output::{clean, cut, eprint_line, paint, print, print_findings, print_json, print_styled};
+use super::super::output::{eprint_line, paint, print, print_findings, print_json, print_styled};
 use super::junit::suites;
-use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun, TestSummary};
-
-/// Maximum number of printed lines of details and of log output, each.
-const MAX_LINES: usize = 30;
-/// Maximum length of these lines, in characters.
-const MAX_LINE: usize = 400;
-
-/// Maximum length of a printed command, in characters. `--format json` has the full command.
-const MAX_COMMAND: usize = 2_000;
+use super::run::{Failure, FuzzSummary, Kind, SourceRange, TestResult, TestRun, TestSummary, detail_lines};
 
 /// Writes the results to stdout and, except for JSON, a summary to stderr.
 pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat) {
@@ -132,7 +124,7 @@ pub(super) fn lines(run: &TestRun) -> String {
         };
         let rest = one_line(format!("{tool}{} {at}{why}", result.name));
         let _ = writeln!(text, "{mark} {rest}");
-        for line in more_lines(result) {
+        for line in detail_lines(result) {
             let _ = writeln!(text, "     {line}");
         }
     }
@@ -140,24 +132,6 @@ pub(super) fn lines(run: &TestRun) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Returns the details and log lines of a failed test.
-pub(super) fn more_lines(result: &TestResult) -> Vec<String> {
-    let Some(failure) = &result.failure else { return Vec::new() };
-    // Do not truncate commands that users copy.
-    let longest = if result.kind == Kind::Fuzz { MAX_COMMAND } else { MAX_LINE };
-    let shown = |line: &String| one_line(cut(&clean(line).replace('\t', " "), longest));
-    let cut_off = |number: usize| number.checked_sub(MAX_LINES).filter(|more| *more > 0);
-    let mut lines: Vec<String> = failure.details.iter().take(MAX_LINES).map(shown).collect();
-    lines.extend(cut_off(failure.details.len()).map(|more| format!("and {}", count(more, "more line"))));
-    // Print the last log lines: they are nearest to the failure.
-    let skipped = cut_off(result.log.len()).unwrap_or(0);
-    if skipped > 0 {
-        lines.push(format!("logged {} before", count(skipped, "line")));
-    }
-    lines.extend(result.log.iter().skip(skipped).map(|line| format!("logged {}", shown(line))));
-    lines
 }
 
 /// The output of `--format json`.

@@ -9,9 +9,19 @@ use std::time::Duration;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Example, Violation, rules, try_examples};
-use deftool_lang::text::{LineColumn, Location, SourceId, Sources, Span, one_line};
+use deftool_lang::text::{LineColumn, Location, SourceId, Sources, Span, count, one_line};
 use deftool_project::{Load, LoadedTool};
 use serde::Serialize;
+
+use crate::cli::output::{clean, cut};
+
+/// Maximum number of printed lines of details and of log output, each.
+const MAX_LINES: usize = 30;
+/// Maximum length of these lines, in characters.
+const MAX_LINE: usize = 400;
+
+/// Maximum length of a printed command, in characters. `--format json` has the full command.
+const MAX_COMMAND: usize = 2_000;
 
 /// The kind of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,4 +316,22 @@ impl Forms {
         let (&(source, _), &span) = before.filter(|((source, _), _)| *source == location.source)?;
         (location.span.end <= span.end).then_some(Location { source, span })
     }
+}
+
+/// Returns the details and log lines of a failed test.
+pub(super) fn detail_lines(result: &TestResult) -> Vec<String> {
+    let Some(failure) = &result.failure else { return Vec::new() };
+    // Do not truncate commands that users copy.
+    let longest = if result.kind == Kind::Fuzz { MAX_COMMAND } else { MAX_LINE };
+    let shown = |line: &String| one_line(cut(&clean(line).replace('\t', " "), longest));
+    let cut_off = |number: usize| number.checked_sub(MAX_LINES).filter(|more| *more > 0);
+    let mut lines: Vec<String> = failure.details.iter().take(MAX_LINES).map(shown).collect();
+    lines.extend(cut_off(failure.details.len()).map(|more| format!("and {}", count(more, "more line"))));
+    // Print the last log lines: they are nearest to the failure.
+    let skipped = cut_off(result.log.len()).unwrap_or(0);
+    if skipped > 0 {
+        lines.push(format!("logged {} before", count(skipped, "line")));
+    }
+    lines.extend(result.log.iter().skip(skipped).map(|line| format!("logged {}", shown(line))));
+    lines
 }

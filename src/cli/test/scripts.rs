@@ -13,9 +13,10 @@ use deftool_script::{
 };
 
 use super::super::args::TestOptions;
+use super::super::command::CliError;
 use super::super::interrupt::{self, Signals};
 use super::super::trust::ProjectTrust;
-use super::super::{CliError, arguments, script_log};
+use super::super::{arguments, script_log};
 use super::run::{Failure, Kind, SourceRange, TestResult, TestRun};
 
 /// Stack size of test threads. Tools run on the stack of the calling test, and fakes may be recursive.

@@ -24,8 +24,8 @@ pub(super) use state::{state_folder, untrusted_reason};
 pub(super) use store::{Projects, Store, StoreError};
 
 use super::args::{TrustAction, TrustOptions};
+use super::command::{CliError, Exit, command_dirs};
 use super::output::{eprint_error, eprint_line, print_json, print_lines};
-use super::{CliError, Exit, command_dirs};
 
 pub(super) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
     let store = Store::of_user();

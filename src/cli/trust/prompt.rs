@@ -11,7 +11,7 @@ use deftool_project::{
 use deftool_worker::TrustSource;
 
 use super::store::{Store, StoreError};
-use crate::cli::CliError;
+use crate::cli::command::CliError;
 use crate::cli::output::{clean, eprint_error, eprint_line, paint};
 
 /// Returns the store's key of the project at `root`, an absolute path. Returns `None` if the path is not valid UTF-8.

@@ -6,14 +6,19 @@ use std::time::Duration;
 use deftool_lang::spec::WorkerSpec;
 use deftool_worker::{EndpointOptions, ToolSource, Worker, WorkerConfig, names_key};
 
-use super::{api_key, environment, managed};
-use crate::cli::CliError;
+use super::managed;
 use crate::cli::args::WorkerOptions;
+use crate::cli::command::{CliError, environment};
 use crate::cli::output::stderr_is_terminal;
 use crate::cli::spinner::Spinner;
 
 /// Delay before the spinner is shown.
 const SPINNER_DELAY: Duration = Duration::from_millis(500);
+
+/// Returns the API key of the worker, if its environment variable is set.
+pub(in crate::cli) fn api_key(spec: &WorkerSpec) -> Option<String> {
+    environment(&spec.api_key_env).map(|key| key.trim().to_owned())
+}
 
 /// Resolves the endpoint and starts the worker. If `must_listen` is set, an unreachable server is an error now, not at
 /// the first request.

@@ -4,20 +4,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use deftool_chat::request::{Approval, Event, FailReason, Failure, FinalState, Outcome};
 use deftool_worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::time::Instant;
 
 use super::managed::wait_until_ready;
 use crate::cli::approve::{Approver, PendingPrompt};
-use crate::cli::interrupt::{Signals, end_now};
-use crate::cli::output::{eprint_line, is_writing, stdout_failed};
+use crate::cli::command::{CliError, Exit};
+use crate::cli::interrupt::Interrupts;
+use crate::cli::output::{eprint_line, stdout_failed};
 use crate::cli::script_log::ScriptLines;
 use crate::cli::show::{EventPrinter, print_event_json};
-use crate::cli::{CliError, Exit};
 
 /// Follows requests of a worker.
 pub(in crate::cli) struct Follower<'f> {
@@ -50,9 +47,6 @@ impl FollowResult {
         }
     }
 }
-
-/// If an interrupt is not handled for this time during a write, the write is considered blocked.
-const BLOCKED_WRITE_DELAY: Duration = Duration::from_secs(1);
 
 /// An input of the follow loop.
 enum Incoming {
@@ -272,51 +266,6 @@ impl FollowedRequest {
             event = events.next() => Incoming::Event(event),
             line = answer => Incoming::Answer(line),
             line = logged.next(), if !has_prompt => Incoming::Logged(line),
-        }
-    }
-}
-
-/// A queue of interrupts (Ctrl-C and other signals) that loses none.
-pub(in crate::cli) struct Interrupts(tokio::sync::mpsc::Receiver<()>);
-
-impl Interrupts {
-    pub(in crate::cli) fn listen() -> std::io::Result<Self> {
-        let (sender, receiver) = tokio::sync::mpsc::channel(2);
-        let mut signals = Signals::listen()?;
-        tokio::spawn(async move {
-            let mut next_check = Instant::now();
-            loop {
-                let has_interrupt = sender.capacity() < sender.max_capacity();
-                tokio::select! {
-                    () = signals.next() => {
-                        if !has_interrupt {
-                            next_check = Instant::now() + BLOCKED_WRITE_DELAY;
-                        }
-                        // A full queue already contains two interrupts; more have no effect.
-                        if let Err(TrySendError::Closed(())) = sender.try_send(()) {
-                            break;
-                        }
-                    }
-                    () = tokio::time::sleep_until(next_check), if has_interrupt => {
-                        if is_writing() {
-                            end_now();
-                        }
-                        next_check = Instant::now() + BLOCKED_WRITE_DELAY;
-                    }
-                }
-            }
-        });
-        Ok(Self(receiver))
-    }
-
-    /// Discards interrupts that were meant for a finished request.
-    pub(in crate::cli) fn drain(&mut self) {
-        while self.0.try_recv().is_ok() {}
-    }
-
-    pub(in crate::cli) async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            std::future::pending::<()>().await;
         }
     }
 }

@@ -7,11 +7,11 @@ use deftool_lang::spec::{Dialect, ServerSpec};
 use deftool_project::find_root;
 use deftool_worker::{GuardProgram, NotReady, ServerOptions, ToolSource, Worker, WorkerConfig};
 
-use super::Interrupts;
 use crate::cli::args::WorkerOptions;
+use crate::cli::command::{CliError, command_dirs};
+use crate::cli::interrupt::Interrupts;
 use crate::cli::output::{clean, cut, eprint_line, stderr_is_terminal};
 use crate::cli::spinner::Spinner;
-use crate::cli::{CliError, command_dirs};
 
 /// Refresh interval of the progress message.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);

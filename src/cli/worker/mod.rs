@@ -16,14 +16,15 @@ use deftool_project::{
 };
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 
-pub(super) use connect::connect;
-pub(super) use follow::{FollowResult, Follower, Interrupts};
+pub(super) use connect::{api_key, connect};
+pub(super) use follow::{FollowResult, Follower};
 pub(super) use managed::close;
 
 use super::args::{ScriptOptions, WorkerOptions};
+use super::command::{CliError, command_dirs};
+use super::engine;
 use super::output::{clean, eprint_line};
 use super::trust::{ProjectTrust, endpoint_permission_request, server_permission_request};
-use super::{CliError, command_dirs, engine};
 
 /// Maximum number of printed findings; the others are counted.
 const MAX_FINDINGS: usize = 5;
@@ -71,15 +72,6 @@ pub(super) fn open(
         config.bios = Arc::new(BiosTemplate { text });
     }
     Ok(OpenWorker { spec, tools, config })
-}
-
-/// Returns the API key of the worker, if its environment variable is set.
-pub(super) fn api_key(spec: &WorkerSpec) -> Option<String> {
-    environment(&spec.api_key_env).map(|key| key.trim().to_owned())
-}
-
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
 /// Prints the errors of the project.

@@ -324,7 +324,7 @@ fn a_recording_of_an_unknown_worker_fails() {
     assert_eq!(ended.stderr, "3 recordings: 2 ok, 1 failed\n");
     let ended = project.run(&["run", "--replay", "sessions/deep/b.jsonl"]);
     assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: {why}\n")));
-    // Another one has another name, which the model is told.
+    // Another worker has another name, which is in the system message.
     let ended = project.run(&["replay", "sessions/deep", "--worker", "u", "--replay-lenient"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "1 recording: 1 differs\n"), "{ended:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deftool_lang::diagnostic::render::{json_report, render_concise, render_human};
 use deftool_lang::diagnostic::{Severity, apply_fixes};
@@ -11,9 +11,10 @@ use deftool_lang::spec::{FileKind, format, lower};
 use deftool_lang::syntax::parse;
 use deftool_lang::text::{SourceFile, Sources};
 use deftool_project::rules;
+use deftool_test_support::cpu::CpuClock;
 use deftool_test_support::is_full;
 
-/// Every spec that stands in the repository: files, and the sources on pages.
+/// Returns every spec in the repository: files, and code blocks of pages.
 fn specs() -> Vec<(String, FileKind)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut specs = Vec::new();
@@ -52,19 +53,19 @@ fn sources(page: &str) -> Vec<(String, FileKind)> {
     sources.collect()
 }
 
-/// How much is tried; `DEFTOOL_FUZZ=100` makes the suite a fuzzer that runs a hundred times as long.
+/// Returns the factor for the number of cases. `DEFTOOL_FUZZ=100` runs a hundred times as long.
 fn effort() -> usize {
     std::env::var("DEFTOOL_FUZZ").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// Runs `work`, which no small input may make take longer than a second; here more, since the machine may be loaded.
+/// Asserts that `work` takes little CPU time, as it must for any small input.
 fn in_time(text: &str, work: impl FnOnce()) {
-    let started = Instant::now();
+    let clock = CpuClock::start();
     work();
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?} for {text:?}", started.elapsed());
+    assert!(clock.elapsed() < Duration::from_secs(5), "{:?} for {text:?}", clock.elapsed());
 }
 
-/// Reads `text`: the tree lies in it, in order, and holds every character that is no blank and no comment.
+/// Parses `text`. All spans must be inside it and in order, and cover all characters except blanks and comments.
 fn read(text: &str) {
     let source = Sources::new().id_ahead(0);
     let (tree, findings) = parse(source, text);
@@ -85,17 +86,18 @@ fn read(text: &str) {
             assert!(inner.start >= span.start && inner.end <= span.end, "{inner:?} in {span:?} in {text:?}");
         }
     }
-    // A label is in no form, and `#@` skips what follows.
+    // A label is not part of a form, and `#@` skips text.
     if findings.is_empty() && !text.contains("#1=") && !text.contains("#@") {
         let lost = text
             .char_indices()
             .find(|(at, c)| !covered[*at] && *c > ' ' && *c != '\u{FEFF}' && !c.is_whitespace());
-        assert!(lost.is_none(), "{lost:?} of {text:?} is in no form");
+        assert!(lost.is_none(), "{lost:?} of {text:?} is not in a form");
     }
 }
 
-/// Reads, lowers, compiles, renders, mends and formats `text`; every place lies in it. `of_spec`: it was a spec once.
-fn take_whole_way(text: &str, kind: FileKind, render: bool, of_spec: bool) {
+/// Parses, lowers, compiles, renders, fixes and formats `text`. All locations must be inside it. `of_spec`: the text is a
+/// damaged spec.
+fn process(text: &str, kind: FileKind, render: bool, of_spec: bool) {
     let mut sources = Sources::new();
     let source = sources.add(SourceFile::new("damaged.eld", text));
     let (tree, mut findings) = parse(source, text);
@@ -123,8 +125,8 @@ fn take_whole_way(text: &str, kind: FileKind, render: bool, of_spec: bool) {
     }
     if render {
         assert_eq!(json_report(&findings, &sources).findings.len(), findings.len());
-        // Words that nobody wrote may run together where something between them is taken out. What is only a guess is
-        // dropped by `check --fix` where a file reads less well after it; of texts damaged many thousand times some do.
+        // Removals can join words. `check --fix` drops unsafe fixes that cause syntax errors, which some heavily damaged
+        // texts have.
         for is_safe in [true, false].into_iter().filter(|is_safe| of_spec && (*is_safe || effort() == 1)) {
             let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
             let fixed = apply_fixes(text, fixes.filter(|fix| fix.is_safe || !is_safe)).text;
@@ -145,21 +147,20 @@ fn reader_errors(text: &str) -> usize {
 }
 
 #[test]
-fn every_prefix_of_every_spec_goes_the_whole_way() {
+fn every_prefix_of_every_spec_is_processed() {
     for (text, kind) in specs() {
         // At most 1,000 prefixes of a file, or 100 in a reduced run.
         let prefixes = if is_full() { 1_000 } else { 100 };
         let step = (text.len() / prefixes / effort()).max(1);
         for end in (0..text.len()).step_by(step).filter(|end| text.is_char_boundary(*end)) {
-            in_time(&text[..end], || take_whole_way(&text[..end], kind, end % 64 == 0, true));
+            in_time(&text[..end], || process(&text[..end], kind, end % 64 == 0, true));
         }
     }
 }
 
 #[test]
-fn damaged_specs_go_the_whole_way() {
+fn damaged_specs_are_processed() {
     let mut random = fastrand::Rng::with_seed(0x000D_EF70_0100);
-    // With an effort of 500 these are 10,000 of every spec.
     for (text, kind) in specs() {
         for round in 0..20 * effort() {
             let mut characters: Vec<char> = text.chars().collect();
@@ -167,12 +168,12 @@ fn damaged_specs_go_the_whole_way() {
                 damage(&mut characters, &mut random);
             }
             let text: String = characters.into_iter().collect();
-            in_time(&text, || take_whole_way(&text, kind, round % 4 == 0, true));
+            in_time(&text, || process(&text, kind, round % 4 == 0, true));
         }
     }
 }
 
-/// Text of the pieces that syntax is made of, in no order at all.
+/// Random sequences of syntax elements.
 #[test]
 fn any_text_is_read() {
     const PIECES: &[&str] = &[
@@ -239,7 +240,7 @@ fn any_text_is_read() {
         let text: String = (0..random.usize(..40)).map(|_| PIECES[random.usize(..PIECES.len())]).collect();
         in_time(&text, || read(&text));
         if round % 8 == 0 {
-            in_time(&text, || take_whole_way(&text, FileKind::Specs, round % 64 == 0, false));
+            in_time(&text, || process(&text, FileKind::Specs, round % 64 == 0, false));
         }
     }
 }
@@ -276,9 +277,9 @@ pub(crate) fn damage(characters: &mut Vec<char>, random: &mut fastrand::Rng) {
     }
 }
 
-/// Calls that make much of little: `format` may name an argument again, pad it and escape it, and calls nest.
+/// Calls that expand a small input: `format` can repeat, pad and escape an argument, and calls can be nested.
 #[test]
-fn what_folding_makes_is_bounded() {
+fn the_size_of_folded_constants_is_bounded() {
     let nested = |open: &str, core: &str, close: &str, depth: usize| {
         let folded = [open.repeat(depth).as_str(), core, close.repeat(depth).as_str()].concat();
         format!("(gptel-make-tool :name \"a\" :function #'a :description {folded})\n")
@@ -297,14 +298,14 @@ fn what_folding_makes_is_bounded() {
     ] {
         let source = Sources::new().id_ahead(0);
         let (tree, _) = parse(source, &text);
-        let started = Instant::now();
+        let clock = CpuClock::start();
         let (definitions, findings) = lower(source, &text, &tree, FileKind::EmacsLisp);
         let shown = &text[..text.len().min(100)];
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?} for {shown}", started.elapsed());
+        assert!(clock.elapsed() < Duration::from_secs(5), "{:?} for {shown}", clock.elapsed());
         assert!(findings[0].message.contains("exceeds 1 MiB"), "{}: {shown}", findings[0].message);
         assert!(definitions.tools.iter().all(|tool| !tool.valid), "{shown}");
     }
-    // What nobody would call a bomb is folded.
+    // A small expansion is folded.
     let text = nested("(format \"%1$s and %1$s\" ", "\"a\"", ")", 10);
     let source = Sources::new().id_ahead(0);
     assert!(lower(source, &text, &parse(source, &text).0, FileKind::EmacsLisp).0.tools[0].valid);

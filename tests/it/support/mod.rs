@@ -1,6 +1,6 @@
 //! Shared code of the tests.
 
-// A test that cannot go on fails.
+// Errors of the environment fail the test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub(crate) mod project;

@@ -3,6 +3,7 @@
 use deftool_lang::schema::compile_tool;
 use deftool_lang::spec::{FileKind, lower};
 use deftool_lang::text::{SourceFile, Sources};
+use deftool_test_support::cpu::assert_linear;
 use deftool_test_support::server::{Answer, Server};
 use serde_json::{Value, json};
 
@@ -79,12 +80,12 @@ fn conditions_select_the_calls_that_need_approval() {
 fn a_hostile_argument_is_matched_in_linear_time() {
     let spec = "(deftool :name \"a\" :description \"Do it.\" :confirm (:when (:path \"^(a+)+$\") (:path \"(x+x+)+y\"))
       :args ((:name \"path\" :type string :description \"Where.\")))";
-    let started = std::time::Instant::now();
     for letter in ["a", "x"] {
-        let path = letter.repeat(200_000) + "!";
-        assert!(!asks(spec, &json!({ "path": path })));
+        assert_linear(letter, 50_000, |size| {
+            let path = letter.repeat(size) + "!";
+            assert!(!asks(spec, &json!({ "path": path })));
+        });
     }
-    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
 /// Strict mode writes null for omitted arguments. The condition sees the arguments as the tool receives them.

@@ -43,7 +43,7 @@ fn an_unwritable_result_is_an_error() {
 #[cfg(unix)]
 fn a_closed_stdout_ends_the_request() {
     let project = Project::new();
-    let endless = (0..2000).fold(Answer::stream(), |answer, _| answer.delta("word ").wait_ms(5));
+    let endless = (0..2000).fold(Answer::stream(), |answer, _| answer.delta("word ").wait_ms(50));
     let server = Server::script([endless]);
     let command =
         format!("{} run x --endpoint {} | head -c 20", env!("CARGO_BIN_EXE_deftool"), server.endpoint());
@@ -55,7 +55,8 @@ fn a_closed_stdout_ends_the_request() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "word word word word ");
-    assert!(started.elapsed().as_secs() < 5, "the request must end when stdout is closed");
+    // The whole answer takes 100 s.
+    assert!(started.elapsed().as_secs() < 50, "the request must end when stdout is closed");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use super::decode::{ARGUMENT_KEYS, DecodedForm, NAME_KEYS, decode, plain_name};
 use super::grammar::{Capture, Captured};
 use super::machine::Machine;
-use super::{TextArguments, TextCall};
+use super::model::{TextArguments, TextCall};
 use crate::RawArguments;
 
 /// Returns the calls in `text`, a form that `machine` could not match or decode: complete ones, then the malformed
@@ -23,7 +23,7 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
         let text = written.trim().to_owned();
         TextArguments::Json(RawArguments::Malformed { text, error: error.to_owned(), truncated })
     };
-    // What follows the name of a call whose arguments stand in tags of their own.
+    // The text after the name of a call that has a tag for each argument.
     let is_name = |captured: &&Captured| matches!(captured.what, Capture::Name | Capture::Recipient);
     let after_name = machine.captures.iter().rfind(is_name).and_then(|name| text.get(name.end..));
     let after_name = after_name.unwrap_or_default().trim_start_matches(['"', '>']);

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::families::gemma;
+use super::braces::read_braces;
 use super::grammar::{Capture, Captured};
+use super::model::{TextArguments, TextCall, TextMember};
 use super::python::{is_name, read_call};
-use super::{TextArguments, TextCall, TextMember};
 use crate::RawArguments;
 
 /// Prefixes that templates add to a tool's name.
@@ -121,8 +121,7 @@ fn add_capture(
             *arguments = TextArguments::Json(RawArguments::Object { value });
         }
         (Capture::Braces, arguments) => {
-            *arguments =
-                TextArguments::Literals { positional: Vec::new(), named: gemma::read_braces(written)? };
+            *arguments = TextArguments::Literals { positional: Vec::new(), named: read_braces(written)? };
         }
         (Capture::Tags, TextArguments::Members(members)) => read_tags(written, members)?,
         (Capture::Key, TextArguments::Members(members)) => {

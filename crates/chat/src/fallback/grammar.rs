@@ -1,7 +1,7 @@
 //! The data that describes a family's forms.
 //!
-//! A [`Form`] is a table of [`Step`]s: which tokens may come next, the step that each leads to, and what a mismatch or
-//! the end of the reply means. `machine` runs it.
+//! A [`Form`] is a table of [`Step`]s, which the macro `steps` numbers by name: the tokens that may come next, the step
+//! that each leads to, and the meaning of a mismatch or of the end of the reply. `machine` runs it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ pub(super) const DONE: u8 = u8::MAX;
 /// One way to write calls.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// The model marks the form as a call, so it is always read. Unmarked forms are read only if the model was told to
-    /// use them.
+    /// The model marks the form as a call, so it is always read. Unmarked forms are read only if the model
+    /// was instructed to use them.
     pub(super) marked: bool,
     /// Where the form may begin.
     pub(super) start: StartPosition,
@@ -153,3 +153,20 @@ impl Step {
         Self { gap, on_mismatch, next }
     }
 }
+
+/// The steps of a form, in order. `NAME = Step::new(…)` also defines a constant for the number of the step, which the
+/// tokens that lead to the step refer to.
+macro_rules! steps {
+    ($($name:ident = $step:expr),+ $(,)?) => {{
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Number {
+            $($name,)+
+        }
+        // Often no token leads to the first step.
+        $(#[allow(dead_code)] const $name: u8 = Number::$name as u8;)+
+        const STEPS: &[Step] = &[$($step,)+];
+        STEPS
+    }};
+}
+
+pub(super) use steps;

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_HELD;
 use super::families::Family;
 use super::grammar::{Capture, Captured, DONE, Gap, OnMismatch, Step, Token, looks_like};
 use super::json::{JsonScan, JsonStep};
+use super::model::MAX_HELD;
 use super::python::{CallScan, CallStep};
 
 /// Maximum length of a name or key, in bytes.

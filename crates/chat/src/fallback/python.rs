@@ -184,8 +184,11 @@ pub(super) fn read_call(text: &str) -> Result<PythonCall<'_>, String> {
     if reader.at == text.len() { Ok(call) } else { Err(reader.unexpected("the end of the text")) }
 }
 
-/// Parses one literal.
-pub(super) fn read_literal(text: &str) -> Result<Value, String> {
+/// Parses one literal in Python syntax: `True`, `'text'`, `[1, None]`.
+///
+/// # Errors
+/// A description of the syntax error.
+pub fn read_literal(text: &str) -> Result<Value, String> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
     reader.blanks();

@@ -11,7 +11,7 @@ use super::decode::{DecodedForm, decode};
 use super::families::Family;
 use super::grammar::StartPosition;
 use super::machine::{Machine, Verdict};
-use super::{Candidate, Forms, MAX_HELD, Piece};
+use super::model::{Candidate, Forms, MAX_HELD, Piece};
 
 /// Maximum length of the excerpt of a malformed candidate, in characters.
 const MAX_QUOTED: usize = 200;

@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::decode::call_of;
-use super::entities::decode_references;
-use super::escapes::unicode_escape;
+use super::escapes::{decode_references, unicode_escape};
 use super::json::{JsonScan, JsonStep};
-use super::{Piece, Scanner, TextCall};
+use super::model::{Piece, TextCall};
+use super::scanner::Scanner;
 
 /// Maximum depth of texts inside texts: strings in JSON, repeated escapes.
 const MAX_LEVELS: u32 = 4;

@@ -6,9 +6,7 @@ use deftool_lang::spec::BudgetUnit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::approval::Approval;
-use super::outcome::Outcome;
-use super::signal::Signal;
+use super::outcome::{Outcome, Signal};
 
 /// Version of the event format, sent in `submitted`. Members and types may be added within a version.
 pub const EVENT_VERSION: u32 = 1;
@@ -134,4 +132,18 @@ pub enum Event {
 /// Reads a member that is present, including `null`.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// The user's answer to an approval request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Approval {
+    /// The call is executed.
+    Allowed,
+    /// The call is not executed. The model receives a regular result that reports it.
+    Refused {
+        /// The reason for the model; may be empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
 }

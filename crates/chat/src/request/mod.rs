@@ -12,35 +12,25 @@
 //!
 //! Timers, retries, transport and slots are not part of this module; the worker implements them.
 
-mod alike;
-mod approval;
 mod bios;
-mod budget;
-mod canonical;
-mod coerce;
 mod config;
 mod conversation;
-mod emission;
 mod event;
-mod hold_back;
 mod ids;
 mod normalize;
 mod outcome;
 mod repetition;
 mod run;
-mod said;
-mod signal;
+mod text_calls;
+mod validate;
 
-pub use approval::Approval;
 pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};
-pub use budget::Budget;
-pub use coerce::coerce_arguments;
 pub use config::{RequestOptions, RunConfig, RunStart};
-pub use event::{EVENT_VERSION, Event};
+pub use event::{Approval, EVENT_VERSION, Event};
 pub use normalize::{INTERRUPTED, normalize_conversation};
-pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, kind};
+pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal, kind};
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
-pub use run::{PendingCall, RequestState, RequestStatus, Run, Step};
-pub use signal::Signal;
+pub use run::{Budget, PendingCall, RequestState, RequestStatus, Run, Step};
+pub use text_calls::coerce_arguments;
 
 pub use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};

@@ -317,10 +317,10 @@ mod tests {
 
     #[test]
     fn a_long_pattern_takes_linear_time() {
-        let started = std::time::Instant::now();
         for piece in ["(", "[", "\\p{", "{1", "(?<", "(?i", "a{1,", "\\", "[a-"] {
-            let _ = problem(&piece.repeat(200_000));
+            deftool_test_support::cpu::assert_linear(piece, 50_000, |size| {
+                let _ = problem(&piece.repeat(size));
+            });
         }
-        assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn check_defaults(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Reports sample calls of a tool whose result is not as expected.
+/// Reports sample calls of a tool with an unexpected result.
 pub(super) fn check_calls(tool: &Tool, validator: &ArgumentValidator, findings: &mut Vec<Diagnostic>) {
     let at = |span| Location { source: tool.source, span };
     for example in try_examples(tool, validator).filter(|example| !example.is_ok()) {

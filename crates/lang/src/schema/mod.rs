@@ -17,7 +17,6 @@ mod fuzz;
 mod gptel;
 mod import;
 mod locate;
-mod located_violation;
 mod plain;
 mod pointer;
 mod references;
@@ -35,13 +34,12 @@ pub use examples::{Example, Expected, Refusal, try_examples};
 pub use fuzz::{Fuzzer, InvalidArguments, shrink};
 pub use gptel::emit_gptel;
 pub use import::{Import, ImportFormat, Importer};
-pub use located_violation::{LocatedViolation, locate_violations};
 pub use strict_reply::restore;
 pub use target::{
     Limitation, Target, check_count, check_target, check_tools, emit, emit_definition, limitations,
     strict_parameters, support,
 };
-pub use tool_set::{ToolEntry, ToolSet};
+pub use tool_set::{LocatedViolation, ToolEntry, ToolSet, locate_violations};
 pub use validate::{ArgumentValidator, SchemaError, Violation};
 
 pub use crate::spec::ToolKind;

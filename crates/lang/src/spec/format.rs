@@ -8,7 +8,7 @@ use crate::text::{SourceId, Sources};
 /// Formats `text`, the complete text of `source`: all of a spec file, only the tool forms in Emacs Lisp.
 ///
 /// # Errors
-/// Returns an error if the text has syntax errors or the result would have another tree.
+/// Returns an error if the text has syntax errors or the result would have a different tree.
 pub fn format(source: SourceId, text: &str, kind: FileKind) -> Result<String, FormatError> {
     print::format(source, text, Scope { whole_file: kind == FileKind::Specs, layout: layout_of })
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::confirm::Confirm;
 use super::json::{Json, Member};
-use super::permissions::Permissions;
 use crate::text::{SourceId, Span, Spanned};
 
 /// Whether calls of a tool are executed or only recorded.
@@ -105,5 +104,34 @@ impl Argument {
     /// Returns the `type` if it is a single word.
     pub fn type_name(&self) -> Option<&str> {
         self.keyword("type").and_then(Json::as_str)
+    }
+}
+
+/// The permissions of one tool, as written in `:allow`. Everything that is not listed is denied.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Permissions {
+    /// Hosts that `http` may access.
+    pub net: Vec<String>,
+    /// Directories that `fs` may read in, relative to the project or absolute.
+    pub read: Vec<String>,
+    /// Directories that `fs` may write in.
+    pub write: Vec<String>,
+    /// Programs that `process.run` may start.
+    pub run: Vec<String>,
+    /// Environment variables that `env.get` may read.
+    pub env: Vec<String>,
+}
+
+impl Permissions {
+    /// Returns the list for a key of `:allow`.
+    pub(super) fn list_mut(&mut self, key: &str) -> Option<&mut Vec<String>> {
+        match key {
+            "net" => Some(&mut self.net),
+            "read" => Some(&mut self.read),
+            "write" => Some(&mut self.write),
+            "run" => Some(&mut self.run),
+            "env" => Some(&mut self.env),
+            _ => None,
+        }
     }
 }

@@ -6,7 +6,7 @@
 use lexpr::Cons;
 pub use lexpr::Value;
 
-use super::fold::{Datum, DatumKind};
+use super::datum::{Datum, DatumKind};
 use super::number::Number;
 use crate::text::Span;
 

@@ -7,26 +7,20 @@
 //! The reader of the `lexpr` crate is not suitable for specs: it has no offsets, drops comments, misreads `1+`, `1e3`,
 //! `"\x41"` and `#'f`, and its span API is quadratic. The crate is used for the conversion only.
 
-mod atom;
-mod closers;
+mod datum;
 mod escape;
 mod fold;
-mod fold_calls;
-mod fold_format;
-mod hash;
 pub mod lexpr;
-mod merge;
 mod number;
-mod paste;
 pub mod print;
-mod reader;
-mod recover;
+mod read;
 pub mod rules;
 mod tree;
 mod write;
 
-pub use fold::{Datum, DatumKind, Folder};
+pub use datum::{Datum, DatumKind};
+pub use fold::Folder;
 pub use number::Number;
-pub use reader::parse;
+pub use read::parse;
 pub use tree::{Children, Kind, NodeId, SyntaxError, Tree};
 pub use write::{quoted, write};

@@ -150,6 +150,11 @@ pub enum SyntaxError {
 }
 
 impl Tree {
+    /// Returns the source text of a node.
+    pub fn text<'t>(&self, id: NodeId, source: &'t str) -> &'t str {
+        self.span(id).of(source)
+    }
+
     /// Returns the top-level forms.
     pub fn roots(&self) -> Children<'_> {
         Children { tree: self, next: 0, end: self.nodes.len() as u32 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::fold::{Datum, DatumKind};
+use super::datum::{Datum, DatumKind};
 use super::number::{Number, classify};
 use super::rules::odd_blank;
 use crate::text::is_control;

@@ -1,6 +1,6 @@
 //! Removal of forms together with the surrounding whitespace.
 
-use super::Span;
+use super::span::Span;
 
 /// Returns the span to delete so that removing the form, or the run of forms, at `span` leaves a clean layout.
 ///

@@ -2,11 +2,21 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{LineColumn, LineIndex, Location};
+use super::line_index::{LineColumn, LineIndex};
+use super::span::Span;
 
 /// Index of a source in [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(u32);
+
+/// A span in a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Location {
+    /// The source.
+    pub source: SourceId,
+    /// The span in the source.
+    pub span: Span,
+}
 
 /// A source: its display name and its text.
 #[derive(Debug, Clone)]

@@ -2,8 +2,6 @@ use deftool_lang::diagnostic::{Diagnostic, rule};
 use deftool_lang::spec::Placeholder;
 use deftool_lang::text::Location;
 
-use crate::bios::UnknownPlaceholder;
-
 rule! {
     /// an unknown placeholder in a BIOS
     ///
@@ -28,6 +26,15 @@ rule! {
     /// Tool iterations left: {budget}.
     /// ```
     pub BIOS_PLACEHOLDER, "DT321", "bios-placeholder", Warning
+}
+
+/// A word in braces that is not a placeholder and is sent unchanged.
+pub(crate) struct UnknownPlaceholder<'t> {
+    /// The line, starting at 1.
+    pub(crate) line: usize,
+    pub(crate) word: &'t str,
+    /// The most similar placeholder, if any.
+    pub(crate) meant: Option<&'static str>,
 }
 
 pub(crate) fn finding(at: Location, file: &str, unknown: &UnknownPlaceholder<'_>) -> Diagnostic {

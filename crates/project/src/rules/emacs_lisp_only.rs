@@ -26,10 +26,10 @@ rule! {
     pub EMACS_LISP_ONLY, "DT405", "emacs-lisp-only", Note
 }
 
-/// `wanted`: the expected path of a script.
-pub(crate) fn finding(at: Location, name: &str, wanted: &str) -> Diagnostic {
+/// `path`: the expected path of a script.
+pub(crate) fn finding(at: Location, name: &str, path: &str) -> Diagnostic {
     let message =
         format!("`{name}` is implemented in Emacs Lisp; deftool can check and compile it, but not run it");
     Diagnostic::new(&EMACS_LISP_ONLY, at, message)
-        .note(format!("to run it with deftool, write {wanted}; other tools in this file are not reported"))
+        .note(format!("to run it with deftool, write {path}; other tools in this file are not reported"))
 }

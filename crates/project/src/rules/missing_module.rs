@@ -36,14 +36,14 @@ rule! {
     pub MISSING_MODULE, "DT411", "missing-module", Error
 }
 
-/// `wanted`: the path as written. `advice`: the reason and a suggestion.
-pub(crate) fn finding(at: Location, wanted: &str, advice: &str) -> Diagnostic {
-    Diagnostic::new(&MISSING_MODULE, at, format!("cannot require `{wanted}`: {advice}"))
+/// `path`: the path as written. `advice`: the reason and a suggestion.
+pub(crate) fn finding(at: Location, path: &str, advice: &str) -> Diagnostic {
+    Diagnostic::new(&MISSING_MODULE, at, format!("cannot require `{path}`: {advice}"))
 }
 
 /// The finding for a module above the limit, whether it exists or not.
-pub(crate) fn too_many(at: Location, wanted: &str) -> Diagnostic {
+pub(crate) fn too_many(at: Location, path: &str) -> Diagnostic {
     let advice =
         format!("a script can have at most {MAX_MODULES} modules, including indirect ones");
-    finding(at, wanted, &advice)
+    finding(at, path, &advice)
 }

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use deftool_lang::diagnostic::{Diagnostic, Label, rule};
 use deftool_lang::text::Location;
 
-use crate::Load;
+use crate::model::Load;
 
 rule! {
     /// two tool names that differ only in case, dashes or underscores

@@ -5,7 +5,7 @@ use deftool_lang::diagnostic::{Diagnostic, rule};
 use deftool_lang::spec::{ToolKind, WorkerSpec};
 use deftool_lang::text::{Location, Spanned};
 
-use crate::Load;
+use crate::model::Load;
 
 rule! {
     /// more tools than a request can contain

@@ -3,7 +3,7 @@ use deftool_lang::schema::Target;
 use deftool_lang::spec::nearest;
 use deftool_lang::text::Location;
 
-use crate::Load;
+use crate::model::Load;
 
 rule! {
     /// an override for an unknown target

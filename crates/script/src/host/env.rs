@@ -7,9 +7,11 @@ use deftool_lang::syntax::quoted;
 use deftool_lang::tool::ToolErrorKind;
 use mlua::{Lua, MultiValue, Table};
 
-use super::{FunctionDoc, Host, TableDoc, text_argument};
-use crate::Script;
+use super::arguments::text_argument;
+use super::docs::{FunctionDoc, TableDoc};
+use super::state::Host;
 use crate::error::{HostError, clean};
+use crate::script::Script;
 
 pub(super) const DOC: TableDoc = TableDoc {
     permissions: &["env"],

@@ -7,7 +7,9 @@
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use serde_json::Value;
 
-use super::{FunctionDoc, Marks, TableDoc, ValueDoc, argument_error};
+use super::arguments::argument_error;
+use super::docs::{FunctionDoc, TableDoc, ValueDoc};
+use super::state::Marks;
 use crate::convert::{self, BigIntegers, ConversionError, Reason};
 use crate::error::HostError;
 

@@ -8,8 +8,11 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, MultiValue, Table};
 
-use super::{FunctionDoc, Host, LogLevel, MAX_LINE, TableDoc};
+use super::docs::{FunctionDoc, TableDoc};
+use super::state::Host;
 use crate::error::describe;
+use crate::events::LogLevel;
+use crate::limits::MAX_LINE;
 
 pub(super) const DOC: TableDoc = TableDoc {
     functions: &[

@@ -6,15 +6,14 @@
 //! tasks are stopped. An error in a task ends the call unless the result is already known. At most [`MAX_TASKS`] run at
 //! a time.
 
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use mlua::thread::AsyncThread;
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
 
-use super::{FunctionDoc, Host, Marks, TableDoc, argument_error, number_argument};
+use super::arguments::{argument_error, number_argument};
+use super::docs::{FunctionDoc, TableDoc};
+use super::state::{Host, Marks, TaskThread};
 use crate::error::HostError;
 
 /// Maximum number of tasks of a call at a time.
@@ -48,26 +47,6 @@ pub(super) const DOC: TableDoc = TableDoc {
          called); the remaining tasks are stopped. An error in a task ends the call unless the result is already known.",
     )
 };
-
-/// A task: an optional delay, then a Lua thread.
-pub(crate) struct TaskThread {
-    delay: Option<Pin<Box<tokio::time::Sleep>>>,
-    thread: Pin<Box<AsyncThread<MultiValue>>>,
-}
-
-impl Future for TaskThread {
-    type Output = mlua::Result<MultiValue>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(delay) = &mut self.delay {
-            match delay.as_mut().poll(context) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(()) => self.delay = None,
-            }
-        }
-        self.thread.as_mut().poll(context)
-    }
-}
 
 pub(super) fn table(lua: &Lua, host: &Rc<Host>, marks: &Marks) -> mlua::Result<Table> {
     let table = lua.create_table()?;

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 
-use super::{FunctionDoc, TableDoc, number_argument, text_argument};
+use super::arguments::{number_argument, text_argument};
+use super::docs::{FunctionDoc, TableDoc};
 use crate::control;
 use crate::error::HostError;
 

@@ -10,10 +10,10 @@ use std::rc::Rc;
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
 
-use super::{
-    FunctionDoc, Host, LogLevel, Marks, Phase, TableDoc, ValueDoc, argument_error, number_argument,
-    text_argument,
-};
+use super::arguments::{argument_error, number_argument, text_argument};
+use super::docs::{FunctionDoc, TableDoc, ValueDoc};
+use super::state::{Host, Marks, Phase};
+use crate::events::LogLevel;
 
 pub(super) const DOC: TableDoc = TableDoc {
     types: "type Failure = { message: string }",

@@ -8,13 +8,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::{Mutex, OnceLock};
 
-use super::ProcessOptions;
+use super::options::ProcessOptions;
 use super::peer::Peer;
-use super::protocol::{GREETING, Octets, Reply, Request, invalid};
-use crate::compile::{COMPILE_LIMIT, late};
+use super::protocol::{GREETING, Octets, Reply, Request, START_LIMIT, invalid};
 use crate::control::lock;
 use crate::error::clean;
-use crate::{Contract, LoadError};
+use crate::limits::COMPILE_LIMIT;
+use crate::script::contract::{Contract, LoadError, late};
 
 /// The last argument of the child, which identifies it in process lists.
 const COMPILER: &str = "compiler";
@@ -68,7 +68,7 @@ impl Checker {
         let ProcessOptions { program, arguments } = &self.program;
         let arguments = arguments.iter().map(OsString::as_os_str).chain([OsStr::new(COMPILER)]);
         let mut peer = Peer::start(program, arguments).map_err(Some)?;
-        match peer.receive::<Reply>(super::child::START_LIMIT)? {
+        match peer.receive::<Reply>(START_LIMIT)? {
             Reply::Ready(greeting) if greeting == GREETING => Ok(peer),
             _ => Err(Some(invalid(String::from("not a script host of this version")))),
         }

@@ -16,18 +16,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::ProcessOptions;
+use super::options::ProcessOptions;
 use super::protocol::{
-    ALONE, GREETING, Reply, Request, WireCall, WireScript, frame_length, head, invalid, write_frame,
+    ALONE, GREETING, Reply, Request, START_LIMIT, WireCall, WireScript, frame_length, head, invalid,
+    write_frame,
 };
-use crate::Script;
-use crate::compile::{COMPILE_LIMIT, late};
 use crate::control::{Answer, grace, timed_out};
 use crate::error::clean;
-use crate::host::{MAX_EVENTS, MAX_LINE, ScriptEvent, ScriptSink};
+use crate::events::{ScriptEvent, ScriptSink};
+use crate::limits::{COMPILE_LIMIT, MAX_EVENTS, MAX_LINE};
+use crate::script::Script;
+use crate::script::contract::late;
 
-/// Time limit for a child's greeting.
-pub(super) const START_LIMIT: Duration = Duration::from_secs(20);
 /// Time limit for loading a script. The child's own limit is shorter.
 const LOAD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(1));
 /// Time from the cancellation of a call to the kill of its process. The caller does not wait for it.

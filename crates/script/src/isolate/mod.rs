@@ -22,8 +22,10 @@
 mod checker;
 mod child;
 pub(super) mod confine;
+mod conversion;
 #[cfg(unix)]
 mod guard;
+mod options;
 #[cfg(unix)]
 mod peer;
 pub(super) mod protocol;
@@ -31,7 +33,6 @@ mod serve;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,7 @@ pub use checker::check_in_processes;
 pub(super) use checker::checker;
 #[cfg(unix)]
 pub(super) use guard::{GUARD, GuardReply, GuardRequest, next_reply};
+pub use options::{Isolation, ProcessOptions};
 #[cfg(unix)]
 pub(super) use peer::Peer;
 pub(super) use protocol::Octets;
@@ -56,47 +58,15 @@ pub fn check_in_processes(_: ProcessOptions) {}
 use deftool_lang::tool::{CallContext, ToolCall, ToolError};
 
 use self::child::{Child, Job, Kind};
-use super::Script;
 use super::control::{Answer, lock};
-use super::host::ScriptSink;
+use super::events::ScriptSink;
 use super::io;
-use super::runner::{IDLE_LIMIT, MAX_QUEUE, MAX_QUEUE_WAIT, closed, queue_is_full};
-
-/// Where a [`ScriptRunner`](super::ScriptRunner) runs its calls.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// On threads of this process.
-    #[default]
-    Threads,
-    /// In child processes, which can be killed.
-    Processes(ProcessOptions),
-}
-
-/// The program that children run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessOptions {
-    /// A program that calls [`serve_isolated`] when it is started with `arguments`.
-    pub program: PathBuf,
-    /// The program's arguments.
-    pub arguments: Vec<OsString>,
-}
-
-impl ProcessOptions {
-    /// Returns the program of this process, to be started with `arguments`. On Linux this is the file that runs now,
-    /// even if it was replaced since.
-    ///
-    /// # Errors
-    /// When the path of the program is unknown.
-    pub fn this_program(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> std::io::Result<Self> {
-        let own = PathBuf::from("/proc/self/exe");
-        let program = if own.exists() { own } else { std::env::current_exe()? };
-        Ok(Self { program, arguments: arguments.into_iter().map(Into::into).collect() })
-    }
-}
+use super::runner::queue::{IDLE_LIMIT, MAX_QUEUE, MAX_QUEUE_WAIT, closed, queue_is_full};
+use super::script::Script;
 
 /// Environment variables that every child has: the locations of the time zone, temporary files and root certificates.
 const ALWAYS: [&str; 4] = ["TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// Environment variable of children whose scripts may run programs.
+/// Environment variable of children with scripts that may run programs.
 const FOR_PROGRAMS: &str = "PATH";
 
 /// The children of one runner.

@@ -14,10 +14,14 @@ use deftool_lang::tool::{CallContext, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Contract, LoadError, LogLevel, Module, Parameter, PathGrant, Script, ScriptPermissions};
+use crate::events::LogLevel;
+use crate::script::contract::{Contract, LoadError};
 
 /// The first message of a child, which shows that both sides have the same version.
 pub(super) const GREETING: &str = concat!("deftool script host ", env!("CARGO_PKG_VERSION"));
+
+/// Time limit for a child's greeting.
+pub(super) const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// Maximum length of a frame in either direction, in bytes.
 pub(super) const MAX_FRAME: usize = 64 << 20;
@@ -116,77 +120,19 @@ impl From<WireLevel> for LogLevel {
 /// The parts of a script that a child needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireScript {
-    tool: String,
-    file: String,
-    source: Octets,
-    parameters: Vec<(String, bool)>,
-    is_async: bool,
-    memory: u64,
-    root: Option<Octets>,
-    modules: Vec<(String, Octets)>,
-    net: Vec<String>,
-    read: Vec<(String, Octets)>,
-    write: Vec<(String, Octets)>,
-    run: Vec<String>,
-    env: Vec<String>,
-}
-
-impl WireScript {
-    /// Converts `script`. The memory limit is `memory` bytes if the script sets none.
-    pub(super) fn of(script: &Script, memory: u64) -> Self {
-        let grants = |grants: &[PathGrant]| {
-            grants.iter().map(|grant| (grant.name.clone(), Octets::of_path(&grant.path))).collect()
-        };
-        let ScriptPermissions { net, read, write, run, env } = &script.permissions;
-        Self {
-            tool: script.tool.clone(),
-            file: script.file.clone(),
-            source: Octets::of(&script.source),
-            parameters: script
-                .parameters
-                .iter()
-                .map(|parameter| (parameter.name.clone(), parameter.integer))
-                .collect(),
-            is_async: script.is_async,
-            memory: script.memory.unwrap_or(memory),
-            root: script.root.as_deref().map(Octets::of_path),
-            modules: script
-                .modules
-                .iter()
-                .map(|module| (module.file.clone(), Octets::of(&module.source)))
-                .collect(),
-            net: net.clone(),
-            read: grants(read),
-            write: grants(write),
-            run: run.clone(),
-            env: env.clone(),
-        }
-    }
-
-    pub(super) fn into_script(self) -> Arc<Script> {
-        let grants = |grants: Vec<(String, Octets)>| {
-            grants.into_iter().map(|(name, path)| PathGrant { name, path: path.into_path() }).collect()
-        };
-        let mut script = Script::new(self.tool, self.file, self.source.bytes());
-        script.parameters =
-            self.parameters.into_iter().map(|(name, integer)| Parameter { name, integer }).collect();
-        script.is_async = self.is_async;
-        script.memory = Some(self.memory);
-        script.root = self.root.map(Octets::into_path);
-        script.modules = self
-            .modules
-            .into_iter()
-            .map(|(file, source)| Arc::new(Module::new(file, source.bytes())))
-            .collect();
-        script.permissions = ScriptPermissions {
-            net: self.net,
-            read: grants(self.read),
-            write: grants(self.write),
-            run: self.run,
-            env: self.env,
-        };
-        Arc::new(script)
-    }
+    pub(super) tool: String,
+    pub(super) file: String,
+    pub(super) source: Octets,
+    pub(super) parameters: Vec<(String, bool)>,
+    pub(super) is_async: bool,
+    pub(super) memory: u64,
+    pub(super) root: Option<Octets>,
+    pub(super) modules: Vec<(String, Octets)>,
+    pub(super) net: Vec<String>,
+    pub(super) read: Vec<(String, Octets)>,
+    pub(super) write: Vec<(String, Octets)>,
+    pub(super) run: Vec<String>,
+    pub(super) env: Vec<String>,
 }
 
 /// Bytes, serialised as a string if they are UTF-8.
@@ -331,25 +277,5 @@ mod tests {
         for invalid in [&b""[..], b"{", b"null", b"[[[[[[[[", b"{\"Returned\":-1}", b"\0\xff"] {
             assert!(head::<Reply>(invalid).is_err(), "{invalid:?}");
         }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn scripts_round_trip() {
-        let odd = PathBuf::from(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"/n\xffotes"));
-        let mut script = Script::new("t", "scripts/t.lua", b"return \xff");
-        script.parameters = vec![Parameter { name: String::from("n"), integer: true }];
-        script.permissions.read = vec![PathGrant { name: String::from("notes/"), path: odd.clone() }];
-        script.root = Some(odd);
-        script.modules = Arc::new([Arc::new(Module::new("scripts/lib/a.lua", "return 1"))]);
-        let sent = serde_json::to_string(&WireScript::of(&script, 5)).unwrap();
-        let arrived = serde_json::from_str::<WireScript>(&sent).unwrap().into_script();
-        assert_eq!(arrived.source, script.source);
-        assert_eq!(arrived.parameters, script.parameters);
-        assert_eq!(arrived.permissions, script.permissions);
-        assert_eq!(arrived.memory, Some(5));
-        assert_eq!(arrived.root, script.root);
-        assert_eq!(arrived.modules[0].file, "scripts/lib/a.lua");
-        assert_eq!(&*arrived.modules[0].source, b"return 1");
     }
 }

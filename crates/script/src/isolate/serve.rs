@@ -13,13 +13,15 @@ use std::time::Duration;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 use serde_json::{Map, Value};
 
+use super::confine;
+use super::options::ProcessOptions;
 use super::protocol::{ALONE, GREETING, Reply, Request, WireCall, arguments, head, read_frame, write_frame};
-use super::{ProcessOptions, confine};
 use crate::control::{Control, Stop, lock};
-use crate::host::{ScriptEvent, ScriptSink, guard_programs, kill_programs};
-use crate::pool::Pool;
-use crate::runner::STACK_SIZE;
-use crate::{DEFAULT_MEMORY, Script, check_script};
+use crate::events::{ScriptEvent, ScriptSink};
+use crate::host::{guard_programs, kill_programs};
+use crate::limits::{DEFAULT_MEMORY, STACK_SIZE};
+use crate::runner::pool::Pool;
+use crate::script::{Script, check_script};
 
 /// Time limit for the end of a running call after the parent has ended.
 const LAST_CALL: Duration = Duration::from_millis(100);
@@ -27,8 +29,8 @@ const LAST_CALL: Duration = Duration::from_millis(100);
 /// Makes this process a child of [`Isolation::Processes`](super::Isolation::Processes), or the guard of a program that
 /// a script runs, and serves its parent until the parent closes the connection.
 ///
-/// The program that [`ProcessOptions`](super::ProcessOptions) names must call this first in `main`, and must then
-/// return. This process leaves its session, and its stdin and stdout become `/dev/null`.
+/// The program that [`ProcessOptions`] names must call this first in `main`, and must then return. This process leaves
+/// its session, and its stdin and stdout become `/dev/null`.
 ///
 /// # Errors
 /// When the pipes cannot be duplicated, or a message is invalid.

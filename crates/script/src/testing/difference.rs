@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use mlua::{Table, Value as LuaValue};
 use similar::TextDiff;
 
-use crate::convert::{self, type_name};
-use crate::error::{clean, describe};
+use crate::convert;
+use crate::error::{clean, describe, type_name};
 
 /// Maximum number of differences to report.
 const MAX_REPORTED: usize = 20;

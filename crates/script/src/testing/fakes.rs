@@ -13,9 +13,9 @@ use std::rc::Rc;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue, WeakLua};
 
-use crate::convert::type_name;
-use crate::error::HostError;
-use crate::host::{Host, LogLevel, Marks};
+use crate::error::{HostError, type_name};
+use crate::events::LogLevel;
+use crate::host::{Host, Marks};
 
 /// The tables that keep no real function when one of their functions is faked.
 const EXTERNAL: [&str; 4] = ["fs", "http", "process", "env"];

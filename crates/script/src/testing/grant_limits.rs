@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use mlua::{Table, Value as LuaValue};
 
-use crate::convert::type_name;
-use crate::error::{HostError, clean};
+use crate::error::{HostError, clean, type_name};
 use crate::permission::{PathGrant, ScriptPermissions, normalize};
 
 use super::fakes::Fake;

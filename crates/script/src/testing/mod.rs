@@ -1,6 +1,6 @@
 //! Script tests: `scripts/*_test.lua`. Each test runs in its own Lua state.
 //!
-//! Input: a [`TestFile`], whose top level calls `test(name, function)`, and the tools that its tests may load. Output:
+//! Input: a [`TestFile`] (its top level calls `test(name, function)`) and the tools that its tests may load. Output:
 //! the test names ([`list_tests`]) and the outcome of a test ([`run_test`]). A test has a fresh state and environment:
 //! the file's top level runs once to list the tests and again for each test, under the limits of a call.
 //!
@@ -16,120 +16,27 @@
 mod difference;
 mod fakes;
 mod grant_limits;
+mod model;
 mod state;
 mod temp;
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::control::{Control, lock};
-use super::host::{ScriptEvent, ScriptSink};
+use super::events::{ScriptEvent, ScriptSink};
 use super::vm::Vm;
-use super::{DEFAULT_MEMORY, Script};
 use fakes::split_location;
+pub use model::{TestFailure, TestFile, TestLimits, TestName, TestOutcome, TestSubject, TestTools};
 use state::TestState;
 pub use temp::remove_test_folders;
 
 /// Maximum number of log lines to keep per test.
 const MAX_LOG: usize = 1_000;
-
-/// A file of tests.
-#[derive(Clone)]
-pub struct TestFile {
-    /// The file, its modules, its root, and the permissions of the tests themselves.
-    pub script: Arc<Script>,
-    /// The tools that tests may load.
-    pub tools: TestTools,
-}
-
-impl fmt::Debug for TestFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TestFile").field("file", &self.script.file).finish_non_exhaustive()
-    }
-}
-
-/// Finds a tool by its name.
-pub type TestTools = Arc<dyn Fn(&str) -> Result<TestSubject, ToolError> + Send + Sync>;
-
-/// Validates arguments against a schema.
-type Validate = Arc<dyn Fn(Value) -> Result<Map<String, Value>, ToolError> + Send + Sync>;
-
-/// Checks whether a script may run with its permissions.
-type Authorize = Arc<dyn Fn(&Script) -> Result<(), ToolError> + Send + Sync>;
-
-/// A tool under test.
-#[derive(Clone)]
-pub struct TestSubject {
-    /// The script.
-    pub script: Arc<Script>,
-    /// Validates arguments against the tool's schema. The error is the one that a model would receive.
-    pub validate: Validate,
-    /// Checks whether the script may run with its permissions, except those of faked tables and those of the test's own
-    /// folder.
-    pub authorize: Authorize,
-}
-
-impl fmt::Debug for TestSubject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TestSubject").field("script", &self.script).finish_non_exhaustive()
-    }
-}
-
-/// The limits of one test.
-#[derive(Debug, Clone, Copy)]
-pub struct TestLimits {
-    /// The time limit, which includes waiting.
-    pub timeout: Duration,
-    /// The memory limit of the test's state, in bytes. The tools that it calls have their own limits.
-    pub memory: u64,
-}
-
-impl Default for TestLimits {
-    fn default() -> Self {
-        Self { timeout: Duration::from_secs(10), memory: DEFAULT_MEMORY }
-    }
-}
-
-/// The name and location of a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestName {
-    /// The name.
-    pub name: String,
-    /// The line of the call `test(…)`, from 1.
-    pub line: usize,
-}
-
-/// The outcome of a test.
-#[derive(Debug)]
-pub struct TestOutcome {
-    /// The failure. `None`: the test passed.
-    pub failure: Option<TestFailure>,
-    /// The log lines of the test and of the tools that it called.
-    pub log: Vec<ScriptEvent>,
-    /// The names of the tools that it called.
-    pub tools: BTreeSet<String>,
-    /// The duration.
-    pub elapsed: Duration,
-}
-
-/// The failure of a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestFailure {
-    /// `expectation`, or the kind of error, as in `timeout`.
-    pub kind: &'static str,
-    /// The line of the test file, from 1.
-    pub line: Option<usize>,
-    /// The message, one clause.
-    pub message: String,
-    /// Further lines: more differences, a traceback.
-    pub details: Vec<String>,
-}
 
 /// Returns the tests of `file`, in order. Runs its top level.
 ///

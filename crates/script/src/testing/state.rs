@@ -12,18 +12,21 @@ use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
 
+use super::difference;
 use super::fakes::{self, Fake, FakeOwner, LuaState};
 use super::grant_limits::GrantLimits;
+use super::model::{Authorize, TestFailure, TestFile, TestName, TestSubject, TestTools, Validate};
 use super::temp::TempFolder;
-use super::{Authorize, TestFailure, TestFile, TestName, TestSubject, TestTools, Validate, difference};
 use crate::control::Control;
-use crate::convert::{self, BigIntegers, type_name};
-use crate::error::{self, HostError, clean};
-use crate::host::{Host, Marks, Phase, ScriptSink, host_tables};
-use crate::local::limit;
+use crate::convert::{self, BigIntegers};
+use crate::error::{self, HostError, clean, type_name};
+use crate::events::ScriptSink;
+use crate::host::{Host, Marks, Phase, host_tables};
+use crate::limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT};
 use crate::permission::PathGrant;
+use crate::runner::local::limit;
+use crate::script::Script;
 use crate::vm::Vm;
-use crate::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, Script};
 
 /// Maximum number of tests per file.
 const MAX_TESTS: usize = 10_000;

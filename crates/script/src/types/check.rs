@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::DEFAULT_MEMORY;
 use crate::isolate::{Octets, confine, protocol};
-use crate::module::{Module, module_path};
+use crate::limits::DEFAULT_MEMORY;
+use crate::script::module::{Module, module_path};
 
 /// Time limit per script. Most take milliseconds.
 pub const TYPE_LIMIT: Duration = Duration::from_secs(5);

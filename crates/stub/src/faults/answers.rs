@@ -9,9 +9,9 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::raw_events::text_event;
-use super::{Fault, answer, answer_to_call};
 use crate::answer::{Act, Answer, DONE, framed, reason};
-use crate::encoded::EncodedReply;
+use crate::fault::{Fault, answer, answer_to_call};
+use crate::model::EncodedReply;
 use crate::reply::Reply;
 
 pub(super) static TABLE: &[Fault] = &[
@@ -22,8 +22,8 @@ pub(super) static TABLE: &[Fault] = &[
     answer("http-403", "403 with plain text", "proxies, hosted APIs", |m| {
         respond(m, 403, "text/plain", "forbidden")
     }),
-    answer("http-404", "404: no such model", "OpenAI, Ollama", |m| error(m, 404, "no such model")),
-    answer("http-422", "422 with a list of details", "FastAPI, as vLLM and llama-cpp-python use it", |m| {
+    answer("http-404", "404: unknown model", "OpenAI, Ollama", |m| error(m, 404, "no such model")),
+    answer("http-422", "422 with a list of details", "FastAPI (vLLM, llama-cpp-python)", |m| {
         let detail =
             json!({"detail": [{"loc": ["body", "tools"], "msg": "field required", "type": "missing"}]});
         respond(m, 422, "application/json", &detail.to_string())
@@ -54,7 +54,7 @@ pub(super) static TABLE: &[Fault] = &[
     }),
     answer(
         "context-length-exceeded",
-        "400: the prompt is larger than the context, reported by an error code",
+        "400: the prompt is larger than the context, with the error code `context_length_exceeded`",
         "OpenAI, llama-cpp-python",
         |m| {
             let error = json!({"error": {
@@ -66,7 +66,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     answer(
         "failed-generation",
-        "400: the server could not parse the model's call; the text it returns is not a call",
+        "400: the server cannot parse the model's call; the returned text is not a call",
         "Groq",
         |m| {
             let text = "I would call a tool here.";
@@ -75,11 +75,11 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     answer_to_call(
         "failed-generation-call",
-        "400: the server could not parse the model's call; the text it returns is a call",
+        "400: the server cannot parse the model's call; the returned text is a call",
         "Groq",
         |m| respond(m, 400, "application/json", &failed_generation(m.call.as_deref().unwrap_or_default())),
     ),
-    answer("redirect", "308 to another server", "an endpoint configured with http instead of https", |m| {
+    answer("redirect", "308 to another server", "an endpoint with http instead of https", |m| {
         let location = match m.format.api {
             Api::ChatCompletions => "https://api.example.org/v1/chat/completions",
             Api::Responses => "https://api.example.org/v1/responses",
@@ -120,7 +120,9 @@ pub(super) static TABLE: &[Fault] = &[
     answer("retry-after-words", "429, Retry-After: soon", "hand-written servers", |m| {
         rate_limited(m, "retry-after", "soon")
     }),
-    answer("retry-after-missing", "429 without Retry-After", "many", |m| rate_limited(m, "x-nothing", "1")),
+    answer("retry-after-missing", "429 without Retry-After", "many servers", |m| {
+        rate_limited(m, "x-nothing", "1")
+    }),
     answer(
         "empty-200",
         "200, an event stream without events",
@@ -147,49 +149,59 @@ pub(super) static TABLE: &[Fault] = &[
     answer("content-type-missing", "an event stream without a content type", "hand-written servers", |m| {
         m.body(Answer::head(200, &[])).end()
     }),
-    answer("json-for-stream", "a whole JSON reply although a stream was requested", "mocks, 9router", |m| {
-        let whole = Reply::new().text("All of it in one piece.").whole(&m.format);
-        respond(m, 200, "application/json", &whole)
-    }),
-    answer("stream-for-json", "an event stream, whether one was requested or not", "mocks, 9router", |m| {
-        if m.format.is_stream {
-            return m.plain();
-        }
-        let whole = String::from_utf8_lossy(&m.joined()).into_owned();
-        let done = match m.format.api {
-            Api::ChatCompletions => DONE,
-            Api::Responses => "",
-        };
-        m.head_of(200, "text/event-stream").piece(format!("data: {whole}\n\n{done}")).end()
-    }),
-    answer("json-cut", "a whole JSON reply that stops in the middle", "a server that crashes", |m| {
+    answer(
+        "json-for-stream",
+        "a whole JSON reply although the request asks for a stream",
+        "mocks, 9router",
+        |m| {
+            let whole = Reply::new().text("All of it in one piece.").whole(&m.format);
+            respond(m, 200, "application/json", &whole)
+        },
+    ),
+    answer(
+        "stream-for-json",
+        "an event stream even if the request does not ask for one",
+        "mocks, 9router",
+        |m| {
+            if m.format.is_stream {
+                return m.plain();
+            }
+            let whole = String::from_utf8_lossy(&m.joined()).into_owned();
+            let done = match m.format.api {
+                Api::ChatCompletions => DONE,
+                Api::Responses => "",
+            };
+            m.head_of(200, "text/event-stream").piece(format!("data: {whole}\n\n{done}")).end()
+        },
+    ),
+    answer("json-cut", "a whole JSON reply that is truncated", "a server that crashes", |m| {
         let whole = Reply::new().text("All of it in one piece.").whole(&m.format);
         let end = whole.find(" it in one").unwrap_or_default();
         respond(m, 200, "application/json", whole.get(..end).unwrap_or_default())
     }),
-    answer("gzip", "an event stream compressed with gzip, which was not requested", "proxies", |m| {
+    answer("gzip", "an event stream compressed with gzip, regardless of Accept-Encoding", "proxies", |m| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         let written = encoder.write_all(&m.joined()).and_then(|()| encoder.finish());
         let head = Answer::head(200, &[("content-type", "text/event-stream"), ("content-encoding", "gzip")]);
         head.piece(written.unwrap_or_default()).end()
     }),
-    answer("http-1-0", "HTTP/1.0: the body ends with the connection", "old proxies", |m| {
+    answer("http-1-0", "HTTP/1.0: the end of the connection ends the body", "old proxies", |m| {
         raw("HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
             .then(Act::Write(m.joined()))
             .then(Act::Close)
     }),
-    answer("content-length", "an event stream with a content length", "proxies that buffer", |m| {
-        with_length(m, m.joined().len())
+    answer(
+        "content-length",
+        "an event stream with Content-Length instead of chunks",
+        "proxies that buffer",
+        |m| with_length(m, m.joined().len()),
+    ),
+    answer("content-length-short", "Content-Length is too small", "proxies that rewrite bodies", |m| {
+        with_length(m, m.joined().len() / 2).then(Act::Close)
     }),
     answer(
-        "content-length-short",
-        "a content length that is too small",
-        "proxies that rewrite bodies",
-        |m| with_length(m, m.joined().len() / 2).then(Act::Close),
-    ),
-    answer(
         "content-length-long",
-        "a content length that is too large, then the end of the connection",
+        "Content-Length is too large, then the connection is closed",
         "proxies that crash",
         |m| with_length_and_body(m, m.joined().len() * 2, &half(&m.joined())).then(Act::Close),
     ),
@@ -202,19 +214,19 @@ pub(super) static TABLE: &[Fault] = &[
             m.half(m.head()).then(Act::Write(half(&last))).then(Act::Close)
         },
     ),
-    answer("chunk-size-wrong", "a chunk of the body has no size", "hand-written servers", |m| {
+    answer("chunk-size-wrong", "a chunk of the body has an invalid size", "hand-written servers", |m| {
         m.half(m.head()).then(Act::Write(b"zz\r\nhello\r\n".to_vec())).then(Act::Close)
     }),
-    answer("chunk-end-missing", "the body has no last chunk", "hand-written servers", |m| {
+    answer("chunk-end-missing", "the chunk that ends the body is missing", "hand-written servers", |m| {
         m.body(m.head()).then(Act::Close)
     }),
-    answer("head-broken", "the head is not HTTP", "a wrong port", |_| {
+    answer("head-broken", "the answer is not HTTP", "a wrong port", |_| {
         raw("SSH-2.0-OpenSSH_9.6\r\n").then(Act::Close)
     }),
     answer("status-absurd", "an invalid status code", "hand-written servers", |_| {
         raw("HTTP/1.1 999999 What\r\ncontent-length: 0\r\n\r\n").then(Act::Close)
     }),
-    answer("trailing-bytes", "more bytes follow the end of the body", "hand-written servers", |m| {
+    answer("trailing-bytes", "bytes are sent after the end of the body", "hand-written servers", |m| {
         m.plain().then(Act::Write(b"and this is no answer\r\n\r\n".to_vec())).then(Act::Close)
     }),
     answer("continue-first", "100 Continue is sent twice before the answer", "proxies", |m| {

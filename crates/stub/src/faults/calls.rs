@@ -6,8 +6,9 @@ use super::edit::{
     as_function_call, cut_call, each_entry, entry_arguments, entry_name, finish_of, glue_calls, has_entries,
     interleave, is_start, join_call_deltas, set, set_finish, set_function, split_name, whole_calls,
 };
-use super::{Fault, Needs, chunks};
-use crate::completions::{Chunk, delta_chunk};
+use crate::completions::delta_chunk;
+use crate::fault::{Fault, Needs, chunks};
+use crate::model::Chunk;
 
 pub(super) static TABLE: &[Fault] = &[
     chunks(
@@ -27,7 +28,7 @@ pub(super) static TABLE: &[Fault] = &[
     chunks(
         "index-reused-without-ids",
         "every call has the index 0 and no id",
-        "user interfaces that relay calls",
+        "user interfaces that forward calls",
         Needs::TwoCalls,
         |chunks| {
             each_entry(chunks, |entry, _| {
@@ -173,26 +174,20 @@ pub(super) static TABLE: &[Fault] = &[
         Needs::EmptyCall,
         |chunks| whole_calls(chunks, |_| Value::Null),
     ),
-    chunks(
-        "arguments-missing",
-        "empty arguments are sent without `arguments`",
-        "TensorRT-LLM",
-        Needs::EmptyCall,
-        |chunks| {
-            each_entry(whole_calls(chunks, |_| Value::Null), |entry, _| {
-                if let Some(Value::Object(function)) = entry.get_mut("function") {
-                    function.remove("arguments");
-                }
-            })
-        },
-    ),
+    chunks("arguments-missing", "empty arguments are omitted", "TensorRT-LLM", Needs::EmptyCall, |chunks| {
+        each_entry(whole_calls(chunks, |_| Value::Null), |entry, _| {
+            if let Some(Value::Object(function)) = entry.get_mut("function") {
+                function.remove("arguments");
+            }
+        })
+    }),
     chunks("arguments-empty", "empty arguments are sent as \"\"", "vLLM", Needs::EmptyCall, |chunks| {
         whole_calls(chunks, |_| json!(""))
     }),
     chunks(
         "arguments-encoded-twice",
         "arguments are JSON-encoded twice",
-        "clients and servers that encode twice",
+        "clients and servers that encode JSON twice",
         Needs::Call,
         |chunks| whole_calls(chunks, |arguments| json!(json!(arguments).to_string())),
     ),
@@ -222,7 +217,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "call-sent-twice",
-        "a whole call is sent again at the next index, with the same id",
+        "a whole call is sent twice: at two indices, with the same id",
         "relays that merge a stream with its final message",
         Needs::Call,
         |chunks| {
@@ -241,7 +236,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "calls-glued",
-        "the arguments of two calls are two objects in one call",
+        "the arguments of two calls are concatenated in one call",
         "Gemini's compatible API",
         Needs::TwoCalls,
         glue_calls,
@@ -299,7 +294,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "calls-as-object",
-        "`tool_calls` is one call, not a list of calls",
+        "`tool_calls` is one call instead of a list",
         "TGI",
         Needs::Call,
         |mut chunks| {
@@ -316,7 +311,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "calls-null",
-        "text is sent with `tool_calls` null or an empty list",
+        "chunks without a call have a `tool_calls` that is null or an empty list",
         "SGLang, llama-cpp-python",
         Needs::Call,
         |mut chunks| {
@@ -333,7 +328,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "function-call",
-        "the call is sent as `function_call`, which `tool_calls` replaced",
+        "the call is sent in the deprecated `function_call` instead of `tool_calls`",
         "llama-cpp-python",
         Needs::Call,
         |chunks| as_function_call(chunks, false),
@@ -341,7 +336,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "function-call-beside",
-        "the call is sent as `function_call` and as `tool_calls`",
+        "the call is sent in `function_call` and in `tool_calls`",
         "llama-cpp-python",
         Needs::Call,
         |chunks| as_function_call(chunks, true),
@@ -349,27 +344,31 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "arguments-dropped",
-        "the server drops the arguments and sends `{}`",
+        "arguments are replaced by `{}`",
         "vLLM's parsers for step3, internlm2, jamba",
         Needs::Call,
         |chunks| whole_calls(chunks, |_| json!("{}")),
     ),
-    chunks("arguments-not-json", "arguments are not JSON", "small models", Needs::Call, |chunks| {
+    chunks("arguments-not-json", "arguments are invalid JSON", "small models", Needs::Call, |chunks| {
         whole_calls(chunks, |_| json!("{at: sea}"))
     }),
-    chunks("arguments-list", "arguments are a list", "small models", Needs::Call, |chunks| {
-        whole_calls(chunks, |_| json!("[1]"))
-    }),
+    chunks(
+        "arguments-list",
+        "arguments are a list instead of an object",
+        "small models",
+        Needs::Call,
+        |chunks| whole_calls(chunks, |_| json!("[1]")),
+    ),
     chunks(
         "arguments-bomb",
         "arguments are nested 100,000 levels deep",
-        "a runaway model, an attack",
+        "a model that does not stop, an attack",
         Needs::Call,
         |chunks| whole_calls(chunks, |_| json!(format!("{{\"at\":{}", "[".repeat(100_000)))),
     ),
     chunks(
         "tool-unknown",
-        "the call is for a tool that was not offered",
+        "the call names a tool that the request does not offer",
         "small models",
         Needs::Call,
         |chunks| {
@@ -382,21 +381,21 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     chunks(
         "call-cut-by-length",
-        "the reply ends inside the arguments with the finish reason `length`",
+        "the reply ends inside the arguments, with the finish reason `length`",
         "every server at its token limit",
         Needs::Call,
         |chunks| cut_call(chunks, "length"),
     ),
     chunks(
         "call-cut-unsaid",
-        "the reply ends inside the arguments with the finish reason `tool_calls`",
+        "the reply ends inside the arguments, with the finish reason `tool_calls`",
         "llama-cpp-python at its token limit",
         Needs::Call,
         |chunks| cut_call(chunks, "tool_calls"),
     ),
     chunks(
         "call-in-reasoning",
-        "the call is written as text in the reasoning",
+        "the call is sent as text in the reasoning",
         "vLLM, llama.cpp",
         Needs::Call,
         |chunks| {
@@ -421,20 +420,26 @@ pub(super) static TABLE: &[Fault] = &[
             changed
         },
     ),
-    chunks("calls-too-many", "one reply contains 1,500 calls", "a runaway model", Needs::Call, |chunks| {
-        let mut many = Vec::new();
-        for chunk in whole_calls(chunks, Value::String) {
-            if !has_entries(&chunk) {
-                many.push(chunk);
-                continue;
+    chunks(
+        "calls-too-many",
+        "one reply contains 1,500 calls",
+        "a model that does not stop",
+        Needs::Call,
+        |chunks| {
+            let mut many = Vec::new();
+            for chunk in whole_calls(chunks, Value::String) {
+                if !has_entries(&chunk) {
+                    many.push(chunk);
+                    continue;
+                }
+                for number in 0..1_500 {
+                    many.extend(each_entry(vec![chunk.clone()], |entry, _| {
+                        set(entry, "index", number);
+                        set(entry, "id", format!("call_{number}"));
+                    }));
+                }
             }
-            for number in 0..1_500 {
-                many.extend(each_entry(vec![chunk.clone()], |entry, _| {
-                    set(entry, "index", number);
-                    set(entry, "id", format!("call_{number}"));
-                }));
-            }
-        }
-        many
-    }),
+            many
+        },
+    ),
 ];

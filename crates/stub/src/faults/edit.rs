@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::completions::{Chunk, delta_chunk};
+use crate::completions::delta_chunk;
+use crate::model::Chunk;
 
 pub(super) fn set(entry: &mut Map<String, Value>, member: &str, value: impl Into<Value>) {
     entry.insert(member.to_owned(), value.into());

@@ -5,14 +5,14 @@ use std::time::Duration;
 use deftool_chat::Api;
 
 use super::raw_events::{is_text_event, text_event};
-use super::{Fault, Injection, Needs, new, pieces};
 use crate::answer::DONE;
-use crate::encoded::Piece;
+use crate::fault::{Fault, Injection, Needs, new, pieces};
+use crate::model::Piece;
 
 pub(super) static TABLE: &[Fault] = &[
     pieces(
         "comments",
-        "comments of every kind are sent between the events",
+        "comments in several formats are sent between the events",
         "llama.cpp, llama-cpp-python, DeepSeek, OpenRouter",
         |pieces, _| {
             let comments = [
@@ -64,12 +64,12 @@ pub(super) static TABLE: &[Fault] = &[
             pieces
         },
     ),
-    pieces("no-space", "there is no space after `data:`", "proxies", |pieces, _| {
+    pieces("no-space", "the space after `data:` is missing", "proxies", |pieces, _| {
         each_text(pieces, |text| text.replacen("data: ", "data:", 1))
     }),
     pieces(
         "data-on-lines",
-        "the JSON of an event is split over several data lines",
+        "the JSON of an event is split into several `data:` lines",
         "proxies",
         |pieces, _| each_text(pieces, |text| text.replacen(",\"", ",\ndata: \"", 1)),
     ),
@@ -81,7 +81,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     pieces(
         "blank-lines-missing",
-        "there are no blank lines between the events",
+        "the blank lines between the events are missing",
         "hand-written servers",
         |pieces, _| each_text(pieces, |text| text.replace("\n\n", "\n")),
     ),
@@ -100,7 +100,8 @@ pub(super) static TABLE: &[Fault] = &[
             pieces
         }),
     ),
-    pieces("done-missing", "`[DONE]` is missing", "many", |pieces, _| without_done(pieces)).chat_only(),
+    pieces("done-missing", "`[DONE]` is missing", "many servers", |pieces, _| without_done(pieces))
+        .chat_only(),
     pieces(
         "done-unclosed",
         "`[DONE]` is not followed by a line end or a blank line",
@@ -108,7 +109,7 @@ pub(super) static TABLE: &[Fault] = &[
         |pieces, _| each_text(pieces, |text| if text == DONE { String::from("data: [DONE]") } else { text }),
     )
     .chat_only(),
-    pieces("done-twice", "`[DONE]` is sent twice", "proxies that add their own", |mut pieces, _| {
+    pieces("done-twice", "`[DONE]` is sent twice", "proxies that append `[DONE]`", |mut pieces, _| {
         pieces.push(Piece::now(DONE));
         pieces
     })
@@ -127,7 +128,7 @@ pub(super) static TABLE: &[Fault] = &[
     pieces(
         "done-late",
         "`[DONE]` is sent one second after the finish reason",
-        "gateways that count tokens first",
+        "gateways that count the tokens before `[DONE]`",
         |mut pieces, _| {
             for piece in pieces.iter_mut().filter(|piece| piece.bytes == DONE.as_bytes()) {
                 piece.wait = Duration::from_secs(1);
@@ -138,8 +139,8 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     pieces(
         "text-after-done",
-        "more text is sent after the end of the reply, `[DONE]`",
-        "proxies that mix up two streams",
+        "text is sent after `[DONE]` (over responses: after the final event)",
+        "proxies that mix two streams",
         |mut pieces, api| {
             let text = pieces.iter().find(|piece| is_text_event(api, &piece.bytes)).cloned();
             pieces.extend(text);
@@ -149,7 +150,7 @@ pub(super) static TABLE: &[Fault] = &[
     pieces(
         "done-in-text",
         "the text contains `data: [DONE]`, U+2028 and U+0085",
-        "any model that writes about event streams",
+        "models that explain event streams",
         |mut pieces, api| {
             if let Some(at) = pieces.iter().position(|piece| is_text_event(api, &piece.bytes)) {
                 let text = "\\n\u{2028}data: [DONE]\\n\\n\u{85}";
@@ -187,7 +188,7 @@ pub(super) static TABLE: &[Fault] = &[
     }),
     pieces(
         "error-field",
-        "an error is sent in the middle in a field named `error`",
+        "an error is sent in the middle of the reply, in an `error:` line instead of `data:`",
         "llama.cpp until 2025-09",
         |pieces, _| {
             broken_off(
@@ -196,18 +197,21 @@ pub(super) static TABLE: &[Fault] = &[
             )
         },
     ),
-    pieces("error-event", "an error is sent in the middle as `event: error`", "gateways", |pieces, _| {
-        broken_off(pieces, "event: error\ndata: {\"message\":\"out of memory\"}\n\n")
-    }),
+    pieces(
+        "error-event",
+        "an error is sent in the middle of the reply, as an event named `error`",
+        "gateways",
+        |pieces, _| broken_off(pieces, "event: error\ndata: {\"message\":\"out of memory\"}\n\n"),
+    ),
     pieces(
         "error-words",
-        "an error is sent in the middle as plain text, not JSON",
+        "an error is sent in the middle of the reply, as plain text instead of JSON",
         "hand-written servers",
         |pieces, _| broken_off(pieces, "data: out of memory\n\n"),
     ),
     pieces(
         "json-broken",
-        "one event in the middle is invalid JSON",
+        "an event in the middle of the reply is truncated to invalid JSON",
         "proxies that truncate events",
         |mut pieces, _| {
             let middle = pieces.len() / 2;
@@ -229,8 +233,8 @@ pub(super) static TABLE: &[Fault] = &[
     }),
     pieces(
         "utf8-invalid",
-        "the text contains bytes that are not UTF-8",
-        "servers that split tokens",
+        "the text contains invalid UTF-8",
+        "servers that split characters between tokens",
         |mut pieces, api| {
             pieces.insert(pieces.len() / 2, Piece::now(text_event(api, b"\xff\xfe")));
             pieces
@@ -238,7 +242,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     pieces(
         "nul-bytes",
-        "NUL bytes are sent between the events and inside one",
+        "NUL bytes are sent between events, and inside an event",
         "memory corruption",
         |mut pieces, api| {
             pieces.insert(pieces.len() / 2, Piece::now(text_event(api, b"\\u0000")));
@@ -246,7 +250,7 @@ pub(super) static TABLE: &[Fault] = &[
             pieces
         },
     ),
-    pieces("line-long", "one event is a 2 MB line", "any server", |mut pieces, api| {
+    pieces("line-long", "one event is a line of 2 MB", "any server", |mut pieces, api| {
         let text = "a word on a line that goes on and on, ".repeat(55_000);
         pieces.insert(pieces.len() / 2, Piece::now(text_event(api, text.as_bytes())));
         pieces

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::edit::{finish_of, has_entries, set_finish};
-use super::{Fault, Needs, chunks};
-use crate::completions::{Chunk, chunk_json, delta_chunk};
-use crate::reply::MODEL;
-use crate::server::{CONTEXT, EmulatedServer};
+use crate::completions::{chunk_json, delta_chunk};
+use crate::fault::{Fault, Needs, chunks};
+use crate::model::{CONTEXT, Chunk, EmulatedServer, MODEL};
 
 pub(super) static TABLE: &[Fault] = &[
     chunks(
@@ -20,7 +19,7 @@ pub(super) static TABLE: &[Fault] = &[
     chunks(
         "finish-calls-without-call",
         "the finish reason is `tool_calls`, but there is no call",
-        "vLLM with a tool parser for a different model",
+        "vLLM with the tool parser of another model",
         Needs::Text,
         |mut chunks| {
             chunks.retain(|chunk| !has_entries(chunk));
@@ -30,7 +29,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "finish-content-filter",
-        "a content filter ends the reply",
+        "the finish reason is `content_filter`",
         "Azure OpenAI",
         Needs::Text,
         |chunks| finished_by(chunks, &json!("content_filter")),
@@ -38,14 +37,14 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "finish-missing",
-        "the finish reason is missing; `[DONE]` is sent (over responses: no final event)",
+        "the finish reason is missing, but `[DONE]` is sent (over responses: no final event)",
         "NVIDIA NIM, Evolink",
         Needs::Call,
         |chunks| finished_by(chunks, &Value::Null),
     ),
     chunks(
         "finish-missing-text",
-        "like finish-missing, for a reply with text only",
+        "like `finish-missing`, for a reply with text only",
         "NVIDIA NIM",
         Needs::Text,
         |chunks| finished_by(chunks, &Value::Null),
@@ -80,7 +79,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "finish-length",
-        "the reply is cut by the server's token limit",
+        "the finish reason is `length`: the reply reached the token limit",
         "every server",
         Needs::Text,
         |chunks| finished_by(chunks, &json!("length")),
@@ -117,7 +116,7 @@ pub(super) static TABLE: &[Fault] = &[
     chunks(
         "role-missing",
         "no chunk has a role",
-        "llama.cpp, when the first character takes several tokens",
+        "llama.cpp, if the first character has several tokens",
         Needs::Text,
         |chunks| {
             let with_choice = chunks.into_iter().skip(1);
@@ -192,7 +191,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     chunks(
         "all-in-reasoning",
-        "the whole reply is reasoning, the text is empty",
+        "the whole reply is sent as reasoning, without text",
         "llama.cpp with reasoning templates",
         Needs::Text,
         |chunks| {
@@ -207,7 +206,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     chunks(
         "choices-two",
-        "each chunk is preceded by one of a second choice",
+        "each chunk is preceded by a chunk of a second choice",
         "llama.cpp with `n` 2",
         Needs::Text,
         |chunks| {
@@ -246,7 +245,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     chunks(
         "prompt-progress",
-        "the reply starts with prompt progress, in chunks with a role",
+        "the reply starts with chunks that report the prompt progress and repeat the role",
         "llama.cpp with `return_progress`",
         Needs::Text,
         |mut chunks| {
@@ -263,17 +262,21 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "error-in-stream",
-        "an error object is sent in the middle, then the stream ends without `[DONE]`",
+        "an error object is sent in the middle of the reply, then the stream ends without `[DONE]`",
         "llama.cpp, vLLM, SGLang, OpenRouter",
         Needs::Text,
         |chunks| broken_off(chunks, json!({"error": {"code": 500, "message": "out of memory"}})),
     ),
-    chunks("error-string", "an error is sent in the middle as a string", "mlx-vlm", Needs::Text, |chunks| {
-        broken_off(chunks, json!({"error": "out of memory"}))
-    }),
+    chunks(
+        "error-string",
+        "like `error-in-stream`, but the error is a string",
+        "mlx-vlm",
+        Needs::Text,
+        |chunks| broken_off(chunks, json!({"error": "out of memory"})),
+    ),
     chunks(
         "error-with-choices",
-        "an error is sent in the middle, with an empty list of choices",
+        "like `error-in-stream`, but with an empty list of choices",
         "OpenRouter",
         Needs::Text,
         |chunks| {
@@ -284,7 +287,7 @@ pub(super) static TABLE: &[Fault] = &[
     .chat_only(),
     chunks(
         "overflow-in-stream",
-        "the context overflows in the middle of the reply",
+        "a context overflow is reported in the middle of the reply",
         "llama.cpp",
         Needs::Text,
         |chunks| {
@@ -297,7 +300,7 @@ pub(super) static TABLE: &[Fault] = &[
     ),
     chunks(
         "prompt-cut-unsaid",
-        "the prompt is silently truncated to fit the context; the token counts are those of a full context",
+        "the prompt is silently truncated to the context size; the token counts report a full context",
         "Ollama",
         Needs::Text,
         |mut chunks| {
@@ -315,7 +318,7 @@ pub(super) static TABLE: &[Fault] = &[
     .on_server(EmulatedServer::Ollama),
     chunks(
         "failed-generation-in-stream",
-        "the server could not parse the model's call and sends its text in an error",
+        "the server cannot parse the model's call and sends the text of the call in an error",
         "Groq",
         Needs::Call,
         |chunks| {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::raw_events::{call_continuation, call_start, text_event, text_event_prefix};
-use super::{Fault, answer, answer_to_call};
 use crate::answer::{Act, Answer, DONE, END, framed};
-use crate::encoded::EncodedReply;
+use crate::fault::{Fault, answer, answer_to_call};
+use crate::model::EncodedReply;
 
 pub(super) static TABLE: &[Fault] = &[
     answer(
@@ -65,32 +65,38 @@ pub(super) static TABLE: &[Fault] = &[
     answer(
         "rst-after-finish",
         "the connection is reset after the finish reason",
-        "a server that crashes late",
+        "a server that crashes after the reply",
         |m| without_end(m).then(Act::Reset),
     ),
-    answer("stays-open", "the connection and the body stay open after `[DONE]`", "some gateways", |m| {
-        m.body(m.head()).then(Act::Silence)
-    }),
+    answer(
+        "stays-open",
+        "the body and the connection stay open after `[DONE]` (over responses: after the final event)",
+        "gateways",
+        |m| m.body(m.head()).then(Act::Silence),
+    ),
     answer(
         "stays-open-unsaid",
         "nothing is sent after the finish reason, and the connection stays open",
-        "some gateways",
+        "gateways",
         |m| without_end(m).then(Act::Silence),
     ),
-    answer("silence", "there is no answer at all", "a server that hangs or is suspended", |_| {
-        Answer::silent()
-    }),
-    answer("half-head", "half the head, then silence", "a server that is suspended", |_| {
+    answer(
+        "silence",
+        "no answer is sent, and the connection stays open",
+        "a server that hangs or is suspended",
+        |_| Answer::silent(),
+    ),
+    answer("half-head", "half of the head is sent, then nothing", "a server that is suspended", |_| {
         Answer::default()
             .then(Act::Write(b"HTTP/1.1 200 OK\r\ncontent-type: text/ev".to_vec()))
             .then(Act::Silence)
     }),
-    answer("headers-endless", "the head never ends", "an attack", |m| {
+    answer("headers-endless", "the head is endless", "an attack", |m| {
         Answer::default()
             .then(Act::Write(b"HTTP/1.1 200 OK\r\n".to_vec()))
             .then(endless(b"x-more: and more\r\n".to_vec(), m.every_or(20)))
     }),
-    answer("head-huge", "a head of 10 MB", "an attack", |_| {
+    answer("head-huge", "the head has 10 MB", "an attack", |_| {
         Answer::default()
             .then(Act::Write(b"HTTP/1.1 200 OK\r\n".to_vec()))
             .then(Act::Repeat {
@@ -101,37 +107,51 @@ pub(super) static TABLE: &[Fault] = &[
             .then(Act::Write(b"\r\n".to_vec()))
             .then(Act::Close)
     }),
-    answer("silence-after-head", "the head, then silence", "a server that is suspended", |m| {
+    answer("silence-after-head", "the head is sent, then nothing", "a server that is suspended", |m| {
         m.head().then(Act::Silence)
     }),
-    answer("silence-mid-stream", "half the reply, then silence", "a server that is suspended", |m| {
-        m.half(m.head()).then(Act::Silence)
-    }),
+    answer(
+        "silence-mid-stream",
+        "half of the reply is sent, then nothing",
+        "a server that is suspended",
+        |m| m.half(m.head()).then(Act::Silence),
+    ),
     answer(
         "comments-for-ever",
-        "the head, then comments but no tokens",
+        "the head is sent, then only comments",
         "a server that processes a long prompt",
         |m| m.head().then(endless(framed(b": ping\n\n"), m.every_or(1_000))),
     ),
-    answer("comments-mid-stream", "half the reply, then comments but no tokens", "a model that hangs", |m| {
-        m.half(m.head()).then(endless(framed(b": ping\n\n"), m.every_or(1_000)))
-    }),
-    answer("empty-deltas-for-ever", "half the reply, then chunks without text", "a model that hangs", |m| {
-        let nothing = framed(&text_event(m.format.api, b""));
-        m.half(m.head()).then(endless(nothing, m.every_or(1_000)))
-    }),
-    answer("error-silence", "500 and half its body, then silence", "a server that is suspended", |m| {
-        m.head_of(500, "text/plain").piece("half a ").then(Act::Silence)
-    }),
-    answer("error-endless", "500 with a body that never ends", "an attack", |m| {
+    answer(
+        "comments-mid-stream",
+        "half of the reply is sent, then only comments",
+        "a model that hangs",
+        |m| m.half(m.head()).then(endless(framed(b": ping\n\n"), m.every_or(1_000))),
+    ),
+    answer(
+        "empty-deltas-for-ever",
+        "half of the reply is sent, then only chunks without text",
+        "a model that hangs",
+        |m| {
+            let nothing = framed(&text_event(m.format.api, b""));
+            m.half(m.head()).then(endless(nothing, m.every_or(1_000)))
+        },
+    ),
+    answer(
+        "error-silence",
+        "500 and half of its body are sent, then nothing",
+        "a server that is suspended",
+        |m| m.head_of(500, "text/plain").piece("half a ").then(Act::Silence),
+    ),
+    answer("error-endless", "500 with an endless body", "an attack", |m| {
         m.head_of(500, "text/plain").then(Act::Endless(framed(b"no and again no, ")))
     }),
-    answer("slow-bytes", "one byte a second", "a very slow network", |m| {
+    answer("slow-bytes", "the body is sent at one byte per second", "a very slow network", |m| {
         let every = m.every_or(1_000);
         let slow = |answer: Answer, byte: u8| answer.then(Act::Write(framed(&[byte]))).then(Act::Wait(every));
         m.joined().into_iter().fold(m.head(), slow).end()
     }),
-    answer("endless-stream", "tokens are sent forever", "a model without an end-of-text token", |m| {
+    answer("endless-stream", "the reply is endless", "a model without an end-of-text token", |m| {
         // The lines differ, so that they are not detected as a loop.
         let line = |number| framed(&text_event(m.format.api, (line(number) + "\\n").as_bytes()));
         let lines: Vec<Vec<u8>> = (0..200).map(line).collect();
@@ -141,17 +161,17 @@ pub(super) static TABLE: &[Fault] = &[
         let start = lines.iter().fold(m.half(m.head()), once);
         start.then(endless(lines.concat(), every))
     }),
-    answer("line-repeated", "the same line is sent forever", "small models", |m| {
+    answer("line-repeated", "the reply repeats one line endlessly", "small models", |m| {
         let line = framed(&text_event(m.format.api, b"I will look at the sea again and then again.\\n"));
         let start = m.half(m.head()).piece(text_event(m.format.api, b"\\n"));
         start.then(endless(line, m.every_or(5)))
     }),
-    answer("line-endless", "one line of the stream never ends", "an attack", |m| {
+    answer("line-endless", "one event is an endless line", "an attack", |m| {
         m.half(m.head())
             .piece(text_event_prefix(m.format.api))
             .then(Act::Endless(framed(&b"and so on, ".repeat(10_000))))
     }),
-    answer("text-huge", "100 MB of text, as fast as the client reads", "a runaway model", |m| {
+    answer("text-huge", "the text has 100 MB", "a model that does not stop", |m| {
         let lines: Vec<String> = (0..30).map(|number| line(number).repeat(80) + "\\n").collect();
         let event = text_event(m.format.api, lines.concat().as_bytes());
         let times = 100_000_000 / event.len() as u64;
@@ -160,7 +180,7 @@ pub(super) static TABLE: &[Fault] = &[
             .then(Act::Repeat { bytes, times: Some(times), every: Duration::ZERO })
             .then(Act::Write(END.to_vec()))
     }),
-    answer("arguments-huge", "100 MB of arguments", "a runaway model", |m| {
+    answer("arguments-huge", "the arguments have 100 MB", "a model that does not stop", |m| {
         let piece = "and so on, ".repeat(6_000);
         m.half(m.head())
             .piece(call_start(m.format.api))

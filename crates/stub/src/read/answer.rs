@@ -7,12 +7,14 @@ use deftool_lang::syntax::{Datum, DatumKind};
 use deftool_lang::text::Span;
 use serde_json::{Map, Value};
 
-use super::Open;
 use super::form::{Entry, Form, Reader, json_of, number_of};
-use super::words::{ENDINGS, headers};
+use super::values::{ENDINGS, headers};
 use crate::answer::{Act, Answer};
-use crate::reply::Ending;
+use crate::model::Ending;
 use crate::scenario::Page;
+
+/// Returns the content of a file that a scenario plays, or the reason why it cannot be read.
+pub(super) type Open<'o> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'o;
 
 const ERROR_KEYS: [&str; 9] = [
     ":message",

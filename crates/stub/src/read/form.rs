@@ -7,12 +7,18 @@ use deftool_lang::syntax::{Datum, DatumKind, Folder, Number, parse};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
 use serde_json::{Map, Number as JsonNumber, Value};
 
-use super::ScenarioError;
-
 /// The maximum number of reported findings per file.
 const MAX_FINDINGS: usize = 100;
 /// The maximum length of a list of known words in a message. Only the list of faults is longer.
 const MAX_LISTED: usize = 20;
+
+/// The error for an invalid scenario file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", findings.join("\n"))]
+pub struct ScenarioError {
+    /// The findings, one line each: `FILE:LINE:COLUMN: error: …`.
+    pub findings: Vec<String>,
+}
 
 /// `(head …)`
 pub(super) struct Form {

@@ -6,7 +6,7 @@
 mod answer;
 mod form;
 mod reply;
-mod words;
+mod values;
 
 use std::path::Path;
 
@@ -14,27 +14,17 @@ use deftool_lang::spec::is_spec_form;
 use deftool_lang::syntax::{Datum, DatumKind};
 use deftool_lang::text::Span;
 
-use super::faults::Fault;
+use super::model::EmulatedServer;
 use super::scenario::{Action, Scenario, Step};
-use super::server::EmulatedServer;
-use answer::{error, page, play, raw};
+use answer::{Open, error, page, play, raw};
 use form::{Entry, Form, Reader, is_form, word_of};
 use reply::reply;
-use words::condition;
+use values::{condition, faults};
+
+pub use form::ScenarioError;
 
 /// The maximum size of a played file, in bytes.
 const MAX_PLAYED: u64 = 64 << 20;
-
-/// Returns the content of a file that a scenario plays, or the reason why it cannot be read.
-type Open<'o> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'o;
-
-/// The error for an invalid scenario file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", findings.join("\n"))]
-pub struct ScenarioError {
-    /// The findings, one line each: `FILE:LINE:COLUMN: error: …`.
-    pub findings: Vec<String>,
-}
 
 /// Reads the scenarios of the file at `path`. File names in `play` are relative to its directory.
 ///
@@ -230,33 +220,4 @@ fn faulty(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) -> Action {
     }
     let faults = faults(reader, Datum { span, kind: DatumKind::Vector(named) });
     Action::Faulty { faults, every }
-}
-
-/// Reads the name of a fault, or a vector of names.
-fn faults(reader: &mut Reader<'_>, value: Datum) -> Vec<&'static Fault> {
-    let items = match value.kind {
-        DatumKind::Vector(items) => items,
-        _ => vec![value],
-    };
-    let mut found: Vec<&'static Fault> = Vec::new();
-    for item in items {
-        let Some(name) = word_of(&item) else {
-            reader.report(item.span, format!("expected the name of a fault, found {}", item.describe()));
-            continue;
-        };
-        let Some(fault) = Fault::named(name) else {
-            let names: Vec<&str> = Fault::all().map(|fault| fault.name).collect();
-            reader.unknown(item.span, "fault", name, &names);
-            continue;
-        };
-        if fault.replaces_answer()
-            && let Some(other) = found.iter().find(|other| other.replaces_answer())
-        {
-            let message =
-                format!("`{name}` cannot be combined with `{}`: both replace the whole answer", other.name);
-            reader.report(item.span, message);
-        }
-        found.push(fault);
-    }
-    found
 }

@@ -3,9 +3,8 @@
 use deftool_lang::spec::parse_duration;
 use deftool_lang::syntax::{Datum, DatumKind};
 
-use super::faults;
 use super::form::{Entry, Form, Reader, json_of};
-use super::words::{ENDINGS, headers};
+use super::values::{ENDINGS, faults, headers};
 use crate::reply::{MAX_TOKENS, Part, Reply};
 
 const REPLY_KEYS: [&str; 13] = [

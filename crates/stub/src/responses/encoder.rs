@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::item::{Item, ItemRef, Kind, item_id, set, text_part, unknown_members};
-use super::response;
-use crate::completions::Chunk;
+use super::item::{Item, ItemRef, Kind, item_id, response, set, text_part, unknown_members};
+use crate::model::Chunk;
 
 /// An encoder, with the events so far.
 #[derive(Debug)]

@@ -1,6 +1,18 @@
-//! The output items of a response: messages, reasoning, calls.
+//! The response object and its output items: messages, reasoning, calls.
 
 use serde_json::{Map, Value, json};
+
+use crate::completions::CREATED;
+
+/// Returns a response object. It contains the members that strictly typed clients require.
+pub(super) fn response(model: &str, status: &str, output: Vec<Value>) -> Value {
+    json!({
+        "id": "resp_stub", "object": "response", "created_at": CREATED, "status": status, "model": model,
+        "output": output, "error": null, "incomplete_details": null, "usage": null, "instructions": null,
+        "metadata": {}, "parallel_tool_calls": true, "temperature": null, "tool_choice": "auto", "tools": [],
+        "top_p": null,
+    })
+}
 
 /// An output item.
 #[derive(Debug)]

@@ -10,11 +10,10 @@
 mod encoder;
 mod item;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::named_event;
-use super::completions::{CREATED, Chunk};
-use super::encoded::Piece;
+use super::model::{Chunk, Piece};
 use encoder::EventEncoder;
 
 /// Returns the events of a stream.
@@ -38,23 +37,16 @@ fn encode(chunks: Vec<Chunk>, model: &str) -> EventEncoder {
     encoder
 }
 
-/// Returns a response object. It contains the members that strictly typed clients require.
-fn response(model: &str, status: &str, output: Vec<Value>) -> Value {
-    json!({
-        "id": "resp_stub", "object": "response", "created_at": CREATED, "status": status, "model": model,
-        "output": output, "error": null, "incomplete_details": null, "usage": null, "instructions": null,
-        "metadata": {}, "parallel_tool_calls": true, "temperature": null, "tool_choice": "auto", "tools": [],
-        "top_p": null,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use deftool_chat::Api;
 
+    use serde_json::json;
+
     use super::*;
     use crate::completions::chunks;
-    use crate::reply::{AnswerFormat, Ending, Reply};
+    use crate::model::{AnswerFormat, Ending};
+    use crate::reply::Reply;
 
     fn events_of(reply: &Reply) -> Vec<Value> {
         let format =

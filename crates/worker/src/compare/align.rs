@@ -18,12 +18,12 @@ const EQUAL: u32 = 4;
 pub(super) enum Pair {
     /// The same item, changed or not.
     Both(usize, usize),
-    /// The same item at another index.
+    /// The same item at a different index.
     Moved(usize, usize),
     /// Only in the first list.
-    Gone(usize),
-    /// Only in the second.
-    New(usize),
+    Removed(usize),
+    /// Only in the second list.
+    Added(usize),
 }
 
 pub(super) fn align(before: &[Value], after: &[Value]) -> Vec<Pair> {
@@ -41,8 +41,8 @@ pub(super) fn align(before: &[Value], after: &[Value]) -> Vec<Pair> {
     let shifted = middle.into_iter().map(|pair| match pair {
         Pair::Both(i, j) => Pair::Both(i + start, j + start),
         Pair::Moved(i, j) => Pair::Moved(i + start, j + start),
-        Pair::Gone(i) => Pair::Gone(i + start),
-        Pair::New(j) => Pair::New(j + start),
+        Pair::Removed(i) => Pair::Removed(i + start),
+        Pair::Added(j) => Pair::Added(j + start),
     });
     let head = (0..start).map(|index| Pair::Both(index, index));
     let tail = (0..end).map(|index| Pair::Both(start + old_len + index, start + new_len + index));
@@ -57,7 +57,7 @@ pub(super) fn name_of(value: &Value) -> Option<&str> {
 fn index_by_index(old: usize, new: usize) -> Vec<Pair> {
     let common = old.min(new);
     let both = (0..common).map(|index| Pair::Both(index, index));
-    both.chain((common..old).map(Pair::Gone)).chain((common..new).map(Pair::New)).collect()
+    both.chain((common..old).map(Pair::Removed)).chain((common..new).map(Pair::Added)).collect()
 }
 
 /// Returns the alignment with the highest score.
@@ -68,7 +68,7 @@ fn best(old: &[Value], new: &[Value]) -> Vec<Pair> {
     let at = |score: &[u32], i: usize, j: usize| score.get(i * width + j).copied().unwrap_or(0);
     let gain = |i: usize, j: usize| match (old_marks.get(i), new_marks.get(j)) {
         (Some(one), Some(other)) if one.whole == other.whole => EQUAL,
-        (Some(one), Some(other)) if one.sort == other.sort => 1,
+        (Some(one), Some(other)) if one.kind == other.kind => 1,
         _ => 0,
     };
     for i in (0..old.len()).rev() {
@@ -89,15 +89,15 @@ fn best(old: &[Value], new: &[Value]) -> Vec<Pair> {
             pairs.push(Pair::Both(i, j));
             (i, j) = (i + 1, j + 1);
         } else if at(&score, i, j) == at(&score, i + 1, j) {
-            pairs.push(Pair::Gone(i));
+            pairs.push(Pair::Removed(i));
             i += 1;
         } else {
-            pairs.push(Pair::New(j));
+            pairs.push(Pair::Added(j));
             j += 1;
         }
     }
-    pairs.extend((i..old.len()).map(Pair::Gone));
-    pairs.extend((j..new.len()).map(Pair::New));
+    pairs.extend((i..old.len()).map(Pair::Removed));
+    pairs.extend((j..new.len()).map(Pair::Added));
     pairs
 }
 
@@ -106,23 +106,23 @@ struct Mark {
     /// Equal for equal items.
     whole: usize,
     /// Equal for items with the same name, role or JSON type.
-    sort: usize,
+    kind: usize,
 }
 
 fn marks(old: &[Value], new: &[Value]) -> (Vec<Mark>, Vec<Mark>) {
     let mut wholes: HashMap<String, usize> = HashMap::new();
-    let mut sorts: HashMap<String, usize> = HashMap::new();
+    let mut kinds: HashMap<String, usize> = HashMap::new();
     let mut mark = |value: &Value| {
         let next = wholes.len();
         let whole = *wholes.entry(value.to_string()).or_insert(next);
-        let next = sorts.len();
-        Mark { whole, sort: *sorts.entry(sort_of(value)).or_insert(next) }
+        let next = kinds.len();
+        Mark { whole, kind: *kinds.entry(kind_of(value)).or_insert(next) }
     };
     let old = old.iter().map(&mut mark).collect();
     (old, new.iter().map(mark).collect())
 }
 
-fn sort_of(value: &Value) -> String {
+fn kind_of(value: &Value) -> String {
     match value {
         Value::Object(members) => {
             let word = |key: &str| members.get(key).and_then(Value::as_str);
@@ -139,28 +139,28 @@ fn sort_of(value: &Value) -> String {
 
 /// Joins a removed and an added item with the same name into a moved one.
 fn join_moved(pairs: Vec<Pair>, old: &[Value], new: &[Value]) -> Vec<Pair> {
-    let mut gone: HashMap<&str, usize> = HashMap::new();
+    let mut removed: HashMap<&str, usize> = HashMap::new();
     for pair in &pairs {
-        if let Pair::Gone(index) = pair
+        if let Pair::Removed(index) = pair
             && let Some(name) = old.get(*index).and_then(name_of)
         {
-            gone.entry(name).or_insert(*index);
+            removed.entry(name).or_insert(*index);
         }
     }
     let mut moved: HashMap<usize, usize> = HashMap::new();
     for pair in &pairs {
-        if let Pair::New(index) = pair
+        if let Pair::Added(index) = pair
             && let Some(name) = new.get(*index).and_then(name_of)
-            && let Some(from) = gone.remove(name)
+            && let Some(from) = removed.remove(name)
         {
             moved.insert(from, *index);
         }
     }
-    let arrived: std::collections::HashSet<usize> = moved.values().copied().collect();
+    let targets: std::collections::HashSet<usize> = moved.values().copied().collect();
     let joined = pairs.into_iter().filter_map(|pair| match pair {
-        Pair::Gone(index) => Some(moved.get(&index).map_or(pair, |to| Pair::Moved(index, *to))),
-        Pair::New(index) if arrived.contains(&index) => None,
-        Pair::Both(..) | Pair::Moved(..) | Pair::New(_) => Some(pair),
+        Pair::Removed(index) => Some(moved.get(&index).map_or(pair, |to| Pair::Moved(index, *to))),
+        Pair::Added(index) if targets.contains(&index) => None,
+        Pair::Both(..) | Pair::Moved(..) | Pair::Added(_) => Some(pair),
     });
     joined.collect()
 }

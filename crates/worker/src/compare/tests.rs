@@ -163,14 +163,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_told_exactly_of_equal_values(one in values(), other in values()) {
+    fn there_are_no_differences_exactly_if_values_are_equal(one in values(), other in values()) {
         prop_assert!(differences(&one, &one, true).is_empty());
         prop_assert_eq!(differences(&one, &other, false).is_empty(), one == other);
         prop_assert_eq!(differences(&one, &other, true).is_empty(), text(&one) == text(&other));
     }
 
     #[test]
-    fn every_path_leads_to_something_on_its_side(one in values(), other in values()) {
+    fn every_path_refers_to_an_existing_value(one in values(), other in values()) {
         for difference in differences(&one, &other, true) {
             match difference.change {
                 Change::More => {}

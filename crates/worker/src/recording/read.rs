@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Line, RecordingError, Session, Stopped, VERSION};
+use super::format::{Line, RecordingError, Session, Stopped, VERSION};
 
 /// Maximum file size, in bytes.
 const MAX_FILE: u64 = 1 << 30;

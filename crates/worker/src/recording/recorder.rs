@@ -12,10 +12,8 @@ use std::sync::{Arc, Mutex};
 use deftool_project::create_private;
 use serde_json::Value;
 
-use super::reply::{Piece, redact_reply};
-use super::{Line, RecordingError, Session, VERSION};
-use crate::redact::Redactor;
-use crate::secrets::{Mask, Secrets};
+use super::format::{Line, RecordingError, Session, VERSION};
+use crate::secrets::{Mask, Piece, Redactor, Secrets, redact_reply};
 
 /// Maximum size of a reply that is buffered for redaction, in bytes.
 const MAX_WAITING: usize = 64 << 20;
@@ -73,7 +71,7 @@ impl Recorder {
         self
     }
 
-    /// Redacts these secrets, too.
+    /// Also redacts these secrets.
     #[must_use]
     pub fn without_secrets(mut self, secrets: Secrets) -> Self {
         self.mask = Mask::new(secrets);
@@ -117,7 +115,7 @@ impl Recorder {
         let Ok(mut state) = self.state.lock() else { return };
         if !self.mask.has_secrets() {
             let piece = Piece { bytes: self.mask.bytes(piece.bytes), ..piece };
-            return self.write_line(&mut state, request, &piece.into_line());
+            return self.write_line(&mut state, request, &line_of(piece));
         }
         if state.error.is_some() {
             return;
@@ -135,7 +133,7 @@ impl Recorder {
 
     fn write_waiting(&self, state: &mut State, request: u32) {
         for piece in redact_reply(state.waiting.remove(&request).unwrap_or_default().pieces, &self.mask) {
-            self.write_line(state, request, &piece.into_line());
+            self.write_line(state, request, &line_of(piece));
         }
     }
 
@@ -177,5 +175,14 @@ impl RequestRecorder {
     /// Writes a chunk of the body of a reply.
     pub(crate) fn data(&self, at_ms: u64, bytes: &[u8]) {
         self.recorder.data(self.request, Piece { at_ms, bytes: bytes.to_vec() });
+    }
+}
+
+/// Returns the line of a chunk of a body.
+fn line_of(piece: Piece) -> Line {
+    let Piece { at_ms, bytes } = piece;
+    match String::from_utf8(bytes) {
+        Ok(text) => Line::Data { at_ms, text: Some(text), bytes: None },
+        Err(error) => Line::Data { at_ms, text: None, bytes: Some(error.into_bytes()) },
     }
 }

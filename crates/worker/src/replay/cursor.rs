@@ -1,7 +1,7 @@
 //! The replay cursor: replays one request of a recording.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deftool_chat::request::{Outcome, kind};
@@ -9,11 +9,12 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::{ReplayDifference, ReplayOptions};
-use crate::clock::Clock;
+use super::model::{ReplayDifference, ReplayOptions};
 use crate::compare::{Difference, differences};
 use crate::recording::{Line, RecordedRequest, Session, Stopped, fit, redact_outcome};
 use crate::secrets::Mask;
+use crate::sync::lock;
+use crate::time::Clock;
 use crate::transport::{Incoming, Outgoing, TransportError};
 
 /// Maximum delay between two lines.
@@ -78,11 +79,11 @@ impl ReplayCursor {
     }
 
     pub(super) fn differences(&self) -> Vec<ReplayDifference> {
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.reported).clone()
     }
 
     pub(super) fn bodies(&self) -> Vec<(usize, Value)> {
-        self.bodies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.bodies).clone()
     }
 
     /// Stores a difference and returns its text.
@@ -91,7 +92,7 @@ impl ReplayCursor {
         let difference =
             ReplayDifference { request: number, place: place.to_owned(), message, field, is_one_of_many };
         let text = difference.to_string();
-        self.reported.lock().unwrap_or_else(PoisonError::into_inner).push(difference);
+        lock(&self.reported).push(difference);
         text
     }
 
@@ -103,7 +104,7 @@ impl ReplayCursor {
     pub(crate) fn reload_before(&self, turn: u32) -> Option<(u64, String)> {
         self.request.lines.iter().find_map(|(_, line)| match line {
             Line::Reloaded { at_ms, turn: recorded, generation, detail, .. } if *recorded == turn => {
-                self.clock.reach(*at_ms);
+                self.clock.advance_to(*at_ms);
                 Some((*generation, detail.clone()))
             }
             _ => None,
@@ -111,7 +112,7 @@ impl ReplayCursor {
     }
 
     /// Compares the end of the request with the recorded end, and reports chat requests that were not sent.
-    pub(crate) fn ended(&self, outcome: &Outcome) {
+    pub(crate) fn on_end(&self, outcome: &Outcome) {
         if outcome.kind.as_deref() == Some(kind::REPLAY_DIFFERS) {
             // The differences are usually already reported, field by field.
             if self.differences().is_empty() {
@@ -159,7 +160,7 @@ impl ReplayCursor {
         if let Some(gap) = self.paced(gap) {
             tokio::time::sleep(gap).await;
         }
-        self.clock.reach(at_ms);
+        self.clock.advance_to(at_ms);
     }
 
     /// Returns the delay of this replay for a recorded delay; `None`: no delay.
@@ -185,7 +186,7 @@ impl ReplayCursor {
         self.mask.value(&mut now);
         fit(&mut now);
         if let Some((line, _)) = self.request_lines.get(nth).and_then(|at| self.request.lines.get(*at)) {
-            let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut bodies = lock(&self.bodies);
             bodies.push((*line, now.clone()));
         }
         let last = self.request_lines.len().checked_sub(1).and_then(|last| self.line(last));

@@ -45,7 +45,7 @@ pub(super) enum GuardRequest {
         grace_ms: u64,
     },
     /// Execute this program in place of the current process. Sent by the guard.
-    Become {
+    Exec {
         /// The program and its arguments.
         command: Vec<String>,
         /// Process id of the guard.
@@ -87,9 +87,9 @@ pub fn guard_server() -> io::Result<()> {
             rustix::stdio::dup2_stdout(&nothing)?;
             guard(lifeline, reports, command, Duration::from_millis(grace_ms))
         }
-        Some(GuardRequest::Become { command, guard }) => {
+        Some(GuardRequest::Exec { command, guard }) => {
             rustix::stdio::dup2_stdout(io::stderr())?;
-            send_report(&reports, &GuardReport::Failed(become_program(&command, guard)))
+            send_report(&reports, &GuardReport::Failed(exec_program(&command, guard)))
         }
     }
 }
@@ -120,7 +120,7 @@ fn send_report(mut reports: &File, report: &GuardReport) -> io::Result<()> {
 }
 
 /// Executes the program in place of this process. Returns only on an error, as text.
-fn become_program(command: &[String], guard: i32) -> String {
+fn exec_program(command: &[String], guard: i32) -> String {
     #[cfg(target_os = "linux")]
     {
         let tied = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
@@ -211,7 +211,7 @@ fn await_exit(events: &mpsc::Receiver<Event>, limit: Duration) -> Result<Event, 
 /// Starts the server as the leader of a new process group.
 fn start(reports: &File, command: &[String]) -> io::Result<Pid> {
     let mut child = if cfg!(target_os = "linux") {
-        let request = GuardRequest::Become {
+        let request = GuardRequest::Exec {
             command: command.to_vec(),
             guard: rustix::process::getpid().as_raw_nonzero().get(),
         };

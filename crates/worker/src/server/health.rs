@@ -8,10 +8,8 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::options::ServerOptions;
-use crate::detect::server_page;
 use crate::endpoint::{Endpoint, EndpointOptions, find_endpoint};
-use crate::http::{build_client, endpoint_url};
-use crate::probe::{Prober, busy_slots};
+use crate::transport::{Prober, build_client, busy_slots, endpoint_url, server_page};
 
 /// Connect timeout: the server is on this machine.
 pub(super) const CONNECT: Duration = Duration::from_secs(3);

@@ -1,5 +1,5 @@
 //! The liveness probe of a server: the CPU time of its process group. A process that merely exists may hang; a process
-//! that uses CPU works. While a server reads a prompt, CPU time is the only sign of progress, for minutes.
+//! that uses CPU works. While a server processes a prompt, CPU time is the only sign of progress, for minutes.
 //!
 //! Reads `/proc` on Linux. On other systems the probe reports no activity, and the limits of a request are not
 //! extended.
@@ -11,7 +11,7 @@ use std::time::Duration;
 use deftool_script::processes::processes;
 use tokio::time::Instant;
 
-use crate::record::lock;
+use crate::sync::lock;
 
 /// Minimum time between two samples: a tick is 10 ms.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
@@ -32,7 +32,7 @@ struct CpuActivity {
 }
 
 impl LivenessProbe {
-    /// Sets the process group to observe and forgets previous samples.
+    /// Sets the process group to observe and clears previous samples.
     pub(super) fn track(&self, group: Option<u32>) {
         let mut activity = lock(&self.0);
         *activity = CpuActivity { group, last: None, last_active: None };

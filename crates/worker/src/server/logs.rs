@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use deftool_lang::text::is_control;
 
-use crate::record::lock;
-use crate::redact::Redactor;
+use crate::secrets::Redactor;
+use crate::sync::lock;
 
 /// Maximum number of lines kept.
 const MAX_LINES: usize = 500;

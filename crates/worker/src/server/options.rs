@@ -9,11 +9,11 @@ use deftool_lang::text::one_line;
 use super::plan::{GuardProgram, Plan};
 use super::policy::RestartLimits;
 use super::port::{free_port, is_port_free, port_holder};
-use crate::redact::Redactor;
+use crate::secrets::Redactor;
 
 /// Placeholder of the port in the command and the environment.
 const PORT: &str = "{port}";
-/// Suffixes of names of variables and options that hold secrets.
+/// Suffixes of the names of variables and options with secret values.
 const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"];
 
 /// A server that a worker starts and supervises.

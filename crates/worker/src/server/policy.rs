@@ -66,7 +66,7 @@ impl RestartPolicy {
         RestartDecision::Restart(delay.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0))
     }
 
-    /// Forgets the previous restarts, after a manual restart.
+    /// Clears the previous restarts, after a manual restart.
     pub(super) fn reset(&mut self) {
         self.granted.clear();
     }

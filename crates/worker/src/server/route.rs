@@ -7,10 +7,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::endpoint::Endpoint;
-use crate::http::HttpTransport;
-use crate::record::lock;
-use crate::redact::Redactor;
-use crate::transport::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
+use crate::secrets::Redactor;
+use crate::sync::lock;
+use crate::transport::{HttpTransport, Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
 
 /// A transport that sends to the current endpoint of the server.
 pub(crate) struct Route {

@@ -21,7 +21,7 @@ use super::policy::{RestartDecision, RestartPolicy};
 use super::port::{PortOwner, is_port_free, port_owner};
 use super::route::Route;
 use crate::endpoint::Endpoint;
-use crate::http::HttpTransport;
+use crate::transport::HttpTransport;
 
 /// Interval between the first two checks of a starting server. Each further interval is longer by half.
 const FIRST_CHECK: Duration = Duration::from_millis(50);
@@ -489,7 +489,7 @@ impl Supervisor {
         let mut unresponsive = None;
         match &check.probe {
             Probe::Healthy | Probe::Answered(..=499, _) => up.misses = 0,
-            // A server with one thread cannot answer probes while it works on a request.
+            // A server with one thread cannot answer probes while it processes a request.
             Probe::Answered(..) | Probe::NoAnswer(_) if is_active && (streams > 0 || up.drain.is_some()) => {
                 up.misses = 0;
             }

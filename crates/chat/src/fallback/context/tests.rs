@@ -1,4 +1,4 @@
-use super::*;
+use super::{Context, is_plain};
 
 fn allows_call_after(text: &str) -> bool {
     let mut context = Context::new();

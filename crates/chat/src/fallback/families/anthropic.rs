@@ -4,8 +4,8 @@
 //!
 //! Source: Anthropic's guide to function calling with Claude 2.1 and 3 (the older format).
 
-use super::tag_calls;
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use super::common::tag_calls;
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static ANTHROPIC: Form = Form {
     marked: true,
@@ -39,27 +39,27 @@ pub(super) static TAGS: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["</function_calls>"],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<invoke>"), 2)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<tool_name>"), 3)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), 4)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("</tool_name>"), 5)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), INVOKE)]),
+        INVOKE = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<invoke>"), NAME_OPEN)]),
+        NAME_OPEN = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<tool_name>"), NAME)]),
+        NAME = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_CLOSE)]),
+        NAME_CLOSE = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("</tool_name>"), PARAMETERS)]),
+        PARAMETERS = Step::new(
             Gap::Any,
             OnMismatch::Malformed,
-            &[(Token::Literal("<parameters>"), 6), (Token::Literal("</invoke>"), 8)],
+            &[(Token::Literal("<parameters>"), ARGUMENTS), (Token::Literal("</invoke>"), CLOSE)],
         ),
-        Step::new(
+        ARGUMENTS = Step::new(
             Gap::None,
             OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Tags, "</parameters>", Some('<')), 7)],
+            &[(Token::Raw(Capture::Tags, "</parameters>", Some('<')), INVOKE_CLOSE)],
         ),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal("</invoke>"), 8)]),
-        Step::new(
+        INVOKE_CLOSE = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal("</invoke>"), CLOSE)]),
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Unclosed,
-            &[(Token::Literal("<invoke>"), 2), (Token::Literal("</function_calls>"), DONE)],
+            &[(Token::Literal("<invoke>"), NAME_OPEN), (Token::Literal("</function_calls>"), DONE)],
         ),
     ],
 };

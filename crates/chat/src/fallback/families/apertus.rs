@@ -2,21 +2,25 @@
 //!
 //! Source: the chat template of swiss-ai/Apertus-8B-Instruct, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static APERTUS: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["<|tools_suffix|>"],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tools_prefix|>"), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), 2)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tools_prefix|>"), LIST)]),
+        LIST = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), ITEM)]),
+        ITEM = Step::new(
             Gap::Any,
             OnMismatch::Malformed,
-            &[(Token::Object(Capture::Keyed), 3), (Token::Literal("]"), 4)],
+            &[(Token::Object(Capture::Keyed), COMMA), (Token::Literal("]"), CLOSE)],
         ),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 2), (Token::Literal("]"), 4)]),
-        Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::Literal("<|tools_suffix|>"), DONE)]),
+        COMMA = Step::new(
+            Gap::Any,
+            OnMismatch::Malformed,
+            &[(Token::Literal(","), ITEM), (Token::Literal("]"), CLOSE)]
+        ),
+        CLOSE = Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::Literal("<|tools_suffix|>"), DONE)]),
     ],
 };

@@ -4,25 +4,29 @@
 //! Command R's template adds the tool `directly_answer`. A call of it means that no tool is called.
 //! Source: the chat templates of CohereForAI/c4ai-command-r-plus and c4ai-command-r7b-12-2024.
 
-use super::json_calls;
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use super::common::json_calls;
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static COMMAND_R: Form = Form {
     marked: true,
     start: StartPosition::Line,
     closes: &["```"],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("Action:"), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Fence(&["json"]), 2)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), 3)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("Action:"), FENCE)]),
+        FENCE = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Fence(&["json"]), LIST)]),
+        LIST = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("["), ITEM)]),
+        ITEM = Step::new(
             Gap::Any,
             OnMismatch::Malformed,
-            &[(Token::Object(Capture::Object), 4), (Token::Literal("]"), 5)],
+            &[(Token::Object(Capture::Object), COMMA), (Token::Literal("]"), FENCE_END)],
         ),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 3), (Token::Literal("]"), 5)]),
-        Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::FenceEnd, 6)]),
-        Step::new(Gap::Line, OnMismatch::Complete, &[(Token::Literal("\n"), DONE)]),
+        COMMA = Step::new(
+            Gap::Any,
+            OnMismatch::Malformed,
+            &[(Token::Literal(","), ITEM), (Token::Literal("]"), FENCE_END)]
+        ),
+        FENCE_END = Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::FenceEnd, LINE_END)]),
+        LINE_END = Step::new(Gap::Line, OnMismatch::Complete, &[(Token::Literal("\n"), DONE)]),
     ],
 };
 

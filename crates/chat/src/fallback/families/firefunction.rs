@@ -2,7 +2,7 @@
 //!
 //! Source: the chat template of fireworks-ai/firefunction-v2.
 
-use super::json_calls;
+use super::common::json_calls;
 use crate::fallback::grammar::{Form, StartPosition};
 
 pub(super) static FIREFUNCTION: Form = Form {

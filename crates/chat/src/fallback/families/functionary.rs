@@ -4,31 +4,35 @@
 //!
 //! Source: MeetKai/functionary, `prompt_template`; the `failed_generation` that Groq's servers report for Llama 3.3.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static FUNCTIONARY_31: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["</function>"],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function="), 1)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 2)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function="), NAME)]),
+        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
+        NAME_END = Step::new(
             Gap::Line,
             OnMismatch::Prose,
-            &[(Token::Literal(">"), 3), (Token::Literal("="), 3), (Token::Object(Capture::Arguments), 4)],
+            &[
+                (Token::Literal(">"), ARGUMENTS),
+                (Token::Literal("="), ARGUMENTS),
+                (Token::Object(Capture::Arguments), CLOSE)
+            ],
         ),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), 4)]),
-        Step::new(
+        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), CLOSE)]),
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Unclosed,
             &[
                 (Token::Literal("</function>"), DONE),
                 (Token::Literal("<function>"), DONE),
-                (Token::Literal(">"), 5),
+                (Token::Literal(">"), CLOSE_TAG),
             ],
         ),
-        Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::Literal("</function>"), DONE)]),
+        CLOSE_TAG = Step::new(Gap::Any, OnMismatch::Unclosed, &[(Token::Literal("</function>"), DONE)]),
     ],
 };
 
@@ -36,11 +40,11 @@ pub(super) static FUNCTIONARY_32: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &[],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal(">>>"), 1)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 2)]),
-        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("\n"), 3)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), 4)]),
-        Step::new(Gap::None, OnMismatch::Complete, &[]),
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal(">>>"), NAME)]),
+        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), LINE_END)]),
+        LINE_END = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("\n"), ARGUMENTS)]),
+        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), END)]),
+        END = Step::new(Gap::None, OnMismatch::Complete, &[]),
     ],
 };

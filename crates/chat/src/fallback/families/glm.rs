@@ -4,7 +4,7 @@
 //!
 //! Source: the chat templates of zai-org/GLM-4.5 and GLM-4.7; `SGLang`'s detectors for the others, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 /// The form with `$prefix` before the name of each tag.
 macro_rules! glm {
@@ -13,42 +13,46 @@ macro_rules! glm {
             marked: true,
             start: StartPosition::Anywhere,
             closes: &[concat!("</", $prefix, "tool_call>")],
-            steps: &[
-                Step::new(
+            steps: steps![
+                OPEN = Step::new(
                     Gap::None,
                     OnMismatch::Prose,
-                    &[(Token::Literal(concat!("<", $prefix, "tool_call>")), 1)],
+                    &[(Token::Literal(concat!("<", $prefix, "tool_call>")), NAME)],
                 ),
-                Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), 2)]),
-                Step::new(
+                NAME =
+                    Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), FIRST_KEY_OPEN)]),
+                FIRST_KEY_OPEN = Step::new(
                     Gap::Any,
                     OnMismatch::Prose,
                     &[
-                        (Token::Literal(concat!("<", $prefix, "arg_key>")), 3),
+                        (Token::Literal(concat!("<", $prefix, "arg_key>")), KEY),
                         (Token::Literal(concat!("</", $prefix, "tool_call>")), DONE),
-                        (Token::Literal("<tool_sep>"), 2),
+                        (Token::Literal("<tool_sep>"), FIRST_KEY_OPEN),
                     ],
                 ),
-                Step::new(
+                KEY = Step::new(
                     Gap::None,
                     OnMismatch::Malformed,
-                    &[(Token::Raw(Capture::Key, concat!("</", $prefix, "arg_key>"), None), 4)],
+                    &[(Token::Raw(Capture::Key, concat!("</", $prefix, "arg_key>"), None), VALUE_OPEN)],
                 ),
-                Step::new(
+                VALUE_OPEN = Step::new(
                     Gap::Any,
                     OnMismatch::Malformed,
-                    &[(Token::Literal(concat!("<", $prefix, "arg_value>")), 5)],
+                    &[(Token::Literal(concat!("<", $prefix, "arg_value>")), VALUE)],
                 ),
-                Step::new(
+                VALUE = Step::new(
                     Gap::None,
                     OnMismatch::Malformed,
-                    &[(Token::Raw(Capture::Value, concat!("</", $prefix, "arg_value>"), Some('<')), 6)],
+                    &[(
+                        Token::Raw(Capture::Value, concat!("</", $prefix, "arg_value>"), Some('<')),
+                        KEY_OPEN
+                    )],
                 ),
-                Step::new(
+                KEY_OPEN = Step::new(
                     Gap::Any,
                     OnMismatch::Malformed,
                     &[
-                        (Token::Literal(concat!("<", $prefix, "arg_key>")), 3),
+                        (Token::Literal(concat!("<", $prefix, "arg_key>")), KEY),
                         (Token::Literal(concat!("</", $prefix, "tool_call>")), DONE),
                     ],
                 ),

@@ -4,7 +4,7 @@
 //!
 //! Source: the chat templates of ibm-granite/granite-3.x and microsoft/Phi-4-mini-instruct, November 2026.
 
-use super::json_calls;
+use super::common::json_calls;
 use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static GRANITE: Form = Form {

@@ -9,41 +9,48 @@
 //! `channels` then finds the reasoning. Source: openai/harmony, docs/format.md; replies of gpt-oss through `OpenRouter`
 //! and MLX, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static HARMONY: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["<|call|>"],
-    steps: &[
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(
             Gap::None,
             OnMismatch::Prose,
-            &[(Token::Literal("<|start|>assistant"), 1), (Token::Literal("<|channel|>commentary"), 4)],
+            &[
+                (Token::Literal("<|start|>assistant"), CHANNEL_OR_RECIPIENT),
+                (Token::Literal("<|channel|>commentary"), RECIPIENT)
+            ],
         ),
-        Step::new(
-            Gap::Line,
-            OnMismatch::Prose,
-            &[(Token::Literal("<|channel|>commentary"), 4), (Token::Literal("to="), 2)],
-        ),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
-        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|channel|>commentary"), 6)]),
-        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to="), 5)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 6)]),
-        // The type of the arguments. They are JSON, whatever the type.
-        Step::new(
+        CHANNEL_OR_RECIPIENT = Step::new(
             Gap::Line,
             OnMismatch::Prose,
             &[
-                (Token::Literal("<|constrain|>"), 7),
-                (Token::Literal("<|message|>"), 9),
-                (Token::Word(Capture::Nothing), 8),
+                (Token::Literal("<|channel|>commentary"), RECIPIENT),
+                (Token::Literal("to="), NAME_BEFORE_CHANNEL)
             ],
         ),
-        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), 8)]),
-        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|message|>"), 9)]),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), 10)]),
-        Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<|call|>"), DONE)]),
+        NAME_BEFORE_CHANNEL =
+            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), CHANNEL)]),
+        CHANNEL = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|channel|>commentary"), TYPE)]),
+        RECIPIENT = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to="), NAME)]),
+        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), TYPE)]),
+        // The type of the arguments. They are JSON, whatever the type.
+        TYPE = Step::new(
+            Gap::Line,
+            OnMismatch::Prose,
+            &[
+                (Token::Literal("<|constrain|>"), TYPE_NAME),
+                (Token::Literal("<|message|>"), ARGUMENTS),
+                (Token::Word(Capture::Nothing), MESSAGE),
+            ],
+        ),
+        TYPE_NAME = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), MESSAGE)]),
+        MESSAGE = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|message|>"), ARGUMENTS)]),
+        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), CLOSE)]),
+        CLOSE = Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<|call|>"), DONE)]),
     ],
 };
 
@@ -51,55 +58,56 @@ pub(super) static STRIPPED: Form = Form {
     marked: true,
     start: StartPosition::Channel,
     closes: &[],
-    steps: &[
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(
             Gap::None,
             OnMismatch::Prose,
             &[
-                (Token::Literal("assistant"), 1),
-                (Token::Literal("commentary"), 2),
-                (Token::Literal("to=functions."), 4),
+                (Token::Literal("assistant"), CHANNEL),
+                (Token::Literal("commentary"), RECIPIENT),
+                (Token::Literal("to=functions."), NAME_AND_CHANNEL),
             ],
         ),
-        Step::new(
+        CHANNEL = Step::new(
             Gap::Line,
             OnMismatch::Prose,
-            &[(Token::Literal("commentary"), 2), (Token::Literal("to=functions."), 4)],
+            &[(Token::Literal("commentary"), RECIPIENT), (Token::Literal("to=functions."), NAME_AND_CHANNEL)],
         ),
-        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to=functions."), 3)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 5)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Recipient), 5)]),
+        RECIPIENT = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to=functions."), NAME)]),
+        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), TYPE)]),
+        NAME_AND_CHANNEL =
+            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Recipient), TYPE)]),
         // The remains of the channel, the type and the start of the message.
-        Step::new(
+        TYPE = Step::new(
             Gap::Line,
             OnMismatch::Prose,
             &[
-                (Token::Literal("<|channel|>commentary"), 5),
-                (Token::Literal("<|constrain|>"), 6),
-                (Token::Literal("<|message|>"), 8),
-                (Token::Word(Capture::Nothing), 7),
-                (Token::Object(Capture::Arguments), 9),
+                (Token::Literal("<|channel|>commentary"), TYPE),
+                (Token::Literal("<|constrain|>"), TYPE_NAME),
+                (Token::Literal("<|message|>"), ARGUMENTS),
+                (Token::Word(Capture::Nothing), MESSAGE),
+                (Token::Object(Capture::Arguments), CLOSE),
             ],
         ),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), 7)]),
-        Step::new(
+        TYPE_NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), MESSAGE)]),
+        MESSAGE = Step::new(
             Gap::Any,
             OnMismatch::Prose,
             &[
-                (Token::Literal("<|message|>"), 8),
-                (Token::Literal("="), 8),
-                (Token::Object(Capture::Arguments), 9),
-                (Token::Word(Capture::Nothing), 8),
+                (Token::Literal("<|message|>"), ARGUMENTS),
+                (Token::Literal("="), ARGUMENTS),
+                (Token::Object(Capture::Arguments), CLOSE),
+                (Token::Word(Capture::Nothing), ARGUMENTS),
             ],
         ),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), 9)]),
-        Step::new(
+        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), CLOSE)]),
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Complete,
             &[
                 (Token::Literal("<|call|>"), DONE),
-                (Token::Literal("assistantcommentary to=functions."), 3),
-                (Token::Literal("assistant to=functions."), 4),
+                (Token::Literal("assistantcommentary to=functions."), NAME),
+                (Token::Literal("assistant to=functions."), NAME_AND_CHANNEL),
             ],
         ),
     ],

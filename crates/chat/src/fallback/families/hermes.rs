@@ -7,9 +7,9 @@
 //! object is prose about the tag.
 //!
 //! Qwen2.5-Coder and small models write the prompt's `<tools>` and similar tags instead. Such tags do not mark a call,
-//! so they are read only if the model was told to write calls.
+//! so they are read only if the model was instructed to write calls.
 
-use super::json_calls;
+use super::common::json_calls;
 use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static HERMES: Form = Form {
@@ -20,12 +20,12 @@ pub(super) static HERMES: Form = Form {
         ["<tool_call>", "<function_call>", "<longcat_tool_call>"],
         OnMismatch::Unclosed,
         [
-            (Token::Object(Capture::Object), 2),
+            (Token::Object(Capture::Object), CLOSE),
             (Token::Literal("</tool_call>"), DONE),
             (Token::Literal("</function_call>"), DONE),
             (Token::Literal("</longcat_tool_call>"), DONE),
-            (Token::Literal("<tool_call>"), 5),
-            (Token::Literal("<function_call>"), 5)
+            (Token::Literal("<tool_call>"), NEXT_CALLS),
+            (Token::Literal("<function_call>"), NEXT_CALLS)
         ]
     ),
 };
@@ -38,7 +38,7 @@ pub(super) static OTHER: Form = Form {
         ["<tools>", "<tool>", "<json>"],
         OnMismatch::LineEnd,
         [
-            (Token::Object(Capture::Object), 2),
+            (Token::Object(Capture::Object), CLOSE),
             (Token::Literal("</tools>"), DONE),
             (Token::Literal("</tool>"), DONE),
             (Token::Literal("</json>"), DONE)

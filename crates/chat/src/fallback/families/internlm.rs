@@ -3,20 +3,20 @@
 //!
 //! Source: `InternLM/InternLM`, `chat/chat_format.md`, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static INTERNLM_2: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["<|action_end|>"],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|action_start|>"), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|plugin|>"), 2)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 3)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|action_start|>"), PLUGIN)]),
+        PLUGIN = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|plugin|>"), OBJECT)]),
+        OBJECT = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), CLOSE)]),
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Unclosed,
-            &[(Token::Object(Capture::Object), 3), (Token::Literal("<|action_end|>"), DONE)],
+            &[(Token::Object(Capture::Object), CLOSE), (Token::Literal("<|action_end|>"), DONE)],
         ),
     ],
 };

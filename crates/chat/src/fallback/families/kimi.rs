@@ -3,36 +3,41 @@
 //!
 //! Source: the tool call guide of moonshotai/Kimi-K2-Instruct.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static KIMI: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"],
-    steps: &[
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(
             Gap::None,
             OnMismatch::Prose,
             &[
-                (Token::Literal("<|tool_calls_section_begin|>"), 1),
-                (Token::Literal("<|tool_call_section_begin|>"), 1),
-                (Token::Literal("<|tool_call_begin|>"), 2),
+                (Token::Literal("<|tool_calls_section_begin|>"), CALL_OPEN),
+                (Token::Literal("<|tool_call_section_begin|>"), CALL_OPEN),
+                (Token::Literal("<|tool_call_begin|>"), NAME),
             ],
         ),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|tool_call_begin|>"), 2)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|tool_call_argument_begin|>"), 4)]),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), 5)]),
-        Step::new(
+        CALL_OPEN = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<|tool_call_begin|>"), NAME)]),
+        NAME = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Name), ARGUMENTS_OPEN)]),
+        ARGUMENTS_OPEN = Step::new(
+            Gap::Any,
+            OnMismatch::Prose,
+            &[(Token::Literal("<|tool_call_argument_begin|>"), ARGUMENTS)]
+        ),
+        ARGUMENTS =
+            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), CALL_CLOSE)]),
+        CALL_CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Unclosed,
             &[
-                (Token::Literal("<|tool_call_end|>"), 6),
+                (Token::Literal("<|tool_call_end|>"), CLOSE),
                 (Token::Literal("<|tool_calls_section_end|>"), DONE),
                 (Token::Literal("<|tool_call_section_end|>"), DONE),
             ],
         ),
-        Step::new(
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Complete,
             &[

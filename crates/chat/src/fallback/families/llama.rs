@@ -3,24 +3,32 @@
 //!
 //! Source: meta-llama/llama-models, the prompt formats of 3.1 to 3.3.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static PYTHON_TAG: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &[],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|python_tag|>"), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 2), (Token::Call, 2)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|python_tag|>"), CALL)]),
+        CALL = Step::new(
+            Gap::Any,
+            OnMismatch::Prose,
+            &[(Token::Object(Capture::Object), SEPARATOR), (Token::Call, SEPARATOR)]
+        ),
+        SEPARATOR = Step::new(
             Gap::Any,
             OnMismatch::Complete,
             &[
-                (Token::Literal(";"), 3),
+                (Token::Literal(";"), NEXT_CALL),
                 (Token::Literal("<|eom_id|>"), DONE),
                 (Token::Literal("<|eot_id|>"), DONE),
             ],
         ),
-        Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Object(Capture::Object), 2), (Token::Call, 2)]),
+        NEXT_CALL = Step::new(
+            Gap::Any,
+            OnMismatch::Complete,
+            &[(Token::Object(Capture::Object), SEPARATOR), (Token::Call, SEPARATOR)]
+        ),
     ],
 };

@@ -4,7 +4,7 @@
 //!
 //! Source: LM Studio documentation, tool use, "default tool use support" (November 2026).
 
-use super::json_calls;
+use super::common::json_calls;
 use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static LM_STUDIO: Form = Form {
@@ -15,12 +15,12 @@ pub(super) static LM_STUDIO: Form = Form {
         ["[TOOL_REQUEST]", "[TOOL_CALL]"],
         OnMismatch::Unclosed,
         [
-            (Token::Object(Capture::Object), 2),
+            (Token::Object(Capture::Object), CLOSE),
             (Token::Literal("[END_TOOL_REQUEST]"), DONE),
             (Token::Literal("[/TOOL_REQUEST]"), DONE),
             (Token::Literal("[/TOOL_CALL]"), DONE),
-            (Token::Literal("[TOOL_REQUEST]"), 5),
-            (Token::Literal("[TOOL_CALL]"), 5)
+            (Token::Literal("[TOOL_REQUEST]"), NEXT_CALLS),
+            (Token::Literal("[TOOL_CALL]"), NEXT_CALLS)
         ]
     ),
 };

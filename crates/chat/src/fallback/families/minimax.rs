@@ -3,7 +3,7 @@
 //!
 //! Source: the tool calling guides in MiniMaxAI/MiniMax-M1 and MiniMaxAI/MiniMax-M2.5.
 
-use super::{json_calls, tag_calls};
+use super::common::{json_calls, tag_calls};
 use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static MINIMAX_M1: Form = Form {
@@ -13,7 +13,7 @@ pub(super) static MINIMAX_M1: Form = Form {
     steps: json_calls!(
         ["<tool_calls>"],
         OnMismatch::Unclosed,
-        [(Token::Object(Capture::Object), 2), (Token::Literal("</tool_calls>"), DONE)]
+        [(Token::Object(Capture::Object), CLOSE), (Token::Literal("</tool_calls>"), DONE)]
     ),
 };
 

@@ -3,36 +3,48 @@
 //!
 //! Source: mistral-common, tokenizers v3 to v13.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static MISTRAL: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &[],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("[TOOL_CALLS]"), 1)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("[TOOL_CALLS]"), CALLS)]),
+        CALLS = Step::new(
             Gap::Any,
             OnMismatch::Prose,
-            &[(Token::Object(Capture::Object), 5), (Token::Literal("["), 6), (Token::Word(Capture::Name), 2)],
+            &[
+                (Token::Object(Capture::Object), CLOSE),
+                (Token::Literal("["), ITEM),
+                (Token::Word(Capture::Name), ID_OR_ARGUMENTS)
+            ],
         ),
-        Step::new(
+        ID_OR_ARGUMENTS = Step::new(
             Gap::Line,
             OnMismatch::Prose,
             &[
-                (Token::Literal("[CALL_ID]"), 3),
-                (Token::Literal("[ARGS]"), 4),
-                (Token::Object(Capture::Arguments), 5),
+                (Token::Literal("[CALL_ID]"), ID),
+                (Token::Literal("[ARGS]"), ARGUMENTS),
+                (Token::Object(Capture::Arguments), CLOSE),
             ],
         ),
-        Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Raw(Capture::Nothing, "[ARGS]", None), 4)]),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), 5)]),
-        Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("[/TOOL_CALLS]"), DONE)]),
-        Step::new(
+        ID = Step::new(
+            Gap::None,
+            OnMismatch::Malformed,
+            &[(Token::Raw(Capture::Nothing, "[ARGS]", None), ARGUMENTS)]
+        ),
+        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Arguments), CLOSE)]),
+        CLOSE = Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("[/TOOL_CALLS]"), DONE)]),
+        ITEM = Step::new(
             Gap::Any,
             OnMismatch::Malformed,
-            &[(Token::Object(Capture::Object), 7), (Token::Literal("]"), 5)],
+            &[(Token::Object(Capture::Object), COMMA), (Token::Literal("]"), CLOSE)],
         ),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 6), (Token::Literal("]"), 5)]),
+        COMMA = Step::new(
+            Gap::Any,
+            OnMismatch::Malformed,
+            &[(Token::Literal(","), ITEM), (Token::Literal("]"), CLOSE)]
+        ),
     ],
 };

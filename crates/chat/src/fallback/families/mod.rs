@@ -7,10 +7,11 @@ use super::grammar::Form;
 mod anthropic;
 mod apertus;
 mod command_r;
+mod common;
 mod deepseek;
 mod firefunction;
 mod functionary;
-pub(super) mod gemma;
+mod gemma;
 mod gigachat;
 mod glm;
 mod granite;
@@ -36,15 +37,15 @@ macro_rules! families {
         /// One way to write calls.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub(in crate::fallback) enum Family {
+        pub(super) enum Family {
             $($name,)+
         }
 
         impl Family {
             /// All families. If two forms are complete at the same character, the first one counts.
-            pub(in crate::fallback) const ALL: &[Self] = &[$(Self::$name,)+];
+            pub(super) const ALL: &[Self] = &[$(Self::$name,)+];
 
-            pub(in crate::fallback) fn form(self) -> &'static Form {
+            pub(super) fn form(self) -> &'static Form {
                 match self {
                     $(Self::$name => &$form,)+
                 }
@@ -95,58 +96,3 @@ families! {
     HermesOther => hermes::OTHER,
     Named => named::NAMED,
 }
-
-/// The steps of calls as JSON objects between marks, one by one or in an array: opening marks, the meaning of a
-/// mismatch after the objects, and the tokens after them.
-macro_rules! json_calls {
-    ([$($open:literal),+], $on_mismatch:expr, [$($after:expr),*]) => {{
-        use crate::fallback::grammar::{Capture, Gap, OnMismatch, Step, Token};
-        &[
-            Step::new(Gap::None, OnMismatch::Prose, &[$((Token::Literal($open), 1)),+]),
-            Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 2), (Token::Literal("["), 3)]),
-            Step::new(Gap::Any, $on_mismatch, &[$($after),*]),
-            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Object(Capture::Object), 4), (Token::Literal("]"), 2)]),
-            Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 3), (Token::Literal("]"), 2)]),
-            // After an opening mark in place of the closing one.
-            Step::new(
-                Gap::Any,
-                OnMismatch::Unclosed,
-                &[(Token::Object(Capture::Object), 2), (Token::Literal("["), 3)],
-            ),
-        ]
-    }};
-}
-
-/// The steps of calls as tags with a `name` attribute and a tag for each argument.
-macro_rules! tag_calls {
-    ($open:literal, $close:literal, $invoke:literal, $invoke_close:literal, $parameter:literal, $parameter_close:literal) => {{
-        use crate::fallback::grammar::{Capture, DONE, Gap, OnMismatch, Step, Token};
-        &[
-            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal($open), 1)]),
-            Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal($invoke), 2)]),
-            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
-            Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\""), 4)]),
-            Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal(">"), 5)]),
-            Step::new(
-                Gap::Any,
-                OnMismatch::Malformed,
-                &[(Token::Literal($parameter), 6), (Token::Literal($invoke_close), 10)],
-            ),
-            Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), 7)]),
-            Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\""), 8)]),
-            Step::new(Gap::Line, OnMismatch::Malformed, &[(Token::Literal(">"), 9)]),
-            Step::new(
-                Gap::None,
-                OnMismatch::Malformed,
-                &[(Token::Raw(Capture::Value, $parameter_close, Some('<')), 5)],
-            ),
-            Step::new(
-                Gap::Any,
-                OnMismatch::Unclosed,
-                &[(Token::Literal($invoke), 2), (Token::Literal($close), DONE)],
-            ),
-        ]
-    }};
-}
-
-use {json_calls, tag_calls};

@@ -5,19 +5,19 @@
 //! Only the name distinguishes the call from a title above data, so a call of an unknown tool is text.
 //! Source: MeetKai/functionary, `prompt_template`; vLLM's `skip_special_tokens`.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static NAMED: Form = Form {
     marked: false,
     start: StartPosition::Message,
     closes: &[],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), 2)]),
-        Step::new(
+    steps: steps![
+        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), ARGUMENTS)]),
+        ARGUMENTS = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Arguments), LINE_END)]),
+        LINE_END = Step::new(
             Gap::Line,
             OnMismatch::LineEnd,
-            &[(Token::Literal("\n"), DONE), (Token::Literal(">>>"), 0)],
+            &[(Token::Literal("\n"), DONE), (Token::Literal(">>>"), NAME)],
         ),
     ],
 };

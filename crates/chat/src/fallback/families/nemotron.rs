@@ -1,6 +1,6 @@
 //! `<TOOLCALL>[{"name": …, "arguments": {…}}]</TOOLCALL>`: Nemotron.
 
-use super::json_calls;
+use super::common::json_calls;
 use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static NEMOTRON: Form = Form {
@@ -10,6 +10,6 @@ pub(super) static NEMOTRON: Form = Form {
     steps: json_calls!(
         ["<TOOLCALL>"],
         OnMismatch::Unclosed,
-        [(Token::Object(Capture::Object), 2), (Token::Literal("</TOOLCALL>"), DONE)]
+        [(Token::Object(Capture::Object), CLOSE), (Token::Literal("</TOOLCALL>"), DONE)]
     ),
 };

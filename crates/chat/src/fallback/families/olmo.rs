@@ -2,19 +2,19 @@
 //!
 //! Source: the chat template of allenai/Olmo-3-7B-Instruct and vLLM's parser for it, November 2026.
 
-use crate::fallback::grammar::{DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static OLMO_3: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["</function_calls>"],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Call, 2)]),
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), CALL)]),
+        CALL = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Call, CLOSE)]),
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Unclosed,
-            &[(Token::Literal("</function_calls>"), DONE), (Token::Literal(","), 1), (Token::Call, 2)],
+            &[(Token::Literal("</function_calls>"), DONE), (Token::Literal(","), CALL), (Token::Call, CLOSE)],
         ),
     ],
 };

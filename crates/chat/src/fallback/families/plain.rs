@@ -4,19 +4,23 @@
 //! An object is a call only if its keys say so (`json`) and only blanks follow it on its last line. Any
 //! other object is ordinary JSON, any other code block is code.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static LINE: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Object(Capture::Object), 1)]),
-        Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE), (Token::Literal(";"), 2)]),
-        Step::new(
+    steps: steps![
+        OBJECT = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Object(Capture::Object), LINE_END)]),
+        LINE_END = Step::new(
             Gap::Line,
             OnMismatch::LineEnd,
-            &[(Token::Literal("\n"), DONE), (Token::Object(Capture::Object), 1)],
+            &[(Token::Literal("\n"), DONE), (Token::Literal(";"), NEXT_OBJECT)]
+        ),
+        NEXT_OBJECT = Step::new(
+            Gap::Line,
+            OnMismatch::LineEnd,
+            &[(Token::Literal("\n"), DONE), (Token::Object(Capture::Object), LINE_END)],
         ),
     ],
 };
@@ -25,25 +29,29 @@ pub(super) static FENCE: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: &[
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(
             Gap::None,
             OnMismatch::Prose,
-            &[(Token::Fence(&["", "json", "tool", "tool_call", "tool_calls"]), 1)],
+            &[(Token::Fence(&["", "json", "tool", "tool_call", "tool_calls"]), CALLS)],
         ),
-        Step::new(
+        CALLS = Step::new(
             Gap::Any,
             OnMismatch::Prose,
-            &[(Token::Object(Capture::Object), 2), (Token::Literal("["), 4)],
+            &[(Token::Object(Capture::Object), CALL_OR_FENCE_END), (Token::Literal("["), ITEM)],
         ),
-        Step::new(
+        CALL_OR_FENCE_END = Step::new(
             Gap::Any,
             OnMismatch::LineEnd,
-            &[(Token::Object(Capture::Object), 2), (Token::FenceEnd, 3)],
+            &[(Token::Object(Capture::Object), CALL_OR_FENCE_END), (Token::FenceEnd, LINE_END)],
         ),
-        Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), 5)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal(","), 4), (Token::Literal("]"), 6)]),
-        Step::new(Gap::Any, OnMismatch::LineEnd, &[(Token::FenceEnd, 3)]),
+        LINE_END = Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
+        ITEM = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Object(Capture::Object), COMMA)]),
+        COMMA = Step::new(
+            Gap::Any,
+            OnMismatch::Prose,
+            &[(Token::Literal(","), ITEM), (Token::Literal("]"), FENCE_END)]
+        ),
+        FENCE_END = Step::new(Gap::Any, OnMismatch::LineEnd, &[(Token::FenceEnd, LINE_END)]),
     ],
 };

@@ -3,30 +3,34 @@
 //!
 //! Source: the chat templates of LiquidAI/LFM2-1.2B and meta-llama/Llama-4-Scout, and vLLM's tool parsers for them.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static LFM2: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["<|tool_call_end|>", "<|python_end|>"],
-    steps: &[
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(
             Gap::None,
             OnMismatch::Prose,
-            &[(Token::Literal("<|tool_call_start|>"), 1), (Token::Literal("<|python_start|>"), 1)],
+            &[(Token::Literal("<|tool_call_start|>"), CALLS), (Token::Literal("<|python_start|>"), CALLS)],
         ),
-        Step::new(
+        CALLS = Step::new(
             Gap::Any,
             OnMismatch::Prose,
-            &[(Token::Literal("["), 2), (Token::Object(Capture::Object), 4)],
+            &[(Token::Literal("["), ITEM), (Token::Object(Capture::Object), CLOSE)],
         ),
-        Step::new(
+        ITEM = Step::new(
             Gap::Any,
             OnMismatch::Malformed,
-            &[(Token::Literal("]"), 4), (Token::Object(Capture::Object), 3), (Token::Call, 3)],
+            &[(Token::Literal("]"), CLOSE), (Token::Object(Capture::Object), COMMA), (Token::Call, COMMA)],
         ),
-        Step::new(Gap::Any, OnMismatch::Malformed, &[(Token::Literal(","), 2), (Token::Literal("]"), 4)]),
-        Step::new(
+        COMMA = Step::new(
+            Gap::Any,
+            OnMismatch::Malformed,
+            &[(Token::Literal(","), ITEM), (Token::Literal("]"), CLOSE)]
+        ),
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Unclosed,
             &[(Token::Literal("<|tool_call_end|>"), DONE), (Token::Literal("<|python_end|>"), DONE)],
@@ -38,10 +42,14 @@ pub(super) static LIST: Form = Form {
     marked: false,
     start: StartPosition::Line,
     closes: &[],
-    steps: &[
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("["), 1)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Call, 2)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal(","), 1), (Token::Literal("]"), 3)]),
-        Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
+    steps: steps![
+        OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("["), ITEM)]),
+        ITEM = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Call, COMMA)]),
+        COMMA = Step::new(
+            Gap::Any,
+            OnMismatch::Prose,
+            &[(Token::Literal(","), ITEM), (Token::Literal("]"), LINE_END)]
+        ),
+        LINE_END = Step::new(Gap::Line, OnMismatch::LineEnd, &[(Token::Literal("\n"), DONE)]),
     ],
 };

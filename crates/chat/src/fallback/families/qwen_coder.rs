@@ -6,53 +6,53 @@
 //!
 //! Source: the chat template of Qwen/Qwen3-Coder-30B-A3B-Instruct.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static QWEN3_CODER: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["</function>", "</tool_call>", "</seed:tool_call>"],
-    steps: &[
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(
             Gap::None,
             OnMismatch::Prose,
             &[
-                (Token::Literal("<tool_call>"), 1),
-                (Token::Literal("<seed:tool_call>"), 1),
-                (Token::Literal("<function="), 2),
+                (Token::Literal("<tool_call>"), FUNCTION),
+                (Token::Literal("<seed:tool_call>"), FUNCTION),
+                (Token::Literal("<function="), NAME),
             ],
         ),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<function="), 2)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 3)]),
-        Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal(">"), 4)]),
-        Step::new(
+        FUNCTION = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<function="), NAME)]),
+        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
+        NAME_END = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal(">"), FIRST_PARAMETER)]),
+        FIRST_PARAMETER = Step::new(
             Gap::Any,
             OnMismatch::Prose,
             &[
-                (Token::Literal("<parameter="), 5),
-                (Token::Literal("</function>"), 9),
+                (Token::Literal("<parameter="), KEY),
+                (Token::Literal("</function>"), CLOSE),
                 (Token::Literal("</tool_call>"), DONE),
                 (Token::Literal("</seed:tool_call>"), DONE),
             ],
         ),
-        Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), 6)]),
-        Step::new(Gap::Line, OnMismatch::Malformed, &[(Token::Literal(">"), 7)]),
-        Step::new(
+        KEY = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), KEY_END)]),
+        KEY_END = Step::new(Gap::Line, OnMismatch::Malformed, &[(Token::Literal(">"), VALUE)]),
+        VALUE = Step::new(
             Gap::None,
             OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Value, "</parameter>", Some('<')), 8)],
+            &[(Token::Raw(Capture::Value, "</parameter>", Some('<')), PARAMETER)],
         ),
-        Step::new(
+        PARAMETER = Step::new(
             Gap::Any,
             OnMismatch::Malformed,
             &[
-                (Token::Literal("<parameter="), 5),
-                (Token::Literal("</function>"), 9),
+                (Token::Literal("<parameter="), KEY),
+                (Token::Literal("</function>"), CLOSE),
                 (Token::Literal("</tool_call>"), DONE),
                 (Token::Literal("</seed:tool_call>"), DONE),
             ],
         ),
-        Step::new(
+        CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Complete,
             &[(Token::Literal("</tool_call>"), DONE), (Token::Literal("</seed:tool_call>"), DONE)],

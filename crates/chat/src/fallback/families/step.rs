@@ -3,41 +3,48 @@
 //!
 //! Source: the chat template of stepfun-ai/step3 and `SGLang`'s parser for it, November 2026.
 
-use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token};
+use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 
 pub(super) static STEP_3: Form = Form {
     marked: true,
     start: StartPosition::Anywhere,
     closes: &["<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"],
-    steps: &[
-        Step::new(
+    steps: steps![
+        OPEN = Step::new(
             Gap::None,
             OnMismatch::Prose,
-            &[(Token::Literal("<｜tool▁calls▁begin｜>"), 1), (Token::Literal("<｜tool▁call▁begin｜>"), 2)],
+            &[
+                (Token::Literal("<｜tool▁calls▁begin｜>"), CALL_OPEN),
+                (Token::Literal("<｜tool▁call▁begin｜>"), TYPE)
+            ],
         ),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<｜tool▁call▁begin｜>"), 2)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), 3)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<｜tool▁sep｜>"), 4)]),
-        Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<steptml:invoke name=\""), 5)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), 6)]),
-        Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\">"), 7)]),
-        Step::new(
+        CALL_OPEN =
+            Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<｜tool▁call▁begin｜>"), TYPE)]),
+        TYPE = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Word(Capture::Nothing), SEPARATOR)]),
+        SEPARATOR = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<｜tool▁sep｜>"), INVOKE)]),
+        INVOKE = Step::new(Gap::Any, OnMismatch::Prose, &[(Token::Literal("<steptml:invoke name=\""), NAME)]),
+        NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), NAME_END)]),
+        NAME_END = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("\">"), PARAMETER)]),
+        PARAMETER = Step::new(
             Gap::Any,
             OnMismatch::Malformed,
-            &[(Token::Literal("<steptml:parameter name=\""), 8), (Token::Literal("</steptml:invoke>"), 11)],
+            &[
+                (Token::Literal("<steptml:parameter name=\""), KEY),
+                (Token::Literal("</steptml:invoke>"), CALL_CLOSE)
+            ],
         ),
-        Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), 9)]),
-        Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\">"), 10)]),
-        Step::new(
+        KEY = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Word(Capture::Key), KEY_END)]),
+        KEY_END = Step::new(Gap::None, OnMismatch::Malformed, &[(Token::Literal("\">"), VALUE)]),
+        VALUE = Step::new(
             Gap::None,
             OnMismatch::Malformed,
-            &[(Token::Raw(Capture::Value, "</steptml:parameter>", Some('<')), 7)],
+            &[(Token::Raw(Capture::Value, "</steptml:parameter>", Some('<')), PARAMETER)],
         ),
-        Step::new(
+        CALL_CLOSE = Step::new(
             Gap::Any,
             OnMismatch::Unclosed,
-            &[(Token::Literal("<｜tool▁call▁end｜>"), 12), (Token::Literal("<｜tool▁calls▁end｜>"), DONE)],
+            &[(Token::Literal("<｜tool▁call▁end｜>"), CLOSE), (Token::Literal("<｜tool▁calls▁end｜>"), DONE)],
         ),
-        Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<｜tool▁calls▁end｜>"), DONE)]),
+        CLOSE = Step::new(Gap::Any, OnMismatch::Complete, &[(Token::Literal("<｜tool▁calls▁end｜>"), DONE)]),
     ],
 };

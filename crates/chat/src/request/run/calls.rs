@@ -4,123 +4,19 @@
 //! answered without running a tool. Results keep the order of the calls. If several calls fail, the failure of the
 //! first one in this order ends the request.
 
-use std::time::Duration;
-
 use deftool_lang::spec::{BudgetUnit, OnFailure};
-use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use deftool_lang::tool::{ToolError, ToolErrorKind};
+use serde_json::{Value, json};
 
-use super::{PendingCall, Phase, Run};
-use crate::MessageToolCall;
-use crate::request::approval::Approval;
+use super::batch::{Batch, BatchCall, CallState, Task};
+use super::state::{Phase, Run};
 use crate::request::config::RunConfig;
-use crate::request::conversation::{AnsweredCall, append_answered};
-use crate::request::emission::Checked;
-use crate::request::event::Event;
-use crate::request::normalize::unanswered;
+use crate::request::event::{Approval, Event};
 use crate::request::outcome::{FailReason, Failure, kind};
-
-/// The normal calls of one reply.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Batch {
-    calls: Vec<BatchCall>,
-    /// Number of calls that the budget pays for.
-    affordable: usize,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct BatchCall {
-    id: String,
-    name: String,
-    task: Task,
-    state: CallState,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-enum Task {
-    /// Run the tool.
-    Run { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
-    /// Report the argument error to the model.
-    Report { arguments: Value, detail: String },
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-enum CallState {
-    /// The call was not started.
-    Waiting,
-    /// Waiting for the user's approval.
-    Asked,
-    /// The tool is running.
-    Running { since_ms: u64 },
-    /// The call was answered with this JSON text.
-    Answered { answer: String },
-    /// The call failed. Its failure ends the request, unless an earlier call fails, too.
-    Failed { failure: Failure },
-}
-
-impl Batch {
-    /// Returns the calls that must be answered now.
-    pub(super) fn pending(&self) -> Vec<PendingCall> {
-        self.calls.iter().filter_map(BatchCall::pending).collect()
-    }
-
-    /// Returns the ids of the pending calls, and whether they need approval.
-    pub(super) fn open(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.calls.iter().filter_map(|call| Some((call.id.as_str(), call.needs_approval()?)))
-    }
-
-    /// Returns one pending call.
-    pub(super) fn pending_of(&self, call_id: &str) -> Option<PendingCall> {
-        self.calls.iter().find(|call| call.id == call_id)?.pending()
-    }
-
-    /// Returns the tool of the first call that is being answered.
-    pub(super) fn tool(&self) -> Option<&str> {
-        let is_open = |call: &&BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
-        self.calls.iter().find(is_open).map(|call| call.name.as_str())
-    }
-
-    fn position(&self, call_id: &str) -> Option<usize> {
-        self.calls.iter().position(|call| call.id == call_id)
-    }
-
-    /// Returns the first failure, after every earlier call is answered.
-    fn decided_failure(&self) -> Option<&Failure> {
-        let is_answered = |call: &&BatchCall| matches!(call.state, CallState::Answered { .. });
-        match self.calls.iter().find(|call| !is_answered(call)).map(|call| &call.state) {
-            Some(CallState::Failed { failure }) => Some(failure),
-            Some(
-                CallState::Waiting
-                | CallState::Asked
-                | CallState::Running { .. }
-                | CallState::Answered { .. },
-            )
-            | None => None,
-        }
-    }
-}
-
-impl BatchCall {
-    /// Whether the call needs approval; `None` if it is not pending.
-    fn needs_approval(&self) -> Option<bool> {
-        match self.state {
-            CallState::Asked => Some(true),
-            CallState::Running { .. } => Some(false),
-            CallState::Waiting | CallState::Answered { .. } | CallState::Failed { .. } => None,
-        }
-    }
-
-    fn pending(&self) -> Option<PendingCall> {
-        let needs_approval = self.needs_approval()?;
-        let Task::Run { arguments, timeout, .. } = &self.task else { return None };
-        let call = ToolCall { id: self.id.clone(), name: self.name.clone(), arguments: arguments.clone() };
-        Some(PendingCall { call, timeout: *timeout, needs_approval })
-    }
-}
+use crate::request::validate::Checked;
 
 impl Run {
-    /// Takes the result of a call from [`super::Step::AnswerCalls`]. Ignores other ids.
+    /// Takes the result of a call from [`Step::AnswerCalls`](super::Step::AnswerCalls). Ignores other ids.
     pub fn on_tool_result(&mut self, call_id: &str, result: Result<Value, ToolError>, at_ms: u64) {
         let Phase::Calling(batch) = &mut self.phase else { return };
         let Some(index) = batch.position(call_id) else { return };
@@ -288,32 +184,6 @@ impl Run {
         if self.budget.pay_iteration() {
             self.emit_budget();
         }
-    }
-
-    /// Appends the calls of a reply to the conversation, each with its answer or an error.
-    pub(super) fn append_batch(&mut self, batch: Batch) {
-        let answered = batch.calls.into_iter().map(|BatchCall { id, name, task, state }| {
-            let arguments = match task {
-                Task::Run { arguments, .. } => Value::Object(arguments),
-                Task::Report { arguments: arguments @ Value::Object(_), .. } => arguments,
-                // Some servers reject a conversation with arguments that are not an object.
-                Task::Report { .. } => json!({}),
-            };
-            let content = match state {
-                CallState::Answered { answer } => answer,
-                CallState::Failed { failure: Failure { reason: _, kind, detail } } => {
-                    json!({"error": {"kind": kind, "message": detail}}).to_string()
-                }
-                CallState::Waiting | CallState::Asked | CallState::Running { .. } => unanswered(),
-            };
-            AnsweredCall { call: MessageToolCall::new(id, name, arguments.to_string()), content }
-        });
-        append_answered(
-            &mut self.conversation,
-            self.text.get(self.turn_text_start..).unwrap_or_default(),
-            answered.collect(),
-            self.config.parallel_tool_calls_supported,
-        );
     }
 
     fn emit_budget(&mut self) {

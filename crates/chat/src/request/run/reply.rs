@@ -4,19 +4,49 @@ use deftool_lang::schema::{ToolKind, ToolSet};
 use deftool_lang::spec::OnFailure;
 
 use super::calls::budget_failure;
-use super::{Phase, Run};
+use super::state::{Phase, Run};
 use crate::fallback::Forms;
-use crate::request::coerce::coerce_call;
-use crate::request::emission::{Checked, Partition, TextJudge, check, partition, unknown_names};
 use crate::request::event::Event;
-use crate::request::hold_back::{Directive, Fault};
-use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, kind};
+use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
 use crate::request::repetition::Loop;
-use crate::request::signal::Signal;
-use crate::{MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+use crate::request::text_calls::{Directive, Fault, TextClassifier, coerce_call};
+use crate::request::validate::{Checked, Partition, check, partition, unknown_names};
+use crate::{
+    ChatEvent, MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
+};
 
 impl Run {
-    pub(super) fn take_text(&mut self, text: &str, tools: &ToolSet) {
+    /// Takes an event of the reply. `tools` is the tool set that the turn was sent with.
+    pub fn on_event(&mut self, event: ChatEvent, tools: &ToolSet, at_ms: u64) {
+        match self.phase {
+            Phase::Asked { .. } => self.phase = Phase::Streaming,
+            Phase::Streaming => {}
+            Phase::Closing { .. } if matches!(event, ChatEvent::Ended { .. }) => {}
+            Phase::Ready | Phase::Closing { .. } | Phase::Calling(_) | Phase::Finished => return,
+        }
+        self.advance_time(at_ms);
+        if tools.digest() != self.turn_tools {
+            self.finish_failed(Failure::new(
+                FailReason::UnknownError,
+                kind::TOOL_SET_CHANGED,
+                "the tool set of the reply differs from the tool set of its request",
+            ));
+            return;
+        }
+        match event {
+            ChatEvent::Text { text } => self.take_text(&text, tools),
+            ChatEvent::Reasoning { text } => {
+                if !text.is_empty() {
+                    self.reasoning.push_str(&text);
+                    self.events.push(Event::Reasoning { text });
+                }
+            }
+            ChatEvent::ToolCallDelta { .. } | ChatEvent::Progress { .. } => {}
+            ChatEvent::Ended { reply } => self.on_reply(&reply, tools),
+        }
+    }
+
+    fn take_text(&mut self, text: &str, tools: &ToolSet) {
         let looped = self.add_text(text, tools);
         if self.hold_back.is_over_limit() {
             self.close(server_failure(&too_many_calls()), self.at_ms);
@@ -30,15 +60,16 @@ impl Run {
     fn add_text(&mut self, text: &str, tools: &ToolSet) -> Option<Loop> {
         let looped = self.lines.push(text);
         let text = looped.as_ref().and_then(|(end, _)| text.get(..*end)).unwrap_or(text);
-        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
-        let (shown, taken) = self.hold_back.push(text, &mut judge);
+        let mut classifier =
+            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
+        let (shown, taken) = self.hold_back.push(text, &mut classifier);
         self.raw_text.push_str(text.get(..taken).unwrap_or(text));
         self.emit_text(shown);
         looped.map(|(_, found)| found)
     }
 
     /// Processes a complete reply, or the end of one that is being closed. The numbers are the rules of the tool loop.
-    pub(super) fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
+    fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
         self.count_tokens(reply.usage);
         let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
             Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
@@ -50,8 +81,9 @@ impl Run {
         let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
         let status = status_without_exit_calls(status, normal.iter().chain(&unknown).copied());
         let cut = normal.iter().chain(&unknown).copied().rfind(|call| is_truncated(call));
-        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
-        let shown = self.hold_back.finish(&mut judge);
+        let mut classifier =
+            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
+        let shown = self.hold_back.finish(&mut classifier);
         self.emit_text(shown);
 
         // 1. Record signals before anything can fail. Text is only searched for calls if there are no structured calls
@@ -155,12 +187,14 @@ impl Run {
             return (reply.status.clone(), None);
         };
         // The server recognised a call, so no marker is required.
-        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
-        let shown = self.hold_back.begin_apart(Forms { unmarked: true }, &mut judge);
+        let mut classifier =
+            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
+        let shown = self.hold_back.begin_apart(Forms { unmarked: true }, &mut classifier);
         self.emit_text(shown);
         let looped = self.add_text(text, tools);
-        let mut judge = TextJudge { tools, conversation: &self.conversation, said: &mut self.said };
-        let shown = self.hold_back.finish(&mut judge);
+        let mut classifier =
+            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
+        let shown = self.hold_back.finish(&mut classifier);
         self.emit_text(shown);
         let is_call = self.hold_back.calls().next().is_some();
         (if is_call { ReplyStatus::Complete } else { reply.status.clone() }, looped)

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{count, resolve, text, types};
+use super::schema::{count, resolve, types};
+use super::text;
 
 /// Maximum depth of the invalid value.
 const MAX_DEPTH: usize = 8;

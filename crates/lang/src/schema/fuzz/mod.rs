@@ -1,12 +1,13 @@
 //! Generates arguments from a tool's schema: valid ones for calls, and invalid ones that the validator must reject.
 //!
 //! The input is the parameters schema, its validator and a seed. The output is values at the boundaries of the schema and
-//! random values within them, and [`InvalidArguments`] with a reason for each. [`shrink`] reduces a value while a
+//! random values within them, and [`InvalidArguments`] with a reason for each. [`shrink()`] reduces a value while a
 //! condition stays true. The same seed generates the same values. Keywords that the generator does not support (`not`, `if`,
 //! lookaheads in patterns) are left to the validator: a value that it rejects is generated again, a few times.
 
 mod invalid;
 mod pattern;
+mod schema;
 mod shrink;
 mod text;
 mod value;
@@ -61,38 +62,4 @@ impl<'s> Fuzzer<'s> {
     pub fn invalid(&mut self, valid: &Map<String, Value>) -> Vec<InvalidArguments> {
         invalid::of(self.parameters, valid)
     }
-}
-
-/// Follows the `$ref` of `schema` inside `root`, up to 32 references.
-fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> &'s Value {
-    for _ in 0..32 {
-        let Some(target) = schema.get("$ref").and_then(Value::as_str) else { return schema };
-        let Some(pointer) = target.strip_prefix('#') else { return schema };
-        match root.pointer(pointer) {
-            Some(found) => schema = found,
-            None => return schema,
-        }
-    }
-    schema
-}
-
-/// Returns the type names in `type`.
-fn types(schema: &Value) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(word)) => vec![word.as_str()],
-        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
-    }
-}
-
-/// Returns the value of a count keyword such as `minLength`.
-fn count(schema: &Value, key: &str) -> Option<usize> {
-    let number = schema.get(key)?;
-    let whole = number.as_u64().and_then(|count| usize::try_from(count).ok());
-    // 3.0 is also a valid count. A cast from float saturates.
-    #[allow(clippy::cast_sign_loss)]
-    whole.or_else(|| {
-        let number = number.as_f64().filter(|count| count.fract() == 0.0 && *count >= 0.0);
-        number.map(|count| count as usize)
-    })
 }

@@ -1,7 +1,7 @@
 //! Strings that often cause failures: empty, very long, unusual characters, and syntax of patterns, shells and paths.
 
-use super::count;
 use super::pattern;
+use super::schema::count;
 use serde_json::Value;
 
 /// Maximum length in characters if the schema sets no limit.

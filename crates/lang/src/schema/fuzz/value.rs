@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
-use super::{count, resolve, text, types};
+use super::schema::{count, resolve, types};
+use super::text;
 
 /// Below this depth only required members are generated.
 const DEEP: usize = 6;

@@ -1,6 +1,6 @@
 //! Anthropic messages.
 
-use super::Envelope;
+use super::model::Envelope;
 use crate::spec::Json;
 
 /// Reads `{"name", "description", "input_schema", "cache_control" …}`. A `type` marks a tool defined by the caller.

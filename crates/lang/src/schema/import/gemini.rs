@@ -3,7 +3,7 @@
 //! Source: `FunctionDeclaration` and `Schema` of the Gemini API reference. Differences from JSON Schema: upper-case
 //! types, 64-bit integers as strings, `propertyOrdering` for the order of properties, `format: enum` together with `enum`.
 
-use super::Envelope;
+use super::model::Envelope;
 use crate::spec::{Json, JsonKind, Member};
 
 /// Reads `{"name", "description", "parameters"}`, or `parametersJsonSchema` for a standard JSON Schema.
@@ -11,7 +11,7 @@ pub(super) fn read(tool: &Json) -> Envelope<'_> {
     Envelope::read(tool, &["parameters", "parametersJsonSchema", "parameters_json_schema"], &[])
 }
 
-/// Keywords whose integer values may be strings.
+/// Keywords with integer values that may be written as strings.
 const COUNTS: [&str; 6] =
     ["minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"];
 

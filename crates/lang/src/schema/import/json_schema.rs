@@ -1,7 +1,7 @@
 //! A plain JSON Schema of an object: one tool with the properties as arguments.
 
-use super::Envelope;
-use super::references::References;
+use super::model::Envelope;
+use super::schema::References;
 use crate::spec::form::string;
 use crate::spec::{Effect, Json};
 use crate::syntax::Datum;

@@ -2,7 +2,7 @@
 //!
 //! Source: `Tool` and `ToolAnnotations` of the MCP schema, 2025-06-18. Only hints with the value true have an effect.
 
-use super::Envelope;
+use super::model::Envelope;
 use crate::spec::{Effect, Json, JsonKind};
 
 /// Reads `{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}`.

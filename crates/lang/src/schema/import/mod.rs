@@ -4,7 +4,7 @@
 //! body), an MCP response to `tools/list`, a plain JSON Schema, arrays of them, or a sequence of them. The output is
 //! valid [`Tool`]s and findings located in that text; [`form_of_tool`](crate::spec::form_of_tool) produces the spec.
 //!
-//! Each definition is read into an [`Envelope`] by the module of its format. `parameters.rs` converts its schema to
+//! Each definition is read into an [`model::Envelope`] by the module of its format. `parameters.rs` converts its schema to
 //! argument plists. The resulting form is lowered like any spec, so the rules for specs report what is invalid there, at
 //! its location in the JSON. A tool compiled for its original format equals the definition, except for what has a
 //! finding, the order of keys around the schema, and these equivalent changes:
@@ -23,57 +23,24 @@ mod gemini;
 mod json_schema;
 mod literals;
 mod mcp;
+mod model;
 mod openai;
 mod parameters;
 mod read;
 mod recognise;
-mod references;
 mod schema;
 
-use std::collections::{HashMap, HashSet};
+pub use model::ImportFormat;
 
+use std::collections::HashMap;
+
+use self::model::FindingSink;
 use self::recognise::{Definition, find_definitions};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::rules;
 use crate::spec::form::{datum_of_json, keyword, list, plist_of_argument, symbol};
-use crate::spec::{Effect, Json, JsonKind, Tool, lower_tool};
-use crate::syntax::Datum;
+use crate::spec::{Effect, Tool, lower_tool};
 use crate::text::{Location, SourceId, Span};
-
-/// The format of a definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ImportFormat {
-    /// OpenAI chat completions: `{"type": "function", "function": {…}}`.
-    OpenAi,
-    /// OpenAI responses: the same without the inner object; also the plain `{"name", "parameters"}`.
-    OpenAiResponses,
-    /// Anthropic messages: `input_schema`.
-    Anthropic,
-    /// Gemini: `functionDeclarations`.
-    Gemini,
-    /// A response to MCP `tools/list`: `inputSchema`.
-    Mcp,
-    /// A JSON Schema of the arguments.
-    JsonSchema,
-}
-
-impl ImportFormat {
-    /// Every format.
-    pub const ALL: [Self; 6] =
-        [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::JsonSchema];
-
-    /// Returns the name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::Mcp => "mcp",
-            Self::JsonSchema => "json-schema",
-        }
-    }
-}
 
 /// Imports definitions from one or more texts.
 #[derive(Debug, Default)]
@@ -131,67 +98,6 @@ impl Importer {
 fn is_inside(span: Span, spans: &[Span]) -> bool {
     let after = spans.partition_point(|known| known.start <= span.start);
     after.checked_sub(1).and_then(|index| spans.get(index)).is_some_and(|known| span.end <= known.end)
-}
-
-/// Collects the findings for one text.
-struct FindingSink {
-    source: SourceId,
-    findings: Vec<Diagnostic>,
-}
-
-impl FindingSink {
-    fn report(&mut self, finding: Diagnostic) {
-        self.findings.push(finding);
-    }
-
-    fn at(&self, span: Span) -> Location {
-        Location { source: self.source, span }
-    }
-}
-
-/// A definition without its schema details.
-struct Envelope<'j> {
-    name: Option<Datum>,
-    /// The possible sources of the name, for the message that it is missing.
-    named_by: &'static str,
-    description: Option<&'j Json>,
-    parameters: Option<&'j Json>,
-    effect: Effect,
-    /// Keys that a spec does not support.
-    left_out: Vec<(String, Span)>,
-}
-
-impl<'j> Envelope<'j> {
-    /// Reads the envelope of an object whose schema is under the first existing key of `parameters`. All other keys that
-    /// are not `known` are recorded as left out.
-    fn read(tool: &'j Json, parameters: &[&str], known: &[&str]) -> Self {
-        let get = |key: &str| tool.get(key).map(|member| &member.value).filter(|value| !is_null(value));
-        let mut envelope = Self {
-            name: get("name").map(datum_of_json),
-            named_by: "`name`",
-            description: get("description"),
-            parameters: parameters.iter().find_map(|key| get(key)),
-            effect: Effect::default(),
-            left_out: Vec::new(),
-        };
-        envelope.leave_out(tool, "", &[&["name", "description"], parameters, known].concat());
-        envelope
-    }
-
-    /// Records the members of `object` that are not `known` as left out, unless they are null or false.
-    fn leave_out(&mut self, object: &'j Json, prefix: &str, known: &[&str]) {
-        let JsonKind::Object(members) = &object.kind else { return };
-        for member in members {
-            let is_default = is_null(&member.value) || member.value.kind == JsonKind::Bool(false);
-            if !is_default && !known.contains(&member.key.as_str()) {
-                self.left_out.push((format!("{prefix}{}", member.key), member.key_span));
-            }
-        }
-    }
-}
-
-fn is_null(json: &Json) -> bool {
-    json.kind == JsonKind::Null
 }
 
 fn import_definition(
@@ -252,11 +158,4 @@ fn import_definition(
     }
     names.insert(tool.name.value.clone(), location);
     Some(tool)
-}
-
-/// Returns the strings of an array and its other items.
-fn strings_of(json: &Json) -> Option<(HashSet<&str>, Vec<&Json>)> {
-    let JsonKind::Array(items) = &json.kind else { return None };
-    let others = items.iter().filter(|item| item.as_str().is_none()).collect();
-    Some((items.iter().filter_map(Json::as_str).collect(), others))
 }

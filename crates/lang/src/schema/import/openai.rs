@@ -1,6 +1,6 @@
 //! OpenAI: chat completions, with the definition in an inner object, and responses, without it.
 
-use super::Envelope;
+use super::model::Envelope;
 use crate::spec::{Json, JsonKind};
 
 /// Reads `{"type": "function", "function": {"name", "description", "parameters", "strict"}}`.

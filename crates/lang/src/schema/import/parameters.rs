@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
+use super::model::{Envelope, FindingSink, ImportFormat, is_null, strings_of};
 use super::schema::Rewriter;
-use super::{Envelope, FindingSink, ImportFormat, is_null, strings_of};
 use crate::schema::rules;
 use crate::spec::keywords::is_annotation;
 use crate::spec::{Argument, Json, JsonKind, Member};

@@ -1,7 +1,7 @@
 //! Finds tool definitions in JSON values and detects their format.
 
 use super::gemini::is_upper_case;
-use super::{FindingSink, ImportFormat};
+use super::model::{FindingSink, ImportFormat};
 use crate::schema::rules;
 use crate::spec::{Json, JsonKind, Member};
 

@@ -3,9 +3,11 @@
 //! A spec has no `$defs` next to its arguments. References to the parameters (`#`, `#/properties/…`) and external
 //! references are also valid in a spec and are kept.
 
-use super::FindingSink;
+use std::collections::HashMap;
+
 use super::gemini::as_json_schema;
-use super::references::References;
+use super::model::FindingSink;
+use crate::schema::pointer::{self, enter, of_reference};
 use crate::schema::rules;
 use crate::spec::keywords::{self, ValueKind, is_annotation};
 use crate::spec::{Json, JsonKind, Member};
@@ -20,7 +22,7 @@ const MAX_INLINED: usize = 50_000;
 /// Rewrites the schemas of one tool.
 pub(super) struct Rewriter<'j> {
     pub(super) references: References<'j>,
-    /// Whether the parameters are the target of a reference, so that `#/properties/…` has another meaning.
+    /// Whether the parameters are the target of a reference, so that `#/properties/…` has a different meaning.
     pub(super) is_moved: bool,
     pub(super) is_gemini: bool,
     /// The references being inlined.
@@ -210,5 +212,45 @@ fn count(json: &Json) -> usize {
         JsonKind::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
         JsonKind::Object(members) => 1 + members.iter().map(|member| count(&member.value)).sum::<usize>(),
         JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => 1,
+    }
+}
+
+/// Resolves references inside one schema.
+pub(super) struct References<'j> {
+    root: &'j Json,
+    /// Definitions by container and name, for fast lookup.
+    definitions: HashMap<(&'j str, &'j str), &'j Json>,
+}
+
+impl<'j> References<'j> {
+    pub(super) fn new(root: &'j Json) -> Self {
+        let mut definitions = HashMap::new();
+        for container in ["$defs", "definitions"] {
+            if let Some(member) = root.get(container)
+                && let JsonKind::Object(named) = &member.value.kind
+            {
+                definitions
+                    .extend(named.iter().map(|one| ((member.key.as_str(), one.key.as_str()), &one.value)));
+            }
+        }
+        Self { root, definitions }
+    }
+
+    /// Returns the target of `reference`, such as `#/$defs/Colour`; `None` if it does not exist.
+    pub(super) fn find(&self, reference: &str) -> Option<&'j Json> {
+        let steps: Vec<String> = pointer::steps(&of_reference(reference)?).collect();
+        let (mut found, rest) = match steps.as_slice() {
+            [container, name, rest @ ..] => {
+                match self.definitions.get(&(container.as_str(), name.as_str())) {
+                    Some(definition) => (*definition, rest),
+                    None => (self.root, steps.as_slice()),
+                }
+            }
+            _ => (self.root, steps.as_slice()),
+        };
+        for step in rest {
+            found = enter(found, step)?.value();
+        }
+        Some(found)
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::model::{Target, description_for};
 use super::parameters::{Close, emit_properties, emit_required};
-use super::{Target, description_for};
 use crate::spec::Tool;
 
 /// Returns one element of a request's `tools`.

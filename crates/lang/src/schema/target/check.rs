@@ -5,15 +5,16 @@
 use serde_json::Value;
 
 use super::limitation::ToolLimitation;
+use super::model::{Target, description_for};
 use super::node::{Parameters, SchemaNode};
 use super::openai::emit_parameters;
 use super::support::{Occurrence, Subject, SupportEntry, SupportLevel};
-use super::{Target, description_for};
 use crate::diagnostic::Diagnostic;
 use crate::schema::locate::locate;
 use crate::schema::pointer::of_reference;
+use crate::schema::rules;
 use crate::spec::Tool;
-use crate::spec::keywords;
+use crate::spec::keywords::{self, is_annotation};
 use crate::text::Span;
 
 /// A keyword or name in a schema that a target does not fully support.
@@ -48,7 +49,7 @@ pub fn limitations(target: Target, parameters: &Value) -> Vec<Limitation> {
 pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut find = |support: &'static SupportEntry, span: Span, word: &str| {
-        findings.push(ToolLimitation { target, tool, support, span, word: word.to_owned() }.finding());
+        findings.push(finding_for(&ToolLimitation { target, tool, support, span, word: word.to_owned() }));
     };
     let nothing = Parameters::new(&Value::Null);
     for support in target.support_table() {
@@ -117,13 +118,40 @@ pub fn check_count<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>
     })?;
     let tool = tools.into_iter().nth(limit)?;
     let name = &tool.name;
-    Some(ToolLimitation { target, tool, support, span: name.span, word: name.value.clone() }.finding())
+    Some(finding_for(&ToolLimitation { target, tool, support, span: name.span, word: name.value.clone() }))
 }
 
 /// Returns whether `tool` is omitted because `target` is known to reject a request that contains it.
 pub(super) fn is_omitted(target: Target, tool: &Tool) -> bool {
     let is_refused = |limitation: &Limitation| limitation.support.level == SupportLevel::Refused;
     target.omits_refused_tools() && limitations(target, &emit_parameters(tool)).iter().any(is_refused)
+}
+
+/// Returns the finding for a limitation, of the rule for its subject and level.
+fn finding_for(limitation: &ToolLimitation<'_>) -> Diagnostic {
+    match (limitation.support.subject, limitation.support.level) {
+        (Subject::ToolName | Subject::PropertyNames, _) => rules::name_refused(limitation),
+        (Subject::DescriptionOver(limit), _) => rules::description_too_long(limitation, limit),
+        (Subject::ToolsOver(limit), _) => rules::too_many_tools(limitation, limit),
+        (Subject::Tool(_), SupportLevel::Refused) if limitation.target.omits_refused_tools() => {
+            rules::too_large(limitation)
+        }
+        (_, SupportLevel::Refused) if limitation.target.omits_refused_tools() => {
+            rules::refused_by_target(limitation)
+        }
+        (_, SupportLevel::Refused) => rules::may_be_refused(limitation),
+        (_, SupportLevel::Dropped | SupportLevel::Ignored)
+            if is_annotation(&limitation.word) || limitation.word == "nullable" =>
+        {
+            rules::annotation_lost(limitation)
+        }
+        (_, SupportLevel::Dropped) => rules::dropped_by_target(limitation),
+        (_, SupportLevel::Ignored) => rules::ignored_by_target(limitation),
+        (_, SupportLevel::Misread) => rules::misread_by_target(limitation),
+        (_, SupportLevel::Weakened | SupportLevel::Enforced | SupportLevel::Shown) => {
+            rules::weakened_by_target(limitation)
+        }
+    }
 }
 
 struct Walk {

@@ -1,11 +1,9 @@
-//! One limitation of a target that applies to a tool, and the finding for it.
+//! A limitation of a target that applies to a tool, and the parts that all findings about it share.
 
-use super::Target;
+use super::model::Target;
 use super::support::{Enforcer, Subject, SupportEntry, SupportLevel};
 use crate::diagnostic::{Diagnostic, Rule};
-use crate::schema::rules;
 use crate::spec::Tool;
-use crate::spec::keywords::is_annotation;
 use crate::text::{Location, Span};
 
 /// A support entry that applies to something in a tool.
@@ -19,31 +17,6 @@ pub(crate) struct ToolLimitation<'t> {
 }
 
 impl ToolLimitation<'_> {
-    /// Builds the finding.
-    pub(crate) fn finding(&self) -> Diagnostic {
-        match (self.support.subject, self.support.level) {
-            (Subject::ToolName | Subject::PropertyNames, _) => rules::name_refused(self),
-            (Subject::DescriptionOver(limit), _) => rules::description_too_long(self, limit),
-            (Subject::ToolsOver(limit), _) => rules::too_many_tools(self, limit),
-            (Subject::Tool(_), SupportLevel::Refused) if self.target.omits_refused_tools() => {
-                rules::too_large(self)
-            }
-            (_, SupportLevel::Refused) if self.target.omits_refused_tools() => rules::refused_by_target(self),
-            (_, SupportLevel::Refused) => rules::may_be_refused(self),
-            (_, SupportLevel::Dropped | SupportLevel::Ignored)
-                if is_annotation(&self.word) || self.word == "nullable" =>
-            {
-                rules::annotation_lost(self)
-            }
-            (_, SupportLevel::Dropped) => rules::dropped_by_target(self),
-            (_, SupportLevel::Ignored) => rules::ignored_by_target(self),
-            (_, SupportLevel::Misread) => rules::misread_by_target(self),
-            (_, SupportLevel::Weakened | SupportLevel::Enforced | SupportLevel::Shown) => {
-                rules::weakened_by_target(self)
-            }
-        }
-    }
-
     /// Returns the subject as a message names it, with the condition under which the entry applies.
     pub(crate) fn subject(&self) -> String {
         let what = match self.support.subject {

@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
+use super::model::{Target, description_for};
 use super::openai::emit_parameters;
-use super::{Target, description_for};
 use crate::spec::{Effect, Tool};
 
 /// Returns one element of `tools`.

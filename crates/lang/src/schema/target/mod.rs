@@ -9,6 +9,7 @@ mod check;
 mod gemini;
 mod limitation;
 mod mcp;
+mod model;
 mod node;
 mod openai;
 mod openai_responses;
@@ -20,91 +21,12 @@ use serde_json::Value;
 
 pub use check::{Limitation, check_count, check_target, check_tools, limitations};
 pub(crate) use limitation::ToolLimitation;
+pub use model::Target;
+pub(crate) use model::description_for;
 pub(crate) use node::{accepts_null, required_names};
 pub use openai_strict::strict_parameters;
 
 use crate::spec::Tool;
-use crate::text::Span;
-
-/// A model API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Target {
-    /// OpenAI chat completions, and every compatible server.
-    OpenAi,
-    /// OpenAI responses.
-    OpenAiResponses,
-    /// OpenAI chat completions with `strict: true`.
-    OpenAiStrict,
-    /// Anthropic messages.
-    Anthropic,
-    /// Google Gemini.
-    Gemini,
-    /// Ollama's own chat API.
-    Ollama,
-    /// The Model Context Protocol.
-    Mcp,
-    /// The llama.cpp server, which converts every schema to a grammar.
-    LlamaCpp,
-}
-
-impl Target {
-    /// Every target.
-    pub const ALL: [Self; 8] = [
-        Self::OpenAi,
-        Self::OpenAiResponses,
-        Self::OpenAiStrict,
-        Self::Anthropic,
-        Self::Gemini,
-        Self::Ollama,
-        Self::Mcp,
-        Self::LlamaCpp,
-    ];
-
-    /// Returns the name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::OpenAiStrict => "openai-strict",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::Ollama => "ollama",
-            Self::Mcp => "mcp",
-            Self::LlamaCpp => "llama-cpp",
-        }
-    }
-
-    /// Returns a one-line description.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::OpenAi => "OpenAI chat completions, and every compatible server",
-            Self::OpenAiResponses => "OpenAI responses",
-            Self::OpenAiStrict => "OpenAI chat completions with strict schemas",
-            Self::Anthropic => "Anthropic messages",
-            Self::Gemini => "Google Gemini",
-            Self::Ollama => "Ollama's own chat API",
-            Self::Mcp => "the Model Context Protocol",
-            Self::LlamaCpp => {
-                "the llama.cpp server, which converts schemas to a grammar that constrains sampling"
-            }
-        }
-    }
-
-    /// Returns whether a tool that the target rejects is omitted from the output.
-    ///
-    /// True if the rejection is certain: one rejected tool makes the whole request fail.
-    pub fn omits_refused_tools(self) -> bool {
-        match self {
-            Self::OpenAiStrict | Self::LlamaCpp => true,
-            Self::OpenAi
-            | Self::OpenAiResponses
-            | Self::Anthropic
-            | Self::Gemini
-            | Self::Ollama
-            | Self::Mcp => false,
-        }
-    }
-}
 
 /// Compiles `tools`, in order, to the JSON for `target`. Omits tools that the target is known to reject.
 pub fn emit<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Value {
@@ -124,11 +46,4 @@ pub fn emit<'t>(target: Target, tools: impl IntoIterator<Item = &'t Tool>) -> Va
 /// Returns the `openai` definition of one tool: `{"type": "function", "function": {name, description, parameters}}`.
 pub fn emit_definition(tool: &Tool) -> Value {
     openai::emit_tool(Target::OpenAi, tool)
-}
-
-/// Returns the tool's description for a target and its span: the one in `:targets`, or else the tool's own.
-pub(crate) fn description_for(target: Target, tool: &Tool) -> (&str, Span) {
-    let given = tool.overrides.iter().find(|given| given.target.value == target.as_str());
-    let text = given.and_then(|given| given.description.as_ref()).unwrap_or(&tool.description);
-    (&text.value, text.span)
 }

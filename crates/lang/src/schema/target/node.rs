@@ -140,7 +140,7 @@ impl<'a> SchemaNode<'a> {
         }
     }
 
-    /// Returns whether `null` is valid here, judged by types and values only.
+    /// Returns whether `null` is valid here, based on types and values only.
     pub(crate) fn accepts_null(&self) -> bool {
         accepts_null(self.root.schema, self.schema)
     }
@@ -173,7 +173,7 @@ pub(crate) fn required_names(schema: &Value) -> HashSet<&str> {
     names.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Returns whether `null` is valid under `schema`, judged by types and values only.
+/// Returns whether `null` is valid under `schema`, based on types and values only.
 pub(crate) fn accepts_null(root: &Value, schema: &Value) -> bool {
     allows_null(root, schema, MAX_BRANCHES, &mut { MAX_VISITS })
 }

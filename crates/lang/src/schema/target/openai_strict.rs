@@ -8,10 +8,10 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
+use super::model::{Target, description_for};
 use super::node::{Parameters, SchemaNode};
 use super::openai::emit_parameters;
 use super::support::SupportLevel;
-use super::{Target, description_for};
 use crate::spec::Tool;
 
 /// Returns one element of a request's `tools`.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::spec::schema::SchemaPosition;
 use crate::spec::{Argument, Tool, keywords, rules};

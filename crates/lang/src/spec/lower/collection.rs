@@ -5,7 +5,7 @@
 //! SPECS takes precedence, the description of an argument comes before its other keys, and arguments after `&optional`
 //! are optional. Nothing before the body is evaluated.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use crate::spec::rules::collection_shape;
 use crate::syntax::{Datum, DatumKind};
 use crate::text::Span;

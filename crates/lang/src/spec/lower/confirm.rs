@@ -1,6 +1,6 @@
 //! `:confirm` of a tool.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use crate::spec::rules::wrong_value;
 use crate::spec::{Confirm, Json, JsonKind, nearest};
 use crate::syntax::{Datum, DatumKind};
@@ -63,7 +63,7 @@ impl Lowerer {
         if conditions.is_empty() && self.findings.len() == reported {
             self.findings.push(wrong_value::finding(self.at(span), "when", CONDITION, "none"));
         }
-        // If a condition could not be read, ask for every call, to be safe.
+        // If a condition could not be read, every call requires confirmation, to be safe.
         if self.findings.len() == reported { Confirm::When(conditions) } else { Confirm::Always }
     }
 

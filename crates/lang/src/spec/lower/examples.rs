@@ -1,6 +1,6 @@
 //! `:accepts`, `:rejects` and `:targets` of a tool.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use crate::spec::rules::unknown_tool_key;
 use crate::spec::{Json, JsonKind, TargetOverride};
 use crate::syntax::{Datum, DatumKind};

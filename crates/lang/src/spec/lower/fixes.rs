@@ -1,12 +1,12 @@
-//! Completion of fixes. The rules know only spans; this module knows the text.
+//! Completion of fixes. The rules have only spans; this module has the text.
 //!
 //! A removal is extended over the surrounding whitespace or the whole line, a fix that would remove a comment is
 //! dropped, and a new symbol in evaluated Emacs Lisp is quoted.
 
 use std::collections::HashSet;
 
-use super::FileKind;
 use crate::diagnostic::{Diagnostic, Fix};
+use crate::spec::FileKind;
 use crate::syntax::{Kind, Tree};
 use crate::text::removal;
 

@@ -4,8 +4,7 @@
 //! declarations and patterns (`:commands (gptel-make-tool)`, `(cl-defstruct (llm-tool …))`), so a list is a spec form
 //! only if keys follow its head.
 
-use super::FileKind;
-use crate::spec::ToolKind;
+use crate::spec::{FileKind, ToolKind};
 use crate::syntax::print::FormLayout;
 use crate::syntax::{Kind, NodeId, Tree};
 
@@ -163,7 +162,7 @@ fn names_function(tree: &Tree, text: &str, node: NodeId) -> bool {
         && tree.children(node).next().is_some_and(|name| is_function(tree.text(name, text)))
 }
 
-/// Whether the form is an Emacs function call, whose arguments are evaluated.
+/// Whether the form is an Emacs function call. Its arguments are evaluated.
 fn is_function(head: &str) -> bool {
     matches!(head, "gptel-make-tool" | "llm-make-tool" | "llm-tool")
 }

@@ -1,6 +1,6 @@
 //! Keywords that gptel interprets specially or that are often written in another way: `:type`, `:enum`, `:required`.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use crate::spec::keywords::TYPES;
 use crate::spec::rules;
 use crate::spec::schema::SchemaPosition;

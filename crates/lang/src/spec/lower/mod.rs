@@ -9,6 +9,7 @@ mod fixes;
 mod form;
 mod function;
 mod keyword;
+mod lowerer;
 mod permission;
 mod plist;
 mod project;
@@ -22,31 +23,12 @@ use self::emacs::{Unquoted, Variables};
 pub use self::form::is_spec_form;
 pub(super) use self::form::layout_of;
 use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function};
-use super::{Definitions, Tool, ToolKind};
+use self::lowerer::Lowerer;
+use super::{Definitions, FileKind, Tool, ToolKind};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
 use crate::syntax::{Datum, DatumKind, Folder, Kind, NodeId, SyntaxError, Tree};
-use crate::text::{Location, SourceId, Span};
-
-/// The kind of a file with specs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// Specs only: any other form is an error.
-    Specs,
-    /// Emacs Lisp with specs at any depth: other forms are searched for specs and otherwise ignored.
-    EmacsLisp,
-}
-
-impl FileKind {
-    /// Returns the kind for a file name, by its extension.
-    pub fn of_name(name: &str) -> Self {
-        if std::path::Path::new(name).extension().is_some_and(|extension| extension == "el") {
-            Self::EmacsLisp
-        } else {
-            Self::Specs
-        }
-    }
-}
+use crate::text::{SourceId, Span};
 
 /// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
@@ -205,29 +187,7 @@ fn fold_entries(
     data
 }
 
-/// Accepts an HTTP URL with a host.
-fn as_url(text: &str) -> Option<String> {
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')).then(|| text.to_owned())
-}
-
-/// State and findings while one file is lowered.
-struct Lowerer {
-    source: SourceId,
-    findings: Vec<Diagnostic>,
-    /// Index of the first finding of the current form.
-    form_start: usize,
-    /// Whether the current form has syntax errors.
-    is_misread: bool,
-    /// Whether the form is a call to an Emacs function that makes tools.
-    is_called: bool,
-}
-
 impl Lowerer {
-    fn new(source: SourceId) -> Self {
-        Self { source, findings: Vec::new(), form_start: 0, is_misread: false, is_called: false }
-    }
-
     /// Lowers one form. A form with syntax errors is invalid.
     fn lower_form(
         &mut self,
@@ -274,7 +234,7 @@ impl Lowerer {
             items.find(|item| tree.kind(*item) == Kind::Keyword && tree.text(*item, text) == key)?;
             items.next()
         };
-        // Only Emacs may know whether there is a callback.
+        // The value may depend on the running Emacs.
         let is_code = |value: NodeId| !matches!(tree.text(value, text), "t" | "nil");
         if !tool.is_async && value_of(":async").is_some_and(is_code) {
             return;
@@ -333,16 +293,6 @@ impl Lowerer {
         if let Some(first) = definitions.mcp_servers.first() {
             self.findings.push(rules::mcp_without_effect::finding(self.at(first.name.span)));
         }
-    }
-
-    fn at(&self, span: Span) -> Location {
-        Location { source: self.source, span }
-    }
-
-    /// Whether the current form has an error.
-    fn has_error(&self) -> bool {
-        let of_form = self.findings.get(self.form_start..).unwrap_or_default();
-        of_form.iter().any(|finding| finding.severity == Severity::Error)
     }
 
     fn report_unknown_form(&mut self, tree: &Tree, text: &str, node: NodeId) {

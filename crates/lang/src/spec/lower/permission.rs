@@ -1,6 +1,6 @@
 //! `:allow`: the permissions of a script.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use crate::spec::Permissions;
 use crate::spec::rules::{unknown_permission, useless_grant, wide_permission};
 use crate::syntax::{Datum, DatumKind};

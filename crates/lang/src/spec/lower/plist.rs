@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use crate::diagnostic::Severity;
 use crate::spec::{keywords, rules};
 use crate::syntax::{Datum, DatumKind};
@@ -313,4 +313,10 @@ impl Lowerer {
         }
         Some(strings)
     }
+}
+
+/// Accepts an HTTP URL with a host.
+pub(super) fn as_url(text: &str) -> Option<String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')).then(|| text.to_owned())
 }

@@ -1,7 +1,7 @@
 //! Project forms: `defmcp` and `deflint`.
 
-use super::Lowerer;
-use super::plist::Entry;
+use super::lowerer::Lowerer;
+use super::plist::{Entry, as_url};
 use crate::spec::rules::{
     as_vector, mcp_transport, missing_name, unknown_mcp_key, unknown_tool_key, wrong_value,
 };
@@ -33,8 +33,7 @@ impl Lowerer {
                 "description" => description = self.take_string("description", value).unwrap_or_default(),
                 "command" => transport = self.take_command(value).map(McpTransport::Command).or(transport),
                 "url" => {
-                    let url =
-                        self.take_parsed("url", value, "a URL such as \"https://host/mcp\"", super::as_url);
+                    let url = self.take_parsed("url", value, "a URL such as \"https://host/mcp\"", as_url);
                     transport = url.map(McpTransport::Url).or(transport);
                 }
                 "env" => {

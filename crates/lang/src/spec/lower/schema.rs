@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::keywords::{self, TYPES, ValueKind};

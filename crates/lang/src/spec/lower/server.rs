@@ -1,6 +1,6 @@
 //! `:server (:command ["llama-server" …] :env (:NAME "value") :cwd "…" :port N)`: a server that the worker starts.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::spec::ServerSpec;
 use crate::spec::rules::{server_without_command, server_without_port, unknown_tool_key, wrong_value};

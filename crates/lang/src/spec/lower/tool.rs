@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules;

@@ -2,7 +2,7 @@
 
 use serde_json::Number as JsonNumber;
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use super::plist::Entry;
 use super::schema::alist_entries;
 use crate::spec::rules;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Lowerer;
-use super::plist::Entry;
+use super::lowerer::Lowerer;
+use super::plist::{Entry, as_url};
 use crate::spec::rules::{
     endpoint_suffix, missing_name, reserved_param, secret_in_file, server_and_endpoint, timer_over_total,
     tools_without_budget, unknown_worker_key, wrong_value,
@@ -131,7 +131,7 @@ impl Lowerer {
             }
             "endpoint" => {
                 let expected = "a URL such as \"http://127.0.0.1:8080/v1\"";
-                worker.endpoint = self.take_parsed("endpoint", value, expected, super::as_url);
+                worker.endpoint = self.take_parsed("endpoint", value, expected, as_url);
                 if let Some(endpoint) = &worker.endpoint {
                     let finding = secret_in_file::check(self.at(span), endpoint);
                     let finding = finding.or_else(|| endpoint_suffix::check(self.at(span), endpoint));

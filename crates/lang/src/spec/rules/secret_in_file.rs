@@ -17,7 +17,7 @@ rule! {
     pub SECRET_IN_FILE, "DT308", "secret-in-file", Warning
 }
 
-/// Keys whose value is a secret.
+/// Keys with secret values.
 const KEYS: [&str; 8] =
     ["api-key", "api_key", "apikey", "key", "token", "password", "secret", "authorization"];
 

@@ -1,8 +1,7 @@
 //! Text between two tokens: comments, blank lines and pages.
 
-use super::WIDTH;
 use super::block::{column_after, column_of};
-use super::layout::Printer;
+use super::printer::{Printer, WIDTH};
 use crate::text::Span;
 
 /// The token before a gap.

@@ -1,54 +1,13 @@
-//! The printer: prints forms in canonical layout.
+//! Prints forms in canonical layout.
 
 use super::super::NodeId;
-use super::super::tree::{Kind, Tree};
-use super::block::{column_after, moved};
+use super::super::tree::Kind;
+use super::block::moved;
 use super::gap::{After, Lead};
-use super::shape::{Class, Entry, Role, Shapes, entries, heads, prefix};
-use super::{BESIDE, WIDTH};
+use super::printer::{BESIDE, Printer, WIDTH};
+use super::shape::{Class, Entry, Role, entries, heads, prefix};
 
-pub(super) struct Printer<'t> {
-    pub(super) tree: &'t Tree,
-    pub(super) text: &'t str,
-    shapes: &'t Shapes,
-    out: String,
-    /// Column of the next character.
-    pub(super) column: usize,
-    line_end: &'static str,
-    /// Number of comments that are already printed or stay unchanged.
-    pub(super) comments_done: usize,
-    /// Whether the printer is between two top-level forms.
-    pub(super) is_top_level: bool,
-    /// Whether there is text between forms that the printer does not support.
-    pub(super) is_unsupported: bool,
-}
-
-impl<'t> Printer<'t> {
-    pub(super) fn new(tree: &'t Tree, text: &'t str, shapes: &'t Shapes) -> Self {
-        let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).peekable();
-        let is_windows = lines.peek().is_some()
-            && lines.all(|line| line.ends_with("\r\n"))
-            // In `?\r` the CR is the character literal; the line feed alone ends its line.
-            && !tree.iter().any(|id| tree.kind(id).is_token() && tree.text(id, text).ends_with('\r'));
-        let line_end = if is_windows { "\r\n" } else { "\n" };
-        Self {
-            tree,
-            text,
-            shapes,
-            out: String::with_capacity(text.len() + text.len() / 8),
-            column: 0,
-            line_end,
-            comments_done: 0,
-            is_top_level: false,
-            is_unsupported: false,
-        }
-    }
-
-    /// Returns the printed text; `None` if the text must stay unchanged.
-    pub(super) fn finish(self) -> Option<String> {
-        (!self.is_unsupported).then_some(self.out)
-    }
-
+impl Printer<'_> {
     pub(super) fn print_file(&mut self) {
         let start = if self.text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
         self.out.push_str(self.text.get(..start).unwrap_or_default());
@@ -250,36 +209,6 @@ impl<'t> Printer<'t> {
             }
             Class::Plist | Class::Data | Class::Call | Class::Form | Class::Collection | Class::Code => false,
         }
-    }
-
-    // --- characters -------------------------------------------------------------------------------------------
-
-    pub(super) fn push(&mut self, text: &str) {
-        self.out.push_str(text);
-        self.column = column_after(text, self.column);
-    }
-
-    pub(super) fn newline(&mut self) {
-        self.out.push_str(self.line_end);
-        self.column = 0;
-    }
-
-    pub(super) fn blanks(&mut self, count: usize) {
-        self.out.extend(std::iter::repeat_n(' ', count));
-        self.column += count;
-    }
-
-    /// Indents to `column`, at the start of a line.
-    pub(super) fn indent(&mut self, column: usize) {
-        self.blanks(column.saturating_sub(self.column));
-    }
-
-    pub(super) fn start_line(&mut self, after_blank: bool, indent: usize) {
-        self.newline();
-        if after_blank {
-            self.newline();
-        }
-        self.indent(indent);
     }
 }
 

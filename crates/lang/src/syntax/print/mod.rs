@@ -34,6 +34,7 @@
 mod block;
 mod gap;
 mod layout;
+mod printer;
 mod same;
 mod shape;
 
@@ -41,17 +42,11 @@ use super::tree::{Kind, Tree};
 use super::{NodeId, parse};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::text::SourceId;
-use layout::Printer;
+use printer::Printer;
 use shape::{Role, Shapes};
 
-/// Maximum line width, as far as lines can be broken.
-pub const WIDTH: usize = 100;
-
-/// Maximum number of keys in a plist on one line.
-pub const MAX_KEYS: u32 = 5;
-
-/// The last column (from 0) in which a multi-line value starts next to its key.
-pub const BESIDE: usize = 50;
+pub use printer::{BESIDE, WIDTH};
+pub use shape::MAX_KEYS;
 
 /// The parts of a text to format.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +78,7 @@ pub enum FormatError {
 /// Formats `text`, the complete text of `source`.
 ///
 /// # Errors
-/// Returns an error if the text has syntax errors or the result would have another tree.
+/// Returns an error if the text has syntax errors or the result would have a different tree.
 pub fn format(source: SourceId, text: &str, scope: Scope) -> Result<String, FormatError> {
     let (tree, findings) = parse(source, text);
     let has_errors =

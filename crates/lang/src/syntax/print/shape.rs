@@ -2,9 +2,11 @@
 
 use super::super::NodeId;
 use super::super::tree::{Kind, Tree};
-use super::MAX_KEYS;
 
-/// The functions whose calls are formatted; any other call is code.
+/// Maximum number of keys in a plist on one line.
+pub const MAX_KEYS: u32 = 5;
+
+/// The functions with formatted calls; any other call is code.
 const CALLS: [&str; 9] =
     ["list", "vector", "cons", "append", "nconc", "vconcat", "concat", "format", "quote"];
 

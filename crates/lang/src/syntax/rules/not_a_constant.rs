@@ -20,15 +20,21 @@ rule! {
 
 const NOTE: &str = "specs are data and never executed; write the value itself, or put `;; deftool: skip` before the form to ignore it";
 
+/// The functions that constant folding evaluates.
+pub(in crate::syntax) const FUNCTIONS: [&str; 8] =
+    ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
+
 /// Reports a call that is not folded, of `function` if the head is a symbol.
 pub(in crate::syntax) fn call(at: Location, text: &str, function: Option<&str>) -> Diagnostic {
     let finding = Diagnostic::new(&NOT_A_CONSTANT, at, format!("not a constant: `{}`", excerpt(text)));
     match function {
         // A known function with arguments that have no constant value.
-        Some(name) if crate::syntax::fold_calls::FUNCTIONS.contains(&name) => {
+        Some(name) if FUNCTIONS.contains(&name) => {
             finding.note(format!("`{name}` cannot be folded with these arguments"))
         }
-        Some("lambda" | "cl-function") => finding.note("a function is only allowed as the value of `:function`"),
+        Some("lambda" | "cl-function") => {
+            finding.note("a function is only allowed as the value of `:function`")
+        }
         Some(name) => finding.labelled(format!("`{name}` is not folded")).note(NOTE),
         None => finding.note(NOTE),
     }

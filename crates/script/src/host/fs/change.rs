@@ -7,9 +7,10 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use deftool_lang::tool::ToolErrorKind;
 
-use super::grant::{Access, GrantedPath, Leaf};
-use super::open::open_folder;
-use super::{FsContext, display_path};
+use super::access::{Access, display_path};
+use super::context::FsContext;
+use super::grant::{GrantedPath, Leaf};
+use super::no_follow::open_folder;
 use crate::error::HostError;
 use crate::leftover;
 use crate::permission::is_hidden;
@@ -115,7 +116,7 @@ impl RemoveWalk<'_> {
         HostError { kind: ToolErrorKind::Permission, ..self.target.invalid(what) }
     }
 
-    /// Processes `folder`, whose path is `path`.
+    /// Processes `folder` at `path`.
     fn folder(&mut self, folder: &Dir, path: &Path, depth: usize) -> Result<(), HostError> {
         let failed = |error| self.target.io_error(&error);
         if depth == 0 {

@@ -1,6 +1,6 @@
 //! Documentation of `fs`.
 
-use super::super::{FunctionDoc, TableDoc};
+use super::super::docs::{FunctionDoc, TableDoc};
 
 pub(in crate::host) const DOC: TableDoc = TableDoc {
     permissions: &["read", "write"],

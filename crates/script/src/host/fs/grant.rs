@@ -26,31 +26,10 @@ use cap_std::fs::{Dir, Metadata};
 use deftool_lang::syntax::quoted;
 use deftool_lang::tool::ToolErrorKind;
 
-use super::open::open_folder;
-use super::{display_path, io_error, script_error};
+use super::access::{Access, display_path, io_error, script_error};
+use super::no_follow::open_folder;
 use crate::error::HostError;
 use crate::permission::{PathGrant, PinnedPaths, ScriptPermissions, hidden_names, is_hidden, normalize};
-
-/// A kind of access to a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
-    /// Read the contents.
-    Read,
-    /// Create, change or remove.
-    Write,
-    /// List names and read metadata.
-    Inspect,
-}
-
-impl Access {
-    /// Returns the key of `:allow` that grants this access.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::Read | Self::Inspect => "read",
-            Self::Write => "write",
-        }
-    }
-}
 
 /// The file grants of a call.
 #[derive(Default)]
@@ -62,7 +41,7 @@ pub(in crate::host) struct FileGrants {
     pins: Arc<PinnedPaths>,
 }
 
-/// A path in a granted folder, whose handle is open.
+/// A path in a granted folder, with an open handle of the folder.
 pub(super) struct GrantedPath {
     /// The granted folder. For a granted file, its parent folder.
     pub(super) dir: Dir,
@@ -287,7 +266,7 @@ impl GrantedPath {
         io_error(self.access, &self.path, error)
     }
 
-    /// Creates an error whose message is this path followed by `what`.
+    /// Creates an error with this path and `what` as its message.
     pub(super) fn invalid(&self, what: impl Display) -> HostError {
         script_error(format!("{} {what}", display_path(&self.path)))
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use cap_std::fs::{Dir, OpenOptions};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::open::{never_wait, open_folder};
+use super::no_follow::{never_wait, open_folder};
 
 /// Maximum size of an ignore file, in bytes. Larger files are ignored.
 const MAX_FILE: u64 = 64 << 10;
@@ -43,7 +43,7 @@ impl IgnoreRules {
         }
     }
 
-    /// Enters the folder `dir`, whose path has `path` bytes, and reads its ignore files.
+    /// Enters the folder `dir` and reads its ignore files. `path` is the length of its path in bytes.
     pub(super) fn enter(&mut self, dir: &Dir, path: usize) {
         let rules = if self.enabled { self.read(dir) } else { None };
         self.levels.push((path, rules));

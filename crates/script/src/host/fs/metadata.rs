@@ -5,8 +5,8 @@ use std::time::UNIX_EPOCH;
 
 use cap_std::fs::{FileType, Metadata};
 
-use super::FsContext;
-use super::grant::Access;
+use super::access::Access;
+use super::context::FsContext;
 use crate::error::HostError;
 use crate::permission::is_hidden;
 

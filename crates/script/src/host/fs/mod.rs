@@ -1,17 +1,20 @@
 //! The `fs` host table: access to files and folders that `:allow (:read …)` and `(:write …)` grant.
 //!
-//! `grant` finds and opens the granted folder of a path. `open` opens files in it and checks what was opened. `read`,
-//! `metadata`, `walk`, `write` and `change` implement the functions. They block, so they run on an IO thread while the
-//! script is suspended; [`add`] parses the arguments and converts the result on the script's thread.
+//! `grant` finds and opens the granted folder of a path. `open` opens files in it and checks what was opened; both use
+//! `no_follow`. `read`, `metadata`, `walk`, `write` and `change` implement the functions. They block, so they run on an
+//! IO thread while the script is suspended; [`add`] parses the arguments and converts the result on the script's thread.
 //!
 //! A hard link to a file outside of the granted folder is not detected: whoever can create it in a granted folder can
 //! also read the original.
 
+mod access;
 mod change;
+mod context;
 mod doc;
 mod grant;
 mod ignore_rules;
 mod metadata;
+mod no_follow;
 mod open;
 mod read;
 mod walk;
@@ -21,19 +24,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use deftool_lang::tool::ToolErrorKind;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
 
 pub(super) use doc::DOC;
 
-use self::grant::Access;
+pub(super) use self::context::Quota;
+use self::context::{FsContext, MAX_WRITTEN};
 pub(super) use self::grant::FileGrants;
 use self::write::WriteRequest;
-use super::options::Options;
-use super::quota::{MAX_WRITTEN, Quota};
-use super::{Host, Marks, argument_error, text_argument};
-use crate::error::{HostError, clean};
+use super::arguments::{Options, argument_error, text_argument};
+use super::state::{Host, Marks};
+use crate::error::HostError;
 use crate::io;
 
 /// Maximum number of functions of this table that a call runs at a time. Their results are held outside of the script's
@@ -45,25 +47,6 @@ const MAX_PATH: usize = 4_096;
 const DEFAULT_LINES: u64 = 1_000;
 /// Default number of paths of `fs.glob`.
 const DEFAULT_RESULTS: u64 = 1_000;
-
-/// The context of a running function of this table.
-pub(super) struct FsContext {
-    grants: Arc<FileGrants>,
-    quota: Arc<Quota>,
-    /// Whether the caller has gone away.
-    canceled: Arc<AtomicBool>,
-}
-
-impl FsContext {
-    /// Returns an error if the caller has gone away.
-    fn check_canceled(&self) -> Result<(), HostError> {
-        if self.canceled.load(Ordering::Relaxed) {
-            let message = String::from("the call has ended");
-            return Err(HostError { kind: ToolErrorKind::Canceled, message });
-        }
-        Ok(())
-    }
-}
 
 /// State that the functions of a Lua state share.
 struct Shared {
@@ -296,33 +279,4 @@ fn glob_arguments(function: &'static str, arguments: &MultiValue) -> mlua::Resul
         limit: options.integer("limit", 1..=walk::MAX_RESULTS)?.unwrap_or(DEFAULT_RESULTS),
         depth: options.integer("depth", 1..=walk::MAX_DEPTH)?.unwrap_or(walk::MAX_DEPTH),
     })
-}
-
-fn io_error(access: Access, path: &str, error: &std::io::Error) -> HostError {
-    // cap-std's error when a path would leave the folder through a link.
-    if error.kind() == std::io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
-        let path = display_path(path);
-        return HostError {
-            kind: ToolErrorKind::Permission,
-            message: format!(
-                "{path} is not allowed: it leads out of the granted folder; to allow its target, add it to \
-                 :allow (:{} […]) in the spec",
-                access.key()
-            ),
-        };
-    }
-    let message = match error.kind() {
-        std::io::ErrorKind::NotFound => String::from("No such file or directory"),
-        _ => error.to_string(),
-    };
-    let message = message.split(" (os error").next().unwrap_or_default();
-    script_error(format!("{}: {message}", display_path(path)))
-}
-
-fn script_error(message: String) -> HostError {
-    HostError { kind: ToolErrorKind::Script, message }
-}
-
-fn display_path(path: &str) -> String {
-    clean(path, 200)
 }

@@ -4,12 +4,12 @@
 //! opened without blocking (a pipe may have no writer) and rejected unless the open file is a regular file.
 
 use std::fs::File;
-use std::path::Path;
 
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::OpenOptions;
 use deftool_lang::tool::ToolErrorKind;
 
 use super::grant::{GrantedPath, Leaf};
+use super::no_follow::never_wait;
 use crate::error::HostError;
 
 /// Opens the file `target` for reading. Returns it and its length in bytes.
@@ -52,36 +52,6 @@ pub(super) fn open_end(target: &GrantedPath, leaf: &Leaf) -> Result<File, HostEr
     }
     check_not_system(target, &file, "write")?;
     Ok(file)
-}
-
-/// Opens the folder `name` in `dir`. Does not follow a link.
-pub(super) fn open_folder(dir: &Dir, name: &Path) -> std::io::Result<Dir> {
-    #[cfg(unix)]
-    {
-        use cap_std::fs::OpenOptionsExt as _;
-        use rustix::fs::OFlags;
-
-        let mut options = OpenOptions::new();
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        options.read(true).custom_flags(flags.bits().cast_signed());
-        Ok(Dir::from_std_file(dir.open_with(name, &options)?.into_std()))
-    }
-    #[cfg(not(unix))]
-    dir.open_dir(name)
-}
-
-/// Makes an open with `options` never block and never follow a link.
-pub(super) fn never_wait(options: &mut OpenOptions) {
-    #[cfg(unix)]
-    {
-        use cap_std::fs::OpenOptionsExt as _;
-        use rustix::fs::OFlags;
-
-        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
-        options.custom_flags(flags.bits().cast_signed());
-    }
-    #[cfg(not(unix))]
-    let _ = options;
 }
 
 /// Returns an error if `file` is on a system file system and the granted folder is not. (`/proc/self/environ` contains

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
-use super::FsContext;
-use super::grant::{Access, GrantedPath};
+use super::access::Access;
+use super::context::FsContext;
+use super::grant::GrantedPath;
 use super::open::open_file;
 use crate::error::HostError;
 

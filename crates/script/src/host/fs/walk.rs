@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, FileType};
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::FsContext;
-use super::grant::{Access, GrantedPath};
+use super::access::{Access, display_path, script_error};
+use super::context::FsContext;
+use super::grant::GrantedPath;
 use super::ignore_rules::IgnoreRules;
 use super::metadata::kind;
-use super::open::open_folder;
-use super::{display_path, script_error};
+use super::no_follow::open_folder;
 use crate::error::HostError;
 use crate::permission::is_hidden;
 

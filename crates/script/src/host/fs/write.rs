@@ -7,8 +7,9 @@
 use std::fs::{File, Metadata};
 use std::io::Write as _;
 
-use super::FsContext;
-use super::grant::{Access, GrantedPath, Leaf};
+use super::access::Access;
+use super::context::FsContext;
+use super::grant::{GrantedPath, Leaf};
 use super::open::open_end;
 use crate::error::HostError;
 use crate::leftover;

@@ -19,10 +19,9 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use super::grants::{NetGrants, is_localhost};
+use super::request::CONNECT;
 use crate::error::HostError;
 
-/// Timeout for a connection, including name resolution.
-pub(super) const CONNECT: Duration = Duration::from_secs(10);
 /// Connections that are idle for longer are not reused: common servers close them after 5 s, and a request at that
 /// moment would be lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);

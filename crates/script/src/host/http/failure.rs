@@ -5,7 +5,7 @@ use std::io;
 
 use deftool_lang::tool::ToolErrorKind;
 
-use super::client::CONNECT;
+use super::request::CONNECT;
 use crate::error::{HostError, clean};
 
 /// Maximum length of a cause in a message, in characters.

@@ -28,10 +28,11 @@ use self::client::CLIENTS;
 use self::exchange::{HttpResponse, exchange};
 use self::grants::NetGrants;
 use self::request::{Draft, HttpFunction};
-use super::{FunctionDoc, Host, Marks, TableDoc};
-use crate::Script;
+use super::docs::{FunctionDoc, TableDoc};
+use super::state::{Host, Marks};
 use crate::error::HostError;
 use crate::io;
+use crate::script::Script;
 
 /// Maximum number of requests of a call at a time. Further requests wait.
 const MAX_REQUESTS: usize = 16;

@@ -9,13 +9,15 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use url::Url;
 
-use super::super::options::Options;
+use super::super::arguments::Options;
 use super::values::Reader;
 
 /// Maximum length of a request or response body, in bytes.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 /// Default maximum length of a response body, in bytes.
 const DEFAULT_BYTES: usize = 8 << 20;
+/// Timeout for a connection, including name resolution.
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum and default number of redirects to follow.
 const MAX_REDIRECTS: usize = 20;
 const DEFAULT_REDIRECTS: usize = 5;
@@ -90,7 +92,7 @@ pub(super) struct Limits {
     pub(super) redirects: usize,
 }
 
-/// A [`Request`] whose body is still a Lua string.
+/// A [`Request`] with a body that is still a Lua string.
 pub(super) struct Draft {
     request: Request,
     text: Option<LuaString>,

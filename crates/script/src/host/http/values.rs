@@ -9,8 +9,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::{Url, form_urlencoded};
 
 use super::target::{self, MAX_URL};
-use crate::convert::{self, type_name};
-use crate::error::{HostError, clean};
+use crate::convert;
+use crate::error::{HostError, clean, type_name};
 
 /// Maximum number of headers of a request, and their maximum total length in bytes.
 const MAX_HEADERS: usize = 100;
@@ -48,7 +48,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn argument_error(&self, expected: &str, got: Option<&LuaValue>) -> mlua::Error {
-        crate::host::argument_error(self.function, expected, got)
+        crate::host::arguments::argument_error(self.function, expected, got)
     }
 
     pub(super) fn url(&self, value: Option<&LuaValue>) -> mlua::Result<Url> {

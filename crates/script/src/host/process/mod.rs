@@ -1,7 +1,7 @@
 //! The `process` host table: runs programs that `:allow (:run …)` grants.
 //!
-//! `program` finds the program and its environment, `child` starts it under a guard, `output` reads its output, and
-//! `run` combines the three. There is no shell: arguments are passed unchanged.
+//! `program` finds the program and its environment, `child` starts it under a guard, and `run` feeds its input and
+//! collects its output. There is no shell: arguments are passed unchanged.
 //!
 //! A granted program has the rights of the deftool process, including files and network. The guarantees are: only
 //! granted programs run, with a controlled environment and no terminal; they cannot read this process's memory; and
@@ -10,15 +10,13 @@
 #[cfg(unix)]
 mod child;
 #[cfg(unix)]
-mod output;
-#[cfg(unix)]
 mod program;
 #[cfg(unix)]
 mod run;
 #[cfg(unix)]
 mod table;
 
-use super::{FunctionDoc, TableDoc};
+use super::docs::{FunctionDoc, TableDoc};
 
 pub(super) const DOC: TableDoc = TableDoc {
     permissions: &["run"],

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use deftool_lang::syntax::quoted;
 use deftool_lang::tool::ToolErrorKind;
 
-use crate::Script;
 use crate::error::{HostError, clean};
 use crate::permission::{PathGrant, normalize};
+use crate::script::Script;
 
 /// Environment variables that determine which code a program loads or runs, or where it finds other programs. A script
 /// may set them only if the spec lists them.

@@ -6,14 +6,14 @@ use std::sync::{Arc, Weak};
 use mlua::{Lua, MultiValue, Table, Value as LuaValue};
 use tokio::sync::Semaphore;
 
-use super::super::options::Options;
-use super::super::{Host, argument_error};
+use super::super::arguments::{Options, argument_error};
+use super::super::state::Host;
 use super::child::KillHandle;
 use super::program::{ProgramGrants, is_variable};
 use super::run::{RunRequest, RunResult, run};
-use crate::Script;
 use crate::error::{HostError, clean};
 use crate::io;
+use crate::script::Script;
 
 const RUN: &str = "process.run";
 /// Maximum number of programs that a call runs at a time.

@@ -1,6 +1,6 @@
 //! Documentation of `text`.
 
-use super::super::{FunctionDoc, TableDoc};
+use super::super::docs::{FunctionDoc, TableDoc};
 
 pub(in crate::host) const DOC: TableDoc = TableDoc {
     types: "type TextMatch = { text: string, first: number, last: number, groups: { string }, named: { [string]: string } }\n\

@@ -22,8 +22,8 @@ pub(super) use doc::DOC;
 use self::diff::DiffInput;
 use self::pattern::{Pattern, PatternCache, Search, SearchResult, Spans, escape};
 use self::plain::MAX_TEXT;
-use super::options::Options;
-use super::{Host, Marks, argument_error, number_argument};
+use super::arguments::{Options, argument_error, number_argument};
+use super::state::{Host, Marks};
 use crate::error::HostError;
 use crate::io;
 

@@ -1,6 +1,6 @@
 //! Anthropic messages without strict mode: only the model reads the schema; names must match a pattern.
 
-use super::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
+use super::model::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
 
 const STRICT_TOOL_USE: Source = Source {
     at: "https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use",

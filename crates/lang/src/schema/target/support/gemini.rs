@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
+use super::model::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
 
 const FIELDS: Source = Source {
     at: "https://hexdocs.pm/geminix/Geminix.V1beta.Schema.html (generated from Google's API description)",

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Occurrence;
 use super::llama_pattern::{PatternSupport, classify};
+use super::model::Occurrence;
 use crate::schema::target::node::SchemaNode;
 use crate::spec::keywords::TYPES;
 

@@ -11,7 +11,7 @@ use super::llama_conditions::{
     is_relevant, is_shadowed, is_type, parts_have, pattern_support, repetitions, strongest, target_of,
 };
 use super::llama_pattern::PatternSupport;
-use super::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
+use super::model::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
 
 const TRIED: Source = Source { at: "tests/llama_cpp (xllamacpp 2026.10.11549)", date: "2026-11-20" };
 

@@ -1,6 +1,6 @@
 //! The Model Context Protocol: `inputSchema` is any JSON Schema of an object. How a host uses it depends on the host.
 
-use super::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
+use super::model::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
 
 const TOOLS: Source = Source {
     at: "https://modelcontextprotocol.io/specification/2025-11-25/server/tools",

@@ -1,7 +1,7 @@
 //! Ollama's own chat API: the server parses a schema into a struct with few fields. The other keywords never reach the
 //! chat template.
 
-use super::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
+use super::model::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
 
 const FIELDS: Source = Source { at: "https://github.com/ollama/ollama/issues/17142", date: "2026-07-12" };
 

@@ -1,7 +1,8 @@
 //! OpenAI chat completions and responses without strict mode: only the model reads the schema.
 
-use super::openai_strict::looks_around;
-use super::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
+use serde_json::Value;
+
+use super::model::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
 
 const STRICT_IS_WHAT_ENFORCES: Source = Source {
     at: "https://dev.to/multigrid/structured-outputs-in-gpt-4o-strict-json-schema-end-to-end-4li4",
@@ -60,3 +61,9 @@ pub(super) const SHORT_DESCRIPTION: SupportEntry = SupportEntry::new(
 
 /// Responses.
 pub(super) static RESPONSES: &[SupportEntry] = &[NO_LOOKAROUND, PATTERN, READ, FEW_TOOLS];
+
+/// Returns whether a pattern contains a lookahead or lookbehind.
+pub(super) fn looks_around(occurrence: &Occurrence<'_>) -> bool {
+    let pattern = occurrence.value().and_then(Value::as_str).unwrap_or_default();
+    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|opening| pattern.contains(opening))
+}

@@ -7,8 +7,8 @@
 
 use serde_json::Value;
 
-use super::openai::SHORT_DESCRIPTION;
-use super::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
+use super::model::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
+use super::openai::{SHORT_DESCRIPTION, looks_around};
 use crate::schema::target::node::SchemaNode;
 use crate::spec::keywords::is_annotation;
 
@@ -191,12 +191,6 @@ pub(super) static SUPPORT: &[SupportEntry] = &[
     .when("over 120,000 characters", |occurrence| Sizes::of(occurrence).characters > MAX_CHARACTERS),
     SHORT_DESCRIPTION,
 ];
-
-/// Returns whether a pattern contains a lookahead or lookbehind.
-pub(super) fn looks_around(occurrence: &Occurrence<'_>) -> bool {
-    let pattern = occurrence.value().and_then(Value::as_str).unwrap_or_default();
-    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|opening| pattern.contains(opening))
-}
 
 fn is_untyped(occurrence: &Occurrence<'_>) -> bool {
     let typing = ["type", "anyOf", "oneOf", "$ref", "enum", "const"];

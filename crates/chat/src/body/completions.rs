@@ -1,0 +1,163 @@
+//! A chat request as the body of `POST /v1/chat/completions`.
+//!
+//! Source: the `OpenAI` chat completions API; the tables of tests/wire describe the behaviour of servers.
+
+use serde_json::{Map, Value, json};
+
+use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::params::{OWN_MEMBERS, add_extras};
+use super::shape::shape_messages;
+use super::tool_offer::{ToolOffer, offer};
+use crate::message::Message;
+
+/// Returns the body as JSON.
+pub(super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
+    let BodyForm { stream, server, fallbacks, .. } = form;
+    let ToolOffer { tools, choice } = offer(request, form);
+    let mut body = Map::new();
+    body.insert(String::from("model"), json!(request.model));
+    let messages = shape_messages(&request.messages, fallbacks);
+    body.insert(String::from("messages"), messages.iter().map(encode_message).collect());
+    if !tools.is_empty() {
+        body.insert(String::from("tools"), json!(tools));
+    }
+    if let Some(choice) = choice {
+        body.insert(String::from("tool_choice"), choice);
+    }
+    for (name, value) in request.accepted_params(!tools.is_empty(), fallbacks) {
+        if !OWN_MEMBERS.contains(&name)
+            && let Some(name) = request.renamed(name, fallbacks)
+        {
+            body.insert(name.to_owned(), value.clone());
+        }
+    }
+    if server.shaped && stream {
+        add_extras(&mut body, server, fallbacks, !tools.is_empty());
+    }
+    body.insert(String::from("stream"), json!(stream));
+    if stream && !fallbacks.has(BodyFallback::NoStreamOptions) {
+        body.insert(String::from("stream_options"), json!({ "include_usage": true }));
+    }
+    Value::Object(body)
+}
+
+fn encode_message(message: &Message) -> Value {
+    match message {
+        Message::System { content } => json!({ "role": "system", "content": content }),
+        Message::User { content } => json!({ "role": "user", "content": content }),
+        Message::Assistant { content, tool_calls } if tool_calls.is_empty() => {
+            json!({ "role": "assistant", "content": content })
+        }
+        Message::Assistant { content, tool_calls } => {
+            // Null is the API's value for a message without text. Some templates print an empty string as a separate
+            // turn.
+            let content = if content.is_empty() { Value::Null } else { json!(content) };
+            json!({ "role": "assistant", "content": content, "tool_calls": tool_calls })
+        }
+        Message::Tool { tool_call_id, content } => {
+            json!({ "role": "tool", "tool_call_id": tool_call_id, "content": content })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::BodyFallbacks;
+    use super::*;
+    use crate::MessageToolCall;
+
+    fn request() -> ChatRequest {
+        let call = MessageToolCall::new("call00001", "now", "{}");
+        ChatRequest {
+            model: String::from("m"),
+            messages: vec![
+                Message::System { content: String::from("s") },
+                Message::User { content: String::from("u") },
+                Message::Assistant { content: String::new(), tool_calls: vec![call] },
+                Message::Tool { tool_call_id: String::from("call00001"), content: String::from("12") },
+                Message::Assistant { content: String::new(), tool_calls: Vec::new() },
+            ],
+            ..ChatRequest::default()
+        }
+    }
+
+    #[test]
+    fn messages_have_the_format_of_the_api() {
+        let body = request().encode_body(BodyForm::default());
+        let expected = json!({
+            "model": "m",
+            "messages": [
+                { "role": "system", "content": "s" },
+                { "role": "user", "content": "u" },
+                { "role": "assistant", "content": null, "tool_calls": [
+                    { "id": "call00001", "type": "function", "function": { "name": "now", "arguments": "{}" } }
+                ] },
+                { "role": "tool", "tool_call_id": "call00001", "content": "12" },
+                { "role": "assistant", "content": "" },
+            ],
+            "stream": true,
+            "stream_options": { "include_usage": true },
+        });
+        assert_eq!(body.to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn params_never_override_own_members() {
+        let mut request = request();
+        request.messages.clear();
+        let params = json!({
+            "temperature": 0, "max_tokens": 9, "stream": false, "messages": [], "tools": [], "model": "x",
+            "stream_options": {}, "tool_choice": "required",
+        });
+        request.params = params.as_object().cloned().unwrap();
+        let renamed = BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens);
+        let form = BodyForm { stream: false, fallbacks: renamed, ..BodyForm::default() };
+        let expected = json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
+        assert_eq!(request.encode_body(form), expected);
+
+        request.tools = vec![json!({ "type": "function" })];
+        let fallbacks = BodyFallbacks::default().with(BodyFallback::NoStreamOptions);
+        let body = request.encode_body(BodyForm { fallbacks, ..BodyForm::default() });
+        assert_eq!(body.get("tool_choice"), Some(&json!("required")));
+        assert_eq!(body.get("tools"), Some(&json!([{ "type": "function" }])));
+        assert_eq!(body.get("stream_options"), None);
+    }
+
+    #[test]
+    fn the_token_limit_is_renamed_in_one_direction() {
+        let (to_new, to_old) = (BodyFallback::UseMaxCompletionTokens, BodyFallback::UseMaxTokens);
+        for (params, fallbacks, expected) in [
+            (json!({ "max_tokens": 9 }), vec![to_new], json!({ "max_completion_tokens": 9 })),
+            (json!({ "max_completion_tokens": 9 }), vec![to_new], json!({ "max_completion_tokens": 9 })),
+            (json!({ "max_completion_tokens": 9 }), vec![to_old], json!({ "max_tokens": 9 })),
+            (json!({ "max_tokens": 9 }), vec![to_old], json!({ "max_tokens": 9 })),
+            (
+                json!({ "max_tokens": 9, "max_completion_tokens": 8 }),
+                vec![to_new],
+                json!({ "max_completion_tokens": 8 }),
+            ),
+            (
+                json!({ "max_completion_tokens": 8, "max_tokens": 9 }),
+                vec![to_old],
+                json!({ "max_tokens": 9 }),
+            ),
+            (json!({ "max_tokens": 9 }), vec![to_old, to_new], json!({ "max_tokens": 9 })),
+        ] {
+            let request =
+                ChatRequest { params: params.as_object().cloned().unwrap(), ..ChatRequest::default() };
+            let form =
+                BodyForm { stream: false, fallbacks: BodyFallbacks::from(fallbacks), ..BodyForm::default() };
+            let mut whole = json!({ "model": "", "messages": [] });
+            whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
+            whole["stream"] = json!(false);
+            assert_eq!(request.encode_body(form), whole, "{params}");
+        }
+    }
+
+    #[test]
+    fn requests_can_be_serialised() {
+        let request = request();
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<ChatRequest>(&text).unwrap(), request);
+    }
+}

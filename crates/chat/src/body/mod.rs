@@ -1,0 +1,42 @@
+//! A [`ChatRequest`] as the body of an HTTP request.
+//!
+//! In: a [`ChatRequest`] and the [`BodyForm`] for its server. Out: JSON. Keys are in a fixed order, so that equal
+//! requests have equal bodies. Prompt caches and recordings depend on it. The contents of BIOS and conversation are not
+//! created here, only adapted to the server.
+//!
+//! | file | |
+//! |---|---|
+//! | `model` | the request, the form of its body, the fallbacks |
+//! | `completions`, `responses` | the body for each API |
+//! | `shape`, `tool_offer`, `params` | messages, tools and parameters in the form that a server accepts |
+//! | `retry` | the next fallback after a server rejected a body |
+//! | `truncation` | detection of prompts that a server truncates silently |
+
+use deftool_lang::spec::Api;
+use serde_json::Value;
+
+mod completions;
+mod model;
+mod params;
+mod responses;
+mod retry;
+mod shape;
+mod tool_offer;
+mod truncation;
+
+pub use model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
+pub use params::OWN_MEMBERS;
+pub use retry::{next_body_fallback, refuses_tools};
+pub use shape::{merge_neighbours, pair_calls};
+pub use tool_offer::requires_call;
+pub use truncation::truncation_warning;
+
+impl ChatRequest {
+    /// Returns the body as JSON.
+    pub fn encode_body(&self, form: BodyForm) -> Value {
+        match form.api {
+            Api::ChatCompletions => completions::encode_body(self, form),
+            Api::Responses => responses::encode_body(self, form),
+        }
+    }
+}

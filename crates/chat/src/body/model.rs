@@ -1,0 +1,187 @@
+//! A request, the form of its body, and the changes to a body that a server rejected.
+
+use deftool_lang::spec::Api;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::dialect::Capabilities;
+use crate::message::Message;
+
+/// A request for one reply.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The model's name.
+    pub model: String,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// Tool definitions in the format of the API. An empty list is omitted, because some servers reject it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Value>,
+    /// All other members: `temperature`, `max_tokens`, `tool_choice`, server-specific ones. `tool_choice` is omitted if
+    /// there are no tools. [`OWN_MEMBERS`](crate::OWN_MEMBERS) are ignored.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+}
+
+/// The form of a body: the API, the server's capabilities, and the fallbacks after rejected requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyForm {
+    /// The API that the request is sent to.
+    pub api: Api,
+    /// Whether the reply is streamed; false for the probe after an empty stream.
+    pub stream: bool,
+    /// The known properties of the server.
+    pub server: Capabilities,
+    /// The fallbacks that are applied.
+    pub fallbacks: BodyFallbacks,
+}
+
+impl Default for BodyForm {
+    fn default() -> Self {
+        Self {
+            api: Api::default(),
+            stream: true,
+            server: Capabilities::default(),
+            fallbacks: BodyFallbacks::default(),
+        }
+    }
+}
+
+/// A change to a request body that the server rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyFallback {
+    /// Omits `stream_options`.
+    NoStreamOptions,
+    /// Sends `max_tokens` as `max_completion_tokens`. Older recordings have a single value for both directions; they
+    /// are read as this one, which was the more frequent.
+    #[serde(alias = "token_limit")]
+    UseMaxCompletionTokens,
+    /// Sends `max_completion_tokens` as `max_tokens`.
+    UseMaxTokens,
+    /// Omits `parallel_tool_calls`.
+    NoParallelToolCalls,
+    /// Omits `cache_prompt` and `return_progress`.
+    NoProgress,
+    /// Offers only the tool that `tool_choice` names, with `required`.
+    ToolAlone,
+    /// Omits `tool_choice`.
+    NoToolChoice,
+    /// Sends the calls of one message as pairs of call and result.
+    CallPairs,
+    /// Merges all system messages into one at the start.
+    SystemFirst,
+    /// Moves all system messages into the first user message.
+    SystemAsUser,
+    /// Sends calls and results as text, so that only user and assistant messages alternate.
+    PlainRoles,
+    /// Omits the tools and describes them in the prompt.
+    NoTools,
+}
+
+impl BodyFallback {
+    /// All body fallbacks.
+    pub const ALL: [Self; 12] = [
+        Self::NoStreamOptions,
+        Self::UseMaxCompletionTokens,
+        Self::UseMaxTokens,
+        Self::NoParallelToolCalls,
+        Self::NoProgress,
+        Self::ToolAlone,
+        Self::NoToolChoice,
+        Self::CallPairs,
+        Self::SystemFirst,
+        Self::SystemAsUser,
+        Self::PlainRoles,
+        Self::NoTools,
+    ];
+
+    /// Describes the new body, to complete "sent again …".
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::NoStreamOptions => "without stream_options",
+            Self::UseMaxCompletionTokens => "with max_completion_tokens in place of max_tokens",
+            Self::UseMaxTokens => "with max_tokens in place of max_completion_tokens",
+            Self::NoParallelToolCalls => "without parallel_tool_calls",
+            Self::NoProgress => "without cache_prompt and return_progress",
+            Self::ToolAlone => "with only the forced tool and `required`",
+            Self::NoToolChoice => "without tool_choice",
+            Self::CallPairs => "with pairs of call and result",
+            Self::SystemFirst => "with one system message at the start",
+            Self::SystemAsUser => "with the system messages in the first user message",
+            Self::PlainRoles => "with calls and results as text",
+            Self::NoTools => "without tools, which the prompt describes",
+        }
+    }
+
+    /// Describes the server's answer that triggers the fallback.
+    pub fn cause(self) -> &'static str {
+        match self {
+            Self::NoStreamOptions => "400 or 422 that names `stream_options`",
+            Self::UseMaxCompletionTokens => {
+                "400 or 422 that names `max_tokens`, if it was sent and its value is not rejected"
+            }
+            Self::UseMaxTokens => {
+                "400 or 422 that names `max_completion_tokens`, if it was sent and its value is not rejected"
+            }
+            Self::NoParallelToolCalls => "400 or 422 that names `parallel_tool_calls`",
+            Self::NoProgress => "400 or 422 that names `cache_prompt` or `return_progress`",
+            Self::ToolAlone => "400 or 422 that names `tool_choice`, if it is an object; OpenRouter's 404",
+            Self::NoToolChoice => "400 or 422 that names `tool_choice`, if it is a string or names no tool",
+            Self::CallPairs => "a template that supports single tool calls only",
+            Self::SystemFirst => {
+                "a template that requires a single system message at the start, or alternating roles"
+            }
+            Self::SystemAsUser => "a template without a system role",
+            Self::PlainRoles => {
+                "a template that requires alternating roles, if the conversation contains calls"
+            }
+            Self::NoTools => "a model without tool support; only with `:fallback on`",
+        }
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// A set of body fallbacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<BodyFallback>", into = "Vec<BodyFallback>")]
+pub struct BodyFallbacks(u16);
+
+impl BodyFallbacks {
+    /// Whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the set contains `fallback`.
+    pub fn has(self, fallback: BodyFallback) -> bool {
+        self.0 & fallback.bit() != 0
+    }
+
+    /// Returns the set with `fallback` added.
+    #[must_use]
+    pub fn with(self, fallback: BodyFallback) -> Self {
+        Self(self.0 | fallback.bit())
+    }
+
+    /// Returns the union of two sets.
+    #[must_use]
+    pub fn union(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+}
+
+impl From<Vec<BodyFallback>> for BodyFallbacks {
+    fn from(fallbacks: Vec<BodyFallback>) -> Self {
+        fallbacks.into_iter().fold(Self::default(), Self::with)
+    }
+}
+
+impl From<BodyFallbacks> for Vec<BodyFallback> {
+    fn from(fallbacks: BodyFallbacks) -> Self {
+        BodyFallback::ALL.into_iter().filter(|fallback| fallbacks.has(*fallback)).collect()
+    }
+}

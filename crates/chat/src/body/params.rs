@@ -1,0 +1,78 @@
+//! The parameters of a request: the members that a server accepts, and their names.
+
+use deftool_lang::spec::Dialect;
+use serde_json::{Map, Value};
+
+use super::model::{BodyFallback, BodyFallbacks, ChatRequest};
+use crate::dialect::{Capabilities, Feature};
+
+/// Members that are set by this program and ignored in `params`.
+pub const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stream_options"];
+
+/// The two names of the token limit.
+pub(super) const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// Members that make llama.cpp report its progress with a prompt and reuse the prompt of the previous turn.
+const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
+
+impl ChatRequest {
+    /// Returns the parameters that the server accepts, for either API. `tool_choice` is not included, see `tool_offer`.
+    pub(super) fn accepted_params(
+        &self,
+        has_tools: bool,
+        fallbacks: BodyFallbacks,
+    ) -> impl Iterator<Item = (&str, &Value)> {
+        let params = self.params.iter().map(|(name, value)| (name.as_str(), value));
+        params.filter(move |(name, _)| match *name {
+            "tool_choice" => false,
+            "parallel_tool_calls" => has_tools && !fallbacks.has(BodyFallback::NoParallelToolCalls),
+            name if PROGRESS_MEMBERS.contains(&name) => !fallbacks.has(BodyFallback::NoProgress),
+            _ => true,
+        })
+    }
+
+    /// Returns the name under which a parameter is sent. The token limit has two names, of which a server may accept
+    /// only one. Returns `None` if the parameter is also given under the new name.
+    pub(super) fn renamed<'n>(&self, name: &'n str, fallbacks: BodyFallbacks) -> Option<&'n str> {
+        let [old, new] = TOKEN_LIMITS;
+        let (from, to) = match (
+            fallbacks.has(BodyFallback::UseMaxTokens),
+            fallbacks.has(BodyFallback::UseMaxCompletionTokens),
+        ) {
+            (true, false) => (new, old),
+            (false, true) => (old, new),
+            // The models of one server differ: without more information, the worker's own name is used.
+            (true, true) | (false, false) => return Some(name),
+        };
+        if name != from {
+            Some(name)
+        } else if self.params.contains_key(to) {
+            None
+        } else {
+            Some(to)
+        }
+    }
+}
+
+/// Adds server-specific members, unless the worker's `:params` contain them.
+pub(super) fn add_extras(
+    body: &mut Map<String, Value>,
+    server: Capabilities,
+    fallbacks: BodyFallbacks,
+    has_tools: bool,
+) {
+    let mut add = |name: &str| {
+        body.entry(name).or_insert(Value::Bool(true));
+    };
+    if server.supports(Feature::PromptProgress) && !fallbacks.has(BodyFallback::NoProgress) {
+        PROGRESS_MEMBERS.into_iter().for_each(&mut add);
+    }
+    // Other servers default to true.
+    if server.dialect == Dialect::LlamaCpp
+        && has_tools
+        && server.parallel_calls == Some(true)
+        && !fallbacks.has(BodyFallback::NoParallelToolCalls)
+    {
+        add("parallel_tool_calls");
+    }
+}

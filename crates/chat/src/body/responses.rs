@@ -1,0 +1,351 @@
+//! A chat request as the body of `POST /v1/responses`.
+//!
+//! In: a [`ChatRequest`], whose tools and parameters have the form of chat completions, and the [`BodyForm`] for the
+//! server. Out: JSON with its keys in a fixed order. A parameter with a different name in this API is renamed. A
+//! parameter without an equivalent (`stop`, `seed`, `logit_bias`, `n`) is sent unchanged: servers that support it use
+//! it, the others report an error. `stream::responses` lists the behaviour of servers.
+
+use serde_json::{Map, Value, json};
+
+use super::model::{BodyForm, ChatRequest};
+use super::shape::shape_messages;
+use super::tool_offer::{ToolOffer, offer};
+use crate::message::Message;
+
+/// Members that are never taken from the parameters. Continuing a stored response would send the conversation twice.
+const OWN_MEMBERS: &[&str] = &[
+    "model",
+    "messages",
+    "input",
+    "tools",
+    "stream",
+    "stream_options",
+    "previous_response_id",
+    "conversation",
+];
+
+/// Returns the body as JSON.
+pub(super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
+    let ToolOffer { tools, choice } = offer(request, form);
+    let mut body = Map::new();
+    body.insert(String::from("model"), json!(request.model));
+    let messages = shape_messages(&request.messages, form.fallbacks);
+    body.insert(String::from("input"), encode_input(&messages));
+    if !tools.is_empty() {
+        body.insert(String::from("tools"), tools.iter().copied().map(flatten_tool).collect());
+    }
+    if let Some(choice) = choice {
+        body.insert(String::from("tool_choice"), flatten_choice(&choice));
+    }
+    for (name, value) in request.accepted_params(!tools.is_empty(), form.fallbacks) {
+        if OWN_MEMBERS.contains(&name) {
+            continue;
+        }
+        let (name, value) = match name {
+            "max_tokens" | "max_completion_tokens" => ("max_output_tokens", value.clone()),
+            "reasoning_effort" => ("reasoning", json!({ "effort": value })),
+            "response_format" => ("text", json!({ "format": flatten_format(value) })),
+            "verbosity" => ("text", json!({ "verbosity": value })),
+            name => (name, value.clone()),
+        };
+        merge(&mut body, name, value);
+    }
+    body.insert(String::from("stream"), json!(form.stream));
+    // A server that stores by default would keep every conversation.
+    body.entry("store").or_insert(Value::Bool(false));
+    Value::Object(body)
+}
+
+/// Sets a member. Two objects are merged: `:reasoning-effort` can be combined with `:reasoning (:summary "auto")`.
+fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
+    match (body.get_mut(name), value) {
+        (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+        (_, value) => {
+            body.insert(name.to_owned(), value);
+        }
+    }
+}
+
+fn encode_input(messages: &[Message]) -> Value {
+    let mut items = Vec::new();
+    for (number, message) in messages.iter().enumerate() {
+        match message {
+            Message::System { content } => items.push(input_text("system", content)),
+            Message::User { content } => items.push(input_text("user", content)),
+            Message::Assistant { content, tool_calls } => {
+                if !content.is_empty() || tool_calls.is_empty() {
+                    let text = json!({ "type": "output_text", "text": content, "annotations": [] });
+                    items.push(json!({
+                        "type": "message",
+                        "id": format!("msg_{number}"),
+                        "status": "completed",
+                        "role": "assistant",
+                        "content": [text],
+                    }));
+                }
+                // Items have no id of their own: OpenAI would look up the reasoning that belongs to it.
+                items.extend(tool_calls.iter().map(|call| {
+                    json!({
+                        "type": "function_call",
+                        "call_id": call.id,
+                        "name": call.function.name,
+                        "arguments": call.function.arguments,
+                    })
+                }));
+            }
+            Message::Tool { tool_call_id, content } => items.push(json!({
+                "type": "function_call_output",
+                "call_id": tool_call_id,
+                "output": content,
+            })),
+        }
+    }
+    Value::Array(items)
+}
+
+fn input_text(role: &str, text: &str) -> Value {
+    json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })
+}
+
+/// `{"type": "function", "function": {…}}` → `{"type": "function", …}`, always with an explicit `strict`.
+fn flatten_tool(tool: &Value) -> Value {
+    let Some(Value::Object(function)) = tool.get("function") else { return tool.clone() };
+    let strict = function.get("strict").cloned().unwrap_or(Value::Bool(false));
+    let mut flat = Map::new();
+    flat.insert(String::from("type"), json!("function"));
+    flat.extend(
+        function.iter().filter(|(name, _)| *name != "strict").map(|(name, v)| (name.clone(), v.clone())),
+    );
+    flat.insert(String::from("strict"), strict);
+    Value::Object(flat)
+}
+
+/// Converts a `tool_choice`: a string, or an object that names tools.
+fn flatten_choice(choice: &Value) -> Value {
+    if let Some(allowed) = choice.get("allowed_tools").and_then(Value::as_object) {
+        let tools = allowed.get("tools").and_then(Value::as_array);
+        let tools: Vec<Value> = tools.into_iter().flatten().map(flatten_choice).collect();
+        let mode = allowed.get("mode").cloned().unwrap_or_else(|| json!("auto"));
+        return json!({ "type": "allowed_tools", "mode": mode, "tools": tools });
+    }
+    match choice.pointer("/function/name") {
+        Some(name) => json!({ "type": "function", "name": name }),
+        None => choice.clone(),
+    }
+}
+
+/// `{"type": "json_schema", "json_schema": {…}}` → `{"type": "json_schema", …}`.
+fn flatten_format(format: &Value) -> Value {
+    let Some(Value::Object(schema)) = format.get("json_schema") else { return format.clone() };
+    let mut flat = Map::new();
+    flat.insert(String::from("type"), json!("json_schema"));
+    flat.extend(schema.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Value::Object(flat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{BodyFallback, BodyFallbacks};
+    use super::*;
+    use crate::Api;
+    use crate::message::MessageToolCall;
+
+    fn system(text: &str) -> Message {
+        Message::System { content: text.to_owned() }
+    }
+
+    fn user(text: &str) -> Message {
+        Message::User { content: text.to_owned() }
+    }
+
+    fn body_of(request: &ChatRequest) -> Value {
+        request.encode_body(BodyForm { api: Api::Responses, ..BodyForm::default() })
+    }
+
+    fn with_params(params: &Value) -> ChatRequest {
+        let params = params.as_object().cloned().unwrap();
+        let tools = vec![json!({ "type": "function", "function": { "name": "f" } })];
+        ChatRequest { model: String::from("m"), params, tools, ..ChatRequest::default() }
+    }
+
+    #[test]
+    fn a_conversation_with_two_calls_becomes_items() {
+        let calls = vec![
+            MessageToolCall::new("call00001", "look", r#"{"at":"sea"}"#),
+            MessageToolCall::new("call00002", "look", "{}"),
+        ];
+        let request = ChatRequest {
+            model: String::from("m"),
+            messages: vec![
+                system("bios"),
+                system("Be brief."),
+                user("u"),
+                Message::Assistant { content: String::from("Looking."), tool_calls: calls },
+                Message::Tool { tool_call_id: String::from("call00001"), content: String::from("[1]") },
+                Message::Tool { tool_call_id: String::from("call00002"), content: String::from("null") },
+                Message::Assistant { content: String::from("Calm."), tool_calls: Vec::new() },
+                user("again"),
+                Message::Assistant { content: String::new(), tool_calls: Vec::new() },
+                system("left: 3"),
+            ],
+            ..ChatRequest::default()
+        };
+        let text = |role: &str, text: &str| {
+            format!(
+                r#"{{"type":"message","role":"{role}","content":[{{"type":"input_text","text":"{text}"}}]}}"#
+            )
+        };
+        let assistant = |number: usize, text: &str| {
+            format!(
+                r#"{{"type":"message","id":"msg_{number}","status":"completed","role":"assistant","content":[{{"type":"output_text","text":"{text}","annotations":[]}}]}}"#
+            )
+        };
+        let items = [
+            text("system", "bios"),
+            text("system", "Be brief."),
+            text("user", "u"),
+            assistant(3, "Looking."),
+            String::from(
+                r#"{"type":"function_call","call_id":"call00001","name":"look","arguments":"{\"at\":\"sea\"}"}"#,
+            ),
+            String::from(r#"{"type":"function_call","call_id":"call00002","name":"look","arguments":"{}"}"#),
+            String::from(r#"{"type":"function_call_output","call_id":"call00001","output":"[1]"}"#),
+            String::from(r#"{"type":"function_call_output","call_id":"call00002","output":"null"}"#),
+            assistant(6, "Calm."),
+            text("user", "again"),
+            assistant(8, ""),
+            text("system", "left: 3"),
+        ];
+        let expected =
+            format!(r#"{{"model":"m","input":[{}],"stream":true,"store":false}}"#, items.join(","));
+        assert_eq!(body_of(&request).to_string(), expected);
+    }
+
+    #[test]
+    fn tools_are_flat_with_an_explicit_strict() {
+        let mut request = ChatRequest::default();
+        let parameters = json!({ "type": "object", "properties": {} });
+        let function = json!({ "name": "f", "description": "d", "parameters": parameters });
+        let strict = json!({ "name": "g", "description": "e", "strict": true, "parameters": parameters });
+        request.tools = vec![
+            json!({ "type": "function", "function": function }),
+            json!({ "type": "function", "function": strict }),
+            json!({ "type": "web_search" }),
+        ];
+        let expected = json!([
+            { "type": "function", "name": "f", "description": "d", "parameters": parameters, "strict": false },
+            { "type": "function", "name": "g", "description": "e", "parameters": parameters, "strict": true },
+            { "type": "web_search" },
+        ]);
+        assert_eq!(body_of(&request)["tools"].to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn parameters_are_renamed_for_this_api() {
+        let schema = json!({ "name": "n", "schema": { "type": "object" }, "strict": true });
+        for (params, expected) in [
+            (json!({ "max_tokens": 9 }), json!({ "max_output_tokens": 9 })),
+            (json!({ "max_completion_tokens": 9 }), json!({ "max_output_tokens": 9 })),
+            (
+                json!({ "reasoning_effort": "low", "temperature": 0, "reasoning": { "summary": "auto" } }),
+                json!({ "reasoning": { "effort": "low", "summary": "auto" }, "temperature": 0 }),
+            ),
+            (
+                json!({ "response_format": { "type": "json_schema", "json_schema": schema }, "verbosity": "low" }),
+                json!({ "text": {
+                    "format": { "type": "json_schema", "name": "n", "schema": { "type": "object" }, "strict": true },
+                    "verbosity": "low",
+                } }),
+            ),
+            (
+                json!({ "response_format": { "type": "json_object" } }),
+                json!({ "text": { "format": { "type": "json_object" } } }),
+            ),
+            (json!({ "tool_choice": "required" }), json!({ "tool_choice": "required" })),
+            (
+                json!({ "tool_choice": { "type": "function", "function": { "name": "f" } } }),
+                json!({ "tool_choice": { "type": "function", "name": "f" } }),
+            ),
+            (
+                json!({ "tool_choice": { "type": "allowed_tools", "allowed_tools": {
+                    "mode": "required", "tools": [{ "type": "function", "function": { "name": "f" } }]
+                } } }),
+                json!({ "tool_choice": {
+                    "type": "allowed_tools", "mode": "required", "tools": [{ "type": "function", "name": "f" }]
+                } }),
+            ),
+            // Parameters without an equivalent are sent unchanged, so that none is dropped silently.
+            (
+                json!({ "seed": 1, "stop": ["x"], "parallel_tool_calls": false }),
+                json!({ "seed": 1, "stop": ["x"], "parallel_tool_calls": false }),
+            ),
+            // Members that this module sets itself.
+            (
+                json!({ "model": "x", "input": [], "messages": [], "tools": [], "stream": false, "stream_options": {},
+                        "previous_response_id": "r", "conversation": "c" }),
+                json!({}),
+            ),
+        ] {
+            let request = with_params(&params);
+            let tools = json!([{ "type": "function", "name": "f", "strict": false }]);
+            let mut whole = json!({ "model": "m", "input": [], "tools": tools });
+            whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
+            whole["stream"] = json!(true);
+            whole["store"] = json!(false);
+            assert_eq!(body_of(&request).to_string(), whole.to_string(), "{params}");
+        }
+    }
+
+    #[test]
+    fn body_fallbacks_apply_to_this_api() {
+        let choice = json!({ "type": "function", "function": { "name": "f" } });
+        let params = json!({ "tool_choice": choice, "parallel_tool_calls": true, "return_progress": true });
+        let mut request = with_params(&params);
+        request.tools.push(json!({ "type": "function", "function": { "name": "g" } }));
+        request.messages = vec![
+            user("u"),
+            Message::Assistant {
+                content: String::new(),
+                tool_calls: vec![MessageToolCall::new("1", "g", "{}")],
+            },
+            Message::Tool { tool_call_id: String::from("1"), content: String::from("12") },
+        ];
+        let body = |fallback: Option<BodyFallback>| {
+            let fallbacks = BodyFallbacks::from(Vec::from_iter(fallback));
+            request.encode_body(BodyForm { api: Api::Responses, fallbacks, ..BodyForm::default() })
+        };
+        let plain = body(None);
+        let of = |fallback, names: &[&str]| {
+            let body = body(Some(fallback));
+            names.iter().map(|name| body[*name].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(BodyFallback::NoToolChoice, &["tool_choice", "tools"]),
+            [json!(null), plain["tools"].clone()]
+        );
+        assert_eq!(
+            of(BodyFallback::ToolAlone, &["tool_choice", "tools"]),
+            [json!("required"), json!([plain["tools"][0]])]
+        );
+        assert_eq!(of(BodyFallback::NoParallelToolCalls, &["parallel_tool_calls"]), [json!(null)]);
+        assert_eq!(of(BodyFallback::NoProgress, &["return_progress"]), [json!(null)]);
+        let sent = of(BodyFallback::NoTools, &["tools", "tool_choice", "parallel_tool_calls", "input"]);
+        assert_eq!(sent[..3], [json!(null), json!(null), json!(null)]);
+        assert!(!sent[3].to_string().contains("function_call"), "{}", sent[3]);
+        // The tool is forced until it was called.
+        let Some(Message::Assistant { tool_calls, .. }) = request.messages.get_mut(1) else { panic!() };
+        tool_calls[0] = MessageToolCall::new("1", "f", "{}");
+        assert_eq!(body_of(&request)["tool_choice"], json!(null));
+    }
+
+    #[test]
+    fn without_tools_there_is_no_tool_choice_and_a_probe_does_not_stream() {
+        let mut request = with_params(&json!({ "tool_choice": "required", "store": true }));
+        request.tools.clear();
+        let form = BodyForm { api: Api::Responses, stream: false, ..BodyForm::default() };
+        assert_eq!(
+            request.encode_body(form),
+            json!({ "model": "m", "input": [], "store": true, "stream": false })
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! Detection of prompts that a server truncates silently.
+//!
+//! Ollama drops the oldest part of a conversation that does not fit, including the tools and the system message, and
+//! answers without an error (ollama/ollama#18107). The token counts reveal it: the prompt fills the context completely,
+//! or is too long for it in bytes.
+
+use serde_json::Value;
+
+use crate::dialect::{Capabilities, Feature};
+use crate::event::Usage;
+
+/// Upper bound. Four bytes per token are usual for text and JSON.
+const MAX_BYTES_PER_TOKEN: u64 = 8;
+
+/// Returns a warning if the server truncated the prompt of `sent`.
+pub fn truncation_warning(server: Capabilities, sent: &Value, usage: Usage) -> Option<String> {
+    let context = server.context?;
+    if !server.lacks(Feature::OverflowRefusal) {
+        return None;
+    }
+    // The conversation of the Responses API is in `input`.
+    let part = |name: &str| sent.get(name).map_or(0, |part| part.to_string().len() as u64);
+    let least = (part("messages") + part("input") + part("tools")) / MAX_BYTES_PER_TOKEN;
+    let Usage { prompt_tokens, completion_tokens: _ } = usage;
+    (prompt_tokens.saturating_add(1) >= context || least > context).then(|| {
+        format!(
+            "the prompt does not fit the context of {context} tokens; the server silently dropped its oldest part \
+             ({prompt_tokens} tokens were read); increase the context (Ollama: `num_ctx`) or shorten the conversation"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use deftool_lang::spec::Dialect;
+
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_servers_that_truncate_silently_cause_a_warning() {
+        let usage = |prompt_tokens| Usage { prompt_tokens, completion_tokens: 5 };
+        let of = |dialect, context| Capabilities { context, ..Capabilities::of(dialect) };
+        let short = json!({"messages": [{"role": "user", "content": "hello"}]});
+        let long = json!({"messages": [{"role": "user", "content": "word ".repeat(10_000)}]});
+        let ollama = of(Dialect::Ollama, Some(4096));
+        assert_eq!(truncation_warning(ollama, &short, usage(20)), None);
+        assert!(truncation_warning(ollama, &short, usage(4095)).unwrap().contains("4096 tokens"));
+        assert!(truncation_warning(ollama, &long, usage(2100)).is_some());
+        assert!(truncation_warning(ollama, &short, usage(u64::MAX)).is_some());
+        let over_responses = json!({"input": long["messages"]});
+        assert!(truncation_warning(ollama, &over_responses, usage(2100)).is_some());
+        assert_eq!(truncation_warning(of(Dialect::Ollama, None), &long, usage(2100)), None);
+        assert_eq!(truncation_warning(of(Dialect::LlamaCpp, Some(4096)), &long, usage(4096)), None);
+    }
+}

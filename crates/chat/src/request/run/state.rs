@@ -1,0 +1,355 @@
+//! The state of a request, its progress and its end.
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::Batch;
+use super::model::{Budget, PendingCall, RequestState, RequestStatus};
+use crate::request::config::{RequestOptions, RunConfig, RunStart};
+use crate::request::conversation::append_answered;
+use crate::request::event::{EVENT_VERSION, Event};
+use crate::request::ids::IdGenerator;
+use crate::request::normalize::{INTERRUPTED, normalize_conversation};
+use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal};
+use crate::request::repetition::LineDetector;
+use crate::request::text_calls::{HoldBack, MessageIndex};
+use crate::{ChatRequest, Message, Usage};
+
+/// The state machine of one request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    pub(super) config: RunConfig,
+    pub(super) start: RunStart,
+    /// The conversation, without system messages from the configuration. Every call in it is answered.
+    pub(super) conversation: Vec<Message>,
+    pub(super) phase: Phase,
+    pub(super) turn: u32,
+    /// Digest of the tool set that the current turn was sent with.
+    pub(super) turn_tools: String,
+    /// Start of the current turn's text.
+    pub(super) turn_text_start: usize,
+    pub(super) budget: Budget,
+    pub(super) tool_iterations: u32,
+    pub(super) ids: IdGenerator,
+    pub(super) hold_back: HoldBack,
+    pub(super) lines: LineDetector,
+    pub(super) text: String,
+    pub(super) text_chars: usize,
+    pub(super) raw_text: String,
+    pub(super) reasoning: String,
+    pub(super) signals: Vec<Signal>,
+    pub(super) usage: Option<Usage>,
+    pub(super) at_ms: u64,
+    pub(super) events: Vec<Event>,
+    pub(super) outcome: Option<Outcome>,
+    /// The texts and calls of earlier messages, indexed on demand. A restored run indexes them again.
+    #[serde(skip)]
+    pub(super) message_index: MessageIndex,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum Phase {
+    /// The next turn can be sent.
+    Ready,
+    /// The turn was returned to the driver. No part of its reply was received.
+    Asked { request: ChatRequest },
+    /// The reply is being received.
+    Streaming,
+    /// The request fails after the end of the reply is processed.
+    Closing { failure: Failure },
+    /// The calls of the reply are being answered.
+    Calling(Batch),
+    /// The request has ended.
+    Finished,
+}
+
+impl Run {
+    /// Creates the machine for a submitted request.
+    pub fn new(mut config: RunConfig, mut start: RunStart) -> Self {
+        let conversation = normalize_conversation(std::mem::take(&mut start.conversation));
+        let RequestOptions { model, system_prompt: _, params, tools: _ } = start.options.clone();
+        config.model = model.unwrap_or(config.model);
+        config.params.extend(params);
+        let submitted = Event::Submitted {
+            version: EVENT_VERSION,
+            request_id: start.request_id.clone(),
+            job_name: start.job_name.clone(),
+            worker: config.worker.clone(),
+            model: config.model.clone(),
+            submitted_at_ms: start.submitted_at_ms,
+        };
+        Self {
+            phase: Phase::Ready,
+            turn: 0,
+            turn_tools: String::new(),
+            turn_text_start: 0,
+            budget: Budget::new(config.budget_unit, config.tool_budget),
+            tool_iterations: 0,
+            ids: IdGenerator::new(start.id_seed, &conversation),
+            hold_back: HoldBack::new(None),
+            lines: LineDetector::new(&config.repetition),
+            text: String::new(),
+            text_chars: 0,
+            raw_text: String::new(),
+            reasoning: String::new(),
+            signals: Vec::new(),
+            usage: None,
+            at_ms: 0,
+            events: vec![submitted],
+            outcome: None,
+            message_index: MessageIndex::default(),
+            config,
+            start,
+            conversation,
+        }
+    }
+
+    /// Returns the ids of the calls that must be answered now, as in
+    /// [`Step::AnswerCalls`](super::Step::AnswerCalls), and whether they need approval.
+    pub fn open_calls(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.batch().into_iter().flat_map(Batch::open)
+    }
+
+    /// Returns one of the calls that must be answered now.
+    pub fn pending_call(&self, call_id: &str) -> Option<PendingCall> {
+        self.batch()?.pending_of(call_id)
+    }
+
+    /// Cancels the request for its submitter.
+    pub fn cancel(&mut self, at_ms: u64) {
+        self.fail(Failure::new(FailReason::Canceled, "", ""), at_ms);
+    }
+
+    /// Fails the request for a reason outside this machine.
+    pub fn fail(&mut self, failure: Failure, at_ms: u64) {
+        if self.outcome.is_none() {
+            self.advance_time(at_ms);
+            // The first failure is kept.
+            let failure = match std::mem::replace(&mut self.phase, Phase::Streaming) {
+                Phase::Closing { failure } => failure,
+                phase => {
+                    self.phase = phase;
+                    failure
+                }
+            };
+            self.finish_failed(failure);
+        }
+    }
+
+    /// Fails the request while its reply is being received. Only [`ChatEvent::Ended`](crate::ChatEvent::Ended) is still
+    /// processed, so that exit calls become signals. Fails immediately if no reply is being received.
+    pub fn close(&mut self, failure: Failure, at_ms: u64) {
+        match self.phase {
+            Phase::Streaming => {
+                self.advance_time(at_ms);
+                self.phase = Phase::Closing { failure };
+            }
+            Phase::Closing { .. } => {}
+            Phase::Ready | Phase::Asked { .. } | Phase::Calling(_) | Phase::Finished => {
+                self.fail(failure, at_ms);
+            }
+        }
+    }
+
+    /// Whether the request only waits for [`ChatEvent::Ended`](crate::ChatEvent::Ended); the rest of the reply is not
+    /// needed.
+    pub fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing { .. })
+    }
+
+    /// Returns the events since the last call of this function.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The outcome, after the request has ended.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// Returns a snapshot of the progress.
+    pub fn status(&self) -> RequestStatus {
+        let state = match (&self.outcome, &self.phase) {
+            (Some(outcome), _) => match outcome.state {
+                FinalState::Completed => RequestState::Completed,
+                FinalState::Failed => RequestState::Failed,
+                FinalState::Canceled => RequestState::Canceled,
+            },
+            (None, Phase::Calling(_)) => RequestState::ToolRunning,
+            (
+                None,
+                Phase::Ready
+                | Phase::Asked { .. }
+                | Phase::Streaming
+                | Phase::Closing { .. }
+                | Phase::Finished,
+            ) => RequestState::Running,
+        };
+        RequestStatus {
+            state,
+            text_chars: self.text_chars,
+            last_progress_ms: self.at_ms,
+            budget_left: self.budget.left(),
+            tool_iterations: self.tool_iterations,
+            running_tool: self.running_tool().map(str::to_owned),
+            usage: self.usage,
+        }
+    }
+
+    /// The request's id.
+    pub fn request_id(&self) -> &str {
+        &self.start.request_id
+    }
+
+    /// The request's own options.
+    pub fn options(&self) -> &RequestOptions {
+        &self.start.options
+    }
+
+    /// The job's name, or empty.
+    pub fn job_name(&self) -> &str {
+        &self.start.job_name
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &RunConfig {
+        &self.config
+    }
+
+    /// The text emitted so far.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The signals so far.
+    pub fn signals(&self) -> &[Signal] {
+        &self.signals
+    }
+
+    /// The conversation without system messages from the configuration: the submitted messages, every answered call,
+    /// and after the end the rest of the reply. It can be continued after any outcome: an interrupted reply contains
+    /// [`INTERRUPTED`], and a call without a result has an error as its answer.
+    pub fn conversation(&self) -> &[Message] {
+        &self.conversation
+    }
+
+    /// The current turn, starting at 1, and the digest of its tool set.
+    pub fn turn(&self) -> (u32, &str) {
+        (self.turn, &self.turn_tools)
+    }
+
+    /// The tool whose call is being answered; the first one if there are several.
+    pub fn running_tool(&self) -> Option<&str> {
+        self.batch()?.tool()
+    }
+
+    fn batch(&self) -> Option<&Batch> {
+        match &self.phase {
+            Phase::Calling(batch) => Some(batch),
+            Phase::Ready
+            | Phase::Asked { .. }
+            | Phase::Streaming
+            | Phase::Closing { .. }
+            | Phase::Finished => None,
+        }
+    }
+
+    pub(super) fn advance_time(&mut self, at_ms: u64) {
+        self.at_ms = self.at_ms.max(at_ms);
+    }
+
+    pub(super) fn emit_text(&mut self, text: String) {
+        if self.hold_back.take_quoted() > 0 {
+            self.events.push(Event::Warning {
+                message: String::from(
+                    "a call written as text was ignored because it quotes an earlier message",
+                ),
+            });
+        }
+        if !text.is_empty() {
+            self.text.push_str(&text);
+            self.text_chars += text.chars().count();
+            self.events.push(Event::Text { text });
+        }
+    }
+
+    pub(super) fn finish_failed(&mut self, failure: Failure) {
+        let (state, reason) = match failure.reason {
+            FailReason::Canceled => (FinalState::Canceled, FinishReason::Canceled),
+            FailReason::WorkerRestarted
+            | FailReason::ServerDied
+            | FailReason::ConnectFailed
+            | FailReason::HeadersTimeout
+            | FailReason::StallTimeout
+            | FailReason::ToolParseError
+            | FailReason::ToolExecutionError
+            | FailReason::RepeatedLineLoop
+            | FailReason::UnknownError => (FinalState::Failed, FinishReason::Failed),
+        };
+        self.finish(state, reason, Some(failure));
+    }
+
+    /// Ends the request; nothing else does. Emits the text that is held back first.
+    pub(super) fn finish(
+        &mut self,
+        state: FinalState,
+        finish_reason: FinishReason,
+        failure: Option<Failure>,
+    ) {
+        if self.outcome.is_some() {
+            return;
+        }
+        let rest = self.hold_back.release(|_| false);
+        self.emit_text(rest);
+        let (fail_reason, kind, detail) = match failure {
+            Some(Failure { reason, kind, detail }) => (Some(reason), not_empty(kind), not_empty(detail)),
+            None => (None, None, None),
+        };
+        let outcome = Outcome {
+            state,
+            finish_reason,
+            fail_reason,
+            kind,
+            detail,
+            text: self.text.clone(),
+            signals: self.signals.clone(),
+            usage: self.usage,
+            tool_iterations: self.tool_iterations,
+            reasoning: not_empty(self.reasoning.clone()),
+            raw_text: (self.raw_text != self.text).then(|| self.raw_text.clone()),
+        };
+        match std::mem::replace(&mut self.phase, Phase::Finished) {
+            // Some calls were executed: the model must see which.
+            Phase::Calling(batch) => self.append_batch(batch),
+            Phase::Ready
+            | Phase::Asked { .. }
+            | Phase::Streaming
+            | Phase::Closing { .. }
+            | Phase::Finished => {
+                let mut content = self.text.get(self.turn_text_start..).unwrap_or_default().trim().to_owned();
+                if !content.is_empty() {
+                    if state != FinalState::Completed {
+                        content.push_str("\n\n");
+                        content.push_str(INTERRUPTED);
+                    }
+                    self.conversation.push(Message::Assistant { content, tool_calls: Vec::new() });
+                }
+            }
+        }
+        self.events.push(Event::Finished(outcome.clone()));
+        self.outcome = Some(outcome);
+    }
+
+    /// Appends the calls of a reply to the conversation, each with its answer or an error.
+    pub(super) fn append_batch(&mut self, batch: Batch) {
+        append_answered(
+            &mut self.conversation,
+            self.text.get(self.turn_text_start..).unwrap_or_default(),
+            batch.into_answered(),
+            self.config.parallel_tool_calls_supported,
+        );
+    }
+}
+
+fn not_empty(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,79 @@
+//! The next step of the driver, and the start of a turn.
+
+use deftool_lang::schema::{ToolKind, ToolSet};
+use deftool_lang::spec::Fallback;
+
+use super::model::Step;
+use super::state::{Phase, Run};
+use crate::ChatRequest;
+use crate::fallback::Forms;
+use crate::request::bios::{BiosContext, BiosPart, BiosProvider};
+use crate::request::conversation::messages_to_send;
+use crate::request::event::Event;
+use crate::request::repetition::LineDetector;
+use crate::request::text_calls::HoldBack;
+
+impl Run {
+    /// Whether [`Run::next_step`] will begin a turn, which uses the newest tools.
+    pub fn begins_turn(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// Returns what the driver must do now. Without an input in between, returns the same step again. `tools` and
+    /// `bios` are only used when a turn begins; the turn keeps that tool set.
+    pub fn next_step(&mut self, tools: &ToolSet, bios: &dyn BiosProvider) -> Step {
+        if let Phase::Ready = self.phase {
+            let request = self.begin_turn(tools, bios);
+            self.phase = Phase::Asked { request };
+        }
+        match &self.phase {
+            Phase::Asked { request } => Step::Stream(request.clone()),
+            Phase::Ready | Phase::Streaming | Phase::Closing { .. } => Step::Wait,
+            Phase::Calling(batch) => Step::AnswerCalls(batch.pending()),
+            Phase::Finished => Step::Finished,
+        }
+    }
+
+    fn begin_turn(&mut self, tools: &ToolSet, bios: &dyn BiosProvider) -> ChatRequest {
+        let exit_tools_only = self.config.final_turn && self.budget.left() == 0;
+        self.turn += 1;
+        tools.digest().clone_into(&mut self.turn_tools);
+        self.turn_text_start = self.text.len();
+        self.hold_back = HoldBack::new(match self.config.fallback {
+            // Without tools, text about calls is only text.
+            Fallback::Auto | Fallback::On if tools.is_empty() => None,
+            Fallback::Auto => Some(Forms { unmarked: false }),
+            Fallback::On => Some(Forms { unmarked: true }),
+            Fallback::Off => None,
+        });
+        self.lines = LineDetector::new(&self.config.repetition);
+        self.events.push(Event::TurnStarted {
+            turn: self.turn,
+            tools: self.turn_tools.clone(),
+            budget_left: self.budget.left(),
+        });
+        let context = BiosContext {
+            part: BiosPart::Whole,
+            worker: &self.config.worker,
+            local_time: &self.start.local_time,
+            zone: &self.start.zone,
+            budget_left: self.budget.left(),
+            budget_unit: self.budget.unit(),
+            call_convention: self.config.fallback == Fallback::On,
+            tools,
+            exit_tools_only,
+        };
+        ChatRequest {
+            model: self.config.model.clone(),
+            messages: messages_to_send(
+                &self.config,
+                self.start.options.system_prompt.as_deref(),
+                &self.conversation,
+                bios,
+                context,
+            ),
+            tools: tools.definitions(|tool| !exit_tools_only || tool.kind == ToolKind::Exit),
+            params: self.config.params.clone(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Classifies the candidates in a reply's text.
+
+use deftool_lang::schema::{ToolKind, ToolSet};
+use serde_json::Value;
+
+use super::coerce::{coerce_arguments, coerce_call};
+use super::message_index::MessageIndex;
+use crate::Message;
+use crate::fallback::{Candidate, TextCall};
+use crate::request::validate::unknown_names;
+
+/// The kind of a candidate, determined with the known tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CandidateKind {
+    /// Calls of known tools.
+    Directive,
+    /// Text.
+    Plain,
+    /// Text that quotes an earlier message.
+    Quoted,
+    /// A call of an unknown tool, with the message.
+    Unknown(String),
+}
+
+/// Classifies candidates in a reply's text, with the known tools and the conversation.
+pub(crate) struct TextClassifier<'a> {
+    pub(crate) tools: &'a ToolSet,
+    pub(crate) conversation: &'a [Message],
+    /// The index of the conversation. It is updated when the first candidate is found.
+    pub(crate) index: &'a mut MessageIndex,
+}
+
+impl TextClassifier<'_> {
+    /// Returns whether the candidate can be anything but [`CandidateKind::Plain`]. Cheap.
+    pub(super) fn may_be_call(&self, candidate: &Candidate) -> bool {
+        let is_known = |call: &TextCall| self.tools.get(&call.name).is_some();
+        candidate.calls.iter().all(is_known) || !candidate.calls.iter().all(|call| call.bare)
+    }
+
+    /// Returns the kind of a candidate.
+    pub(super) fn classify(&mut self, candidate: &Candidate) -> CandidateKind {
+        if !self.may_be_call(candidate) {
+            return CandidateKind::Plain;
+        }
+        let unknown = candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none());
+        let unknown = unknown_names(unknown.map(|call| call.name.as_str()), self.tools);
+        if candidate.calls.iter().any(|call| self.is_copy(call, &candidate.text)) {
+            CandidateKind::Quoted
+        } else if unknown.is_empty() {
+            CandidateKind::Directive
+        } else {
+            CandidateKind::Unknown(format!("a call written as text names an unknown tool: {unknown}"))
+        }
+    }
+
+    /// Returns whether an earlier message contains the excerpt of a malformed candidate.
+    pub(super) fn is_quoted(&mut self, excerpt: &str) -> bool {
+        self.index.update(self.conversation);
+        self.index.contains_text(excerpt)
+    }
+
+    /// Returns whether `name` is an exit tool.
+    pub(super) fn is_exit(&self, name: &str) -> bool {
+        self.tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit)
+    }
+
+    /// Returns whether a message of a user or a tool contains the call of a candidate with this text: as the same call
+    /// or as the same text. Messages are compared without schemas, because tools can change between turns.
+    fn is_copy(&mut self, call: &TextCall, text: &str) -> bool {
+        self.index.update(self.conversation);
+        [coerce_arguments(call, &Value::Null), coerce_call(call, self.tools)]
+            .iter()
+            .any(|arguments| self.index.contains_call(&call.name, arguments))
+            || self.index.contains_text(text.get(call.span.0..call.span.1).unwrap_or(text))
+    }
+}

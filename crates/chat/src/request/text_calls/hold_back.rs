@@ -1,0 +1,343 @@
+//! Holds back text that may be a call until that is decided.
+//!
+//! A complete directive waits for the end of its reply: a structured call beside it, a late `</think>` or the end of an
+//! enclosing element can turn it into text again. The text after it waits too, to keep the order. When more than
+//! [`MAX_HELD`] bytes wait, the directive is removed from the text and the text after it is emitted. If the directive
+//! turns out to be text after all, it is emitted late.
+//!
+//! Each candidate may be searched for in the whole conversation. After [`MAX_CALLS`] calls no more text is read.
+
+use serde::{Deserialize, Serialize};
+
+use super::classify::{CandidateKind, TextClassifier};
+use crate::MAX_CALLS;
+use crate::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
+
+/// The reason why a candidate fails its reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Fault {
+    /// It is malformed.
+    Broken(String),
+    /// It names an unknown tool.
+    Unknown(String),
+}
+
+/// A recognised directive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Directive {
+    /// The candidate's number.
+    nth: u32,
+    pub(crate) text: String,
+    pub(crate) calls: Vec<TextCall>,
+}
+
+/// The held text of one reply.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HoldBack {
+    /// `None` if calls in text are not searched for.
+    scanner: Option<Scanner>,
+    /// The waiting parts, in order. The first is a directive.
+    queue: Vec<Waiting>,
+    queued_bytes: usize,
+    /// Directives that left the queue because too much text waited after them.
+    taken: Vec<Directive>,
+    /// Candidates that fail the reply, with their numbers.
+    faults: Vec<(u32, Fault)>,
+    /// Number of candidates from the scanner, without enclosed ones.
+    candidates: u32,
+    /// Number of candidates when the current scanner started.
+    before_scanner: u32,
+    quoted: u32,
+    /// The candidate number of each call found so far, made or not.
+    found: Vec<u32>,
+    /// Whether the last candidate exceeded [`MAX_CALLS`].
+    is_over_limit: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Waiting {
+    Text(String),
+    Directive(Directive),
+}
+
+impl HoldBack {
+    /// For one reply. With `None`, calls in text are not searched for.
+    pub(crate) fn new(forms: Option<Forms>) -> Self {
+        Self {
+            scanner: forms.map(Scanner::new),
+            queue: Vec::new(),
+            queued_bytes: 0,
+            taken: Vec::new(),
+            faults: Vec::new(),
+            candidates: 0,
+            before_scanner: 0,
+            quoted: 0,
+            found: Vec::new(),
+            is_over_limit: false,
+        }
+    }
+
+    /// Adds text. Returns the text to show and the number of bytes read: all, unless there are too many calls.
+    pub(crate) fn push(&mut self, text: &str, classifier: &mut TextClassifier<'_>) -> (String, usize) {
+        let Some(mut scanner) = self.scanner.take() else { return (text.to_owned(), text.len()) };
+        let mut taken = text.len();
+        let mut shown = String::new();
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.queue.is_empty() {
+                let plain = scanner.skip(rest);
+                if plain > 0 {
+                    self.process(&mut pieces, classifier, &mut shown);
+                    shown.push_str(rest.get(..plain).unwrap_or_default());
+                    at += plain;
+                    continue;
+                }
+            }
+            let Some(ch) = rest.chars().next() else { break };
+            at += ch.len_utf8();
+            scanner.push(ch, &mut pieces);
+            // Plain text accumulates while the queue is empty. Everything else is processed by character, so that the
+            // limit does not depend on how the text was split.
+            if !self.queue.is_empty() || !matches!(pieces.as_slice(), [] | [Piece::Text(_)]) {
+                self.process(&mut pieces, classifier, &mut shown);
+            }
+            if !self.queue.is_empty() && self.queued_bytes + scanner.held_bytes() > MAX_HELD {
+                self.overflow(&mut shown);
+            }
+            if self.is_over_limit() {
+                taken = at;
+                break;
+            }
+        }
+        self.process(&mut pieces, classifier, &mut shown);
+        self.scanner = Some(scanner);
+        (shown, taken)
+    }
+
+    /// Returns whether the reply has more than [`MAX_CALLS`] calls.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.is_over_limit || self.found.len() > MAX_CALLS
+    }
+
+    /// Ends the reply and returns the text to show. Directives still wait for [`HoldBack::release`].
+    pub(crate) fn finish(&mut self, classifier: &mut TextClassifier<'_>) -> String {
+        let mut shown = String::new();
+        if let Some(mut scanner) = self.scanner.take() {
+            let mut pieces = Vec::new();
+            scanner.finish(&mut pieces);
+            self.process(&mut pieces, classifier, &mut shown);
+        }
+        shown
+    }
+
+    /// Ends the current text and starts a separate one. Returns the text to show. Does not enable the search for calls
+    /// if it is disabled.
+    pub(crate) fn begin_apart(&mut self, forms: Forms, classifier: &mut TextClassifier<'_>) -> String {
+        let reads = self.scanner.is_some();
+        let shown = self.finish(classifier);
+        self.scanner = reads.then(|| Scanner::new(forms));
+        self.before_scanner = self.candidates;
+        shown
+    }
+
+    /// Releases everything that waits and returns it, without the directives that `leaves` accepts.
+    pub(crate) fn release(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
+        let mut shown = self.release_queue(leaves);
+        if let Some(mut scanner) = self.scanner.take() {
+            let mut pieces = Vec::new();
+            scanner.flush(&mut pieces);
+            for piece in pieces {
+                if let Piece::Text(text) = piece {
+                    shown.push_str(&text);
+                }
+            }
+        }
+        shown
+    }
+
+    /// Returns the calls of all directives, in order.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &TextCall> {
+        let queued = self.queue.iter().filter_map(|waiting| match waiting {
+            Waiting::Text(_) => None,
+            Waiting::Directive(directive) => Some(directive),
+        });
+        self.taken.iter().chain(queued).flat_map(|directive| &directive.calls)
+    }
+
+    /// Returns whether non-blank text waits.
+    pub(crate) fn has_text(&self) -> bool {
+        let is_text = |waiting: &Waiting| matches!(waiting, Waiting::Text(text) if !text.trim().is_empty());
+        self.queue.iter().any(is_text)
+    }
+
+    /// Returns the first candidate that fails the reply.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.faults.first().map(|(_, fault)| fault)
+    }
+
+    /// Returns and resets the number of candidates that quote an earlier message.
+    pub(crate) fn take_quoted(&mut self) -> u32 {
+        std::mem::take(&mut self.quoted)
+    }
+
+    fn release_queue(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
+        let mut shown = String::new();
+        for directive in self.taken.drain(..).filter(|directive| !leaves(directive)) {
+            shown.push_str(&directive.text);
+        }
+        for waiting in self.queue.drain(..) {
+            match waiting {
+                Waiting::Text(text) => shown.push_str(&text),
+                Waiting::Directive(directive) if leaves(&directive) => {}
+                Waiting::Directive(directive) => shown.push_str(&directive.text),
+            }
+        }
+        self.queued_bytes = 0;
+        shown
+    }
+
+    /// Handles the pieces that the scanner emitted.
+    fn process(&mut self, pieces: &mut Vec<Piece>, classifier: &mut TextClassifier<'_>, shown: &mut String) {
+        for piece in pieces.drain(..) {
+            match piece {
+                Piece::Text(text) => self.text(&text, shown),
+                Piece::Candidate(candidate) => {
+                    let nth = self.number();
+                    match self.classify(nth, &candidate, classifier) {
+                        CandidateKind::Directive => {
+                            self.queued_bytes += candidate.text.len();
+                            let Candidate { text, calls } = candidate;
+                            self.queue.push(Waiting::Directive(Directive { nth, text, calls }));
+                        }
+                        CandidateKind::Plain => self.text(&candidate.text, shown),
+                        CandidateKind::Quoted => {
+                            self.quoted += 1;
+                            self.text(&candidate.text, shown);
+                        }
+                        CandidateKind::Unknown(why) => {
+                            self.faults.push((nth, Fault::Unknown(why)));
+                            self.text(&candidate.text, shown);
+                        }
+                    }
+                }
+                Piece::Broken { why, excerpt, calls } => {
+                    let nth = self.number();
+                    if classifier.is_quoted(&excerpt) {
+                        self.quoted += 1;
+                        self.found.push(nth);
+                    } else {
+                        self.broken(nth, why, Candidate { text: excerpt, calls }, classifier);
+                    }
+                }
+                Piece::Enclosed { from } => self.enclosed(self.before_scanner.saturating_add(from), shown),
+                Piece::ReasoningEnded => {
+                    self.faults.clear();
+                    shown.push_str(&self.release_queue(|_| false));
+                }
+            }
+        }
+    }
+
+    /// Processes a malformed candidate, whose text is already shown. It fails the reply unless its last call is an exit
+    /// call. Exit calls are always recorded.
+    fn broken(
+        &mut self,
+        nth: u32,
+        why: String,
+        mut candidate: Candidate,
+        classifier: &mut TextClassifier<'_>,
+    ) {
+        if !candidate.calls.last().is_some_and(|broken| classifier.is_exit(&broken.name)) {
+            self.found.push(nth);
+            self.faults.push((nth, Fault::Broken(why)));
+            candidate.calls.retain(|call| classifier.is_exit(&call.name));
+        }
+        if candidate.calls.is_empty() {
+            return;
+        }
+        match self.classify(nth, &candidate, classifier) {
+            CandidateKind::Directive => {
+                let (text, calls) = (String::new(), candidate.calls);
+                self.queue.push(Waiting::Directive(Directive { nth, text, calls }));
+            }
+            CandidateKind::Plain => {}
+            CandidateKind::Quoted => self.quoted += 1,
+            CandidateKind::Unknown(why) => self.faults.push((nth, Fault::Unknown(why))),
+        }
+    }
+
+    fn number(&mut self) -> u32 {
+        self.candidates += 1;
+        self.candidates - 1
+    }
+
+    /// Turns the candidates from number `from` into text.
+    fn enclosed(&mut self, from: u32, shown: &mut String) {
+        self.candidates = from;
+        self.faults.retain(|(nth, _)| *nth < from);
+        self.found.retain(|nth| *nth < from);
+        for directive in self.taken.extract_if(.., |directive| directive.nth >= from) {
+            shown.push_str(&directive.text);
+        }
+        for waiting in self.queue.iter_mut().rev() {
+            match waiting {
+                Waiting::Directive(directive) if directive.nth >= from => {
+                    *waiting = Waiting::Text(std::mem::take(&mut directive.text));
+                }
+                Waiting::Directive(_) => break,
+                Waiting::Text(_) => {}
+            }
+        }
+        // The queue must begin with a directive.
+        let is_directive = |waiting: &Waiting| matches!(waiting, Waiting::Directive(_));
+        let first = self.queue.iter().position(is_directive).unwrap_or(self.queue.len());
+        for waiting in self.queue.drain(..first) {
+            if let Waiting::Text(text) = waiting {
+                self.queued_bytes -= text.len();
+                shown.push_str(&text);
+            }
+        }
+    }
+
+    /// Classifies a candidate. The one that exceeds the limit is text.
+    fn classify(
+        &mut self,
+        nth: u32,
+        candidate: &Candidate,
+        classifier: &mut TextClassifier<'_>,
+    ) -> CandidateKind {
+        if self.found.len() + candidate.calls.len() > MAX_CALLS && classifier.may_be_call(candidate) {
+            self.is_over_limit = true;
+            return CandidateKind::Plain;
+        }
+        let kind = classifier.classify(candidate);
+        if kind != CandidateKind::Plain {
+            self.found.extend(candidate.calls.iter().map(|_| nth));
+        }
+        kind
+    }
+
+    fn text(&mut self, text: &str, shown: &mut String) {
+        if self.queue.is_empty() {
+            shown.push_str(text);
+            return;
+        }
+        self.queued_bytes += text.len();
+        if let Some(Waiting::Text(last)) = self.queue.last_mut() {
+            last.push_str(text);
+        } else {
+            self.queue.push(Waiting::Text(text.to_owned()));
+        }
+    }
+
+    fn overflow(&mut self, shown: &mut String) {
+        for waiting in self.queue.drain(..) {
+            match waiting {
+                Waiting::Text(text) => shown.push_str(&text),
+                Waiting::Directive(directive) => self.taken.push(directive),
+            }
+        }
+        self.queued_bytes = 0;
+    }
+}

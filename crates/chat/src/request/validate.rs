@@ -1,0 +1,94 @@
+//! Sorts the calls of a reply by kind of tool, and validates their arguments.
+
+use std::time::Duration;
+
+use deftool_lang::schema::{ToolKind, ToolSet, Violation};
+use deftool_lang::spec::nearest;
+use serde_json::{Map, Value};
+
+use crate::{RawArguments, RawCall};
+
+/// The calls of a reply by kind of tool, each in order.
+pub(super) struct Partition<'a> {
+    pub(super) exit: Vec<&'a RawCall>,
+    pub(super) normal: Vec<&'a RawCall>,
+    pub(super) unknown: Vec<&'a RawCall>,
+}
+
+/// Sorts the calls of a reply by kind of tool.
+pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<'a> {
+    let mut sorted = Partition { exit: Vec::new(), normal: Vec::new(), unknown: Vec::new() };
+    for call in calls {
+        match tools.get(&call.name).map(|tool| tool.kind) {
+            Some(ToolKind::Exit) => sorted.exit.push(call),
+            Some(ToolKind::Normal) => sorted.normal.push(call),
+            None => sorted.unknown.push(call),
+        }
+    }
+    sorted
+}
+
+/// A normal call after validation against its tool's schema.
+pub(super) enum Checked {
+    /// It can run.
+    Valid { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
+    /// It cannot run.
+    Invalid {
+        /// The arguments if they are an object, otherwise the received text as a string.
+        arguments: Value,
+        /// One line per violation, with the tool's name and the path.
+        detail: String,
+    },
+}
+
+/// Validates a call's arguments against the schema of tool `name`.
+pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Checked {
+    match arguments {
+        RawArguments::Malformed { text, error, .. } => Checked::Invalid {
+            arguments: Value::String(text.clone()),
+            detail: format!("{name}: the arguments are not a JSON object: {error}"),
+        },
+        RawArguments::Object { value } => {
+            let Some(tool) = tools.get(name) else {
+                return Checked::Invalid {
+                    arguments: Value::Object(value.clone()),
+                    detail: format!("{name}: no such tool"),
+                };
+            };
+            match tool.accept(Value::Object(value.clone())) {
+                Ok(accepted) => {
+                    let arguments = match accepted {
+                        Value::Object(arguments) => arguments,
+                        _ => value.clone(),
+                    };
+                    let needs_approval = tool.needs_approval(&arguments);
+                    Checked::Valid { arguments, timeout: tool.timeout, needs_approval }
+                }
+                Err((arguments, violations)) => Checked::Invalid {
+                    arguments,
+                    detail: violations
+                        .iter()
+                        .map(|Violation { path, message }| format!("{name}{path}: {message}"))
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                },
+            }
+        }
+    }
+}
+
+/// Maximum number of unknown names in a reply for which similar tools are searched.
+const MAX_SUGGESTED: usize = 8;
+
+/// Formats unknown tool names for a message, each with the most similar tool.
+pub(super) fn unknown_names<'n>(names: impl Iterator<Item = &'n str>, tools: &ToolSet) -> String {
+    let meant = |nth, name: &str| {
+        let all = tools.iter().map(|tool| tool.name.as_str());
+        (nth < MAX_SUGGESTED).then(|| nearest(name, all)).flatten()
+    };
+    let formatted = names.enumerate().map(|(nth, name)| match meant(nth, name) {
+        Some(meant) => format!("`{name}` (did you mean `{meant}`?)"),
+        None => format!("`{name}`"),
+    });
+    formatted.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,141 @@
+//! Chunks of a chat completion → text, reasoning, calls.
+//!
+//! In: the JSON of each chunk in order, or of a complete completion. Out: events, then the calls at the end.
+
+use super::assemble::{Assembled, Assembler};
+use super::chunk::{Choice, Chunk, Delta, decode_chunk};
+use super::http_error::classify_stream_error;
+use super::loose::Loose;
+use super::reply_state::{ReplyContent, ReplyState};
+use super::sink::Sink;
+use crate::event::ChatEvent;
+
+/// A completion that is being received.
+#[derive(Debug)]
+pub(super) struct Completion {
+    assembler: Assembler,
+    has_text: bool,
+}
+
+impl Completion {
+    /// Creates the state for a reply to a request that offered `known_tools`.
+    pub(super) fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
+        Self { assembler: Assembler::new(known_tools), has_text: false }
+    }
+
+    /// Takes the JSON of one chunk.
+    ///
+    /// # Errors
+    /// The bytes are not one JSON value.
+    pub(super) fn read(
+        &mut self,
+        data: &[u8],
+        state: &mut ReplyState,
+        sink: &mut Sink<'_>,
+    ) -> serde_json::Result<()> {
+        self.on_chunk(&decode_chunk(data)?, data, state, sink);
+        Ok(())
+    }
+
+    /// Returns the calls and the types of the `tool_calls` entries that were skipped.
+    pub(super) fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>) {
+        self.assembler.finish(empty_is_complete)
+    }
+
+    /// Takes one chunk. `data` is its JSON.
+    fn on_chunk(&mut self, chunk: &Chunk<'_>, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) {
+        if chunk.has_error() {
+            state.set_error(|| classify_stream_error(data));
+        }
+        state.set_model(&chunk.model);
+        state.set_usage(&chunk.usage);
+        if let Loose::Object(_) = chunk.prompt_progress {
+            let count = |name| chunk.prompt_progress.get(name).and_then(Loose::as_count);
+            if let (Some(processed), Some(total)) = (count("processed"), count("total")) {
+                sink.push(ChatEvent::Progress { processed, total });
+            }
+        }
+        for choice in chunk.choices.iter().filter(|choice| choice.is_first()) {
+            if !state.is_full() {
+                self.on_choice(choice, state, sink);
+            }
+        }
+    }
+
+    fn on_choice(&mut self, choice: &Choice<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
+        // The last chunk may repeat the streamed content as a message.
+        let is_new = !self.has_text && self.assembler.is_empty();
+        state.note_content(if choice.message.is_some() {
+            ReplyContent::Message
+        } else {
+            ReplyContent::Choice
+        });
+        if let Some(delta) = &choice.delta {
+            self.on_delta(delta, state, sink);
+        } else if let Some(message) = choice.message.as_ref().filter(|_| is_new) {
+            self.assembler.has_whole_calls = true;
+            self.on_delta(message, state, sink);
+            self.assembler.has_whole_calls = false;
+        } else if let Some(text) = choice.text.as_text()
+            && state.reserve(text.len())
+        {
+            self.push_text(text, sink);
+        }
+        if let Some(reason) = choice.finish_reason.as_text() {
+            state.finish_reason = Some(reason.to_owned());
+        }
+        if choice.has_error() {
+            state.set_error(|| classify_stream_error(choice.error.to_json().as_bytes()));
+        }
+    }
+
+    fn on_delta(&mut self, delta: &Delta<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
+        let reasoning = delta.reasoning();
+        let content = delta.content();
+        if !state.reserve(reasoning.len() + content.thinking.len() + content.text.len()) {
+            return;
+        }
+        sink.push_reasoning(&reasoning);
+        sink.push_reasoning(&content.thinking);
+        self.push_text(&content.text, sink);
+        let room = state.room();
+        let mut on_call = |index: usize, name: &str| sink.push_call(index, name);
+        let taken = self.assembler.on_tool_calls(&delta.tool_calls, room, &mut on_call).and_then(|size| {
+            let room = room.saturating_sub(size);
+            Ok(size + self.assembler.on_function_call(&delta.function_call, room, &mut on_call)?)
+        });
+        match taken {
+            Ok(size) => {
+                state.reserve(size);
+            }
+            Err(limit) => state.stop_at_limit(limit),
+        }
+    }
+
+    fn push_text(&mut self, text: &str, sink: &mut Sink<'_>) {
+        self.has_text |= !text.is_empty();
+        sink.push_text(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Reply;
+    use crate::{Api, StreamDecoder, TransportEnd};
+
+    #[test]
+    fn each_call_of_a_complete_message_counts_even_without_id_or_valid_arguments() {
+        let body = br#"{"choices": [{"message": {"content": "", "tool_calls": [
+            {"id": "a", "function": {"name": "f", "arguments": "{\"n\": oops}"}},
+            {"id": null, "function": {"name": "f", "arguments": "{\"n\": 2}"}}
+        ]}, "finish_reason": "tool_calls"}]}"#;
+        let mut decoder = StreamDecoder::new(Api::ChatCompletions, [String::from("f")]);
+        let mut events = Vec::new();
+        decoder.feed(body, &mut events);
+        decoder.finish(TransportEnd::Clean, &mut events);
+        let Some(ChatEvent::Ended { reply: Reply { calls, .. } }) = events.pop() else { panic!() };
+        let ids: Vec<Option<&str>> = calls.iter().map(|call| call.id.as_deref()).collect();
+        assert_eq!(ids, [Some("a"), None], "{calls:?}");
+    }
+}

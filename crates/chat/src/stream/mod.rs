@@ -1,0 +1,31 @@
+//! The bytes of an answer, decoded into [`ChatEvent`](crate::ChatEvent)s and a [`Reply`](crate::Reply).
+//!
+//! | file | |
+//! |---|---|
+//! | `sse` | bytes → frames |
+//! | `loose`, `loose_object`, `repair`, `chunk` | a frame's JSON → a chunk, for fields of any type |
+//! | `arguments` | the text of a call's arguments → a JSON object |
+//! | `assemble` | deltas → calls |
+//! | `completion` | chunks → events |
+//! | `responses` | events of the Responses API → events |
+//! | `decoder`, `sink`, `reply_state` | the whole reply and its status |
+//! | `http_error` | errors that a server reports |
+
+mod arguments;
+mod assemble;
+mod chunk;
+mod completion;
+mod decoder;
+mod http_error;
+mod loose;
+mod loose_object;
+mod repair;
+mod reply_state;
+mod responses;
+mod sink;
+pub mod sse;
+
+pub use arguments::MAX_CALLS;
+pub use decoder::{StreamDecoder, StreamNotes, TransportEnd};
+pub use http_error::classify_http_error;
+pub use reply_state::MAX_REPLY_BYTES;

@@ -1,0 +1,187 @@
+//! The state of a reply, for either API: its end, its error, its size, and finally its status.
+//!
+//! In: the findings of the API decoders. Out: one [`Reply`].
+
+use super::arguments::MAX_CALLS;
+use super::assemble::{Assembled, LimitExceeded};
+use super::loose::Loose;
+use crate::event::{Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+
+/// Maximum size of the text, the reasoning and the calls of one reply together.
+pub const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
+
+/// The end of the reply, as the body reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum BodyEnd {
+    #[default]
+    Open,
+    /// `[DONE]`, a complete JSON body, or an event that ends the reply.
+    Done,
+    /// The body was cut off, or the server reported the reply as incomplete: the cause.
+    Cut(&'static str),
+}
+
+/// The most complete content that was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum ReplyContent {
+    /// No choice.
+    #[default]
+    Nothing,
+    /// A choice, usually with a delta; or an item or the end of a response.
+    Choice,
+    /// A complete message.
+    Message,
+}
+
+/// The reply so far, without its text and its calls.
+#[derive(Debug, Default)]
+pub(super) struct ReplyState {
+    pub(super) finish_reason: Option<String>,
+    pub(super) body_end: BodyEnd,
+    pub(super) content: ReplyContent,
+    error: Option<ServerError>,
+    usage: Option<Usage>,
+    model: Option<String>,
+    /// Bytes of text, reasoning and calls.
+    size: usize,
+    /// A limit was exceeded: the rest is not read.
+    is_full: bool,
+}
+
+impl ReplyState {
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    pub(super) fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    pub(super) fn error(&self) -> Option<&ServerError> {
+        self.error.as_ref()
+    }
+
+    pub(super) fn is_recognised(&self) -> bool {
+        self.content != ReplyContent::Nothing || self.has_error()
+    }
+
+    pub(super) fn note_content(&mut self, content: ReplyContent) {
+        self.content = self.content.max(content);
+    }
+
+    /// Stores the model's name. The first one is kept.
+    pub(super) fn set_model(&mut self, model: &Loose<'_>) {
+        if self.model.is_none() {
+            self.model = model.as_text().map(str::to_owned);
+        }
+    }
+
+    /// Stores token counts. The last ones are kept; a field without counts changes nothing.
+    pub(super) fn set_usage(&mut self, usage: &Loose<'_>) {
+        let count =
+            |names: [&str; 2]| names.into_iter().find_map(|name| usage.get(name).and_then(Loose::as_count));
+        let prompt_tokens = count(["prompt_tokens", "input_tokens"]);
+        let completion_tokens = count(["completion_tokens", "output_tokens"]);
+        if prompt_tokens.is_some() || completion_tokens.is_some() {
+            self.usage = Some(Usage {
+                prompt_tokens: prompt_tokens.unwrap_or(0),
+                completion_tokens: completion_tokens.unwrap_or(0),
+            });
+        }
+    }
+
+    /// Stores an error. The first one is kept; later ones are its consequences.
+    pub(super) fn set_error(&mut self, error: impl FnOnce() -> ServerError) {
+        self.error.get_or_insert_with(error);
+    }
+
+    /// Returns the number of bytes left before the size limit.
+    pub(super) fn room(&self) -> usize {
+        MAX_REPLY_BYTES.saturating_sub(self.size)
+    }
+
+    /// Counts `len` more bytes. Above the limit, ends the reply and returns false.
+    pub(super) fn reserve(&mut self, len: usize) -> bool {
+        if len > self.room() {
+            self.stop_at_limit(LimitExceeded::Bytes);
+            return false;
+        }
+        self.size += len;
+        true
+    }
+
+    /// Ends the reply because a limit was exceeded.
+    pub(super) fn stop_at_limit(&mut self, limit: LimitExceeded) {
+        self.is_full = true;
+        self.set_error(|| {
+            local_error(match limit {
+                LimitExceeded::Calls => too_many_calls(),
+                LimitExceeded::Items => {
+                    format!("the reply has more than {MAX_CALLS} items of one kind; the rest was not read")
+                }
+                LimitExceeded::Bytes => {
+                    let limit = MAX_REPLY_BYTES >> 20;
+                    format!("the reply is longer than {limit} MiB; the rest was not read")
+                }
+            })
+        });
+    }
+
+    /// Whether the server reported a regular end. In that case, a call without arguments is complete.
+    pub(super) fn is_complete(&self) -> bool {
+        let is_cut_short = matches!(self.finish_reason.as_deref(), Some("length" | "content_filter"));
+        self.is_over() && !is_cut_short
+    }
+
+    fn is_over(&self) -> bool {
+        self.finish_reason.is_some() || self.body_end == BodyEnd::Done
+    }
+
+    /// Converts the state to a reply. [`super::decoder`] documents the order of the checks.
+    pub(super) fn into_reply(
+        self,
+        assembled: Assembled,
+        lost_frames: usize,
+        broken: Option<String>,
+    ) -> Reply {
+        let is_over = self.is_over();
+        let status = if let Some(error) = self.error {
+            ReplyStatus::ServerError { error }
+        } else if self.finish_reason.as_deref() == Some("error") {
+            ReplyStatus::ServerError {
+                error: local_error(String::from("the server ended the reply with the finish reason `error`")),
+            }
+        } else if assembled.is_cut {
+            ReplyStatus::ServerError { error: local_error(too_many_calls()) }
+        } else if let BodyEnd::Cut(cause) = self.body_end {
+            ReplyStatus::Incomplete { cause: Some(broken.unwrap_or_else(|| String::from(cause))) }
+        } else if broken.is_some() && !is_over {
+            ReplyStatus::Incomplete { cause: broken }
+        } else if assembled.truncated {
+            ReplyStatus::CallTruncated { is_over }
+        } else if self.content == ReplyContent::Nothing {
+            ReplyStatus::Empty
+        } else if is_over || (!assembled.calls.is_empty() && !assembled.malformed) {
+            ReplyStatus::Complete
+        } else {
+            ReplyStatus::Incomplete { cause: None }
+        };
+        Reply {
+            status,
+            calls: assembled.calls,
+            lost_frames,
+            finish_reason: self.finish_reason,
+            usage: self.usage,
+            model: self.model,
+        }
+    }
+}
+
+/// An error that this program detected.
+pub(super) fn local_error(message: String) -> ServerError {
+    ServerError { kind: ServerErrorKind::Server, message, code: None, failed_generation: None }
+}
+
+fn too_many_calls() -> String {
+    format!("the reply contains more than {MAX_CALLS} tool calls; the rest was not read")
+}

@@ -1,0 +1,95 @@
+//! The definitions in one file, the forms other than tools and workers, and the kinds of files.
+
+use super::tool::Tool;
+use super::worker::WorkerSpec;
+use crate::text::{SourceId, Span, Spanned};
+
+/// The definitions in one file.
+#[derive(Debug, Clone, Default)]
+pub struct Definitions {
+    /// Tools and exit tools, in source order.
+    pub tools: Vec<Tool>,
+    /// Workers, in source order.
+    pub workers: Vec<WorkerSpec>,
+    /// MCP servers, in source order.
+    pub mcp_servers: Vec<McpServer>,
+    /// Silenced and raised rules, in source order.
+    pub lints: Vec<Lint>,
+}
+
+impl Definitions {
+    /// Returns the spans of all definitions.
+    pub fn spans(&self) -> Vec<Span> {
+        let tools = self.tools.iter().map(|tool| tool.span);
+        let workers = self.workers.iter().map(|worker| worker.span);
+        let others = self.mcp_servers.iter().map(|server| server.span);
+        tools.chain(workers).chain(others).chain(self.lints.iter().map(|lint| lint.span)).collect()
+    }
+
+    /// Keeps only the definitions for which `keep` returns true, given their spans.
+    pub fn retain(&mut self, keep: impl Fn(Span) -> bool) {
+        self.tools.retain(|tool| keep(tool.span));
+        self.workers.retain(|worker| keep(worker.span));
+        self.mcp_servers.retain(|server| keep(server.span));
+        self.lints.retain(|lint| keep(lint.span));
+    }
+}
+
+/// The kind of a file with specs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Specs only: any other form is an error.
+    Specs,
+    /// Emacs Lisp with specs at any depth: other forms are searched for specs and otherwise ignored.
+    EmacsLisp,
+}
+
+impl FileKind {
+    /// Returns the kind for a file name, by its extension.
+    pub fn of_name(name: &str) -> Self {
+        if std::path::Path::new(name).extension().is_some_and(|extension| extension == "el") {
+            Self::EmacsLisp
+        } else {
+            Self::Specs
+        }
+    }
+}
+
+/// An MCP server with tools for workers: `defmcp`.
+#[derive(Debug, Clone)]
+pub struct McpServer {
+    /// The file that defines it.
+    pub source: SourceId,
+    /// The whole form.
+    pub span: Span,
+    /// The name.
+    pub name: Spanned<String>,
+    /// The description; empty if the form has none.
+    pub description: String,
+    /// How to connect to the server.
+    pub transport: McpTransport,
+    /// Names of the environment variables passed to a started server.
+    pub env: Vec<String>,
+}
+
+/// How to connect to an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpTransport {
+    /// A program to start with its arguments; never empty.
+    Command(Vec<String>),
+    /// A URL.
+    Url(String),
+}
+
+/// Rules that are silenced or raised in the whole project: `deflint`. Codes or names, as written.
+#[derive(Debug, Clone)]
+pub struct Lint {
+    /// The file that defines it.
+    pub source: SourceId,
+    /// The whole form.
+    pub span: Span,
+    /// Silenced rules.
+    pub allow: Vec<Spanned<String>>,
+    /// Rules that `check` reports as errors.
+    pub deny: Vec<Spanned<String>>,
+}

@@ -1,0 +1,207 @@
+//! The functions that constant folding evaluates.
+
+use super::folder::{Folder, Mode};
+use super::format::format_values;
+use crate::diagnostic::Diagnostic;
+use crate::syntax::datum::{Datum, DatumKind, with_tail};
+use crate::syntax::number::Number;
+use crate::syntax::rules::not_a_constant::{self, FUNCTIONS};
+use crate::syntax::tree::{Kind, NodeId};
+use crate::text::Span;
+
+impl Folder<'_> {
+    /// Folds the call `id` with the symbol `head` as its head.
+    pub(super) fn fold_call(&mut self, id: NodeId, head: NodeId, depth: usize) -> Datum {
+        let span = self.tree.span(id);
+        let arguments: Vec<NodeId> = self.tree.children(id).skip(1).collect();
+        let is_dotted = arguments.iter().any(|&argument| self.tree.kind(argument) == Kind::Dot);
+        let kind = match self.tree.text(head, self.text) {
+            // A dotted pair is data, not a call: `(key . value)`.
+            name if is_dotted && !FUNCTIONS.contains(&name) => {
+                return self.fold_data_list(id, Mode::Quoted, depth);
+            }
+            _ if is_dotted => return self.not_a_constant(id),
+            "quote" => match arguments.as_slice() {
+                [form] => return self.fold_in(*form, Mode::Quoted, depth + 1),
+                _ => return self.not_a_constant(id),
+            },
+            "function" => match arguments.as_slice() {
+                [form] if self.tree.kind(*form) == Kind::Symbol => {
+                    return self.fold_in(*form, Mode::Quoted, depth + 1);
+                }
+                _ => return self.not_a_constant(id),
+            },
+            "list" => DatumKind::List(fold_all(self, &arguments, depth)),
+            "vector" => DatumKind::Vector(fold_all(self, &arguments, depth)),
+            "cons" => match <[Datum; 2]>::try_from(fold_all(self, &arguments, depth)) {
+                Ok([first, rest]) => with_tail(vec![first], rest.kind, rest.span),
+                Err(_) => return self.not_a_constant(id),
+            },
+            "append" => append(self, &arguments, depth),
+            "concat" => concat(self, &arguments, depth),
+            "format" => format(self, &arguments, depth),
+            name if !self.in_code && starts_argument(self, name, &arguments) => {
+                return self.fold_data_list(id, Mode::Quoted, depth);
+            }
+            _ => return self.not_a_constant(id),
+        };
+        Datum { span, kind }
+    }
+
+    /// Reports `'(list '(…))`, which has one quote too many.
+    pub(super) fn quoted_call(&self, quote: NodeId) -> Option<Diagnostic> {
+        let list = self.tree.children(quote).next()?;
+        let (name, arguments) = builder_in(self, list)?;
+        let is_data =
+            |kind: Kind| kind.is_prefix() || matches!(kind, Kind::List | Kind::Vector | Kind::String);
+        let (span, inside) = (self.tree.span(quote), self.tree.span(list));
+        arguments.iter().any(|argument| is_data(self.tree.kind(*argument))).then(|| {
+            let quote = Span { start: span.start, end: inside.start };
+            not_a_constant::quoted_call(self.at(span), quote, name)
+        })
+    }
+
+    /// Reports `(concat "a" "b")` in data. Only unambiguous calls are reported: a list can start with any name.
+    pub(super) fn call_in_data(&self, list: NodeId) -> Option<Diagnostic> {
+        let (name, arguments) = builder_in(self, list)?;
+        let first = arguments.first().map(|argument| self.tree.kind(*argument));
+        matches!(first, Some(Kind::String | Kind::Quote | Kind::Backquote))
+            .then(|| not_a_constant::in_data(self.at(self.tree.span(list)), name))
+    }
+}
+
+/// Whether the list is an argument plist with a bad start rather than a call: `(city :type string)`,
+/// `(name "city" :type string)`.
+fn starts_argument(folder: &Folder<'_>, head: &str, arguments: &[NodeId]) -> bool {
+    let is_key = |argument: &NodeId| folder.tree.kind(*argument) == Kind::Keyword;
+    let has_name = || arguments.iter().any(|id| folder.tree.text(*id, folder.text) == ":name");
+    match arguments.first() {
+        Some(first) if is_key(first) => !has_name(),
+        Some(_) => head == "name" && arguments.iter().any(is_key),
+        None => false,
+    }
+}
+
+/// Functions that build data. Below a quote their names are ordinary elements.
+const BUILDERS: [&str; 6] = ["list", "vector", "cons", "append", "concat", "format"];
+
+/// Returns the builder function that a list seems to call, with its arguments. A list with a dot or a keyword is data.
+fn builder_in<'t>(folder: &Folder<'t>, list: NodeId) -> Option<(&'t str, Vec<NodeId>)> {
+    let mut children = folder.tree.children(list);
+    let head = children.next().filter(|_| folder.tree.kind(list) == Kind::List)?;
+    let name = folder.tree.text(head, folder.text);
+    if folder.tree.kind(head) != Kind::Symbol || !BUILDERS.contains(&name) {
+        return None;
+    }
+    let arguments: Vec<NodeId> = children.collect();
+    let is_odd = |argument: &NodeId| matches!(folder.tree.kind(*argument), Kind::Dot | Kind::Keyword);
+    (!arguments.iter().any(is_odd)).then_some((name, arguments))
+}
+
+/// Folds arguments. In code a symbol is a variable, except after `:type`: that missing quote is reported elsewhere.
+fn fold_all(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
+    let mut after_type = false;
+    let mut parts = Vec::with_capacity(arguments.len());
+    for &argument in arguments {
+        parts.push(if folder.in_code && !after_type {
+            folder.fold_value(argument, depth + 1)
+        } else {
+            folder.fold_in(argument, Mode::Evaluated, depth + 1)
+        });
+        after_type = folder.tree.text(argument, folder.text) == ":type";
+    }
+    parts
+}
+
+/// Folds arguments to their values; a symbol is a variable.
+fn fold_values(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
+    arguments.iter().map(|&argument| folder.fold_value(argument, depth + 1)).collect()
+}
+
+fn any_invalid(parts: &[Datum]) -> bool {
+    parts.iter().any(|part| part.kind == DatumKind::Invalid)
+}
+
+/// Reports that `function` does not accept `part`.
+fn unexpected_argument(folder: &mut Folder<'_>, function: &str, expected: &str, part: &Datum) -> DatumKind {
+    let at = folder.at(part.span);
+    folder.findings.push(not_a_constant::wrong_argument(at, function, expected, part.describe()));
+    DatumKind::Invalid
+}
+
+/// Folds `append`; the last argument becomes the tail of the list.
+fn append(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
+    let mut parts = fold_values(folder, arguments, depth);
+    if any_invalid(&parts) {
+        return DatumKind::Invalid;
+    }
+    let Some(last) = parts.pop() else { return DatumKind::List(Vec::new()) };
+    let mut all = Vec::new();
+    for part in parts {
+        match part.kind {
+            DatumKind::List(items) | DatumKind::Vector(items) => all.extend(items),
+            DatumKind::String(text) => all.extend(text.chars().map(|character| {
+                let code = Number::Integer(i64::from(u32::from(character)));
+                Datum { span: part.span, kind: DatumKind::Number(code) }
+            })),
+            kind => return unexpected_argument(folder, "append", "lists", &Datum { span: part.span, kind }),
+        }
+    }
+    with_tail(all, last.kind, last.span)
+}
+
+/// Folds `concat` of strings and of lists and vectors of characters.
+fn concat(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
+    let parts = fold_values(folder, arguments, depth);
+    if any_invalid(&parts) {
+        return DatumKind::Invalid;
+    }
+    let mut text = String::new();
+    for part in &parts {
+        match &part.kind {
+            DatumKind::String(piece) => text.push_str(piece),
+            DatumKind::List(items) | DatumKind::Vector(items) => {
+                for item in items {
+                    match character(item) {
+                        Some(character) => text.push(character),
+                        None => return unexpected_argument(folder, "concat", "strings and characters", item),
+                    }
+                }
+            }
+            DatumKind::Symbol(_)
+            | DatumKind::Keyword(_)
+            | DatumKind::Number(_)
+            | DatumKind::NotFinite(_)
+            | DatumKind::Dotted(..)
+            | DatumKind::Quoted(_)
+            | DatumKind::Invalid => return unexpected_argument(folder, "concat", "strings", part),
+        }
+    }
+    DatumKind::String(text)
+}
+
+fn character(datum: &Datum) -> Option<char> {
+    let DatumKind::Number(Number::Integer(code)) = datum.kind else { return None };
+    u32::try_from(code).ok().and_then(char::from_u32)
+}
+
+fn format(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
+    let parts = fold_values(folder, arguments, depth);
+    if any_invalid(&parts) {
+        return DatumKind::Invalid;
+    }
+    let (template, values) = match parts.split_first() {
+        Some((Datum { kind: DatumKind::String(template), span }, values)) => ((template, *span), values),
+        Some((other, _)) => return unexpected_argument(folder, "format", "a string first", other),
+        None => return DatumKind::Invalid,
+    };
+    match format_values(template.0, values, &mut folder.room) {
+        Ok(text) => DatumKind::String(text),
+        Err(reason) => {
+            let blamed = reason.argument.and_then(|index| values.get(index));
+            let at = folder.at(blamed.map_or(template.1, |value| value.span));
+            folder.findings.push(not_a_constant::because(at, &reason.message));
+            DatumKind::Invalid
+        }
+    }
+}

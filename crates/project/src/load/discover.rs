@@ -1,0 +1,315 @@
+//! Resolution of command arguments to spec files and scripts.
+
+use std::collections::HashSet;
+use std::fs::{DirEntry, Metadata};
+use std::path::{Path, PathBuf};
+
+use super::outside::Bounds;
+use super::snapshot::{FileStamp, Snapshot};
+use crate::model::{Input, OutsideLink, ProjectError};
+use crate::paths::{
+    is_hidden_path, is_script, is_spec, is_test_script, lib_folder, normalize, scripts_folder,
+};
+
+/// Maximum folder depth of a scan.
+const MAX_DEPTH: usize = 32;
+
+/// Returns the nearest folder at or above `from` that contains `specs/`.
+///
+/// # Errors
+/// If no such folder exists.
+pub fn find_root(from: &Path) -> Result<PathBuf, ProjectError> {
+    let absolute = normalize(from);
+    absolute
+        .ancestors()
+        .find(|folder| folder.join("specs").is_dir())
+        .map(Path::to_owned)
+        .ok_or_else(|| ProjectError::NoProject { from: absolute.clone() })
+}
+
+/// Resolves `paths`, relative to `from`. Without paths, the result is the project that contains `from`. A folder that
+/// contains `specs/` is a project. Any other folder stands for all spec files in it. A script stands for the tools that
+/// use it. A file that is reached twice is read once.
+///
+/// # Errors
+/// If a path does not exist, or if no path is given and there is no project.
+pub fn resolve_inputs(paths: &[PathBuf], from: &Path) -> Result<Vec<Input>, ProjectError> {
+    if paths.is_empty() {
+        return Ok(vec![Input::of_project(find_root(from)?, &mut Snapshot::default())?]);
+    }
+    resolve_paths(paths, from, &mut Snapshot::default())
+}
+
+impl Input {
+    /// Returns the input for one spec file, which does not have to exist, and its project.
+    pub fn of_file(path: PathBuf) -> Self {
+        let root = project_of(&path);
+        Self { root, files: vec![path], ..Self::default() }
+    }
+
+    /// Returns the input for the whole project at `root`. Adds the files to `snapshot`.
+    pub(crate) fn of_project(root: PathBuf, snapshot: &mut Snapshot) -> Result<Self, ProjectError> {
+        Self::whole(root, &mut HashSet::new(), snapshot)
+    }
+
+    fn whole(
+        root: PathBuf,
+        seen: &mut HashSet<FileId>,
+        snapshot: &mut Snapshot,
+    ) -> Result<Self, ProjectError> {
+        let (specs, bounds) = (root.join("specs"), Bounds::of([&*root]));
+        let FoundFiles { files, outside } = spec_files(&specs, &bounds, seen, snapshot)?;
+        Ok(Self { root: Some(root), files, whole_project: true, outside, ..Self::default() })
+    }
+
+    /// Returns the other spec files of the project, which may contain project-wide settings. Adds them to `snapshot`.
+    ///
+    /// # Errors
+    /// If a folder cannot be read.
+    pub(crate) fn other_specs(&self, snapshot: &mut Snapshot) -> Result<Vec<PathBuf>, ProjectError> {
+        let Some(root) = self.root.as_ref().filter(|_| !self.whole_project) else {
+            return Ok(Vec::new());
+        };
+        let named = self.files.iter().filter_map(|file| FileId::at(file));
+        let bounds = Bounds::of([&**root]);
+        Ok(spec_files(&root.join("specs"), &bounds, &mut named.collect(), snapshot)?.files)
+    }
+}
+
+/// Resolves at least one path. Adds the files to `snapshot`.
+pub(crate) fn resolve_paths(
+    paths: &[PathBuf],
+    from: &Path,
+    snapshot: &mut Snapshot,
+) -> Result<Vec<Input>, ProjectError> {
+    let mut inputs: Vec<Input> = Vec::new();
+    let mut seen = HashSet::new();
+    for path in paths {
+        let path = from.join(path);
+        let metadata = std::fs::metadata(&path)
+            .map_err(|source| ProjectError::Unreadable { path: path.clone(), source })?;
+        // The `specs` folder itself also stands for its project.
+        let parent =
+            normalize(&path).parent().filter(|_| normalize(&path).ends_with("specs")).map(Path::to_owned);
+        let root = if path.join("specs").is_dir() { Some(normalize(&path)) } else { parent };
+        if let Some(root) = root.filter(|_| metadata.is_dir()) {
+            inputs.push(Input::whole(root, &mut seen, snapshot)?);
+            continue;
+        }
+        if !metadata.is_dir() {
+            snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+            snapshot.watch_entry(&path);
+            snapshot.follow_link(&path);
+        }
+        if metadata.is_file() && is_script(&path) {
+            add(&mut inputs, Some(find_root(&path)?), FoundFiles::default(), &[path]);
+            continue;
+        }
+        // A file in the `specs` folder of a project is checked with the project's scripts.
+        let root = project_of(&path);
+        let found = if metadata.is_dir() {
+            // A folder that the user named may be outside of the project.
+            let bounds = Bounds::of(root.as_deref().into_iter().chain([&*path]));
+            spec_files(&path, &bounds, &mut seen, snapshot)?
+        } else if seen.insert(FileId::of(&path, &metadata)) {
+            FoundFiles { files: vec![path], outside: Vec::new() }
+        } else {
+            FoundFiles::default()
+        };
+        add(&mut inputs, root, found, &[]);
+    }
+    // In a project that is read completely, all scripts are checked anyway.
+    let whole: HashSet<_> =
+        inputs.iter().filter(|input| input.whole_project).map(|input| input.root.clone()).collect();
+    for input in inputs.iter_mut().filter(|input| whole.contains(&input.root)) {
+        input.scripts.clear();
+    }
+    Ok(inputs)
+}
+
+/// Returns the project of a file or folder below its `specs` folder.
+fn project_of(path: &Path) -> Option<PathBuf> {
+    find_root(path).ok().filter(|root| normalize(path).starts_with(root.join("specs")))
+}
+
+fn add(inputs: &mut Vec<Input>, root: Option<PathBuf>, found: FoundFiles, scripts: &[PathBuf]) {
+    let FoundFiles { files, outside } = found;
+    match inputs.iter_mut().find(|input| !input.whole_project && input.root == root) {
+        Some(input) => {
+            input.files.extend(files);
+            input.outside.extend(outside);
+            input.scripts.extend_from_slice(scripts);
+        }
+        None => inputs.push(Input { root, files, whole_project: false, scripts: scripts.to_vec(), outside }),
+    }
+}
+
+/// The identity of a file. Equal for all names of one file.
+#[derive(PartialEq, Eq, Hash)]
+struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+
+impl FileId {
+    #[cfg(unix)]
+    fn of(_: &Path, metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+
+        Self((metadata.dev(), metadata.ino()))
+    }
+
+    #[cfg(not(unix))]
+    fn of(path: &Path, _: &Metadata) -> Self {
+        Self(crate::paths::identity(path))
+    }
+
+    fn at(path: &Path) -> Option<Self> {
+        Some(Self::of(path, &std::fs::metadata(path).ok()?))
+    }
+}
+
+/// The result of a folder scan.
+#[derive(Default)]
+struct FoundFiles {
+    files: Vec<PathBuf>,
+    outside: Vec<OutsideLink>,
+}
+
+/// Returns all spec files below `folder`, sorted by path. Each file is returned once, even if several names or links
+/// lead to it: files in `seen` are skipped, and new ones are added to it. Hidden entries are skipped. Files are added
+/// to `snapshot`. Links out of `bounds` are not followed.
+fn spec_files(
+    folder: &Path,
+    bounds: &Bounds,
+    seen: &mut HashSet<FileId>,
+    snapshot: &mut Snapshot,
+) -> Result<FoundFiles, ProjectError> {
+    let unreadable = |path: &Path, source| ProjectError::Unreadable { path: path.to_owned(), source };
+    let (mut files, mut outside) = (Vec::new(), Vec::new());
+    bounds.check(folder).map_err(|source| unreadable(folder, source))?;
+    let metadata = std::fs::metadata(folder).map_err(|source| unreadable(folder, source))?;
+    snapshot.watch_all(folder, &metadata);
+    // A folder may be named twice. Within one scan it is entered once.
+    let mut entered = HashSet::from([FileId::of(folder, &metadata)]);
+    let mut pending = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = pending.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|source| unreadable(&folder, source))?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if is_hidden_path(&path) {
+                continue;
+            }
+            let metadata = match metadata_of(&entry, &path, is_spec, bounds, snapshot) {
+                Some(Ok(metadata)) => metadata,
+                Some(Err(why)) => {
+                    outside.push(OutsideLink { path, why: why.to_string() });
+                    continue;
+                }
+                None => continue,
+            };
+            if metadata.is_dir() {
+                if depth < MAX_DEPTH && entered.insert(FileId::of(&path, &metadata)) {
+                    snapshot.watch_all(&path, &metadata);
+                    pending.push((path, depth + 1));
+                }
+            } else if metadata.is_file() && is_spec(&path) {
+                let id = FileId::of(&path, &metadata);
+                snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+                files.push((path, id));
+            }
+        }
+    }
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    outside.sort_by(|one, other| one.path.cmp(&other.path));
+    let files = files.into_iter().filter_map(|(path, id)| seen.insert(id).then_some(path)).collect();
+    Ok(FoundFiles { files, outside })
+}
+
+/// Returns the metadata of an entry, following links. Returns `None` for files that are not relevant, and an error for
+/// a link out of `bounds`.
+fn metadata_of(
+    entry: &DirEntry,
+    path: &Path,
+    is_relevant: impl Fn(&Path) -> bool,
+    bounds: &Bounds,
+    snapshot: &mut Snapshot,
+) -> Option<std::io::Result<Metadata>> {
+    let kind = entry.file_type().ok()?;
+    if kind.is_symlink() {
+        // A link to a folder may have any name.
+        let metadata =
+            std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir() || is_relevant(path))?;
+        if let Err(why) = bounds.check(path) {
+            // Track the link itself, so that a change of its target is detected.
+            if let Ok(link) = entry.metadata() {
+                snapshot.listed.insert(path.to_owned(), FileStamp::of(&link));
+            }
+            return Some(Err(why));
+        }
+        if !metadata.is_dir() {
+            snapshot.follow_link(path);
+        }
+        return Some(Ok(metadata));
+    }
+    if !kind.is_dir() && !is_relevant(path) {
+        return None;
+    }
+    entry.metadata().ok().map(Ok)
+}
+
+/// Scans the scripts of a project: the files directly in `scripts/`, used or not, and everything below `scripts/lib`.
+/// Hidden files, such as lock files of editors, are skipped.
+pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
+    let bounds = Bounds::of_scripts(root);
+    let mut pending = vec![(scripts_folder(root), MAX_DEPTH), (lib_folder(root), 0)];
+    let mut entered = HashSet::new();
+    while let Some((folder, depth)) = pending.pop() {
+        let Ok(metadata) = bounds.check(&folder).and_then(std::fs::metadata) else { continue };
+        if !metadata.is_dir() || !entered.insert(FileId::of(&folder, &metadata)) {
+            continue;
+        }
+        snapshot.watch_all(&folder, &metadata);
+        let mut scripts = Vec::new();
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if is_hidden_path(&path) {
+                continue;
+            }
+            let Some(metadata) = metadata_of(&entry, &path, is_script, &bounds, snapshot) else { continue };
+            let Ok(metadata) = metadata else {
+                // Reading the script fails with an error about the link.
+                scripts.extend(is_script(&path).then_some(path));
+                continue;
+            };
+            if metadata.is_dir() && depth < MAX_DEPTH {
+                pending.push((path, depth + 1));
+            } else if is_script(&path) {
+                snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+                scripts.push(path);
+            }
+        }
+        snapshot.scripts.insert(folder, scripts);
+    }
+}
+
+/// Returns the test scripts in `scripts/` and its subfolders, sorted.
+pub(super) fn tests_in(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut entered = HashSet::new();
+    let bounds = Bounds::of_scripts(root);
+    let mut pending = vec![(root.join("scripts"), 0)];
+    while let Some((folder, depth)) = pending.pop() {
+        if bounds.check(&folder).is_err() {
+            continue;
+        }
+        let is_new = FileId::at(&folder).is_some_and(|id| entered.insert(id));
+        let Some(entries) = is_new.then(|| std::fs::read_dir(&folder).ok()).flatten() else { continue };
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| !is_hidden_path(path)) {
+            if is_test_script(&path) && path.is_file() {
+                found.push(path);
+            } else if depth < MAX_DEPTH && path.is_dir() {
+                pending.push((path, depth + 1));
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}

@@ -1,0 +1,117 @@
+//! Loading of a set of inputs: spec files with their definitions and compiled schemas, scripts, and findings.
+//!
+//! [`load_with`] reads everything once. A [`Cache`] reuses the unchanged parts of the previous load. File stamps and
+//! snapshots are part of this module, because the cache compares them.
+
+mod bios;
+mod cache;
+mod directives;
+mod discover;
+mod levels;
+mod model;
+mod names;
+mod outside;
+mod read;
+mod scripts;
+mod snapshot;
+mod specs;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use deftool_lang::diagnostic::{Diagnostic, Severity};
+use deftool_lang::schema::rules::repeats;
+use deftool_lang::schema::{check_count, check_target};
+use deftool_lang::spec::rules::merge_type_as_string;
+
+use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
+
+pub use bios::read_bios;
+pub(crate) use cache::Cache;
+pub use discover::{find_root, resolve_inputs};
+pub(crate) use discover::{resolve_paths, scan_scripts};
+pub use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
+pub(crate) use scripts::resolve_permissions;
+pub use scripts::{TestScript, find_tests};
+pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
+
+/// Reads all spec files of `inputs` and the scripts of their tools.
+///
+/// # Errors
+/// If a spec file cannot be read.
+pub fn load(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
+    load_with(inputs, from, &LoadOptions { with_scripts: true, ..LoadOptions::default() })
+}
+
+/// Reads all spec files of `inputs` without their scripts.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
+    load_with(inputs, from, &LoadOptions::default())
+}
+
+/// Reads all spec files of `inputs`. File names in messages are relative to `from`.
+///
+/// # Errors
+/// If a spec file cannot be read.
+pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
+    load_through(&mut Cache::default(), inputs, from, options)
+}
+
+/// Reads files that changed since the load in `cache`, and reuses the rest.
+pub(crate) fn load_through(
+    cache: &mut Cache,
+    inputs: &[Input],
+    from: &Path,
+    options: &LoadOptions,
+) -> Result<Load, ProjectError> {
+    let whole = whole_roots(inputs);
+    let (mut load, levels) = specs::read_specs(cache, inputs, &whole, from, &options.overlay)?;
+    if options.with_scripts {
+        scripts::load_scripts(cache, &mut load, &whole, from);
+        bios::report_bios(&mut load);
+        if let Some(program) = &options.type_checker {
+            scripts::report_types(&mut load, program);
+        }
+    }
+    for &target in &options.targets {
+        let mut losses: Vec<_> =
+            load.valid_tools().flat_map(|loaded| check_target(target, &loaded.tool)).collect();
+        // In a project, the limit applies to each worker.
+        let is_outside_projects = |loaded: &&LoadedTool| !load.roots.contains_key(&loaded.tool.source);
+        losses.extend(check_count(
+            target,
+            load.valid_tools().filter(is_outside_projects).map(|loaded| &*loaded.tool),
+        ));
+        load.findings.append(&mut losses);
+    }
+    levels::apply(&mut load, levels, options);
+    if !options.targets.is_empty() {
+        drop_repeated(&mut load);
+    }
+    merge_type_as_string(&mut load.findings);
+    Ok(load)
+}
+
+/// Returns the roots of the projects that are read completely.
+fn whole_roots(inputs: &[Input]) -> HashSet<&Path> {
+    inputs.iter().filter(|input| input.whole_project).filter_map(|input| input.root.as_deref()).collect()
+}
+
+/// Removes target findings that repeat a general finding, unless the target finding is more severe.
+fn drop_repeated(load: &mut Load) {
+    let mut repeated = Vec::new();
+    // Findings are sorted by location.
+    for here in load.findings.chunk_by(|one, next| one.primary == next.primary) {
+        repeated.extend(here.iter().map(|finding| {
+            let is_reported = |base: &Diagnostic| {
+                repeats(finding.rule, base.rule)
+                    && (finding.severity != Severity::Error || base.severity == Severity::Error)
+            };
+            here.iter().any(is_reported)
+        }));
+    }
+    let mut repeated = repeated.into_iter();
+    load.findings.retain(|_| !repeated.next().unwrap_or_default());
+}

@@ -1,0 +1,117 @@
+//! Lookup of the script of a tool: its file, its modules and its contract.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deftool_lang::spec::{Argument, Tool};
+use deftool_script::{Parameter, PathGrant, Script, ScriptPermissions, check_script};
+
+use super::file::{access_error, read_script, script_candidates};
+use crate::load::cache::{Cache, key_of};
+use crate::load::model::{CachedTool, ScriptFile, ScriptLocation, ScriptLookup, Unit};
+use crate::model::{Load, is_same_script};
+
+impl CachedTool {
+    /// Looks up the script of `tool`. Returns `previous` as its script if nothing changed.
+    pub(super) fn look_up(
+        cache: &Cache,
+        tool: &Arc<Tool>,
+        root: &Arc<Path>,
+        previous: Option<&Arc<Script>>,
+        from: &Path,
+    ) -> Self {
+        let candidates = script_candidates(root, tool);
+        let mut unit = Unit::default();
+        let lookup = match ScriptLocation::among(&candidates, cache) {
+            None => {
+                let unreadable = |path: &PathBuf| {
+                    let found = ScriptLocation { path: path.clone(), twin: None };
+                    Some(ScriptLookup::Unreadable(found, access_error(path)?.to_string()))
+                };
+                candidates.iter().find_map(unreadable).unwrap_or(ScriptLookup::Missing)
+            }
+            Some(found) => match read_script(cache, root, &found.path, from) {
+                Err(error) => ScriptLookup::Unreadable(found, error.to_string()),
+                Ok(file) => {
+                    unit = Unit::of(cache, root, &found.path, &file, from);
+                    let script = script_of(tool, root, &file, &unit);
+                    let contract = check_script(&script);
+                    let same = previous.filter(|previous| is_same_script(previous, &script));
+                    let script = same.map_or_else(|| Arc::new(script), Arc::clone);
+                    ScriptLookup::Read(found, script, contract)
+                }
+            },
+        };
+        let all = || candidates.iter().chain(unit.paths());
+        cache.add_dependencies(all());
+        let keys = all().map(|path| key_of(path)).collect();
+        let external = all().filter(|path| !cache.snapshot().covers(path)).cloned().collect();
+        let (tool, root) = (Arc::clone(tool), Arc::clone(root));
+        Self { tool, root, candidates, lookup, unit, external, keys, is_clean: false }
+    }
+
+    /// Returns whether a new lookup would have the same result.
+    pub(super) fn is_current(&self, cache: &Cache, load: &Load, from: &Path) -> bool {
+        if load.roots.get(&self.tool.source) != Some(&self.root) || self.unit.has_missing_modules() {
+            return false;
+        }
+        if !cache.may_have_changed(&self.keys) {
+            return !matches!(self.lookup, ScriptLookup::Unreadable(..));
+        }
+        let is_found = match &self.lookup {
+            ScriptLookup::Missing => ScriptLocation::among(&self.candidates, cache).is_none(),
+            ScriptLookup::Unreadable(..) => false,
+            ScriptLookup::Read(found, ..) => {
+                let mut existing = self.candidates.iter().filter(|path| cache.stamp(path).is_some());
+                existing.next() == Some(&found.path) && existing.next() == found.twin.as_ref()
+            }
+        };
+        is_found && self.unit.is_current(cache, &self.root, from)
+    }
+
+    /// Returns the name of the tool and its script, if it was read.
+    pub(super) fn named_script(&self) -> Option<(&str, &Arc<Script>)> {
+        match &self.lookup {
+            ScriptLookup::Read(_, script, ..) => Some((self.tool.name.value.as_str(), script)),
+            ScriptLookup::Missing | ScriptLookup::Unreadable(..) => None,
+        }
+    }
+}
+
+impl ScriptLocation {
+    /// Returns the first existing path. `NAME.lua` comes before `NAME.luau`.
+    fn among(candidates: &[PathBuf], cache: &Cache) -> Option<Self> {
+        let mut existing = candidates.iter().filter(|path| cache.stamp(path).is_some());
+        let path = existing.next()?.clone();
+        Some(Self { path, twin: existing.next().cloned() })
+    }
+}
+
+fn script_of(tool: &Tool, root: &Path, file: &ScriptFile, unit: &Unit) -> Script {
+    let parameter = |argument: &Argument| Parameter {
+        name: argument.name.value.clone(),
+        integer: argument.type_name() == Some("integer"),
+    };
+    let mut script = file.script.for_tool(&tool.name.value);
+    script.parameters = tool.arguments.iter().map(parameter).collect();
+    script.is_async = tool.is_async;
+    script.timeout = tool.timeout;
+    script.memory = tool.memory;
+    script.permissions = resolve_permissions(tool, root);
+    script.root = std::path::absolute(root).ok();
+    script.modules = unit.modules();
+    script
+}
+
+/// Returns the permissions of a tool, with paths relative to the project at `root`.
+pub(crate) fn resolve_permissions(tool: &Tool, root: &Path) -> ScriptPermissions {
+    let resolve = |names: &[String]| names.iter().map(|name| PathGrant::new(name, root.join(name))).collect();
+    let allow = &tool.permissions;
+    ScriptPermissions {
+        net: allow.net.clone(),
+        read: resolve(&allow.read),
+        write: resolve(&allow.write),
+        run: allow.run.clone(),
+        env: allow.env.clone(),
+    }
+}

@@ -1,0 +1,120 @@
+//! `check --types`: findings of Luau's type checker in scripts.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use deftool_lang::spec::Tool;
+use deftool_lang::text::{Location, SourceFile, SourceId, Span};
+use deftool_script::{
+    Script, TYPE_LIMIT, TypeCheck, TypeJob, TypeProblem, check_types, definitions, tool_types,
+};
+
+use crate::model::{Load, ScriptState};
+use crate::rules::{self, UNKNOWN_GLOBAL};
+
+/// Checks the scripts of all tools with `program`, one project at a time.
+pub(crate) fn report_types(load: &mut Load, program: &Path) {
+    let mut by_root: BTreeMap<Arc<Path>, Vec<usize>> = BTreeMap::new();
+    for (index, loaded) in load.tools.iter().enumerate() {
+        if let Some(root) = load.roots.get(&loaded.tool.source) {
+            by_root.entry(Arc::clone(root)).or_default().push(index);
+        }
+    }
+    let mut checked = Vec::new();
+    for (root, indices) in by_root {
+        let loaded: Vec<_> = indices.iter().filter_map(|index| load.tools.get(*index)).collect();
+        let tools: Vec<&Tool> = loaded.iter().map(|loaded| -> &Tool { &loaded.tool }).collect();
+        let scripts: HashMap<&str, &Arc<Script>> = loaded
+            .iter()
+            .filter_map(|loaded| match &loaded.script {
+                ScriptState::Ready(script) => Some((&*script.tool, script)),
+                ScriptState::None | ScriptState::Broken(_) => None,
+            })
+            .collect();
+        let mut jobs = Vec::new();
+        let mut job_sources = Vec::new();
+        for types in tool_types(tools.iter().copied()) {
+            let name = &types.tool().name;
+            let Some(script) = scripts.get(name.value.as_str()) else { continue };
+            jobs.push(TypeJob {
+                file: script.file.clone(),
+                source: Arc::clone(&script.source),
+                modules: Arc::clone(&script.modules),
+                parameters: types.parameters(),
+            });
+            let at = Location { source: types.tool().source, span: name.span };
+            job_sources.push((Arc::clone(&root), at, Arc::clone(script)));
+        }
+        let results = check_types(program, &definitions(tools.iter().copied()), &jobs, TYPE_LIMIT);
+        checked.extend(job_sources.into_iter().zip(results));
+    }
+    let mut reporter = TypeReporter::of(load);
+    for ((root, at, script), result) in checked {
+        match result {
+            TypeCheck::Checked(problems) => {
+                for problem in problems {
+                    reporter.report(load, &root, &script, &problem);
+                }
+            }
+            TypeCheck::Skipped(why) => {
+                let message = format!("cannot check the types of {}: {why}", script.file);
+                load.findings.push(rules::script_type::finding(at, &message));
+            }
+        }
+    }
+    load.sort_findings();
+}
+
+/// Reports type findings and tracks what was reported.
+struct TypeReporter {
+    /// Source ids by file name.
+    sources: HashMap<String, SourceId>,
+    /// Locations of unknown globals, which are already reported.
+    unknown: HashMap<SourceId, Vec<Span>>,
+    /// Reported findings. A finding in a file shared by several tools is reported once.
+    reported: HashSet<(Location, String)>,
+}
+
+impl TypeReporter {
+    fn of(load: &Load) -> Self {
+        let sources = load.sources.iter().map(|(id, file)| (file.name.clone(), id)).collect();
+        let mut unknown: HashMap<SourceId, Vec<Span>> = HashMap::new();
+        for finding in load.findings.iter().filter(|finding| *finding.rule == UNKNOWN_GLOBAL) {
+            unknown.entry(finding.primary.source).or_default().push(finding.primary.span);
+        }
+        Self { sources, unknown, reported: HashSet::new() }
+    }
+
+    fn report(&mut self, load: &mut Load, root: &Arc<Path>, script: &Script, problem: &TypeProblem) {
+        let source = *self.sources.entry(problem.file.clone()).or_insert_with(|| {
+            let module = script.modules.iter().find(|module| module.file == problem.file);
+            let bytes = module.map_or(&script.source, |module| &module.source);
+            load.sources.add(SourceFile::new(&*problem.file, String::from_utf8_lossy(bytes).into_owned()))
+        });
+        load.roots.insert(source, Arc::clone(root));
+        let line = load.line_location(source, problem.line);
+        let at = Location { source, span: within(load, line, problem.columns) };
+        let touches = |other: &Span| {
+            other.range().start < at.span.range().end && at.span.range().start < other.range().end
+        };
+        let is_unknown = self.unknown.get(&source).is_some_and(|spans| spans.iter().any(touches));
+        if !is_unknown && self.reported.insert((at, problem.message.clone())) {
+            load.findings.push(rules::script_type::finding(at, &problem.message));
+        }
+    }
+}
+
+/// Returns the span of the columns, or of the line if they are outside of it.
+fn within(load: &Load, line: Location, (start, end): (usize, usize)) -> Span {
+    let whole = line.span.range();
+    let Some(text) = load.sources.get(line.source).map(|file| &file.text) else { return line.span };
+    let first = text.get(..whole.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    let start = (first + start).clamp(whole.start, whole.end);
+    let end = first.saturating_add(end).clamp(start, whole.end);
+    if start < end && text.is_char_boundary(start) && text.is_char_boundary(end) {
+        Span::new(start, end)
+    } else {
+        line.span
+    }
+}

@@ -1,0 +1,274 @@
+//! Spec files: reads, parses and lowers them, and collects the definitions of all files.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deftool_lang::diagnostic::{Diagnostic, Severity};
+use deftool_lang::schema::check_tool;
+use deftool_lang::schema::rules::INVALID_PATTERN;
+use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes};
+use deftool_lang::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower};
+use deftool_lang::syntax::parse;
+use deftool_lang::syntax::rules::{STRAY_CLOSER, UNCLOSED};
+use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
+
+use super::cache::{Cache, CachedFile};
+use super::directives::read_directives;
+use super::levels::Levels;
+use super::model::SpecFile;
+use super::names;
+use super::read::{BYTE_ORDER_MARK, MAX_BYTES, SourceText, read_source};
+use super::scripts::find_script;
+use super::snapshot::Snapshot;
+use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};
+use crate::paths::{display_name, identity, is_test_script};
+use crate::{parallel, rules};
+
+/// Reads the spec files of all inputs, and the other files of their projects that affect the findings. `whole`: the
+/// projects that are read completely.
+pub(super) fn read_specs(
+    cache: &Cache,
+    inputs: &[Input],
+    whole: &HashSet<&Path>,
+    from: &Path,
+    overlay: &Overlay,
+) -> Result<(Load, Levels), ProjectError> {
+    let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
+    let mut levels = Levels::default();
+    let mut files: Vec<(Option<Arc<Path>>, PathBuf, Reason)> = Vec::new();
+    let mut roots: Vec<Arc<Path>> = Vec::new();
+    for input in inputs {
+        let root = input.root.as_deref().map(|root| {
+            let known = roots.iter().find(|known| ***known == *root).map(Arc::clone);
+            known.unwrap_or_else(|| {
+                let root: Arc<Path> = Arc::from(root);
+                roots.push(Arc::clone(&root));
+                root
+            })
+        });
+        files.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
+        if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
+            let others = other_files(input, overlay)?.into_iter();
+            files.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
+        }
+    }
+    let loaded = parallel::map(&files, |index, (_, path, _)| {
+        read_spec(cache, path, Sources::new().id_ahead(index), from, overlay)
+    });
+    for ((root, path, reason), file) in files.into_iter().zip(loaded) {
+        // Without a cache this is the only reference.
+        let file = Arc::unwrap_or_clone(file?);
+        let source = load.sources.add(file.source);
+        load.roots.extend(root.map(|root| (source, root)));
+        levels.lints.extend(file.levels.lints);
+        if reason != Reason::Checked {
+            levels.context_files.insert(source, Vec::new());
+        }
+        if reason == Reason::Lints {
+            continue;
+        }
+        levels.allows.extend(file.levels.allows);
+        load.checked.push(source);
+        load.files.extend(file.is_lossless.then_some((source, path)));
+        load.tools.extend(file.tools);
+        load.workers.extend(file.workers);
+        load.mcp_servers.extend(file.mcp_servers);
+        load.findings.extend(file.findings);
+    }
+    for input in inputs {
+        for OutsideLink { path, why } in &input.outside {
+            let source =
+                load.sources.add(SourceText::empty(path).into_source(load.sources.id_ahead(0), from).0);
+            let root = input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
+            load.roots.extend(root.map(|root| (source, Arc::clone(root))));
+            load.checked.push(source);
+            load.findings.push(unreadable(source, &display_name(path, from), why));
+        }
+    }
+    names::report_duplicates(&mut load);
+    names::report_unknown_worker_tools(&mut load, whole);
+    let mut findings = rules::near_name::check(&load);
+    findings.extend(rules::unknown_target::check(&load));
+    findings.extend(rules::too_many_tools::check(&load, whole));
+    load.findings.append(&mut findings);
+    narrow(&mut load, inputs, &mut levels)?;
+    load.sort_findings();
+    Ok((load, levels))
+}
+
+/// Why a file is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// The file is one of the inputs.
+    Checked,
+    /// A tool in the file may use one of the scripts that the user named.
+    UsesScript,
+    /// The file may contain a `deflint` form, which applies to the whole project.
+    Lints,
+}
+
+/// Returns the other files of the project that affect the findings. Unreadable files are skipped.
+fn other_files(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)>, ProjectError> {
+    if !input.scripts.is_empty() {
+        return Ok(input
+            .other_specs(&mut Snapshot::default())?
+            .into_iter()
+            .map(|path| (path, Reason::UsesScript))
+            .collect());
+    }
+    let files = input.other_specs(&mut Snapshot::default()).unwrap_or_default();
+    let lints = parallel::map(&files, |_, path| match overlay.get(path) {
+        Some(text) => text.contains("deflint"),
+        None => read_source(path).is_ok_and(|text| text.contains("deflint")),
+    });
+    let lints = files.into_iter().zip(lints).filter(|(_, has_lint)| *has_lint);
+    Ok(lints.map(|(path, _)| (path, Reason::Lints)).collect())
+}
+
+/// Keeps, of the context files, only the tools that use one of the named scripts, and their findings.
+fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), ProjectError> {
+    let named: Vec<(PathBuf, &PathBuf)> =
+        inputs.iter().flat_map(|input| &input.scripts).map(|script| (identity(script), script)).collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    let mut used = HashSet::new();
+    let roots = &load.roots;
+    load.tools.retain(|loaded| {
+        let tool = &loaded.tool;
+        let script = roots.get(&tool.source).filter(|_| tool.kind == ToolKind::Normal);
+        let script = script.and_then(|root| find_script(root, loaded)).map(|path| identity(&path));
+        let uses_named = script.is_some_and(|script| {
+            let is_named = named.iter().any(|(identity, _)| *identity == script);
+            used.insert(script);
+            is_named
+        });
+        let Some(forms) = levels.context_files.get_mut(&tool.source) else { return true };
+        forms.extend(uses_named.then_some(tool.span));
+        uses_named
+    });
+    // A test script does not have to belong to a tool.
+    let is_lost = |(identity, path): &&(PathBuf, &PathBuf)| !used.contains(identity) && !is_test_script(path);
+    if let Some((_, path)) = named.iter().find(is_lost) {
+        return Err(ProjectError::UnusedScript { path: (*path).clone() });
+    }
+    let is_context = |source: SourceId| levels.context_files.contains_key(&source);
+    load.workers.retain(|worker| worker.source.is_none_or(|source| !is_context(source)));
+    load.findings.retain(|finding| levels.is_in_scope(finding.primary));
+    load.checked.retain(|source| levels.context_files.get(source).is_none_or(|forms| !forms.is_empty()));
+    Ok(())
+}
+
+/// Reads the file and assigns it the source id `id`.
+fn read_spec(
+    cache: &Cache,
+    path: &Path,
+    id: SourceId,
+    from: &Path,
+    overlay: &Overlay,
+) -> Result<Arc<SpecFile>, ProjectError> {
+    if let Some(text) = overlay.get(path) {
+        return Ok(Arc::new(SpecFile::of(SourceText::of(path, text), id, from)));
+    }
+    let make = |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from);
+    match cache.read(&cache.specs, path, |file| file.id == id, make) {
+        Ok(file) => Ok(file),
+        // Keep going: the file's tools stay as they were, and the other files are loaded.
+        Err(error) if cache.keeps_going => {
+            let mut file = SpecFile::empty(SourceText::empty(path).into_source(id, from).0, id);
+            file.findings.push(unreadable(id, &file.source.name, &error.to_string()));
+            Ok(Arc::new(file))
+        }
+        Err(source) => Err(ProjectError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+impl CachedFile for SpecFile {
+    const MAX_READ: u64 = MAX_BYTES + 1;
+
+    fn matches_bytes(&self, bytes: &[u8]) -> bool {
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        self.is_lossless && self.source.text.as_bytes() == bytes
+    }
+}
+
+impl SpecFile {
+    fn empty(source: SourceFile, id: SourceId) -> Self {
+        Self {
+            id,
+            source,
+            is_lossless: false,
+            tools: Vec::new(),
+            workers: Vec::new(),
+            mcp_servers: Vec::new(),
+            findings: Vec::new(),
+            levels: Levels::default(),
+        }
+    }
+
+    fn of(text: SourceText, id: SourceId, from: &Path) -> Self {
+        let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
+        let (source, damage) = text.into_source(id, from);
+        let mut file = Self { is_lossless, ..Self::empty(source, id) };
+        if is_text {
+            load_text(&mut file, id, damage.as_ref());
+        }
+        file.findings.extend(damage);
+        file
+    }
+}
+
+/// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any.
+fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
+    let file = &load.source;
+    let start = Location { source: id, span: Span::default() };
+    load.findings.extend(rules::empty_file::check(start, &file.text));
+    let (tree, syntax_findings) = parse(id, &file.text);
+    let (mut definitions, mut findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
+    let mut directives = read_directives(id, &file.text, &tree);
+    directives.keep_whole(id, definitions.spans());
+    load.levels.allows.append(&mut directives.allows);
+    load.findings.append(&mut directives.findings);
+    definitions.retain(|span| !directives.skip(span));
+    findings.retain(|finding| !directives.skip(finding.primary.span));
+    // An unbalanced form affects everything after it, so these findings are kept.
+    let matters = |finding: &Diagnostic| *finding.rule == UNCLOSED || *finding.rule == STRAY_CLOSER;
+    load.findings.extend(syntax_findings.into_iter().filter_map(|mut finding| {
+        if directives.skip(finding.primary.span) {
+            finding.fix = None;
+            return matters(&finding).then_some(finding);
+        }
+        Some(finding)
+    }));
+    let lone = lone_backslashes(&findings);
+    load.findings.extend(findings);
+    let is_damaged =
+        |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
+    load.levels.lints.extend(definitions.lints);
+    load.mcp_servers.extend(definitions.mcp_servers);
+    for worker in definitions.workers {
+        let valid = worker.valid && !is_damaged(worker.span);
+        load.workers.push(WorkerSpec { valid, ..worker });
+    }
+    let name: Arc<str> = Arc::from(file.name.as_str());
+    for tool in definitions.tools {
+        let mut tool = Tool { valid: tool.valid && !is_damaged(tool.span), ..tool };
+        // Errors in the form itself are already reported.
+        if tool.valid {
+            let mut findings = check_tool(&tool);
+            findings.retain(|finding| {
+                *finding.rule != INVALID_PATTERN || !contains_lone_backslash(&lone, finding.primary.span)
+            });
+            tool.valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
+            load.findings.extend(findings);
+        }
+        load.tools.push(LoadedTool::new(Arc::new(tool), Arc::clone(&name)));
+    }
+}
+
+/// Returns the finding that the file `name` cannot be read. `source` is its empty placeholder.
+fn unreadable(source: SourceId, name: &str, why: &str) -> Diagnostic {
+    let start = Location { source, span: Span::default() };
+    rules::unreadable::finding(start, &format!("cannot read {name}: {}", one_line(why.to_owned())))
+}

@@ -1,0 +1,282 @@
+//! The types that loading, watching and permissions share: inputs, options and results of a load.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use deftool_lang::diagnostic::{Diagnostic, Severity};
+use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
+use deftool_lang::spec::{Api, McpServer, Tool, WorkerSpec};
+use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
+use deftool_lang::tool::ToolError;
+use deftool_script::{Module, Script};
+
+use crate::paths::identity;
+
+/// An error in the inputs of a command, found before anything is done.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// No parent folder contains `specs/`.
+    #[error("no project found: neither `{}` nor a parent folder contains `specs/`; create a project with `deftool init`", from.display())]
+    NoProject {
+        /// The folder where the search started.
+        from: PathBuf,
+    },
+    /// A file or folder that the user named does not exist or cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The user named a script that no tool of its project uses.
+    #[error("no tool of the project uses {}; name a tool after the script, or set the `:script` of a tool", path.display())]
+    UnusedScript {
+        /// The script.
+        path: PathBuf,
+    },
+}
+
+/// The files that a command reads, of one project or of no project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Input {
+    /// The project folder, which contains `specs/`, if the files belong to a project.
+    pub root: Option<PathBuf>,
+    /// The spec files, sorted.
+    pub files: Vec<PathBuf>,
+    /// Whether `files` are all spec files of the project.
+    pub whole_project: bool,
+    /// Scripts that the user named. Only the tools that use them are checked.
+    pub scripts: Vec<PathBuf>,
+    /// Links to spec files and folders outside of the project. They are reported and not followed.
+    pub outside: Vec<OutsideLink>,
+}
+
+impl Input {
+    /// Returns whether no files were named or found.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.scripts.is_empty() && self.outside.is_empty()
+    }
+}
+
+/// A link with a target outside of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutsideLink {
+    /// The link.
+    pub path: PathBuf,
+    /// The target and a suggestion.
+    pub why: String,
+}
+
+/// Options of a load.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// Text to use in place of the content of files.
+    pub overlay: Overlay,
+    /// Whether to load the scripts of the tools.
+    pub with_scripts: bool,
+    /// The APIs to check the valid tools against.
+    pub targets: Vec<Target>,
+    /// The program that checks the types of scripts (`deftool-types`).
+    pub type_checker: Option<PathBuf>,
+    /// Whether rules in `:deny` are raised to errors. The affected tools stay valid.
+    pub raises_denied: bool,
+}
+
+/// Replacement texts of spec files. A file is identified independently of the name or link used.
+#[derive(Debug, Clone, Default)]
+pub struct Overlay {
+    texts: HashMap<PathBuf, String>,
+}
+
+impl Overlay {
+    /// Replaces the content of the file at `path` with `text`.
+    pub fn set(&mut self, path: &Path, text: String) {
+        self.texts.insert(identity(path), text);
+    }
+
+    pub(crate) fn get(&self, path: &Path) -> Option<&str> {
+        if self.texts.is_empty() {
+            return None;
+        }
+        self.texts.get(&identity(path)).map(String::as_str)
+    }
+}
+
+/// The result of loading a set of inputs.
+#[derive(Debug, Default)]
+pub struct Load {
+    /// The project folder of the first input that belongs to a project.
+    pub root: Option<PathBuf>,
+    /// The project folder of each source that belongs to a project.
+    pub(crate) roots: HashMap<SourceId, Arc<Path>>,
+    /// The source text of every file.
+    pub sources: Sources,
+    /// The paths of the spec files. Files that are not valid UTF-8 are left out. A byte order mark is allowed.
+    pub files: HashMap<SourceId, PathBuf>,
+    /// The spec files that this load reports on.
+    pub checked: Vec<SourceId>,
+    /// Tools and exit tools in file order, then in source order. Tools with a duplicate name are included; all but the
+    /// first are marked as not valid.
+    pub tools: Vec<LoadedTool>,
+    /// Workers, in the same order. Duplicates are marked as not valid.
+    pub workers: Vec<WorkerSpec>,
+    /// MCP servers.
+    pub mcp_servers: Vec<McpServer>,
+    /// Findings in source order.
+    pub findings: Vec<Diagnostic>,
+}
+
+impl Load {
+    /// Returns the tools without errors, in order.
+    pub fn valid_tools(&self) -> impl Iterator<Item = &LoadedTool> {
+        self.tools.iter().filter(|loaded| loaded.tool.valid)
+    }
+
+    /// Returns whether any finding is an error.
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Returns the names of the files that contain an error. A tool missing from such a file may just be unparsable.
+    pub(crate) fn broken_files(&self) -> HashSet<&str> {
+        let errors = self.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let files = errors.filter_map(|error| self.sources.get(error.primary.source));
+        files.map(|file| file.name.as_str()).collect()
+    }
+
+    /// Returns whether the sources and the findings are the same.
+    pub(crate) fn is_equivalent(&self, other: &Self) -> bool {
+        let is_same_source = |((_, one), (_, other)): ((_, &SourceFile), (_, &SourceFile))| {
+            one.name == other.name && (Arc::ptr_eq(&one.text, &other.text) || one.text == other.text)
+        };
+        let is_same_finding = |(one, other): (&Diagnostic, &Diagnostic)| {
+            one.rule == other.rule && one.primary == other.primary && one.message == other.message
+        };
+        self.sources.iter().count() == other.sources.iter().count()
+            && self.findings.len() == other.findings.len()
+            && self.sources.iter().zip(other.sources.iter()).all(is_same_source)
+            && self.findings.iter().zip(&other.findings).all(is_same_finding)
+    }
+
+    /// Returns the project folder of a source.
+    pub fn root_of(&self, source: SourceId) -> Option<&Path> {
+        self.roots.get(&source).map(AsRef::as_ref)
+    }
+
+    /// Returns a number that identifies the project of a source. All sources of a project share one `Arc`.
+    pub(crate) fn project_of(&self, source: SourceId) -> Option<usize> {
+        self.roots.get(&source).map(|root| Arc::as_ptr(root).cast::<u8>().addr())
+    }
+
+    /// Returns the location of a line, starting at 1, without surrounding whitespace.
+    pub(crate) fn line_location(&self, source: SourceId, line: usize) -> Location {
+        let text = self.sources.get(source).map_or("", |file| &file.text);
+        let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+        let of_line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
+        let indent = of_line.len() - of_line.trim_start().len();
+        let span = Span::new(start + indent, start + of_line.trim_end().len().max(indent));
+        Location { source, span }
+    }
+
+    pub(crate) fn sort_findings(&mut self) {
+        self.findings
+            .sort_by_key(|finding| (finding.primary.source, finding.primary.span, finding.rule.code));
+    }
+}
+
+/// A tool with its compiled schema.
+#[derive(Debug, Clone)]
+pub struct LoadedTool {
+    /// The tool's definition.
+    pub tool: Arc<Tool>,
+    /// Name of the spec file. Unlike a source id, it is stable across loads.
+    pub file: Arc<str>,
+    /// The compiled schema. Compiled on first use, because a check does not need it.
+    entry: Arc<OnceLock<Arc<ToolEntry>>>,
+    /// The state of the tool's script.
+    pub script: ScriptState,
+}
+
+impl LoadedTool {
+    /// Creates a tool of the spec file `file`, without a script.
+    pub(crate) fn new(tool: Arc<Tool>, file: Arc<str>) -> Self {
+        Self { tool, file, entry: Arc::default(), script: ScriptState::None }
+    }
+
+    /// Returns the compiled schema.
+    pub fn entry(&self) -> &Arc<ToolEntry> {
+        self.entry.get_or_init(|| Arc::new(compile_tool(&self.tool)))
+    }
+
+    /// Returns the schema compiled for `api`.
+    pub fn entry_for(&self, api: Api) -> Arc<ToolEntry> {
+        compile_tool_for(api, &self.tool).map_or_else(|| Arc::clone(self.entry()), Arc::new)
+    }
+
+    /// Reuses parts of `before` that are unchanged: compiling a schema is expensive, and cached Lua states belong to
+    /// one particular [`Script`].
+    pub(crate) fn reuse_from(&mut self, before: &Self) {
+        if let (ScriptState::Ready(script), ScriptState::Ready(known)) = (&mut self.script, &before.script)
+            && !Arc::ptr_eq(script, known)
+            && is_same_script(known, script)
+        {
+            *script = Arc::clone(known);
+        }
+        if self.entry.get().is_none()
+            && let Some(entry) = before.entry.get()
+            && self.has_same_definition(before)
+            && self.tool.timeout == before.tool.timeout
+        {
+            // Store it so that later loads of the same spec can reuse it.
+            let _ = self.entry.set(Arc::clone(entry));
+        }
+    }
+
+    /// Returns whether the definition sent to the model is the same.
+    pub(crate) fn has_same_definition(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.tool, &other.tool) {
+            return true;
+        }
+        if let (Some(one), Some(other)) = (self.entry.get(), other.entry.get())
+            && Arc::ptr_eq(one, other)
+        {
+            return true;
+        }
+        // Compare as text, because the order of arguments matters.
+        let definition = |loaded: &Self| match loaded.entry.get() {
+            Some(entry) => entry.definition.to_string(),
+            None => emit_definition(&loaded.tool).to_string(),
+        };
+        self.tool.kind == other.tool.kind && definition(self) == definition(other)
+    }
+}
+
+/// The state of a tool's script.
+#[derive(Debug, Clone)]
+pub enum ScriptState {
+    /// No script: the tool is an exit tool, or scripts were not loaded.
+    None,
+    /// The script compiles and matches its spec.
+    Ready(Arc<Script>),
+    /// The script is missing, does not compile or does not match its spec. Holds the error that a call returns.
+    Broken(ToolError),
+}
+
+/// Returns whether both scripts behave the same.
+pub(crate) fn is_same_script(old: &Script, new: &Script) -> bool {
+    let is_same_module = |(old, new): (&Arc<Module>, &Arc<Module>)| {
+        Arc::ptr_eq(old, new) || (old.file == new.file && old.source == new.source)
+    };
+    old.source == new.source
+        && old.file == new.file
+        && old.parameters == new.parameters
+        && old.is_async == new.is_async
+        && old.timeout == new.timeout
+        && old.memory == new.memory
+        && old.permissions == new.permissions
+        && old.root == new.root
+        && old.modules.len() == new.modules.len()
+        && old.modules.iter().zip(&*new.modules).all(is_same_module)
+}

@@ -1,0 +1,54 @@
+//! The permissions that a project's scripts require beyond reading the project, as a set that can be compared.
+//!
+//! The set is shown in confirmation prompts, stored, and checked on every call ([`Trust`]). It is therefore normalized.
+//! Hosts are lower-case and in punycode. Paths are resolved through links, and relative if they are inside the project.
+//! So `out`, `out/` and `./out` are equal, and a granted folder that was replaced by a link no longer matches. A path
+//! includes everything below it, a limit includes every lower limit, and any other value includes only itself.
+
+mod request;
+mod set;
+
+use std::sync::Arc;
+
+use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_script::Script;
+
+pub use request::{PermissionRequest, permission_requests};
+pub use set::{MAX_MEMORY, MAX_TIMEOUT, PermissionSet};
+
+/// The permissions of specs that scripts may use.
+#[derive(Debug, Clone)]
+pub enum Trust {
+    /// All permissions.
+    Everything,
+    /// Reading the project, and these permissions.
+    Only(Arc<PermissionSet>),
+}
+
+impl Trust {
+    /// Checks whether a call of `script` is allowed.
+    ///
+    /// # Errors
+    /// If the script requires a permission that is not trusted.
+    pub fn allow(&self, script: &Script) -> Result<(), ToolError> {
+        let Self::Only(granted) = self else { return Ok(()) };
+        let missing = granted.missing(&PermissionSet::of_script(script));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` was not run: it requires {missing}, which is not trusted; review the spec, then run \
+             `deftool trust grant`",
+            script.tool
+        );
+        Err(ToolError::new(ToolErrorKind::Permission, message))
+    }
+
+    /// Returns the parts of the requests that are not trusted.
+    pub fn refused(&self, requests: Vec<PermissionRequest>) -> Vec<PermissionRequest> {
+        match self {
+            Self::Everything => Vec::new(),
+            Self::Only(granted) => granted.missing_requests(requests),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Permission requests: what the tools of a project require, for confirmation prompts.
+
+use std::fmt;
+use std::path::Path;
+
+use deftool_lang::spec::ToolKind;
+use deftool_lang::text::{Location, count, one_line};
+
+use super::set::PermissionSet;
+use crate::load::resolve_permissions;
+use crate::model::{Load, LoadedTool, ScriptState};
+
+/// The permissions that a tool or worker requires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionRequest {
+    /// The name of the tool or worker.
+    pub tool: String,
+    /// `file:line:column` of its spec.
+    pub place: String,
+    /// The permissions.
+    pub grants: PermissionSet,
+}
+
+/// Maximum number of requests shown in a prompt.
+const MAX_REQUESTS: usize = 20;
+
+impl PermissionRequest {
+    /// Formats `requests` for a prompt, one request per line, the most dangerous first. Long lists and values are
+    /// truncated.
+    pub fn lines(requests: &[Self]) -> Vec<String> {
+        let mut sorted: Vec<&Self> = requests.iter().collect();
+        sorted.sort_by_key(|request| request.grants.risk_rank());
+        let line = |request: &&Self| request.describe(true);
+        let mut lines: Vec<String> = sorted.iter().take(MAX_REQUESTS).map(line).collect();
+        if let Some(rest) = sorted.get(MAX_REQUESTS..).filter(|rest| !rest.is_empty()) {
+            let permissions = rest.iter().map(|request| request.grants.len()).sum();
+            lines.push(format!("and {} more with {}", rest.len(), count(permissions, "permission")));
+        }
+        lines
+    }
+
+    fn describe(&self, short: bool) -> String {
+        one_line(format!("{} requires {} ({})", self.tool, self.grants.describe(short), self.place))
+    }
+}
+
+/// Formats the request on one line, whatever the tool and its file are called.
+impl fmt::Display for PermissionRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(false))
+    }
+}
+
+impl PermissionSet {
+    /// Returns the parts of the requests that the set does not include.
+    pub fn missing_requests(&self, requests: Vec<PermissionRequest>) -> Vec<PermissionRequest> {
+        let missing = requests
+            .into_iter()
+            .map(|request| PermissionRequest { grants: self.missing(&request.grants), ..request });
+        missing.filter(|request| !request.grants.is_empty()).collect()
+    }
+}
+
+/// Returns the permission requests of the tools that have a script and require any. `load`: the load of the tools.
+pub fn permission_requests<'t>(
+    load: &Load,
+    tools: impl IntoIterator<Item = &'t LoadedTool>,
+) -> Vec<PermissionRequest> {
+    let tools = tools.into_iter().filter(|loaded| loaded.tool.kind == ToolKind::Normal);
+    let requests = tools.map(|loaded| {
+        let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
+        let grants = match &loaded.script {
+            ScriptState::Ready(script) => PermissionSet::of_script(script),
+            ScriptState::Broken(_) | ScriptState::None => {
+                let root = load.root_of(loaded.tool.source).or(load.root.as_deref()).unwrap_or(Path::new(""));
+                PermissionSet::of(&resolve_permissions(&loaded.tool, root), root)
+                    .with_limits(loaded.tool.timeout, loaded.tool.memory)
+            }
+        };
+        // A last good version comes from an older version of the file.
+        let is_current = load.sources.get(at.source).is_some_and(|file| *file.name == *loaded.file);
+        let place = if is_current { load.sources.describe(at) } else { loaded.file.to_string() };
+        PermissionRequest { tool: loaded.tool.name.value.clone(), place, grants }
+    });
+    requests.filter(|request| !request.grants.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_prompt_lists_dangerous_permissions_first_and_counts_omitted_ones() {
+        let request = |tool: &str, grants| PermissionRequest {
+            tool: tool.to_owned(),
+            place: String::from("a.eld:1:1"),
+            grants,
+        };
+        let set = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<BTreeSet<_>>();
+        let hosts: BTreeSet<String> = (0..100).map(|number| format!("h{number:03}.example")).collect();
+        let long = format!("sh -c '{}; rm -rf /'", "x".repeat(5_000));
+        let mut requests = vec![
+            request("reads", PermissionSet { read: set(&["/etc"]), ..PermissionSet::default() }),
+            request("reaches", PermissionSet { net: hosts, ..PermissionSet::default() }),
+            request(
+                "waits",
+                PermissionSet::default().with_limits(Some(Duration::from_secs(3600)), Some(1 << 30)),
+            ),
+            request(
+                "writes",
+                PermissionSet { write: set(&["."]), net: set(&["a.example"]), ..PermissionSet::default() },
+            ),
+            request(
+                "runs",
+                PermissionSet { run: set(&["sh"]), env: set(&["TOKEN"]), ..PermissionSet::default() },
+            ),
+            request("starts", PermissionSet { server: BTreeSet::from([long]), ..PermissionSet::default() }),
+        ];
+        let lines = PermissionRequest::lines(&requests);
+        let begin = ["starts", "runs", "writes", "reaches", "reads", "waits"];
+        assert!(lines.iter().zip(begin).all(|(line, name)| line.starts_with(name)), "{lines:#?}");
+        assert!(lines[0].len() < 400 && lines[0].contains("; rm -rf /'\" (shortened, 5"), "{}", lines[0]);
+        assert_eq!(lines[1], "runs requires :run [\"sh\"] :env [\"TOKEN\"] (a.eld:1:1)");
+        assert!(lines[3].contains("\"h005.example\" … and 94 more, 100 in total]"), "{}", lines[3]);
+        assert_eq!(lines[5], "waits requires :timeout \"3600s\" :memory \"1024MiB\" (a.eld:1:1)");
+        let more = requests[0].grants.clone();
+        requests.extend((0..30).map(|number| request(&format!("r{number}"), more.clone())));
+        let lines = PermissionRequest::lines(&requests);
+        assert_eq!(lines.len(), 21);
+        assert_eq!(lines[20], "and 16 more with 17 permissions");
+    }
+}

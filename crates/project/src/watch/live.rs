@@ -1,0 +1,164 @@
+//! A project that reloads when its files change. A thread builds the next generation and then replaces the current one.
+//!
+//! `reload` detects changes and loads the files. This module decides what to keep of a load. A broken tool keeps its
+//! last good version. A missing tool is removed after one second, because a file that is truncated and then written may
+//! be valid in between. A load without changes is discarded.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use super::loader::{LoadTarget, Loader};
+use super::notifications::FileEvents;
+use super::reload::{LoadHandler, load_first, run_watch_loop};
+use crate::generation::Generation;
+use crate::load::find_root;
+use crate::model::{Load, LoadOptions, ProjectError};
+use crate::parallel::lock;
+
+/// Time between the first load without a tool and its removal.
+const REMOVAL_DELAY: Duration = Duration::from_secs(1);
+
+/// Called after every reload on the watching thread, with the new generation or the error.
+pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
+
+/// A project with access to its latest generation.
+#[derive(Debug)]
+pub struct LiveProject {
+    state: Arc<Mutex<State>>,
+    /// Closed when the project is dropped.
+    events: Arc<FileEvents>,
+}
+
+#[derive(Debug)]
+struct State {
+    current: Arc<Generation>,
+    /// Number and changes of the latest generations, oldest first.
+    history: VecDeque<(u64, String)>,
+    /// The error of the last load, if it failed.
+    error: Option<String>,
+}
+
+/// Maximum length of the history.
+const MAX_HISTORY: usize = 32;
+
+impl LiveProject {
+    /// Loads the project that contains `root` and watches it. File names in messages are relative to `from`.
+    ///
+    /// # Errors
+    /// If the first load fails.
+    pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
+        let started = Instant::now();
+        let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+        let mut loader = Loader::new(LoadTarget::Project(find_root(root)?), from, options);
+        let current = Arc::new(Generation::first(load_first(&mut loader)?, started));
+        loader.keep_going();
+        let state = Arc::new(Mutex::new(State { current, history: VecDeque::new(), error: None }));
+        let events = Arc::<FileEvents>::default();
+        let mut handler = ReloadHandler { state: Arc::downgrade(&state), listener, missing: HashMap::new() };
+        let watch_events = Arc::clone(&events);
+        let spawned = std::thread::Builder::new()
+            .name(String::from("deftool-watch"))
+            .spawn(move || run_watch_loop(&mut handler, loader, &watch_events));
+        if let Err(error) = spawned {
+            // The first generation stays usable. It is just not reloaded.
+            tracing::warn!(%error, "cannot watch the project");
+        }
+        Ok(Self { state, events })
+    }
+
+    /// Returns the latest generation.
+    pub fn current(&self) -> Arc<Generation> {
+        Arc::clone(&lock(&self.state).current)
+    }
+
+    /// Returns why the project on disk cannot be loaded. The current generation is then outdated.
+    pub fn error(&self) -> Option<String> {
+        lock(&self.state).error.clone()
+    }
+
+    /// Scans for changes now and waits until they are loaded, at most for `timeout`.
+    pub fn refresh(&self, timeout: Duration) {
+        self.events.rescan_now(timeout);
+    }
+
+    /// Describes the changes of all generations after `generation`.
+    pub fn changes_since(&self, generation: u64) -> String {
+        let state = lock(&self.state);
+        let later = state.history.iter().filter(|(number, _)| *number > generation);
+        later.map(|(_, changes)| changes.as_str()).collect::<Vec<_>>().join("; then ")
+    }
+}
+
+impl Drop for LiveProject {
+    fn drop(&mut self) {
+        self.events.close();
+    }
+}
+
+/// The watching thread's handle. The thread ends when the project is dropped.
+struct ReloadHandler {
+    state: Weak<Mutex<State>>,
+    listener: Option<Listener>,
+    /// Tools of the current generation that the last load lacks, with the time at which they are removed.
+    missing: HashMap<String, Instant>,
+}
+
+impl LoadHandler for ReloadHandler {
+    fn on_load(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()> {
+        let Some(state) = self.state.upgrade() else { return ControlFlow::Break(()) };
+        let before = Arc::clone(&lock(&state).current);
+        let load = match loaded {
+            Ok(load) => load,
+            Err(error) => {
+                let message = error.to_string();
+                let previous = lock(&state).error.replace(message.clone());
+                if previous.as_ref() != Some(&message) {
+                    self.notify(Err(&error));
+                }
+                return ControlFlow::Continue(());
+            }
+        };
+        let was_failing = lock(&state).error.take().is_some();
+        let now = Instant::now();
+        let missing = &self.missing;
+        let is_gone = |name: &str| missing.get(name).is_some_and(|removal| *removal <= now);
+        let (next, missing) = Generation::after(&before, load, started, is_gone);
+        let since = |name: String| {
+            let removal = self.missing.get(&name).copied().unwrap_or(now + REMOVAL_DELAY);
+            (name, removal)
+        };
+        self.missing = missing.into_iter().map(since).collect();
+        // Missing tools may be back soon, so other differences are ignored until then.
+        let is_same =
+            if self.missing.is_empty() { next.is_equivalent(&before) } else { next.has_same_tools(&before) };
+        if is_same && !was_failing {
+            return ControlFlow::Continue(());
+        }
+        let next = Arc::new(next);
+        {
+            let mut state = lock(&state);
+            state.current = Arc::clone(&next);
+            state.history.push_back((next.number, next.describe()));
+            if state.history.len() > MAX_HISTORY {
+                state.history.pop_front();
+            }
+        }
+        self.notify(Ok(&next));
+        ControlFlow::Continue(())
+    }
+
+    fn retry_at(&self) -> Option<Instant> {
+        self.missing.values().min().copied()
+    }
+}
+
+impl ReloadHandler {
+    fn notify(&self, loaded: Result<&Generation, &ProjectError>) {
+        if let Some(listener) = &self.listener {
+            listener(loaded);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Watching of a project: reloads it after every change of its files.
+//!
+//! `reload` is the loop. It scans the files with a `loader` every second and after `notifications` of the operating
+//! system, and debounces the changes (`debounce`). [`LiveProject`] (`live`) decides what to keep of a load.
+
+mod debounce;
+mod live;
+mod loader;
+mod notifications;
+mod probe;
+mod reload;
+
+pub use live::{Listener, LiveProject};
+pub use probe::{WatchError, try_event, try_watching};
+pub use reload::keep_loading;

@@ -1,0 +1,67 @@
+//! Runs a script on the caller's thread: for one-shot commands, benchmarks and embedders that manage their own threads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
+use serde_json::{Map, Value};
+
+use crate::control::Control;
+use crate::error;
+use crate::events::ScriptSink;
+use crate::limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT};
+use crate::script::Script;
+use crate::vm::Vm;
+
+/// Runs the calls of one script sequentially on the caller's thread. The limits are those of a
+/// [`ScriptRunner`](crate::ScriptRunner). A call blocks the thread until it has ended, even while the script waits.
+pub struct LocalVm {
+    script: Arc<Script>,
+    sink: ScriptSink,
+    vm: Option<Vm>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl LocalVm {
+    /// Loads `script`. Log lines are sent to `sink`.
+    ///
+    /// # Errors
+    /// When the script does not compile, or no timers can be created.
+    pub fn new(script: Arc<Script>, sink: ScriptSink) -> Result<Self, ToolError> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
+                ToolError::new(ToolErrorKind::Internal, format!("cannot create timers: {error}"))
+            })?;
+        let vm = Vm::new(&script, sink.clone(), DEFAULT_MEMORY)?;
+        Ok(Self { script, sink, vm: Some(vm), runtime })
+    }
+
+    /// Runs one call to its end. `arguments` must be valid under the tool's schema. Must not be called from async code.
+    ///
+    /// # Errors
+    /// When the call fails.
+    pub fn call(&mut self, arguments: &Map<String, Value>, context: CallContext) -> Result<Value, ToolError> {
+        let control = Control::new(limit(&self.script, &context, DEFAULT_TIMEOUT), None);
+        let mut vm = match self.vm.take() {
+            Some(vm) => vm,
+            None => Vm::new(&self.script, self.sink.clone(), DEFAULT_MEMORY)?,
+        };
+        let (answer, reusable) = self.runtime.block_on(vm.call(arguments, context, &control));
+        if reusable {
+            self.vm = Some(vm);
+        }
+        let memory = self.script.memory.unwrap_or(DEFAULT_MEMORY);
+        answer.map_err(|error| error::with_location(error, &self.script.file, memory))
+    }
+}
+
+impl std::fmt::Debug for LocalVm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalVm").field("script", &self.script.file).finish_non_exhaustive()
+    }
+}
+
+/// Returns the time limit of a call: the context's, else the spec's, else `default`.
+pub(crate) fn limit(script: &Script, context: &CallContext, default: Duration) -> Duration {
+    context.timeout.or(script.timeout).unwrap_or(default)
+}

@@ -1,0 +1,108 @@
+//! Scripts and the modules that they require: loaded, compiled and analysed, but not run.
+
+mod bytecode;
+mod compile;
+pub(crate) mod contract;
+pub(crate) mod module;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use bytecode::{GlobalAccess, GlobalUse};
+pub use contract::{Contract, LoadError, Returned};
+pub use module::{MAX_MODULES, Module, Require, count_word, find_requires, module_path};
+
+use self::compile::Compiled;
+use crate::permission::ScriptPermissions;
+
+/// One parameter of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// The name in the arguments object.
+    pub name: String,
+    /// Whether the schema's type is `integer`. If so, numbers beyond 2^53 are rejected in any notation.
+    pub integer: bool,
+}
+
+impl Parameter {
+    /// Creates a parameter of any type except integer.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), integer: false }
+    }
+}
+
+/// A loaded tool script. Immutable and shared: a changed file is loaded as a new `Arc<Script>` with its own Lua states.
+#[derive(Clone)]
+pub struct Script {
+    /// The tool's name.
+    pub tool: String,
+    /// The file name in messages and tracebacks, as in `scripts/get_weather.lua`.
+    pub file: String,
+    /// The source.
+    pub source: Arc<[u8]>,
+    /// The parameters, in `:args` order.
+    pub parameters: Vec<Parameter>,
+    /// Whether the function's first parameter is a callback that takes the result.
+    pub is_async: bool,
+    /// The time limit that the spec sets.
+    pub timeout: Option<Duration>,
+    /// The memory limit that the spec sets, in bytes.
+    pub memory: Option<u64>,
+    /// The permissions that the spec grants.
+    pub permissions: ScriptPermissions,
+    /// The absolute path of the project's folder, the base of relative paths. `None`: the current directory.
+    pub root: Option<PathBuf>,
+    /// The files in `scripts/lib` that it requires directly or indirectly.
+    pub modules: Arc<[Arc<Module>]>,
+    pub(crate) compiled: Arc<Compiled>,
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").field("tool", &self.tool).field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+impl Script {
+    /// Creates a script without parameters, limits or permissions. Set the fields before sharing it.
+    pub fn new(tool: impl Into<String>, file: impl Into<String>, source: impl AsRef<[u8]>) -> Self {
+        Self {
+            tool: tool.into(),
+            file: file.into(),
+            source: Arc::from(source.as_ref()),
+            parameters: Vec::new(),
+            is_async: false,
+            timeout: None,
+            memory: None,
+            permissions: ScriptPermissions::default(),
+            root: None,
+            modules: Arc::new([]),
+            compiled: Arc::default(),
+        }
+    }
+
+    /// Creates the script of another tool from the same file. Source and bytecode are shared; other fields are not set.
+    #[must_use]
+    pub fn for_tool(&self, tool: impl Into<String>) -> Self {
+        Self {
+            source: Arc::clone(&self.source),
+            compiled: Arc::clone(&self.compiled),
+            ..Self::new(tool, self.file.clone(), [])
+        }
+    }
+
+    /// Returns the bytecode. The first use compiles the source: usually in [`check_script`], else in the first call.
+    pub(crate) fn compiled(&self) -> Result<Arc<[u8]>, LoadError> {
+        self.compiled.bytecode(&self.file, &self.source)
+    }
+}
+
+/// Compiles and analyses `script` without running it.
+///
+/// # Errors
+/// When it does not compile.
+pub fn check_script(script: &Script) -> Result<Contract, LoadError> {
+    script.compiled.contract(&script.file, &script.source).cloned().map_err(LoadError::clone)
+}

@@ -1,0 +1,139 @@
+//! The type of a fault, and constructors for the tables of faults ([`faults`](super::faults)).
+
+use deftool_chat::Api;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::model::{Chunk, EmulatedServer, EncodedReply, Piece};
+
+/// A server fault.
+#[derive(Debug, Serialize)]
+pub struct Fault {
+    /// The name, in kebab-case.
+    pub name: &'static str,
+    /// A description of the fault, in one clause.
+    pub about: &'static str,
+    /// The servers that have this fault, or its cause.
+    pub seen: &'static str,
+    /// Whether the fault exists in chat completions only, not in the Responses API.
+    pub chat_completions_only: bool,
+    /// What a reply must contain for the fault to have an effect.
+    #[serde(skip)]
+    pub(super) needs: Needs,
+    #[serde(skip)]
+    pub(super) inject: Injection,
+    /// The server that the stub must emulate, for faults that a client recognizes only on a known server.
+    #[serde(skip)]
+    pub(super) server: EmulatedServer,
+}
+
+/// The content of a generated reply that a fault is applied to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Text.
+    Text,
+    /// Text and a call with arguments.
+    Call,
+    /// Text and two calls of one tool.
+    TwoCalls,
+    /// Text and a call of a tool that needs no arguments.
+    EmptyCall,
+}
+
+/// The stage at which a fault changes a reply, and the function that does it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Injection {
+    /// The chunks, as JSON.
+    Chunks(fn(Vec<Chunk>) -> Vec<Chunk>),
+    /// The bytes of the body.
+    Pieces(fn(Vec<Piece>, Api) -> Vec<Piece>),
+    /// The whole answer, including its head.
+    Answer(fn(&EncodedReply) -> Answer),
+}
+
+impl Fault {
+    /// Whether a client recognizes the fault only on a known server. The stub then emulates that server
+    /// ([`Scenario::with_faults`](super::Scenario::with_faults)).
+    pub fn emulates_server(&self) -> bool {
+        self.server != EmulatedServer::Other
+    }
+
+    /// Whether the fault exists in `api`.
+    pub fn applies_to(&self, api: Api) -> bool {
+        match api {
+            Api::ChatCompletions => true,
+            Api::Responses => !self.chat_completions_only,
+        }
+    }
+
+    /// Restricts the fault to chat completions.
+    pub(super) const fn chat_only(self) -> Self {
+        Self { chat_completions_only: true, ..self }
+    }
+
+    /// Makes the stub emulate `server`.
+    pub(super) const fn on_server(self, server: EmulatedServer) -> Self {
+        Self { server, ..self }
+    }
+
+    /// Whether the fault replaces the whole answer. Two such faults cannot be combined.
+    pub(super) fn replaces_answer(&self) -> bool {
+        match self.inject {
+            Injection::Answer(_) => true,
+            Injection::Chunks(_) | Injection::Pieces(_) => false,
+        }
+    }
+}
+
+/// Returns a fault that applies to both APIs and needs no emulated server.
+pub(super) const fn new(
+    name: &'static str,
+    about: &'static str,
+    seen: &'static str,
+    needs: Needs,
+    inject: Injection,
+) -> Fault {
+    let (chat_completions_only, server) = (false, EmulatedServer::Other);
+    Fault { name, about, seen, chat_completions_only, needs, inject, server }
+}
+
+/// Returns a fault that changes the chunks of a reply.
+pub(super) const fn chunks(
+    name: &'static str,
+    about: &'static str,
+    seen: &'static str,
+    needs: Needs,
+    inject: fn(Vec<Chunk>) -> Vec<Chunk>,
+) -> Fault {
+    new(name, about, seen, needs, Injection::Chunks(inject))
+}
+
+/// Returns a fault that changes the body of a text reply.
+pub(super) const fn pieces(
+    name: &'static str,
+    about: &'static str,
+    seen: &'static str,
+    inject: fn(Vec<Piece>, Api) -> Vec<Piece>,
+) -> Fault {
+    new(name, about, seen, Needs::Text, Injection::Pieces(inject))
+}
+
+/// Returns a fault that replaces the answer of a text reply.
+pub(super) const fn answer(
+    name: &'static str,
+    about: &'static str,
+    seen: &'static str,
+    inject: fn(&EncodedReply) -> Answer,
+) -> Fault {
+    new(name, about, seen, Needs::Text, Injection::Answer(inject))
+}
+
+/// Like [`answer`], for a reply that contains a call.
+pub(super) const fn answer_to_call(
+    name: &'static str,
+    about: &'static str,
+    seen: &'static str,
+    inject: fn(&EncodedReply) -> Answer,
+) -> Fault {
+    new(name, about, seen, Needs::Call, Injection::Answer(inject))
+}

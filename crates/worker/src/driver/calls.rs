@@ -1,0 +1,243 @@
+//! Answers the calls of one reply: runs tools and requests approvals.
+//!
+//! The request machine selects the calls, their order and their results; this module manages their futures and time
+//! limits. An abandoned call is dropped, which stops its work, before the end of its request is published.
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use deftool_chat::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_script::MAX_GRACE;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::task::RequestTask;
+use crate::config::Approvals;
+use crate::recording::{Line, Stopped};
+use crate::replay::{CallPlan, NextAnswer, ReplayCursor};
+use crate::time::{seconds, until};
+use crate::tools::Toolbox;
+
+/// Time after the limit of a call at which its runner is abandoned. Scripts stop earlier, with their own message.
+const TOOL_GRACE: Duration = Duration::from_secs(1);
+const _: () = assert!(TOOL_GRACE.as_millis() > MAX_GRACE.as_millis());
+
+/// A call without an accepted answer.
+struct OpenCall {
+    id: String,
+    name: String,
+    needs_approval: bool,
+    answer: BoxFuture<'static, Answer>,
+    /// The answer, while another call must be answered first.
+    ready: Option<Answer>,
+    /// The recorded call was abandoned, so this call has no answer either.
+    is_abandoned: bool,
+}
+
+/// The answer to a call.
+enum Answer {
+    Approval(Approval),
+    Tool(Result<Value, ToolError>),
+}
+
+/// Answers the open calls of `run` until none is left.
+pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox, total: Option<Instant>) {
+    let mut open: Vec<OpenCall> = Vec::new();
+    loop {
+        let listed: HashMap<&str, bool> = run.open_calls().collect();
+        open.retain(|call| listed.get(call.id.as_str()) == Some(&call.needs_approval));
+        let is_over = listed.is_empty();
+        // Abandoned calls are dropped before the end of the request is published.
+        task.publish(run);
+        if is_over {
+            return;
+        }
+        if let Some(NextAnswer::Stop(Stopped { at_ms, failure, .. })) =
+            task.cursor.as_ref().map(|cursor| cursor.next_answer())
+        {
+            task.clock.advance_to(at_ms);
+            return task.stop(run, failure);
+        }
+        let known: HashSet<&str> = open.iter().map(|call| call.id.as_str()).collect();
+        let listed = run.open_calls().filter(|(id, _)| !known.contains(id));
+        let listed = listed.filter_map(|(id, _)| run.pending_call(id));
+        let new: Vec<OpenCall> = listed.map(|listed| begin(task, run, toolbox, listed)).collect();
+        open.extend(new);
+        if open.iter().all(|call| call.is_abandoned) {
+            return end_abandoned(task, run);
+        }
+        let (call, answer) = tokio::select! {
+            biased;
+            () = task.cancel.cancelled() => return task.end_canceled(run),
+            () = until(total) => return task.total_timeout(run),
+            answered = next_answer(&mut open, task.cursor.as_deref()) => answered,
+        };
+        match answer {
+            Answer::Approval(approval) => {
+                if let Some(cursor) = &task.cursor {
+                    cursor.on_approval(&call.id, &call.name);
+                }
+                task.write(|at_ms| {
+                    let OpenCall { id, name, .. } = &call;
+                    Line::Approval { at_ms, id: id.clone(), name: name.clone(), answer: approval.clone() }
+                });
+                run.on_approval(&call.id, approval, task.clock.now_ms());
+            }
+            Answer::Tool(result) => {
+                if let Some(cursor) = &task.cursor {
+                    cursor.on_result(&call.id, &result);
+                }
+                task.write(|at_ms| {
+                    let OpenCall { id, name, .. } = &call;
+                    let (result, error) = match result.clone() {
+                        Ok(value) => (Some(value), None),
+                        Err(error) => (None, Some(error)),
+                    };
+                    Line::ToolFinished { at_ms, id: id.clone(), name: name.clone(), result, error }
+                });
+                run.on_tool_result(&call.id, result, task.clock.now_ms());
+            }
+        }
+    }
+}
+
+/// Ends the request when the recording has no answer to the remaining calls: it was stopped, or has different calls.
+fn end_abandoned(task: &RequestTask, run: &mut Run) {
+    if let Some(Stopped { at_ms, failure, .. }) = task.cursor.as_ref().and_then(|cursor| cursor.stopped()) {
+        task.clock.advance_to(at_ms);
+        return task.stop(run, failure);
+    }
+    let detail = "the recorded calls were abandoned before they returned a result";
+    task.fail(run, Failure::new(FailReason::UnknownError, kind::REPLAY_DIFFERS, detail));
+}
+
+/// Waits for the next answer: in a replay the next recorded one, otherwise the first. The number of calls is small.
+async fn next_answer(open: &mut Vec<OpenCall>, cursor: Option<&ReplayCursor>) -> (OpenCall, Answer) {
+    poll_fn(|context| {
+        for call in open.iter_mut().filter(|call| call.ready.is_none()) {
+            if let Poll::Ready(answer) = call.answer.poll_unpin(context) {
+                call.ready = Some(answer);
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        let recorded = cursor.and_then(|cursor| match cursor.next_answer() {
+            NextAnswer::Of { id, is_approval } => {
+                let is_it = |call: &OpenCall| call.id == id && call.needs_approval == is_approval;
+                open.iter().position(|call| is_it(call) && !call.is_abandoned)
+            }
+            NextAnswer::Any | NextAnswer::Stop(_) => None,
+        });
+        let first = || open.iter().position(|call| call.ready.is_some());
+        let answered = recorded.or_else(first).and_then(|index| {
+            let answer = open.get_mut(index)?.ready.take()?;
+            Some((open.remove(index), answer))
+        });
+        answered.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+/// Begins to answer a call.
+fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> OpenCall {
+    let PendingCall { call, timeout, needs_approval } = listed;
+    let (id, name) = (call.id.clone(), call.name.clone());
+    let mut is_abandoned = false;
+    let answer = if needs_approval {
+        request_approval(task, &id)
+    } else {
+        let limit = timeout.unwrap_or(task.shared.config.timers.tool);
+        let context = CallContext {
+            request_id: run.request_id().to_owned(),
+            job_name: run.job_name().to_owned(),
+            worker: run.config().worker.clone(),
+            timeout: Some(limit),
+            meter: None,
+        };
+        task.write(|at_ms| {
+            let ToolCall { id, name, arguments } = call.clone();
+            Line::ToolStarted { at_ms, id, name, arguments: Value::Object(arguments) }
+        });
+        let allows = task.shared.config.approvals == Approvals::Allow;
+        match task.cursor.as_ref().map_or(CallPlan::Run, |cursor| cursor.begin_call(&call, allows)) {
+            CallPlan::Run => call_tool(toolbox, call, context, limit),
+            CallPlan::Return(result, wait) => delayed(wait, Answer::Tool(result)),
+            CallPlan::Never => {
+                is_abandoned = true;
+                std::future::pending().boxed()
+            }
+        }
+    };
+    OpenCall { id, name, needs_approval, answer, ready: None, is_abandoned }
+}
+
+fn delayed(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {
+    async move {
+        if let Some(wait) = wait {
+            tokio::time::sleep(wait).await;
+        }
+        answer
+    }
+    .boxed()
+}
+
+fn request_approval(task: &RequestTask, id: &str) -> BoxFuture<'static, Answer> {
+    if let Some(cursor) = &task.cursor {
+        let (approval, wait) = cursor.approval(id);
+        return delayed(wait, Answer::Approval(approval));
+    }
+    let id = id.to_owned();
+    let record = Arc::clone(&task.record);
+    let approvals = task.shared.config.approvals;
+    async move {
+        Answer::Approval(match approvals {
+            Approvals::Allow => Approval::Allowed,
+            Approvals::Refuse => {
+                Approval::Refused { reason: String::from("no user is available to confirm the call") }
+            }
+            Approvals::Ask => record.approval(&id).await,
+        })
+    }
+    .boxed()
+}
+
+fn call_tool(
+    toolbox: &Toolbox,
+    call: ToolCall,
+    context: CallContext,
+    limit: Duration,
+) -> BoxFuture<'static, Answer> {
+    let runner = Arc::clone(&toolbox.runner);
+    async move {
+        // A runner that panics fails its call, not the driver.
+        let calling = AssertUnwindSafe(async { runner.run(call, context).await }).catch_unwind();
+        let result = match tokio::time::timeout(limit.saturating_add(TOOL_GRACE), calling).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => {
+                let message = format!("the tool runner panicked: {}", panic_message(panic.as_ref()));
+                Err(ToolError::new(ToolErrorKind::Internal, message))
+            }
+            Err(_) => {
+                let message = format!("no result within {}", seconds(limit));
+                Err(ToolError::new(ToolErrorKind::Timeout, message))
+            }
+        };
+        Answer::Tool(result)
+    }
+    .boxed()
+}
+
+/// Returns the message of a panic.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no panic message")
+}

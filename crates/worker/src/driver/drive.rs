@@ -1,0 +1,120 @@
+//! The driver of one request: executes the steps of the request machine and reports the results to it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use deftool_chat::BodyForm;
+use deftool_chat::request::{Event, FailReason, Failure, Run, Step, kind};
+use tokio::time::Instant;
+
+use super::task::RequestTask;
+use super::{calls, turn};
+use crate::recording::{Line, Stopped};
+use crate::time::until;
+use crate::tools::Toolbox;
+
+/// Runs a request and frees its slot, even if the driver panics.
+pub(crate) async fn supervise(task: RequestTask, run: Run, id: String) {
+    let shared = Arc::clone(&task.shared);
+    let record = Arc::clone(&task.record);
+    if let Err(error) = tokio::spawn(drive(task, run)).await {
+        // Without the task id, which has no meaning for users.
+        let cause = match error.try_into_panic() {
+            Ok(panic) => format!("it panicked: {}", calls::panic_message(panic.as_ref())),
+            Err(_) => String::from("its task was aborted"),
+        };
+        let detail =
+            format!("internal error: the driver of this request failed; this is a bug in deftool: {cause}");
+        shared.release(&id, &record);
+        record.abandon(Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
+    }
+}
+
+/// Drives `run` to its end.
+async fn drive(task: RequestTask, mut run: Run) {
+    let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
+    let api = task.shared.config.api;
+    let mut form = BodyForm { api, stream: true, server: task.server, fallbacks: task.body_fallbacks };
+    // Published before anything can fail, so that `submitted` is always the first event.
+    task.publish(&mut run);
+    if !task.wait_for_slot(&mut run, total).await {
+        return task.publish(&mut run);
+    }
+    let mut toolbox = task.toolbox(&run);
+    loop {
+        if run.begins_turn() {
+            let newest = task.toolbox(&run);
+            task.report_reload(&run, &toolbox, &newest);
+            task.generation.store(newest.generation, Ordering::Relaxed);
+            toolbox = newest;
+        }
+        let step = run.next_step(&toolbox.tools, task.shared.config.bios.as_ref());
+        task.publish(&mut run);
+        match step {
+            Step::Finished => return,
+            Step::Stream(request) => {
+                turn::stream(&task, &mut run, &toolbox, request, &mut form, total).await;
+            }
+            Step::AnswerCalls(_) => calls::answer(&task, &mut run, &toolbox, total).await,
+            Step::Wait => {
+                let detail = "the request machine waits for a reply, but no request was sent";
+                task.fail(&mut run, Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
+            }
+        }
+        task.publish(&mut run);
+    }
+}
+
+impl RequestTask {
+    /// Waits for the request's slot. Returns `false` if the request ended before.
+    async fn wait_for_slot(&self, run: &mut Run, total: Option<Instant>) -> bool {
+        let recorded = self.cursor.as_ref().and_then(|cursor| cursor.stopped());
+        if let Some(Stopped { at_ms, failure, in_queue: true }) = recorded {
+            self.clock.advance_to(at_ms);
+            self.end_in_queue(run, failure);
+            return false;
+        }
+        let failure = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => self.record.stop_reason(),
+            () = until(total) => Some(self.total_failure()),
+            () = self.record.slot() => return true,
+        };
+        self.end_in_queue(run, failure);
+        false
+    }
+
+    fn end_in_queue(&self, run: &mut Run, failure: Option<Failure>) {
+        let stopped = |at_ms| Stopped { at_ms, failure: failure.clone(), in_queue: true };
+        self.write(|at_ms| Line::Stopped(stopped(at_ms)));
+        match failure {
+            Some(failure) => run.fail(failure, self.clock.now_ms()),
+            None => run.cancel(self.clock.now_ms()),
+        }
+    }
+
+    /// Returns the newest tools, limited to those that the request may call.
+    fn toolbox(&self, run: &Run) -> Toolbox {
+        let mut toolbox = self.shared.tools.current();
+        if let Some(names) = &run.options().tools {
+            toolbox.tools = toolbox.tools.only(names);
+        }
+        toolbox
+    }
+
+    /// Reports that the tools changed since the previous turn. A replay reports what the recording contains.
+    fn report_reload(&self, run: &Run, before: &Toolbox, newest: &Toolbox) {
+        let turn = run.turn().0 + 1;
+        let reload = match &self.cursor {
+            Some(cursor) => cursor.reload_before(turn),
+            None if newest.generation == before.generation => None,
+            None => Some((newest.generation, self.shared.tools.changes_since(before.generation))),
+        };
+        let Some((generation, detail)) = reload else { return };
+        self.write(|at_ms| {
+            let tools = newest.tools.digest().to_owned();
+            Line::Reloaded { at_ms, turn, generation, tools, detail: detail.clone() }
+        });
+        self.publish_own(run, Event::Reloaded { generation, detail });
+    }
+}

@@ -1,0 +1,266 @@
+//! The record of a request in its worker: its events, status and outcome.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use deftool_chat::Message;
+use deftool_chat::request::{Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::event_log::EventLog;
+use crate::sync::lock;
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct RequestRecord {
+    pub(crate) cancel: CancellationToken,
+    state: Mutex<State>,
+    /// Number of events.
+    count: watch::Sender<usize>,
+    /// Notified once, when the request gets a slot.
+    slot: Notify,
+    slot_returned: AtomicBool,
+    /// Whether a chat request is open.
+    streams: AtomicBool,
+    /// Notified when an approval is answered.
+    answered: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Calls that require approval, with the answers.
+    approvals: HashMap<String, Option<Approval>>,
+    /// The reason why the worker ends the request, if it does.
+    stop_reason: Option<Failure>,
+    events: EventLog,
+    status: RequestStatus,
+    conversation: Vec<Message>,
+    outcome: Option<Arc<Outcome>>,
+}
+
+impl RequestRecord {
+    pub(crate) fn new(status: RequestStatus, cancel: CancellationToken) -> Self {
+        let state = State {
+            approvals: HashMap::new(),
+            stop_reason: None,
+            events: EventLog::default(),
+            status,
+            conversation: Vec::new(),
+            outcome: None,
+        };
+        Self {
+            cancel,
+            state: Mutex::new(state),
+            count: watch::Sender::new(0),
+            slot: Notify::new(),
+            slot_returned: AtomicBool::new(false),
+            streams: AtomicBool::new(false),
+            answered: Notify::new(),
+        }
+    }
+
+    /// Adds events and updates the status. Does nothing after the end.
+    pub(crate) fn publish(&self, events: Vec<Event>, status: RequestStatus, conversation: &[Message]) {
+        let mut state = lock(&self.state);
+        if state.outcome.is_some() {
+            return;
+        }
+        // The conversation only grows.
+        let known = state.conversation.len();
+        state.conversation.extend_from_slice(conversation.get(known..).unwrap_or_default());
+        for event in events {
+            match event {
+                Event::Finished(outcome) => {
+                    let outcome = Arc::new(outcome);
+                    state.events.finish(Arc::clone(&outcome));
+                    state.outcome = Some(outcome);
+                }
+                event => {
+                    if let Event::Approval { id, answer: None, .. } = &event {
+                        state.approvals.insert(id.clone(), None);
+                    }
+                    state.events.push(event);
+                }
+            }
+        }
+        state.status = status;
+        let count = state.events.len();
+        drop(state);
+        self.count.send_replace(count);
+    }
+
+    /// Ends the request with a failure of its worker. The failure takes precedence over a concurrent cancel.
+    pub(crate) fn stop_with(&self, failure: Failure) {
+        lock(&self.state).stop_reason.get_or_insert(failure);
+        self.cancel.cancel();
+    }
+
+    /// Marks the request as streaming until the result is dropped. Meanwhile, a loss of the server fails the request.
+    pub(crate) fn stream(&self) -> Streaming<'_> {
+        self.streams.store(true, Ordering::SeqCst);
+        Streaming(self)
+    }
+
+    /// Whether a chat request is open.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.streams.load(Ordering::SeqCst) && lock(&self.state).outcome.is_none()
+    }
+
+    pub(crate) fn stop_reason(&self) -> Option<Failure> {
+        lock(&self.state).stop_reason.clone()
+    }
+
+    /// Answers an approval. Returns `false` if no approval of this call is pending.
+    pub(crate) fn approve(&self, call_id: &str, approval: Approval) -> bool {
+        let mut state = lock(&self.state);
+        if state.outcome.is_some() {
+            return false;
+        }
+        let Some(answer @ None) = state.approvals.get_mut(call_id) else { return false };
+        *answer = Some(approval);
+        drop(state);
+        self.answered.notify_waiters();
+        true
+    }
+
+    /// Waits for the approval of a call.
+    pub(crate) async fn approval(&self, call_id: &str) -> Approval {
+        loop {
+            let answered = self.answered.notified();
+            tokio::pin!(answered);
+            // Enabled before the check: an answer may arrive between check and wait.
+            answered.as_mut().enable();
+            let answer = lock(&self.state).approvals.get_mut(call_id).and_then(|answer| answer.clone());
+            match answer {
+                Some(approval) => return approval,
+                None => answered.await,
+            }
+        }
+    }
+
+    pub(crate) fn status(&self) -> RequestStatus {
+        lock(&self.state).status.clone()
+    }
+
+    pub(crate) fn conversation(&self) -> Vec<Message> {
+        lock(&self.state).conversation.clone()
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Arc<Outcome>> {
+        lock(&self.state).outcome.clone()
+    }
+
+    /// Returns the event at an index, or whether the request has ended. Reads both under one lock, so that the last
+    /// event is not missed.
+    fn event(&self, index: usize) -> Result<Arc<Event>, IsOver> {
+        let state = lock(&self.state);
+        state.events.get(index).ok_or(IsOver(state.outcome.is_some()))
+    }
+
+    /// Assigns a slot to the request.
+    pub(crate) fn assign_slot(&self) {
+        self.slot.notify_one();
+    }
+
+    /// Waits for the slot of the request. Called once, by its driver.
+    pub(crate) async fn slot(&self) {
+        self.slot.notified().await;
+    }
+
+    /// Marks the slot as returned. Returns `true` on the first call only.
+    pub(crate) fn mark_slot_returned(&self) -> bool {
+        !self.slot_returned.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether the slot was returned.
+    pub(crate) fn is_slot_returned(&self) -> bool {
+        self.slot_returned.load(Ordering::Acquire)
+    }
+
+    /// Ends a request after its driver panicked. The outcome is built from its events.
+    pub(crate) fn abandon(&self, failure: Failure) {
+        let mut outcome = Outcome::without_reply(Some(failure));
+        let mut status = self.status();
+        outcome.usage = status.usage;
+        outcome.tool_iterations = status.tool_iterations;
+        let mut turn_start = 0;
+        for event in lock(&self.state).events.iter() {
+            match &*event {
+                Event::TurnStarted { .. } => turn_start = outcome.text.len(),
+                Event::Text { text } => outcome.text.push_str(text),
+                Event::Reasoning { text } => {
+                    outcome.reasoning.get_or_insert_default().push_str(text);
+                }
+                Event::Signal(signal) => outcome.signals.push(signal.clone()),
+                _ => {}
+            }
+        }
+        status.state = RequestState::Failed;
+        status.running_tool = None;
+        let mut conversation = self.conversation();
+        let text = outcome.text.get(turn_start..).unwrap_or_default().trim();
+        if !text.is_empty() {
+            let content = format!("{text}\n\n{INTERRUPTED}");
+            conversation.push(Message::Assistant { content, tool_calls: Vec::new() });
+        }
+        self.publish(vec![Event::Finished(outcome)], status, &conversation);
+    }
+}
+
+/// A guard: the request is streaming while it exists.
+pub(crate) struct Streaming<'r>(&'r RequestRecord);
+
+impl Drop for Streaming<'_> {
+    fn drop(&mut self) {
+        self.0.streams.store(false, Ordering::SeqCst);
+    }
+}
+
+/// An error: no event has this index. Holds whether the request has ended.
+struct IsOver(bool);
+
+/// A stream of the events of one request, from an offset.
+#[derive(Debug)]
+pub struct EventStream {
+    record: Arc<RequestRecord>,
+    next: usize,
+    count: watch::Receiver<usize>,
+}
+
+impl EventStream {
+    pub(crate) fn new(record: Arc<RequestRecord>, offset: usize) -> Self {
+        let count = record.count.subscribe();
+        Self { record, next: offset, count }
+    }
+
+    /// Returns the next event; `None` after `finished`.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        loop {
+            self.count.borrow_and_update();
+            match self.record.event(self.next) {
+                Ok(event) => {
+                    self.next += 1;
+                    return Some(event);
+                }
+                Err(IsOver(true)) => return None,
+                Err(IsOver(false)) => {}
+            }
+            if self.count.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+}
+
+/// An error: the result is not available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ResultError {
+    /// Unknown request id.
+    #[error("unknown request; its result may have been released")]
+    Unknown,
+    /// The request has not finished.
+    #[error("the request has not finished")]
+    NotReady,
+}

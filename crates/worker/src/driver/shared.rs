@@ -1,0 +1,132 @@
+//! The state that all requests of a worker share.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use deftool_chat::BodyFallbacks;
+use deftool_chat::request::Failure;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::record::RequestRecord;
+use super::registry::Registry;
+use crate::config::WorkerConfig;
+use crate::replay::ReplayTransport;
+use crate::server::{Condition, Dependents, NotReady, Server, SupervisorCommand, WorkerState};
+use crate::sync::lock;
+use crate::tools::ToolSource;
+use crate::transport::Transport;
+
+/// The configuration, the connections and the requests of a worker.
+pub(crate) struct Shared {
+    pub(crate) config: WorkerConfig,
+    pub(crate) tools: Arc<dyn ToolSource>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) registry: Mutex<Registry>,
+    /// Request variants that the server required.
+    pub(crate) required_fallbacks: Mutex<BodyFallbacks>,
+    /// Notified when a draining slot is released.
+    pub(crate) drained: Notify,
+    pub(crate) replay: Option<Arc<ReplayTransport>>,
+    pub(crate) stopped: CancellationToken,
+    pub(crate) condition: Arc<watch::Sender<Condition>>,
+    /// The managed server, if there is one.
+    pub(crate) server: Option<Server>,
+}
+
+impl Shared {
+    /// Returns the condition of the worker. A stop takes effect immediately.
+    pub(crate) fn condition(&self) -> Condition {
+        let mut condition = self.condition.borrow().clone();
+        if self.stopped.is_cancelled() {
+            condition.enter(WorkerState::Stopped, None);
+        }
+        condition
+    }
+
+    /// Returns an error if the worker does not accept requests.
+    pub(crate) fn is_ready(&self) -> Result<(), NotReady> {
+        let condition = self.condition();
+        if condition.state == WorkerState::Ready { Ok(()) } else { Err(condition.not_ready()) }
+    }
+
+    /// Returns the configuration with the detected capabilities of a managed server.
+    pub(crate) fn current_config(&self) -> WorkerConfig {
+        let config = self.config.clone();
+        match self.server.as_ref().and_then(|server| server.route().endpoint()) {
+            Some(endpoint) => config.at(&endpoint),
+            None => config,
+        }
+    }
+
+    /// Waits until the server is ready. Returns an error if it will not become ready. Returns immediately if the server
+    /// is not managed.
+    pub(crate) async fn server_ready(&self) -> Result<(), NotReady> {
+        if self.server.is_none() {
+            return Ok(());
+        }
+        let mut conditions = self.condition.subscribe();
+        loop {
+            let condition = conditions.borrow_and_update().clone();
+            match condition.state {
+                WorkerState::Ready => return Ok(()),
+                WorkerState::Failed | WorkerState::Stopped => return Err(condition.not_ready()),
+                WorkerState::Running => {}
+            }
+            if conditions.changed().await.is_err() {
+                return Err(condition.not_ready());
+            }
+        }
+    }
+
+    /// Waits until it is known whether the managed server of a broken stream is lost, and returns the loss. `None` if
+    /// the server still runs or is not managed.
+    pub(crate) async fn server_loss(&self) -> Option<Failure> {
+        self.server.as_ref()?.loss().await
+    }
+
+    /// Returns the last activity of the server, if exactly one request streams: only then the activity belongs to it.
+    pub(crate) fn active_for_one_stream(&self) -> Option<Instant> {
+        let server = self.server.as_ref()?;
+        if self.streaming() == 1 { server.last_active() } else { None }
+    }
+
+    /// Reports that a request stalled and was disconnected.
+    pub(crate) fn report_stall(&self) {
+        if let Some(server) = &self.server {
+            server.send(SupervisorCommand::Stalled);
+        }
+    }
+
+    fn streaming(&self) -> usize {
+        lock(&self.registry).all().iter().filter(|record| record.is_streaming()).count()
+    }
+
+    pub(crate) fn fail_streams(&self, failure: &Failure) {
+        let records = lock(&self.registry).all();
+        for record in records.iter().filter(|record| record.is_streaming()) {
+            record.stop_with(failure.clone());
+        }
+    }
+
+    /// Releases the slot of a request. Called before its end is published: a caller may submit the next request
+    /// immediately.
+    pub(crate) fn release(&self, id: &str, record: &Arc<RequestRecord>) {
+        lock(&self.registry).release(id, record);
+    }
+}
+
+/// The requests of a worker, if it still exists.
+pub(crate) struct WorkerRequests(pub(crate) Weak<Shared>);
+
+impl Dependents for WorkerRequests {
+    fn streaming(&self) -> usize {
+        self.0.upgrade().map_or(0, |shared| shared.streaming())
+    }
+
+    fn fail(&self, failure: &Failure) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.fail_streams(failure);
+        }
+    }
+}

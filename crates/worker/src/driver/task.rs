@@ -1,0 +1,137 @@
+//! The task of one request: what it publishes, what it records, and how it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use deftool_chat::request::{Event, FailReason, Failure, Outcome, Run, kind};
+use deftool_chat::{BodyFallbacks, Capabilities};
+use tokio_util::sync::CancellationToken;
+
+use super::record::RequestRecord;
+use super::shared::Shared;
+use crate::recording::{Line, RequestRecorder, Stopped};
+use crate::replay::ReplayCursor;
+use crate::time::{Clock, seconds};
+use crate::transport::Outgoing;
+
+/// The state of the task of one request.
+pub(crate) struct RequestTask {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) record: Arc<RequestRecord>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) recorder: Option<RequestRecorder>,
+    /// Position in the recorded request, in a replay.
+    pub(crate) cursor: Option<Arc<ReplayCursor>>,
+    pub(crate) cancel: CancellationToken,
+    /// Seed of call ids and of the jitter of retry delays.
+    pub(crate) id_seed: u64,
+    /// The request variants that the server required when the request began.
+    pub(crate) body_fallbacks: BodyFallbacks,
+    /// Capabilities of the server.
+    pub(crate) server: Capabilities,
+    /// Generation of the tools of the current turn.
+    pub(crate) generation: AtomicU64,
+}
+
+impl RequestTask {
+    /// Returns the URL for messages.
+    pub(crate) fn url(&self) -> &str {
+        self.shared.transport.url(self.shared.config.api)
+    }
+
+    /// Publishes the events of the machine.
+    pub(crate) fn publish(&self, run: &mut Run) {
+        let events = run.take_events();
+        if let Some(Event::Finished(outcome)) = events.last() {
+            // Before the event is published: its receiver may move the recording.
+            self.end(outcome);
+        }
+        if run.outcome().is_some() {
+            self.shared.release(run.request_id(), &self.record);
+        }
+        if !events.is_empty() {
+            self.record.publish(events, run.status(), run.conversation());
+        }
+    }
+
+    /// Publishes an event of the driver.
+    pub(crate) fn publish_own(&self, run: &Run, event: Event) {
+        self.record.publish(vec![event], run.status(), run.conversation());
+    }
+
+    /// Advances the clock and records a line.
+    pub(crate) fn write(&self, line: impl FnOnce(u64) -> Line) {
+        self.clock.tick();
+        if let Some(recorder) = &self.recorder {
+            recorder.write(line(self.clock.now_ms()));
+        }
+    }
+
+    /// Like [`RequestTask::write`], for a chunk of a body.
+    pub(crate) fn write_data(&self, bytes: &[u8]) {
+        self.clock.tick();
+        if let Some(recorder) = &self.recorder {
+            recorder.data(self.clock.now_ms(), bytes);
+        }
+    }
+
+    /// Returns the recording line of a chat request.
+    pub(crate) fn request_line(&self, run: &Run, outgoing: &Outgoing, at_ms: u64) -> Line {
+        Line::Request {
+            turn: outgoing.turn,
+            attempt: outgoing.attempt,
+            at_ms,
+            tools: Some(run.turn().1.to_owned()),
+            generation: Some(self.generation.load(Ordering::Relaxed)),
+            body: outgoing.body.clone(),
+        }
+    }
+
+    /// Passes the outcome to the recorder and to the replay.
+    fn end(&self, outcome: &Outcome) {
+        if let Some(cursor) = &self.cursor {
+            cursor.on_end(outcome);
+        }
+        self.write(|at_ms| Line::Finished {
+            at_ms,
+            outcome: serde_json::to_value(outcome).unwrap_or_default(),
+        });
+    }
+
+    /// Ends the request with a failure of a timer or the transport.
+    pub(crate) fn fail(&self, run: &mut Run, failure: Failure) {
+        self.stop(run, Some(failure));
+    }
+
+    /// Ends the request with the stop reason of its worker, or as canceled.
+    pub(crate) fn end_canceled(&self, run: &mut Run) {
+        self.stop(run, self.record.stop_reason());
+    }
+
+    pub(crate) fn total_timeout(&self, run: &mut Run) {
+        self.stop(run, Some(self.total_failure()));
+    }
+
+    /// Ends the request. `None`: it was canceled.
+    pub(crate) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
+        let failure = self.write_stop(failure);
+        run.fail(failure, self.clock.now_ms());
+    }
+
+    /// Like [`RequestTask::stop`], while a reply is read. The caller then passes the end of the reply to the machine.
+    pub(crate) fn close(&self, run: &mut Run, failure: Option<Failure>) {
+        let failure = self.write_stop(failure);
+        run.close(failure, self.clock.now_ms());
+    }
+
+    fn write_stop(&self, failure: Option<Failure>) -> Failure {
+        self.write(|at_ms| Line::Stopped(Stopped::of(at_ms, failure.clone())));
+        failure.unwrap_or_else(|| Failure::new(FailReason::Canceled, "", ""))
+    }
+
+    pub(crate) fn total_failure(&self) -> Failure {
+        let limit = self.shared.config.timers.total.unwrap_or_default();
+        let detail = format!("the request took longer than {} (the worker's :total)", seconds(limit));
+        Failure::new(FailReason::UnknownError, kind::TOTAL_TIMEOUT, detail)
+    }
+}

@@ -1,0 +1,198 @@
+//! The attempts of a turn: what is retried, and with which request variant.
+//!
+//! Only statuses of a temporary condition are retried. A 500 of llama.cpp about tools or arguments is permanent.
+
+use std::time::Duration;
+
+use deftool_chat::request::Event;
+use deftool_chat::{BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, next_body_fallback};
+use tokio::time::Instant;
+
+use super::state::{OpenResponse, RequestEnded, ServerRefusal, Turn};
+use super::{failure, managed};
+use crate::sync::lock;
+use crate::time::until;
+use crate::transport::{Incoming, Outgoing, Page, PageResponse, TransportError};
+
+/// Maximum attempts of one turn, including the first.
+const MAX_ATTEMPTS: u32 = 4;
+/// Maximum attempts while a server loads its model.
+const MAX_ATTEMPTS_LOADING: u32 = 130;
+/// Time limit for a server to load its model.
+const LOADING_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// Minimum and maximum interval between two health checks of a loading server.
+const MIN_DELAY_LOADING: Duration = Duration::from_millis(100);
+const MAX_DELAY_LOADING: Duration = Duration::from_secs(5);
+/// Delay before the first retry. It doubles with each retry.
+pub(super) const FIRST_DELAY: Duration = Duration::from_millis(500);
+/// Maximum delay. If a server requests a longer delay, the request fails.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// The next attempt of a turn.
+enum NextAttempt {
+    /// The same request, after a delay.
+    After { wait: Duration, reason: String, is_loading: bool },
+    /// Another variant of the request, immediately.
+    Fallback(BodyFallback, String),
+}
+
+impl Turn<'_> {
+    /// Sends `request` until a reply is read or the request ends.
+    pub(super) async fn run(
+        &mut self,
+        request: &ChatRequest,
+        form: &mut BodyForm,
+    ) -> Result<(), RequestEnded> {
+        let (turn, _) = self.run.turn();
+        let request_id = self.run.request_id().to_owned();
+        for attempt in 1.. {
+            let streaming = self.reach_server().await?;
+            let body = request.encode_body(*form);
+            let outgoing = |attempt, body| Outgoing {
+                request_id: request_id.clone(),
+                turn,
+                attempt,
+                api: form.api,
+                body,
+            };
+            let sent = self.send(outgoing(attempt, body.clone())).await?;
+            let next = match sent {
+                Ok(open) if (200..300).contains(&open.incoming.status) => {
+                    self.remember_form(*form);
+                    // Sent if the reply is empty, to find the reason.
+                    let probe =
+                        || outgoing(attempt + 1, request.encode_body(BodyForm { stream: false, ..*form }));
+                    return self.read_reply(&body, probe, open).await;
+                }
+                Ok(open) => self.handle_refusal(request, *form, attempt, open).await?,
+                Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
+                    let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
+                    NextAttempt::After { wait, reason: message, is_loading: false }
+                }
+                Err(TransportError::Broken { .. } | TransportError::Connect { .. })
+                    if managed::is_lost(self.task, self.total).await =>
+                {
+                    return Err(self.end_canceled());
+                }
+                Err(error) => return Err(self.end_by_transport(error)),
+            };
+            match next {
+                NextAttempt::Fallback(fallback, reason) => {
+                    // Also used by the later turns of the request.
+                    form.fallbacks = form.fallbacks.with(fallback);
+                    let detail = format!("sent again {}: {reason}", fallback.describe());
+                    self.task
+                        .publish_own(self.run, Event::Retry { attempt: attempt + 1, delay_ms: 0, detail });
+                    if fallback == BodyFallback::NoTools {
+                        let message = "the model does not support tools: they are described in the prompt, and calls are \
+                                       parsed from the text";
+                        self.task.publish_own(self.run, Event::Warning { message: String::from(message) });
+                    }
+                }
+                NextAttempt::After { wait, reason, is_loading } => {
+                    let delay_ms = wait.as_millis() as u64;
+                    let event = Event::Retry { attempt: attempt + 1, delay_ms, detail: reason };
+                    self.task.publish_own(self.run, event);
+                    // The server has no part of this request, so a restart of the server does not fail it.
+                    drop(streaming);
+                    self.wait(wait, is_loading).await?;
+                    self.retries += 1;
+                    self.delay = (self.delay * 2).min(MAX_DELAY);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores an accepted variant. Later requests start with it.
+    fn remember_form(&self, form: BodyForm) {
+        if !form.fallbacks.is_empty() {
+            let mut required = lock(&self.task.shared.required_fallbacks);
+            *required = required.union(form.fallbacks);
+        }
+    }
+
+    /// Handles an error response: returns the next attempt, or ends the request.
+    async fn handle_refusal(
+        &mut self,
+        request: &ChatRequest,
+        form: BodyForm,
+        attempt: u32,
+        open: OpenResponse,
+    ) -> Result<NextAttempt, RequestEnded> {
+        let Incoming { status, retry_after, .. } = open.incoming;
+        let location = open.incoming.location.clone();
+        let ServerRefusal { error, is_page } = self.read_error(open).await?;
+        if let Some(fallback) = next_body_fallback(request, form, &error, self.run.config().fallback) {
+            return Ok(NextAttempt::Fallback(fallback, error.message));
+        }
+        let is_loading = status == 503 && error.message.contains("Loading model");
+        let is_retried = matches!(status, 408 | 409 | 429 | 503)
+            && if is_loading { self.may_wait_for_load(attempt) } else { self.may_retry() }
+            && retry_after.is_none_or(|wait| wait <= MAX_DELAY);
+        if is_retried {
+            let (turn, _) = self.run.turn();
+            let delay = if is_loading { self.delay.min(MAX_DELAY_LOADING) } else { self.delay };
+            let wait = retry_after.unwrap_or_else(|| jitter(delay, self.task.id_seed, turn, attempt));
+            let reason = format!("HTTP {status}: {}", error.message);
+            return Ok(NextAttempt::After { wait, reason, is_loading });
+        }
+        // The text that the server could not parse as a call may contain a valid call.
+        if error.failed_generation.is_some() {
+            self.feed_failed(error);
+            return Err(RequestEnded);
+        }
+        let url = self.task.url();
+        let failure = failure::of_status(url, status, &error, is_page, location.as_deref(), retry_after);
+        Err(self.fail(failure))
+    }
+
+    fn feed_failed(&mut self, error: ServerError) {
+        self.feed(&mut vec![ChatEvent::Ended { reply: Reply::failed(error) }]);
+    }
+
+    fn may_retry(&self) -> bool {
+        self.retries + 1 < MAX_ATTEMPTS
+    }
+
+    /// Whether a loading server may be retried again.
+    fn may_wait_for_load(&mut self, attempt: u32) -> bool {
+        let since = self.loading_since.get_or_insert_with(Instant::now);
+        attempt < MAX_ATTEMPTS_LOADING && since.elapsed() < LOADING_LIMIT
+    }
+
+    /// Waits before the next attempt. For a loading server, waits until the server reports that it is ready.
+    async fn wait(&mut self, wait: Duration, is_loading: bool) -> Result<(), RequestEnded> {
+        // A replay does not wait.
+        if self.task.clock.is_recorded() {
+            return Ok(());
+        }
+        let transport = &self.task.shared.transport;
+        let since = self.loading_since;
+        let pause = async {
+            tokio::time::sleep(wait).await;
+            let is_in_time = || since.is_some_and(|since| since.elapsed() < LOADING_LIMIT);
+            let step = wait.clamp(MIN_DELAY_LOADING, MAX_DELAY_LOADING);
+            while is_loading && is_in_time() {
+                match transport.get_page(Page::Health).await {
+                    PageResponse::Received(503, _) | PageResponse::NoAnswer => tokio::time::sleep(step).await,
+                    // Without that page, the request itself shows whether the server is ready.
+                    PageResponse::Received(..) | PageResponse::Unsupported => return,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.task.cancel.cancelled() => Err(self.end_canceled()),
+            () = until(self.total) => Err(self.total_timeout()),
+            () = pause => Ok(()),
+        }
+    }
+}
+
+/// Returns a delay between 3/4 and 5/4 of `delay`, so that requests that were rejected together are not retried
+/// together. It depends on the seed of the request, so that a replay uses the same delay.
+fn jitter(delay: Duration, seed: u64, turn: u32, attempt: u32) -> Duration {
+    let mut random = fastrand::Rng::with_seed(seed ^ (u64::from(turn) << 32) ^ u64::from(attempt));
+    delay.mul_f64(0.75 + random.f64() / 2.0)
+}

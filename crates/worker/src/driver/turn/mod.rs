@@ -1,0 +1,43 @@
+//! One model turn: sends the request and reads the reply, under all timers.
+//!
+//! | file | |
+//! |---|---|
+//! | `state` | the state of a turn |
+//! | `attempts` | retries and request variants |
+//! | `send` | sends one request |
+//! | `reply` | reads the response |
+//! | `managed` | waits for a managed server, and handles its loss |
+//! | `timers` | the deadlines of a stream |
+//! | `failure` | error messages |
+
+mod attempts;
+mod failure;
+mod managed;
+mod reply;
+mod send;
+mod state;
+mod timers;
+
+use deftool_chat::request::Run;
+use deftool_chat::{BodyForm, ChatRequest};
+use tokio::time::Instant;
+
+use super::task::RequestTask;
+use crate::tools::Toolbox;
+use attempts::FIRST_DELAY;
+use state::{RequestEnded, Turn};
+
+/// Sends `request` and passes the reply to `run`, until the reply or the request ends.
+pub(super) async fn stream(
+    task: &RequestTask,
+    run: &mut Run,
+    toolbox: &Toolbox,
+    request: ChatRequest,
+    form: &mut BodyForm,
+    total: Option<Instant>,
+) {
+    let (loading_since, delay) = (None, FIRST_DELAY);
+    let mut turn = Turn { task, run, toolbox, total, retries: 0, loading_since, delay };
+    // The machine has recorded an end of the request.
+    let _: Result<(), RequestEnded> = turn.run(&request, form).await;
+}

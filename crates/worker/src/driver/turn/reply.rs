@@ -1,0 +1,401 @@
+//! Reads a reply: decodes bytes into events and passes them to the request machine, under the timers.
+
+use std::time::Duration;
+
+use deftool_chat::request::{Event, FailReason, Failure, FinalState, kind};
+use deftool_chat::{
+    ChatEvent, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd, classify_http_error, requires_call,
+    truncation_warning,
+};
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::failure::{is_page, of_transport};
+use super::managed::is_lost;
+use super::state::{OpenResponse, RequestEnded, ServerRefusal, Turn};
+use super::timers::StreamTimers;
+use crate::recording::Line;
+use crate::time::until;
+use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, TransportError};
+
+/// Time limit for a body to end after its last event.
+const DONE_GRACE: Duration = Duration::from_millis(50);
+/// Maximum size of an error body that is read, in bytes.
+const MAX_ERROR_BODY: usize = 64 << 10;
+/// Time limit for reading an error body. The status alone is sufficient.
+const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for the request that finds the reason of an empty stream.
+const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// The reason why reading a reply stops.
+enum Stop {
+    /// The request ends with this failure. `None`: it was canceled.
+    By(Option<Failure>),
+    /// The request machine ended the request, or only waits for the end of the reply.
+    ByMachine,
+    /// The server sent the API key back. The reply is discarded.
+    EchoedKey,
+}
+
+impl Turn<'_> {
+    /// Reads the reply to `sent`. If it is empty, sends `probe` to find the reason.
+    pub(super) async fn read_reply(
+        &mut self,
+        sent: &Value,
+        probe: impl FnOnce() -> Outgoing,
+        mut open: OpenResponse,
+    ) -> Result<(), RequestEnded> {
+        let task = self.task;
+        let (url, status) = (task.url(), open.incoming.status);
+        let mut decoder = StreamDecoder::new(
+            task.shared.config.api,
+            self.toolbox.tools.iter().map(|tool| tool.name.clone()),
+        );
+        let mut guard = EchoGuard::new(task.shared.transport.as_ref());
+        let mut events = Vec::new();
+        let end = match self.read_body(&mut open, &mut decoder, &mut guard).await {
+            Ok(end) => end,
+            Err(stop) => return Err(self.stop_reading(stop, decoder, guard)),
+        };
+        open.exchange.close();
+        let error = match &end {
+            TransportEnd::Clean => None,
+            TransportEnd::Broken { error } => Some(error.clone()),
+        };
+        let is_ended = decoder.has_finish_reason() || decoder.is_done();
+        let notes = decoder.finish(end, &mut events);
+        if guard.completes_key(&events) || guard.is_in_notes(&notes) {
+            return Err(self.fail(echoed_key(url)));
+        }
+        if !is_ended && events.iter().any(is_broken) && is_lost(task, self.total).await {
+            task.close(self.run, task.record.stop_reason());
+            self.feed(&mut events);
+            return Err(RequestEnded);
+        }
+        task.write(|at_ms| Line::End { at_ms, error });
+        self.warn(&notes);
+        let ended = events.last().and_then(|event| match event {
+            ChatEvent::Ended { reply } => Some(reply),
+            _ => None,
+        });
+        if let Some(reply) = ended.filter(|reply| reply.lost_frames > 0) {
+            self.warn_lost_frames(reply.lost_frames);
+        }
+        if ended.is_some_and(|reply| reply.status == ReplyStatus::Empty) {
+            return Err(self.fail_empty(status, notes, probe).await?);
+        }
+        self.feed_last(sent, events);
+        Ok(())
+    }
+
+    /// Ends the request while its reply is read. Exit calls that are complete become signals.
+    fn stop_reading(&mut self, stop: Stop, decoder: StreamDecoder, mut guard: EchoGuard<'_>) -> RequestEnded {
+        let mut events = Vec::new();
+        let end = TransportEnd::Broken { error: String::from("reading the reply was stopped") };
+        let notes = decoder.finish(end, &mut events);
+        let is_echo = guard.completes_key(&events) || guard.is_in_notes(&notes);
+        match stop {
+            Stop::EchoedKey => return self.fail(echoed_key(self.task.url())),
+            _ if is_echo => return self.fail(echoed_key(self.task.url())),
+            Stop::By(failure) => self.task.close(self.run, failure),
+            Stop::ByMachine => {}
+        }
+        self.feed(&mut events);
+        RequestEnded
+    }
+
+    /// Reports the events of the stream that were lost.
+    fn warn_lost_frames(&self, lost: usize) {
+        let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
+        let url = self.task.url();
+        let message = format!("{url}: {what} of the stream could not be decoded and may have held text");
+        self.task.publish_own(self.run, Event::Warning { message });
+    }
+
+    /// Reports repeated calls and unsupported items.
+    fn warn(&self, notes: &StreamNotes) {
+        let url = self.task.url();
+        if notes.repeated_calls > 0 {
+            let what = if notes.repeated_calls == 1 { "a call" } else { "calls" };
+            let message = format!(
+                "{url}: the server sent {what} twice with the same id, name and arguments; each runs once"
+            );
+            self.task.publish_own(self.run, Event::Warning { message });
+        }
+        if !notes.foreign_items.is_empty() {
+            let items = notes.foreign_items.join(", ");
+            let message =
+                format!("{url}: the reply contains {items}; only text and function calls are supported");
+            self.task.publish_own(self.run, Event::Warning { message });
+        }
+    }
+
+    /// Reads the body to its end. The last bytes never contain a part of the API key.
+    async fn read_body(
+        &mut self,
+        open: &mut OpenResponse,
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard<'_>,
+    ) -> Result<TransportEnd, Stop> {
+        let task = self.task;
+        let mut tail = KeyTail::new(task.shared.transport.as_ref());
+        let mut timers = StreamTimers::new(&task.shared.config.timers);
+        let mut read = self.read_pieces(open, decoder, guard, &mut timers, &mut tail).await;
+        let is_whole =
+            matches!(read, Ok(TransportEnd::Clean)) && (decoder.has_finish_reason() || decoder.is_done());
+        let rest = if is_whole { tail.finish() } else { tail.cut() };
+        if !rest.is_empty()
+            && !matches!(read, Err(Stop::EchoedKey | Stop::ByMachine))
+            && let Err(stop) = self.take(&rest, decoder, guard, &mut timers)
+        {
+            read = Err(stop);
+        }
+        read
+    }
+
+    async fn read_pieces(
+        &mut self,
+        open: &mut OpenResponse,
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard<'_>,
+        timers: &mut StreamTimers<'_>,
+        tail: &mut KeyTail<'_>,
+    ) -> Result<TransportEnd, Stop> {
+        let task = self.task;
+        loop {
+            // A body that is always ready, such as a recording's, must yield to other tasks.
+            tokio::task::consume_budget().await;
+            // Checked before each read: a flood of bytes without a token would otherwise starve the deadline.
+            if timers.next() <= Instant::now() && !timers.extend(task.shared.active_for_one_stream()) {
+                match timers.failure(task.url()) {
+                    Some(failure) => {
+                        // Disconnect before the stall is reported.
+                        open.incoming.body = futures_util::stream::empty().boxed();
+                        task.shared.report_stall();
+                        return Err(Stop::By(Some(failure)));
+                    }
+                    None => return Ok(TransportEnd::Clean),
+                }
+            }
+            let deadline = timers.next();
+            let piece = tokio::select! {
+                biased;
+                () = task.cancel.cancelled() => return Err(Stop::By(task.record.stop_reason())),
+                () = until(self.total) => return Err(Stop::By(Some(task.total_failure()))),
+                piece = open.incoming.body.next() => Some(piece),
+                () = tokio::time::sleep_until(deadline) => None,
+            };
+            let bytes = match piece {
+                Some(Some(Ok(bytes))) => bytes,
+                Some(Some(Err(TransportError::Broken { message }))) => {
+                    return Ok(TransportEnd::Broken { error: message });
+                }
+                Some(Some(Err(error))) => return Err(Stop::By(of_transport(error))),
+                Some(None) => return Ok(TransportEnd::Clean),
+                None => continue,
+            };
+            let taken = match tail.feed(bytes) {
+                Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers),
+                Fed::KeyCompleted(bytes) => {
+                    self.take(&bytes, decoder, guard, timers).and(Err(Stop::EchoedKey))
+                }
+            };
+            // Also if this chunk ends the request: a server that generates detects a disconnect.
+            if timers.any_token() || decoder.has_finish_reason() {
+                open.exchange.close();
+            }
+            taken?;
+            // Some servers keep the connection open after the last event. A connection that was read to its end can be
+            // reused.
+            if decoder.is_done() {
+                open.exchange.close();
+                return match drain_body(&mut open.incoming).await {
+                    Some(stopped) => Err(Stop::By(of_transport(stopped))),
+                    None => Ok(TransportEnd::Clean),
+                };
+            }
+        }
+    }
+
+    /// Processes a chunk of the body: decodes it, records it, and passes its events to the request machine.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        decoder: &mut StreamDecoder,
+        guard: &mut EchoGuard<'_>,
+        timers: &mut StreamTimers<'_>,
+    ) -> Result<(), Stop> {
+        let task = self.task;
+        let mut events = Vec::new();
+        decoder.feed(bytes, &mut events);
+        if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
+            return Err(Stop::EchoedKey);
+        }
+        if !bytes.is_empty() {
+            task.write_data(bytes);
+        }
+        timers.on_bytes(&events);
+        // A replay ends at the end of the recording.
+        if decoder.has_finish_reason() && !task.clock.is_recorded() {
+            timers.on_finish();
+        }
+        self.feed(&mut events);
+        if self.run.outcome().is_some() || self.run.is_closing() { Err(Stop::ByMachine) } else { Ok(()) }
+    }
+
+    pub(super) fn feed(&mut self, events: &mut Vec<ChatEvent>) {
+        let at_ms = self.task.clock.now_ms();
+        for event in events.drain(..) {
+            self.run.on_event(event, &self.toolbox.tools, at_ms);
+        }
+        self.task.publish(self.run);
+    }
+
+    /// Like [`Turn::feed`], for the events that end a reply. Warnings are published before the end.
+    fn feed_last(&mut self, sent: &Value, events: Vec<ChatEvent>) {
+        let at_ms = self.task.clock.now_ms();
+        let signals = self.run.signals().len();
+        let mut cut = None;
+        for event in events {
+            if let ChatEvent::Ended { reply } = &event {
+                cut = reply.usage.and_then(|usage| truncation_warning(self.task.server, sent, usage));
+            }
+            self.run.on_event(event, &self.toolbox.tools, at_ms);
+        }
+        let calls = self.run.open_calls().next().is_some() || self.run.signals().len() > signals;
+        let is_fine = self.run.outcome().is_none_or(|outcome| outcome.state == FinalState::Completed);
+        let ignored = (requires_call(sent) && !calls && is_fine).then(|| {
+            String::from(
+                "the model was required to call a tool but did not: the server may ignore `tool_choice`, or the \
+                 reply ended before a call",
+            )
+        });
+        for message in [cut, ignored].into_iter().flatten() {
+            self.task.publish_own(self.run, Event::Warning { message });
+        }
+        self.task.publish(self.run);
+    }
+
+    /// Ends the request because the reply is empty.
+    async fn fail_empty(
+        &mut self,
+        status: u16,
+        notes: StreamNotes,
+        probe: impl FnOnce() -> Outgoing,
+    ) -> Result<RequestEnded, RequestEnded> {
+        let url = self.task.url();
+        let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
+            format!(
+                "{url} returned HTTP {status} with a body that is not a reply: {body}; check the endpoint, which \
+                 usually ends in `/v1`"
+            )
+        } else {
+            let reason = self.explain_empty(probe()).await?;
+            let found = if status == 204 { "without a body" } else { "with an empty stream" };
+            format!("{url} returned HTTP {status} {found}{reason}")
+        };
+        Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))
+    }
+
+    /// Finds the reason of an empty reply with status 200: the same request without streaming often returns an error.
+    /// Used only for the message: the request fails in any case.
+    async fn explain_empty(&mut self, probe: Outgoing) -> Result<String, RequestEnded> {
+        match self.send_within(probe, EXPLAIN_LIMIT).await? {
+            Some(Ok(open)) if open.incoming.status >= 400 => {
+                let status = open.incoming.status;
+                let ServerRefusal { error, .. } = self.read_error(open).await?;
+                Ok(format!("; the same request without streaming: HTTP {status}: {}", error.message))
+            }
+            Some(Err(error @ TransportError::Stopped { .. })) => Err(self.end_by_transport(error)),
+            Some(Ok(mut open)) => {
+                // Without streaming, the head is sent when the reply is complete.
+                open.exchange.close();
+                Ok(String::from("; check the server's log"))
+            }
+            Some(Err(_)) | None => Ok(String::from("; check the server's log")),
+        }
+    }
+
+    /// Reads the start of an error body. The body is recorded in one piece, and only if it does not contain the API key
+    /// in any form: a replay does not have the key and could not redact it.
+    pub(super) async fn read_error(&mut self, mut open: OpenResponse) -> Result<ServerRefusal, RequestEnded> {
+        let task = self.task;
+        let status = open.incoming.status;
+        let mut body = Vec::new();
+        let deadline = Instant::now() + ERROR_BODY_LIMIT.min(task.shared.config.timers.stall);
+        let mut error = None;
+        while body.len() < MAX_ERROR_BODY {
+            let piece = tokio::select! {
+                biased;
+                () = task.cancel.cancelled() => return Err(self.end_canceled()),
+                () = until(self.total) => return Err(self.total_timeout()),
+                piece = tokio::time::timeout_at(deadline, open.incoming.body.next()) => piece,
+            };
+            match piece {
+                Ok(Some(Ok(bytes))) => body.extend(bytes),
+                Ok(Some(Err(stopped @ TransportError::Stopped { .. }))) => {
+                    return Err(self.end_by_transport(stopped));
+                }
+                Ok(Some(Err(failed))) => {
+                    error = Some(failed.to_string());
+                    break;
+                }
+                // The status is sufficient; do not wait for a stalled body.
+                Ok(None) | Err(_) => break,
+            }
+        }
+        let refusal = ServerRefusal { error: classify_http_error(status, &body), is_page: is_page(&body) };
+        let guard = EchoGuard::new(task.shared.transport.as_ref());
+        if guard.is_in_error(&refusal.error) || guard.is_in_json(&body) {
+            return Err(self.fail(echoed_key(task.url())));
+        }
+        if !body.is_empty() {
+            task.write_data(&body);
+        }
+        task.write(|at_ms| Line::End { at_ms, error });
+        Ok(refusal)
+    }
+}
+
+/// Reads the rest of the body after the last event, for a short time. Returns the error if a recorded request was
+/// stopped there.
+async fn drain_body(incoming: &mut Incoming) -> Option<TransportError> {
+    let rest = async {
+        loop {
+            match incoming.body.next().await {
+                Some(Ok(_)) => {}
+                last => break last,
+            }
+        }
+    };
+    match tokio::time::timeout(DONE_GRACE, rest).await {
+        Ok(Some(Err(error @ TransportError::Stopped { .. }))) => Some(error),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Whether a reply ended before it was complete.
+fn is_broken(event: &ChatEvent) -> bool {
+    matches!(event, ChatEvent::Ended { reply } if matches!(
+        reply.status,
+        ReplyStatus::Incomplete { .. } | ReplyStatus::Empty | ReplyStatus::CallTruncated { .. }
+    ))
+}
+
+fn echoed_key(url: &str) -> Failure {
+    let detail = format!("{url} sent the API key back; the reply was ended before it could be shown");
+    Failure::new(FailReason::UnknownError, kind::SERVER_ERROR, detail)
+}
+
+/// Whether a body is an event stream without content: comments, `[DONE]`, chunks without a choice.
+fn is_empty_stream(body: &str) -> bool {
+    body.lines().map(str::trim).all(|line| match line.split_once(':') {
+        Some(("data", data)) => {
+            matches!(data.trim_start(), "" | "[DONE]") || data.trim_start().starts_with('{')
+        }
+        Some(("" | "event" | "id" | "retry", _)) => true,
+        Some(_) => false,
+        None => line.is_empty(),
+    })
+}

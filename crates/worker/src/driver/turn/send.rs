@@ -1,0 +1,73 @@
+//! Sends one request of a turn and waits for the head of the response.
+
+use std::time::Duration;
+
+use deftool_chat::Feature;
+use deftool_chat::request::{FailReason, Failure, kind};
+
+use super::managed;
+use super::state::{OpenResponse, RequestEnded, Turn};
+use crate::driver::drain::Exchange;
+use crate::recording::Line;
+use crate::time::{seconds, until};
+use crate::transport::{Outgoing, TransportError};
+
+/// Time limit for the response headers: of a server that sends them early, and of one that queues the request or loads
+/// the model before it sends them.
+const HEADERS_LIMIT: Duration = Duration::from_secs(30);
+const QUEUED_HEADERS_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+impl Turn<'_> {
+    /// Sends a request and waits for the head of the response.
+    pub(super) async fn send(
+        &mut self,
+        outgoing: Outgoing,
+    ) -> Result<Result<OpenResponse, TransportError>, RequestEnded> {
+        let config = &self.task.shared.config;
+        let is_queued = self.task.server.lacks(Feature::EarlyHeaders);
+        let default = if is_queued { QUEUED_HEADERS_LIMIT } else { HEADERS_LIMIT };
+        let limit = config.timers.headers.unwrap_or(default);
+        if let Some(sent) = self.send_within(outgoing, limit).await? {
+            return Ok(sent);
+        }
+        self.task.shared.report_stall();
+        let url = self.task.url();
+        let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
+        Err(self.fail(Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail)))
+    }
+
+    /// Like [`Turn::send`], with a time limit. Returns `None` if no head arrives within `limit`.
+    pub(super) async fn send_within(
+        &mut self,
+        outgoing: Outgoing,
+        limit: Duration,
+    ) -> Result<Option<Result<OpenResponse, TransportError>>, RequestEnded> {
+        let task = self.task;
+        task.write(|at_ms| task.request_line(self.run, &outgoing, at_ms));
+        let mut exchange = Exchange::begin(task);
+        let sent = tokio::select! {
+            biased;
+            () = task.cancel.cancelled() => return Err(self.end_canceled()),
+            () = until(self.total) => return Err(self.total_timeout()),
+            sent = managed::head_within(task, limit, task.shared.transport.send(outgoing)) => sent,
+        };
+        let Some(sent) = sent else { return Ok(None) };
+        match &sent {
+            Ok(incoming) => task.write(|at_ms| Line::Response {
+                at_ms,
+                status: incoming.status,
+                retry_after_ms: incoming.retry_after.map(|wait| wait.as_millis() as u64),
+                location: incoming.location.clone(),
+            }),
+            Err(TransportError::Connect { message, refused }) => {
+                task.write(|at_ms| Line::NoConnection { at_ms, message: message.clone(), refused: *refused });
+            }
+            Err(_) => {}
+        }
+        // The server does not process a request that it rejected or did not receive.
+        if !matches!(&sent, Ok(incoming) if incoming.status < 300) {
+            exchange.close();
+        }
+        Ok(Some(sent.map(|incoming| OpenResponse { incoming, exchange })))
+    }
+}

@@ -1,0 +1,69 @@
+//! The state of one turn, and the ways in which it ends the request.
+
+use std::time::Duration;
+
+use deftool_chat::ServerError;
+use deftool_chat::request::{Failure, Run};
+use tokio::time::Instant;
+
+use super::failure;
+use crate::driver::drain::Exchange;
+use crate::driver::task::RequestTask;
+use crate::tools::Toolbox;
+use crate::transport::{Incoming, TransportError};
+
+/// One turn of one request.
+pub(super) struct Turn<'a> {
+    pub(super) task: &'a RequestTask,
+    pub(super) run: &'a mut Run,
+    pub(super) toolbox: &'a Toolbox,
+    /// Deadline of the whole request.
+    pub(super) total: Option<Instant>,
+    /// Number of retries. Another variant of the request is not a retry.
+    pub(super) retries: u32,
+    /// Start of the time that the server reports that it is loading.
+    pub(super) loading_since: Option<Instant>,
+    pub(super) delay: Duration,
+}
+
+/// The request has ended, and its machine has recorded the end.
+pub(super) struct RequestEnded;
+
+/// A response after its head, while the server may still process the request.
+pub(super) struct OpenResponse {
+    pub(super) incoming: Incoming,
+    pub(super) exchange: Exchange,
+}
+
+/// The error response to a rejected request.
+pub(super) struct ServerRefusal {
+    pub(super) error: ServerError,
+    /// Whether the body is a web page.
+    pub(super) is_page: bool,
+}
+
+impl Turn<'_> {
+    /// Ends the request with a failure.
+    pub(super) fn fail(&mut self, failure: Failure) -> RequestEnded {
+        self.task.fail(self.run, failure);
+        RequestEnded
+    }
+
+    /// Ends the request with the stop reason of its worker, or as canceled.
+    pub(super) fn end_canceled(&mut self) -> RequestEnded {
+        self.task.end_canceled(self.run);
+        RequestEnded
+    }
+
+    /// Ends the request because its total time limit was exceeded.
+    pub(super) fn total_timeout(&mut self) -> RequestEnded {
+        self.task.total_timeout(self.run);
+        RequestEnded
+    }
+
+    /// Ends the request with an error of the transport.
+    pub(super) fn end_by_transport(&mut self, error: TransportError) -> RequestEnded {
+        self.task.stop(self.run, failure::of_transport(error));
+        RequestEnded
+    }
+}

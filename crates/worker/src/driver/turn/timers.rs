@@ -1,0 +1,121 @@
+//! The two deadlines of a stream: for bytes and for tokens. Bytes alone do not detect a stall, because servers send
+//! comments while they are idle.
+
+use std::time::Duration;
+
+use deftool_chat::ChatEvent;
+use deftool_chat::request::{FailReason, Failure, kind};
+use deftool_lang::spec::Timers;
+use tokio::time::Instant;
+
+use crate::time::{after, seconds};
+
+/// Time limit for token counts and `[DONE]` after the finish reason. Some servers send neither and keep the connection
+/// open.
+const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
+
+/// The deadlines of a stream. Any byte moves the first; only tokens and progress move the second.
+pub(super) struct StreamTimers<'a> {
+    timers: &'a Timers,
+    byte: Instant,
+    token: Instant,
+    any_token: bool,
+    /// Deadline of a reply after its finish reason.
+    finish: Option<Instant>,
+}
+
+impl<'a> StreamTimers<'a> {
+    pub(super) fn new(timers: &'a Timers) -> Self {
+        let now = Instant::now();
+        Self {
+            timers,
+            byte: after(now, timers.stall),
+            token: after(now, timers.first_token),
+            any_token: false,
+            finish: None,
+        }
+    }
+
+    /// Whether a token was received.
+    pub(super) fn any_token(&self) -> bool {
+        self.any_token
+    }
+
+    /// Starts the grace period after the finish reason.
+    pub(super) fn on_finish(&mut self) {
+        self.finish.get_or_insert_with(|| Instant::now() + AFTER_FINISH_GRACE);
+    }
+
+    /// Moves the deadlines after a read that contained these events.
+    pub(super) fn on_bytes(&mut self, events: &[ChatEvent]) {
+        let now = Instant::now();
+        self.byte = after(now, self.timers.stall);
+        for event in events {
+            match event {
+                ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } => {
+                    self.any_token = true;
+                    self.token = after(now, self.timers.token_stall);
+                }
+                ChatEvent::Progress { .. } if !self.any_token => {
+                    self.token = after(now, self.timers.first_token);
+                }
+                ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => {}
+            }
+        }
+    }
+
+    /// Extends the deadlines before the first token: they count from `last_active`, because a server is silent while it
+    /// processes a long prompt. Returns whether time is left.
+    pub(super) fn extend(&mut self, last_active: Option<Instant>) -> bool {
+        let Some(last_active) = last_active.filter(|_| !self.any_token && self.finish.is_none()) else {
+            return false;
+        };
+        self.byte = self.byte.max(after(last_active, self.timers.stall));
+        self.token = self.token.max(after(last_active, self.timers.first_token));
+        self.next() > Instant::now()
+    }
+
+    /// Returns the next deadline.
+    pub(super) fn next(&self) -> Instant {
+        let next = self.byte.min(self.token);
+        self.finish.map_or(next, |finish| finish.min(next))
+    }
+
+    /// Returns the failure of the exceeded deadline; `None`: the reply is complete, only optional events are missing.
+    pub(super) fn failure(&self, url: &str) -> Option<Failure> {
+        if self.finish.is_some() {
+            return None;
+        }
+        let (kind, what, limit, key) = if self.byte <= self.token {
+            (kind::STALL_TIMEOUT, "no byte for", self.timers.stall, ":stall")
+        } else if self.any_token {
+            (kind::TOKEN_STALL, "no token for", self.timers.token_stall, ":token-stall")
+        } else {
+            (kind::FIRST_TOKEN_TIMEOUT, "no token within", self.timers.first_token, ":first-token")
+        };
+        let detail = format!("{url}: {what} {} (the worker's {key})", seconds(limit));
+        Some(Failure::new(FailReason::StallTimeout, kind, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn activity_extends_only_the_wait_for_the_first_token() {
+        let limits = Timers { stall: Duration::from_secs(10), ..Timers::default() };
+        let mut timers = StreamTimers::new(&limits);
+        advance(Duration::from_secs(10)).await;
+        assert!(!timers.extend(None), "no activity");
+        assert!(!timers.extend(Some(Instant::now() - Duration::from_secs(10))), "the activity is too old");
+        assert!(timers.extend(Some(Instant::now() - Duration::from_secs(4))));
+        assert_eq!(timers.next(), Instant::now() + Duration::from_secs(6));
+        timers.on_bytes(&[ChatEvent::Text { text: String::from("a") }]);
+        advance(Duration::from_secs(10)).await;
+        assert!(!timers.extend(Some(Instant::now())), "after the first token only tokens count");
+        assert!(timers.failure("u").is_some());
+    }
+}

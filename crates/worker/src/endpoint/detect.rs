@@ -1,0 +1,309 @@
+//! Detects the dialect and the capabilities of a server.
+//!
+//! Input: a base URL, the response to `GET {base}/models`, the model name. Output: the [`Capabilities`] and the
+//! evidence of the dialect. The worker's `:dialect` has precedence, then the host, then the list of models, then pages
+//! that only one kind of server has, which are requested concurrently. The last step requests details that depend on
+//! the dialect. Detection never fails: missing facts remain unknown.
+//!
+//! Sources: tools/server/README.md of ggml-org/llama.cpp (`/props`, `/slots`), docs/api.md of ollama/ollama
+//! (`/api/version`, `/api/show`, `/api/ps`), lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`),
+//! docs.vllm.ai (`owned_by`, `max_model_len`, `/version`); llama.cpp's pages from a real server, 2026-11.
+
+use std::fmt;
+
+use deftool_chat::{Capabilities, dialect_name};
+use deftool_lang::spec::Dialect;
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use crate::transport::{Answer, Prober, server_page};
+
+/// Hosted APIs with a known dialect. A leading dot matches every host of the domain.
+const KNOWN_HOSTS: &[(&str, Dialect)] = &[
+    ("openrouter.ai", Dialect::OpenRouter),
+    (".openrouter.ai", Dialect::OpenRouter),
+    ("api.openai.com", Dialect::OpenAi),
+    (".openai.azure.com", Dialect::OpenAi),
+    (".services.ai.azure.com", Dialect::OpenAi),
+    ("api.anthropic.com", Dialect::OpenAi),
+    ("generativelanguage.googleapis.com", Dialect::OpenAi),
+    ("api.mistral.ai", Dialect::OpenAi),
+    ("api.groq.com", Dialect::OpenAi),
+    ("api.deepseek.com", Dialect::OpenAi),
+    ("api.together.xyz", Dialect::OpenAi),
+    ("api.fireworks.ai", Dialect::OpenAi),
+    ("api.x.ai", Dialect::OpenAi),
+    ("api.cerebras.ai", Dialect::OpenAi),
+    ("api.moonshot.ai", Dialect::OpenAi),
+    ("api.perplexity.ai", Dialect::OpenAi),
+    ("integrate.api.nvidia.com", Dialect::OpenAi),
+    ("router.huggingface.co", Dialect::OpenAi),
+];
+
+/// The evidence of a dialect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Evidence {
+    /// Set by the worker's `:dialect`.
+    Configured,
+    /// The host is known.
+    Host,
+    /// The `Server` header.
+    ServerHeader,
+    /// `owned_by` in its list of models.
+    Owner(&'static str),
+    /// A page that only this kind of server has.
+    Page(&'static str),
+    /// None: the `OpenAI` API is assumed.
+    Nothing,
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured => f.write_str("as set by `:dialect`"),
+            Self::Host => f.write_str("by its host"),
+            Self::ServerHeader => f.write_str("by its Server header"),
+            Self::Owner(owner) => write!(f, "by the owner of its models, {owner}"),
+            Self::Page(page) => write!(f, "by its {page}"),
+            Self::Nothing => f.write_str("because no other dialect was detected"),
+        }
+    }
+}
+
+/// A detected server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detected {
+    /// Its dialect and capabilities.
+    pub server: Capabilities,
+    /// The evidence of its dialect.
+    pub evidence: Evidence,
+}
+
+impl Default for Detected {
+    fn default() -> Self {
+        Self { server: Capabilities::of(Dialect::OpenAi), evidence: Evidence::Nothing }
+    }
+}
+
+/// For example `llama.cpp by its Server header`.
+impl fmt::Display for Detected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, evidence) = (dialect_name(self.server.dialect), &self.evidence);
+        match self.evidence {
+            Evidence::Nothing => write!(f, "assumed to be the {name} API {evidence}"),
+            _ if self.server.dialect == Dialect::OpenAi => write!(f, "the OpenAI API {evidence}"),
+            _ => write!(f, "{name} {evidence}"),
+        }
+    }
+}
+
+/// Returns the dialect of a known host.
+pub(crate) fn of_host(url: &Url) -> Option<Dialect> {
+    let host = url.host_str()?;
+    let is_it = |(known, _): &&(&str, Dialect)| match known.strip_prefix('.') {
+        Some(_) => host.ends_with(known),
+        None => host == *known,
+    };
+    KNOWN_HOSTS.iter().find(is_it).map(|(_, dialect)| *dialect)
+}
+
+/// Detects the server at `base`. `models` is its response to `GET {base}/models`, if any; `model` is the model that
+/// will be used; `configured` is the worker's `:dialect`.
+pub(crate) async fn detect(
+    prober: &Prober,
+    base: &Url,
+    models: Option<&Answer>,
+    model: Option<&str>,
+    configured: Option<Dialect>,
+) -> Detected {
+    let detected =
+        || detect_without_probing(base, models).map(|found| (found.server.dialect, found.evidence));
+    let known = configured.map(|dialect| (dialect, Evidence::Configured)).or_else(detected);
+    let (dialect, evidence) = match (known, models) {
+        (Some(known), _) => known,
+        // The server answered, and its dialect is unknown.
+        (None, Some(_)) => of_pages(prober, base).await,
+        (None, None) => (Dialect::OpenAi, Evidence::Nothing),
+    };
+    let mut server = Capabilities::of(dialect);
+    let listed = models.and_then(|models| listed(&models.body, model));
+    if let Some(listed) = listed {
+        server.context = count(listed, "max_model_len").or_else(|| count(listed, "context_length"));
+    }
+    match dialect {
+        Dialect::LlamaCpp => {
+            if let Some(props) = page(prober, base, "props").await {
+                read_props(&props, &mut server);
+            }
+        }
+        Dialect::Ollama => {
+            let named = model.or_else(|| listed.and_then(|model| model.get("id")).and_then(Value::as_str));
+            query_ollama(prober, base, named, &mut server).await;
+        }
+        Dialect::LmStudio => {
+            if let Some(models) = page(prober, base, "api/v0/models").await {
+                read_lm_studio(&models, model, &mut server);
+            }
+        }
+        Dialect::OpenAi | Dialect::Vllm | Dialect::OpenRouter => {}
+    }
+    Detected { server, evidence }
+}
+
+/// Detects the dialect from the host or the list of models, without further requests.
+pub(crate) fn detect_without_probing(base: &Url, models: Option<&Answer>) -> Option<Detected> {
+    let known = of_host(base).map(|dialect| (dialect, Evidence::Host));
+    let (dialect, evidence) = known.or_else(|| models.and_then(of_models))?;
+    Some(Detected { server: Capabilities::of(dialect), evidence })
+}
+
+/// Detects the dialect from the `Server` header or the list of models.
+fn of_models(models: &Answer) -> Option<(Dialect, Evidence)> {
+    if models.server == "llama.cpp" {
+        return Some((Dialect::LlamaCpp, Evidence::ServerHeader));
+    }
+    match models.body.pointer("/data/0/owned_by")?.as_str()? {
+        "llamacpp" => Some((Dialect::LlamaCpp, Evidence::Owner("llamacpp"))),
+        "vllm" => Some((Dialect::Vllm, Evidence::Owner("vllm"))),
+        "organization_owner" => Some((Dialect::LmStudio, Evidence::Owner("organization_owner"))),
+        _ => None,
+    }
+}
+
+/// Detects the dialect from pages that only one kind of server has. Requests them concurrently; the most reliable one
+/// wins.
+async fn of_pages(prober: &Prober, base: &Url) -> (Dialect, Evidence) {
+    let (props, lm_studio, ollama, vllm) = tokio::join!(
+        page(prober, base, "props"),
+        page(prober, base, "api/v0/models"),
+        page(prober, base, "api/version"),
+        page(prober, base, "version"),
+    );
+    let has = |page: Option<&Value>, pointer: &str| page.and_then(|page| page.pointer(pointer)).is_some();
+    if has(props.as_ref(), "/default_generation_settings") {
+        (Dialect::LlamaCpp, Evidence::Page("/props"))
+    } else if has(lm_studio.as_ref(), "/data/0/compatibility_type")
+        || has(lm_studio.as_ref(), "/data/0/state")
+    {
+        (Dialect::LmStudio, Evidence::Page("/api/v0/models"))
+    } else if has(ollama.as_ref(), "/version") {
+        (Dialect::Ollama, Evidence::Page("/api/version"))
+    } else if has(vllm.as_ref(), "/version") {
+        (Dialect::Vllm, Evidence::Page("/version"))
+    } else {
+        (Dialect::OpenAi, Evidence::Nothing)
+    }
+}
+
+/// Returns the JSON of a page, if it exists.
+async fn page(prober: &Prober, base: &Url, name: &str) -> Option<Value> {
+    let answer = prober.get(&server_page(base, name)).await.ok()?;
+    answer.is_success().then_some(answer.body)
+}
+
+/// Returns the entry of `model` in a list of models, or the first one.
+fn listed<'a>(body: &'a Value, model: Option<&str>) -> Option<&'a Value> {
+    let list = body.get("data")?.as_array()?;
+    match model {
+        Some(model) => list.iter().find(|entry| entry.get("id").is_some_and(|id| id == model)),
+        None => list.first(),
+    }
+}
+
+/// Returns a number of tokens; `None` for zero or another type.
+fn count(value: &Value, name: &str) -> Option<u64> {
+    value.get(name).and_then(Value::as_u64).filter(|count| *count > 0)
+}
+
+/// Reads llama.cpp's `/props`: the context size of one slot, and the features of the chat template.
+fn read_props(body: &Value, server: &mut Capabilities) {
+    let cap = |name: &str| body.get("chat_template_caps")?.get(name)?.as_bool();
+    server.context = body.get("default_generation_settings").and_then(|settings| count(settings, "n_ctx"));
+    server.parallel_calls = cap("supports_parallel_tool_calls");
+    server.tools = match (cap("supports_tools"), cap("supports_tool_calls")) {
+        // Older servers do not report the features of the template. Search the template itself.
+        (None, None) => body.get("chat_template").and_then(Value::as_str).map(|text| text.contains("tool")),
+        (tools, calls) => Some(tools == Some(true) || calls == Some(true)),
+    };
+    server.slots_page = body.get("endpoint_slots").and_then(Value::as_bool);
+}
+
+/// Requests the details of a model from Ollama: its current or configured context size, and its features.
+async fn query_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: &mut Capabilities) {
+    let Some(model) = model else { return };
+    let (show_url, request) = (server_page(base, "api/show"), json!({ "model": model }));
+    let (shown, running) = tokio::join!(prober.post(&show_url, &request), page(prober, base, "api/ps"));
+    let shown = shown.ok().filter(Answer::is_success).map(|answer| answer.body).unwrap_or_default();
+    let models = running.as_ref().and_then(|body| body.get("models")?.as_array());
+    let is_it = |entry: &&Value| {
+        let named = |key: &str| entry.get(key).and_then(Value::as_str);
+        [named("model"), named("name")]
+            .into_iter()
+            .flatten()
+            .any(|name| name == model || name.strip_suffix(":latest") == Some(model))
+    };
+    let running = models.and_then(|models| models.iter().find(is_it));
+    let set = shown.get("parameters").and_then(Value::as_str).and_then(|parameters| {
+        let value = parameters.lines().find_map(|line| line.trim().strip_prefix("num_ctx"))?;
+        value.trim().parse().ok()
+    });
+    server.context = running.and_then(|model| count(model, "context_length")).or(set);
+    server.tools = shown
+        .get("capabilities")
+        .and_then(Value::as_array)
+        .map(|capabilities| capabilities.iter().any(|one| one == "tools"));
+}
+
+/// Reads the details of a model of LM Studio. LM Studio describes tools in the prompt of models without tool support.
+fn read_lm_studio(body: &Value, model: Option<&str>, server: &mut Capabilities) {
+    server.context = listed(body, model).and_then(|model| count(model, "loaded_context_length"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_members_of_props_are_used() {
+        let read = |body: Value| {
+            let mut server = Capabilities::of(Dialect::LlamaCpp);
+            read_props(&body, &mut server);
+            (server.context, server.tools, server.parallel_calls)
+        };
+        let caps = |tools: bool, calls: bool| json!({"supports_tools": tools, "supports_tool_calls": calls});
+        for (body, expected) in [
+            (json!({"default_generation_settings": {"n_ctx": 4096}}), (Some(4096), None, None)),
+            (json!({"chat_template_caps": caps(true, false)}), (None, Some(true), None)),
+            (
+                json!({"chat_template_caps": caps(false, false), "chat_template": "tools"}),
+                (None, Some(false), None),
+            ),
+            (
+                json!({"chat_template_caps": {"supports_parallel_tool_calls": false}}),
+                (None, None, Some(false)),
+            ),
+            (json!({"chat_template": "{% if tools %}"}), (None, Some(true), None)),
+            (json!({"chat_template": "{{ messages }}"}), (None, Some(false), None)),
+            (
+                json!({"chat_template": 1, "default_generation_settings": {"n_ctx": "many"}}),
+                (None, None, None),
+            ),
+            (Value::Null, (None, None, None)),
+        ] {
+            assert_eq!(read(body.clone()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_matched_completely() {
+        for (base, expected) in [
+            ("https://openrouter.ai/api/v1", Some(Dialect::OpenRouter)),
+            ("https://me.openai.azure.com/openai", Some(Dialect::OpenAi)),
+            ("https://api.openai.com/v1", Some(Dialect::OpenAi)),
+            ("https://notopenrouter.ai/v1", None),
+            ("https://api.openai.com.evil.example/v1", None),
+        ] {
+            assert_eq!(of_host(&Url::parse(base).unwrap()), expected, "{base}");
+        }
+    }
+}

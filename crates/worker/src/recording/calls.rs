@@ -1,0 +1,300 @@
+//! The tool calls of a recording, as the model made them: parsed from the replies. They include failed calls, exit
+//! calls and calls written as text.
+//!
+//! Nothing is executed or validated here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use deftool_chat::fallback::{Candidate, Forms, Piece, Scanner, TextCall};
+use deftool_chat::request::coerce_arguments;
+use deftool_chat::{Api, ChatEvent, RawArguments, Reply, StreamDecoder, TransportEnd};
+use serde_json::Value;
+
+use super::format::Line;
+use super::read::{RecordedRequest, Recording};
+
+/// A tool call of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedToolCall {
+    /// The line of the recording where the call begins, from 1; for a call written as text, the line that completes it.
+    pub line: usize,
+    /// Number of the request in the recording, from 1; 0 for a dump.
+    pub request: usize,
+    /// The tool name, as written by the model.
+    pub name: String,
+    /// The arguments.
+    pub arguments: RawArguments,
+    /// Whether the call was written as text.
+    pub as_text: bool,
+    /// The definition of the tool in the request; `None`: unknown tool.
+    pub definition: Option<Arc<Value>>,
+    /// Whether it was an exit call, if the recording contains that.
+    pub was_exit: Option<bool>,
+}
+
+impl RecordedToolCall {
+    /// Creates a call from a source other than a recording. The arguments may be JSON text.
+    pub fn dumped(line: usize, name: &str, arguments: Value) -> Self {
+        let malformed = |text: String, error: &str| RawArguments::Malformed {
+            text,
+            error: error.to_owned(),
+            truncated: false,
+        };
+        let arguments = match arguments {
+            Value::Object(value) => RawArguments::Object { value },
+            Value::String(text) => match serde_json::from_str(&text) {
+                Ok(value) => RawArguments::Object { value },
+                Err(error) => malformed(text, &error.to_string()),
+            },
+            other => malformed(other.to_string(), "not a JSON object"),
+        };
+        let name = name.to_owned();
+        Self { line, request: 0, name, arguments, as_text: false, definition: None, was_exit: None }
+    }
+
+    /// Whether the call is from a recorded reply, where the offered tools are known.
+    pub fn is_from_a_reply(&self) -> bool {
+        self.request > 0
+    }
+}
+
+impl Recording {
+    /// Returns the calls of all replies, in order.
+    pub fn calls(&self) -> Vec<RecordedToolCall> {
+        let numbered = self.requests().iter().enumerate();
+        numbered.flat_map(|(index, request)| calls_of(request, index + 1)).collect()
+    }
+}
+
+/// The tools and the conversation of one chat request.
+struct Offer {
+    definitions: HashMap<String, Arc<Value>>,
+    /// The text of the previous messages. A call written as text may be a quotation of it.
+    previous_text: String,
+    /// Whether the system message describes how to write calls as text.
+    has_convention: bool,
+    streams: bool,
+    api: Api,
+}
+
+fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
+    let kinds = kinds_of(request);
+    let mut calls = Vec::new();
+    let mut offer = None;
+    let mut open: Option<Reading> = None;
+    for (line, entry) in &request.lines {
+        match entry {
+            Line::Request { body, .. } => offer = Some(Offer::of(body, request.session.api)),
+            Line::Response { status, .. } => {
+                let is_reply = (200..300).contains(status);
+                open = offer.take().filter(|offer| is_reply && offer.streams).map(Reading::new);
+            }
+            Line::Data { text, bytes, .. } => {
+                if let Some(reading) = &mut open {
+                    let bytes = text.as_deref().map(str::as_bytes).or(bytes.as_deref());
+                    reading.feed(bytes.unwrap_or_default(), *line);
+                }
+            }
+            Line::End { error, .. } => {
+                if let Some(reading) = open.take() {
+                    let end =
+                        error.clone().map_or(TransportEnd::Clean, |error| TransportEnd::Broken { error });
+                    calls.extend(reading.finish(end, *line));
+                }
+            }
+            Line::Session { .. }
+            | Line::NoConnection { .. }
+            | Line::Tool { .. }
+            | Line::ToolStarted { .. }
+            | Line::ToolFinished { .. }
+            | Line::Approval { .. }
+            | Line::Reloaded { .. }
+            | Line::Stopped(_)
+            | Line::Finished { .. } => {}
+        }
+    }
+    // The recording ends within the reply: its complete calls count.
+    if let (Some(reading), Some((line, _))) = (open, request.lines.last()) {
+        let error = String::from("the recording ends here");
+        calls.extend(reading.finish(TransportEnd::Broken { error }, *line));
+    }
+    for call in &mut calls {
+        call.request = number;
+        call.was_exit = kinds.get(&call.name).copied();
+    }
+    calls
+}
+
+/// Returns for each called tool whether it is an exit tool.
+fn kinds_of(request: &RecordedRequest) -> HashMap<String, bool> {
+    let mut kinds = HashMap::new();
+    for (_, line) in &request.lines {
+        if let Line::ToolStarted { name, .. } = line {
+            kinds.insert(name.clone(), false);
+        }
+    }
+    let signals = request.outcome().and_then(|outcome| outcome.get("signals")).and_then(Value::as_array);
+    for signal in signals.into_iter().flatten() {
+        if let Some(name) = signal.get("tool_name").and_then(Value::as_str) {
+            kinds.insert(name.to_owned(), true);
+        }
+    }
+    kinds
+}
+
+impl Offer {
+    fn of(body: &Value, api: Api) -> Self {
+        let tools = body.get("tools").and_then(Value::as_array);
+        let definitions = tools.into_iter().flatten().filter_map(|tool| {
+            let function = tool.get("function").unwrap_or(tool);
+            let name = function.get("name")?.as_str()?.to_owned();
+            Some((name, Arc::new(serde_json::json!({"type": "function", "function": function}))))
+        });
+        let definitions = definitions.collect();
+        let mut previous_text = String::new();
+        let mut has_convention = false;
+        let messages = match api {
+            Api::ChatCompletions => body.get("messages"),
+            Api::Responses => body.get("input"),
+        };
+        for message in messages.and_then(Value::as_array).into_iter().flatten() {
+            let content = text_of(message);
+            match message.get("role").and_then(Value::as_str) {
+                Some("system" | "developer") => has_convention |= content.contains("{\"tool\":"),
+                Some("assistant") => {}
+                _ => previous_text.extend([content.as_str(), "\n"]),
+            }
+        }
+        let instructions = body.get("instructions").and_then(Value::as_str).unwrap_or_default();
+        has_convention |= instructions.contains("{\"tool\":");
+        let streams = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
+        Self { definitions, previous_text, has_convention, streams, api }
+    }
+}
+
+/// Returns the text of a message or of a call's result: its content, or the texts of its parts.
+fn text_of(message: &Value) -> String {
+    match message.get("content").or_else(|| message.get("output")) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A reply that is being read.
+struct Reading {
+    offer: Offer,
+    decoder: StreamDecoder,
+    scanner: Scanner,
+    events: Vec<ChatEvent>,
+    pieces: Vec<Piece>,
+    /// The line where the call of each index begins.
+    start_lines: HashMap<usize, usize>,
+    /// Each candidate with its number (complete and broken candidates count) and its line.
+    written: Vec<(u32, usize, Candidate)>,
+    candidates: u32,
+    reply: Option<Reply>,
+}
+
+impl Reading {
+    fn new(offer: Offer) -> Self {
+        Self {
+            decoder: StreamDecoder::new(offer.api, offer.definitions.keys().cloned()),
+            scanner: Scanner::new(Forms { unmarked: offer.has_convention }),
+            offer,
+            events: Vec::new(),
+            pieces: Vec::new(),
+            start_lines: HashMap::new(),
+            written: Vec::new(),
+            candidates: 0,
+            reply: None,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8], line: usize) {
+        self.decoder.feed(bytes, &mut self.events);
+        self.take_events(line);
+    }
+
+    fn take_events(&mut self, line: usize) {
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                ChatEvent::Text { text } => {
+                    text.chars().for_each(|ch| self.scanner.push(ch, &mut self.pieces));
+                    self.take_pieces(line);
+                }
+                ChatEvent::ToolCallDelta { index, .. } => {
+                    self.start_lines.entry(index).or_insert(line);
+                }
+                ChatEvent::Reasoning { .. } | ChatEvent::Progress { .. } => {}
+                ChatEvent::Ended { reply } => self.reply = Some(reply),
+            }
+        }
+    }
+
+    fn take_pieces(&mut self, line: usize) {
+        for piece in self.pieces.drain(..) {
+            match piece {
+                Piece::Candidate(candidate) => {
+                    self.written.push((self.candidates, line, candidate));
+                    self.candidates += 1;
+                }
+                Piece::Broken { .. } => self.candidates += 1,
+                Piece::Enclosed { from } => {
+                    self.written.retain(|(nth, _, _)| *nth < from);
+                    self.candidates = from;
+                }
+                // The text before it was reasoning.
+                Piece::ReasoningEnded => self.written.clear(),
+                Piece::Text(_) => {}
+            }
+        }
+    }
+
+    fn finish(mut self, end: TransportEnd, line: usize) -> Vec<RecordedToolCall> {
+        let decoder = std::mem::replace(&mut self.decoder, StreamDecoder::new(self.offer.api, Vec::new()));
+        decoder.finish(end, &mut self.events);
+        self.take_events(line);
+        self.scanner.finish(&mut self.pieces);
+        self.take_pieces(line);
+        let Self { offer, start_lines, written, reply, .. } = self;
+        let make = |line, name: String, arguments, as_text| RecordedToolCall {
+            line,
+            request: 1,
+            definition: offer.definitions.get(&name).cloned(),
+            name,
+            arguments,
+            as_text,
+            was_exit: None,
+        };
+        let structured = reply.map(|reply| reply.calls).unwrap_or_default();
+        if !structured.is_empty() {
+            let numbered = structured.into_iter().enumerate();
+            let line_of = |index: usize| start_lines.get(&index).copied().unwrap_or(line);
+            return numbered
+                .map(|(index, call)| make(line_of(index), call.name, call.arguments, false))
+                .collect();
+        }
+        let is_call = |candidate: &Candidate| {
+            let is_known = candidate.calls.iter().all(|call| offer.definitions.contains_key(&call.name));
+            let is_quoted = |call: &TextCall| {
+                let written = candidate.text.get(call.span.0..call.span.1).unwrap_or(&candidate.text);
+                memchr::memmem::find(offer.previous_text.as_bytes(), written.trim().as_bytes()).is_some()
+            };
+            is_known && !candidate.calls.iter().any(is_quoted)
+        };
+        let made = written.into_iter().filter(|(_, _, candidate)| is_call(candidate));
+        made.flat_map(|(_, line, candidate)| candidate.calls.into_iter().map(move |call| (line, call)))
+            .map(|(line, call)| {
+                let definition = offer.definitions.get(&call.name);
+                let parameters = definition.and_then(|tool| tool.pointer("/function/parameters"));
+                let arguments = coerce_arguments(&call, parameters.unwrap_or(&Value::Null));
+                make(line, call.name, arguments, true)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,274 @@
+//! The format of a recording: its lines, the inputs of a request, and errors.
+
+use std::path::PathBuf;
+
+use deftool_chat::request::{Approval, Failure, RequestOptions};
+use deftool_chat::{Api, BodyFallbacks, Capabilities, Message};
+use deftool_lang::tool::ToolError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Format version of new recordings.
+pub(crate) const VERSION: u32 = 2;
+
+/// Maximum nesting. Deeper values are written as JSON text, because a reader would reject the line.
+const MAX_DEPTH: usize = 100;
+
+/// The inputs of a request from its environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// The request's id.
+    pub request_id: String,
+    /// The job's name, or empty.
+    pub job_name: String,
+    /// The worker's name.
+    pub worker: String,
+    /// The conversation it began with.
+    pub conversation: Vec<Message>,
+    /// Options of the request, in addition to the worker's configuration.
+    #[serde(default, skip_serializing_if = "RequestOptions::is_empty")]
+    pub options: RequestOptions,
+    /// The URL of the server, as in messages.
+    pub url: String,
+    /// The API. Recordings without it use chat completions.
+    #[serde(default)]
+    pub api: Api,
+    /// The model's name.
+    pub model: String,
+    /// Capabilities of the server.
+    #[serde(alias = "llama_cpp")]
+    pub server: Capabilities,
+    /// Request variants that the server required in earlier requests.
+    #[serde(default, skip_serializing_if = "BodyFallbacks::is_empty")]
+    #[serde(rename = "swaps")]
+    pub body_fallbacks: BodyFallbacks,
+    /// Whether the model's template supports several calls in one message.
+    pub parallel_tool_calls: bool,
+    /// Unix time in milliseconds.
+    pub submitted_at_ms: u64,
+    /// Name of the time zone.
+    pub zone: String,
+    /// Local time in the BIOS.
+    pub local_time: String,
+    /// Seed of call ids.
+    pub id_seed: u64,
+    /// Version of deftool that wrote the recording; empty in old recordings.
+    #[serde(default)]
+    pub engine: String,
+}
+
+/// One line of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub(crate) enum Line {
+    Session {
+        version: u32,
+        #[serde(flatten)]
+        session: Box<Session>,
+    },
+    Request {
+        turn: u32,
+        attempt: u32,
+        at_ms: u64,
+        /// Digest of the tool set of the turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<String>,
+        /// Generation of the tool set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
+        body: Value,
+    },
+    Response {
+        at_ms: u64,
+        status: u16,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        location: Option<String>,
+    },
+    Data {
+        at_ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// A chunk that is not valid UTF-8.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<Vec<u8>>,
+    },
+    /// The end of a body, or the error that interrupted it.
+    End {
+        at_ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// No connection.
+    NoConnection {
+        at_ms: u64,
+        message: String,
+        refused: bool,
+    },
+    /// An answered call in format version 1.
+    Tool {
+        started_ms: u64,
+        finished_ms: u64,
+    },
+    ToolStarted {
+        at_ms: u64,
+        id: String,
+        name: String,
+        arguments: Value,
+    },
+    ToolFinished {
+        at_ms: u64,
+        id: String,
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+        result: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ToolError>,
+    },
+    /// The answer of the user or the worker to an approval.
+    Approval {
+        at_ms: u64,
+        id: String,
+        name: String,
+        #[serde(flatten)]
+        answer: Approval,
+    },
+    /// The next turn uses a different generation of the tools.
+    Reloaded {
+        at_ms: u64,
+        turn: u32,
+        generation: u64,
+        tools: String,
+        detail: String,
+    },
+    Stopped(Stopped),
+    /// The outcome, as in the `finished` event.
+    Finished {
+        at_ms: u64,
+        outcome: Value,
+    },
+}
+
+/// Deserializes a present member, including `null`.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// The end of a request by a timer, the transport or a cancel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Stopped {
+    pub(crate) at_ms: u64,
+    /// `None`: it was canceled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<Failure>,
+    /// Whether it ended before its first turn, usually while it waited for a slot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) in_queue: bool,
+}
+
+impl Stopped {
+    pub(crate) fn of(at_ms: u64, failure: Option<Failure>) -> Self {
+        Self { at_ms, failure, in_queue: false }
+    }
+}
+
+impl Line {
+    /// Replaces values that are nested too deeply.
+    pub(super) fn fit(&mut self) {
+        match self {
+            Self::Request { body: value, .. }
+            | Self::ToolStarted { arguments: value, .. }
+            | Self::ToolFinished { result: Some(value), .. }
+            | Self::Finished { outcome: value, .. } => fit(value),
+            Self::Session { .. }
+            | Self::Response { .. }
+            | Self::Data { .. }
+            | Self::End { .. }
+            | Self::NoConnection { .. }
+            | Self::Tool { .. }
+            | Self::ToolFinished { result: None, .. }
+            | Self::Approval { .. }
+            | Self::Reloaded { .. }
+            | Self::Stopped(_) => {}
+        }
+    }
+}
+
+/// Replaces values that are nested too deeply by their JSON text.
+pub(crate) fn fit(value: &mut Value) {
+    fn fit_below(value: &mut Value, left: usize) {
+        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+            return;
+        }
+        if left == 0 {
+            *value = Value::String(value.to_string());
+            return;
+        }
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| fit_below(item, left - 1)),
+            Value::Object(members) => members.values_mut().for_each(|member| fit_below(member, left - 1)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    fit_below(value, MAX_DEPTH);
+}
+
+/// An error of reading or writing a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file cannot be opened, written or read.
+    #[error("recording {}: {}", path.display(), self.without_path())]
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line is invalid.
+    #[error("{}:{line}: not a line of a recording: {message}", path.display())]
+    Malformed {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// Why.
+        message: String,
+    },
+    /// The file exceeds the size limit.
+    #[error("{}: {}", path.display(), self.without_path())]
+    TooLarge {
+        /// Path of the file.
+        path: PathBuf,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// Unsupported format version.
+    #[error("{}: {}", path.display(), self.without_path())]
+    Version {
+        /// Path of the file.
+        path: PathBuf,
+        /// The format version of the file.
+        found: u32,
+    },
+}
+
+impl RecordingError {
+    /// Returns the message without the path of the file.
+    pub fn without_path(&self) -> String {
+        match self {
+            Self::Io { source, .. } => source.to_string(),
+            Self::Malformed { line, message, .. } => {
+                format!("line {line}: not a line of a recording: {message}")
+            }
+            Self::TooLarge { limit, .. } => {
+                format!("larger than the limit of {} MiB", limit >> 20)
+            }
+            Self::Version { found, .. } => {
+                format!(
+                    "unsupported recording format {found}; this version of deftool reads formats 1 to {VERSION}"
+                )
+            }
+        }
+    }
+}

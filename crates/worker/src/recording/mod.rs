@@ -1,0 +1,33 @@
+//! Recordings of requests: one JSON object per line, written immediately, so that a crash loses nothing.
+//!
+//! A file holds the requests of one session in submission order. Each request begins with its `session` line. Lines of
+//! the second and later requests carry the number of their `request`, because requests may overlap. A recording
+//! contains the responses of the server with their times, and all inputs from the environment: clock, time zone, ids,
+//! model, detected capabilities, offered tools, arguments and results of tool calls, approvals, reloads, and the
+//! outcome of each request.
+//!
+//! Version 1 contains a single request, and only the times of tool calls. It can still be read.
+//!
+//! | file | |
+//! |---|---|
+//! | `format` | the lines of a recording, and errors |
+//! | `redact` | redacts secrets in lines |
+//! | `recorder` | writes recordings |
+//! | `read` | reads recordings |
+//! | `calls` | the tool calls of a recording, parsed from its replies |
+
+mod calls;
+mod format;
+mod read;
+mod recorder;
+mod redact;
+
+pub use calls::RecordedToolCall;
+pub use format::{RecordingError, Session};
+pub use read::{RecordedRequest, Recording};
+pub use recorder::Recorder;
+pub use redact::redact_message;
+
+pub(crate) use format::{Line, Stopped, fit};
+pub(crate) use recorder::RequestRecorder;
+pub(crate) use redact::redact_outcome;

@@ -1,0 +1,82 @@
+//! Redacts secrets in the lines of a recording.
+
+use deftool_chat::Message;
+use deftool_chat::request::{Approval, RequestOptions};
+use deftool_lang::tool::ToolError;
+use serde_json::Value;
+
+use super::format::{Line, Stopped};
+use crate::secrets::Mask;
+
+/// Members of an outcome with free text.
+const FREE_TEXT: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_text"];
+
+/// Redacts all texts of a message, in place.
+pub fn redact_message(message: &mut Message, mask: &Mask) {
+    match message {
+        Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
+            mask.in_place(content);
+        }
+        Message::Assistant { content, tool_calls } => {
+            mask.in_place(content);
+            for call in tool_calls {
+                mask.in_place(&mut call.function.arguments);
+            }
+        }
+    }
+}
+
+/// Redacts the free text of an outcome, in place.
+pub(crate) fn redact_outcome(outcome: &mut Value, mask: &Mask) {
+    for member in FREE_TEXT {
+        if let Some(value) = outcome.get_mut(member) {
+            mask.value(value);
+        }
+    }
+}
+
+impl Line {
+    /// Redacts secrets in all members with free text. The chunks of replies are redacted by
+    /// [`redact_reply`](crate::secrets::redact_reply).
+    pub(super) fn redact(&mut self, mask: &Mask) {
+        match self {
+            Self::Session { session, .. } => {
+                for text in [&mut session.job_name, &mut session.url] {
+                    mask.in_place(text);
+                }
+                session.conversation.iter_mut().for_each(|message| redact_message(message, mask));
+                let RequestOptions { model: _, system_prompt, params, tools: _ } = &mut session.options;
+                if let Some(text) = system_prompt {
+                    mask.in_place(text);
+                }
+                params.values_mut().for_each(|value| mask.value(value));
+            }
+            Self::Request { body, .. } => mask.value(body),
+            Self::Response { location, .. } => location.iter_mut().for_each(|text| mask.in_place(text)),
+            Self::End { error, .. } => error.iter_mut().for_each(|text| mask.in_place(text)),
+            Self::NoConnection { message, .. } => mask.in_place(message),
+            Self::ToolStarted { arguments, .. } => mask.value(arguments),
+            Self::ToolFinished { result, error, .. } => {
+                if let Some(value) = result {
+                    mask.value(value);
+                }
+                if let Some(ToolError { message, path, details, .. }) = error {
+                    let texts = [Some(message), path.as_mut(), details.as_mut()];
+                    texts.into_iter().flatten().for_each(|text| mask.in_place(text));
+                }
+            }
+            Self::Approval { answer, .. } => match answer {
+                Approval::Allowed => {}
+                Approval::Refused { reason } => mask.in_place(reason),
+            },
+            Self::Reloaded { detail, .. } => mask.in_place(detail),
+            Self::Stopped(Stopped { failure, .. }) => {
+                if let Some(failure) = failure {
+                    mask.in_place(&mut failure.detail);
+                }
+            }
+            Self::Finished { outcome, .. } => redact_outcome(outcome, mask),
+            Self::Data { .. } | Self::Tool { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The options of a replay, and its differences from the recording.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::compare::Difference;
+use crate::secrets::Secrets;
+
+/// Options of a replay.
+#[derive(Debug, Clone, Default)]
+pub struct ReplayOptions {
+    /// Answer a request even if it differs from the recorded one.
+    pub lenient: bool,
+    /// Use recorded tool results instead of running tools.
+    pub recorded_tools: bool,
+    /// Factor by which recorded delays are divided; `None`: no delays. The worker's time limits for the server do not
+    /// apply in a replay.
+    pub pace: Option<f64>,
+    /// Also report differences in the order of keys.
+    pub key_order: bool,
+    /// Secrets to redact in differences.
+    pub secrets: Secrets,
+}
+
+/// A difference between a replay and its recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReplayDifference {
+    /// Number of the request in the recording, from 1.
+    pub request: usize,
+    /// The part of the request: `turn 2`, `call 1 of count`, `outcome`.
+    pub place: String,
+    /// Description.
+    pub message: String,
+    /// The differing field, if it is a single one.
+    #[serde(flatten)]
+    pub field: Option<Difference>,
+    /// Whether the recording has several requests. Only then the number is shown.
+    #[serde(skip)]
+    pub(super) is_one_of_many: bool,
+}
+
+impl ReplayDifference {
+    /// Whether it is a difference of a request body.
+    pub fn is_of_a_body(&self) -> bool {
+        self.field.is_some() && self.place.starts_with("turn ")
+    }
+}
+
+impl fmt::Display for ReplayDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_one_of_many {
+            write!(f, "request {}, ", self.request)?;
+        }
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}

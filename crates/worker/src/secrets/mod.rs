@@ -1,0 +1,20 @@
+//! Secrets: the API key, passwords and tokens, and their redaction in everything that is shown or recorded.
+//!
+//! | file | |
+//! |---|---|
+//! | `forms` | the forms in which a secret may be written |
+//! | `redactor` | redacts the API key in the stream of a server |
+//! | `mask` | redacts a user's secrets and credentials, with numbered marks |
+//! | `reply` | redacts secrets that are split over many chunks of a reply |
+
+mod forms;
+mod mask;
+mod redactor;
+mod reply;
+
+pub use mask::{Mask, Secrets, holds_redacted, is_secret_name};
+pub use redactor::Redactor;
+
+pub(crate) use mask::{Hit, is_placeholder, is_same_text};
+pub(crate) use redactor::{REDACTED, secrets_of_url};
+pub(crate) use reply::{Channel, Frame, Piece, frames_of, redact_reply, rewrite_texts, texts_of};

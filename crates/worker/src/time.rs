@@ -1,0 +1,74 @@
+//! The clock of a request, and its deadlines.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Effectively unlimited: one year.
+pub(crate) const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The clock of a request: milliseconds since it was submitted. It changes only at ticks, so that the recording and the
+/// request machine get the same time. In a replay it returns the recorded times, so that the events have the same
+/// times.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    Live { start: Instant, now_ms: AtomicU64 },
+    Recorded { now_ms: AtomicU64 },
+}
+
+impl Clock {
+    /// Creates a clock that starts now.
+    pub(crate) fn live() -> Self {
+        Self::Live { start: Instant::now(), now_ms: AtomicU64::new(0) }
+    }
+
+    /// Creates a clock for a replay. It is set by [`Clock::advance_to`].
+    pub(crate) fn recorded() -> Self {
+        Self::Recorded { now_ms: AtomicU64::new(0) }
+    }
+
+    /// Returns the milliseconds from submit to the last tick.
+    pub(crate) fn now_ms(&self) -> u64 {
+        match self {
+            Self::Live { now_ms, .. } | Self::Recorded { now_ms } => now_ms.load(Ordering::Acquire),
+        }
+    }
+
+    /// Updates a live clock to the current time. Does nothing in a replay.
+    pub(crate) fn tick(&self) {
+        if let Self::Live { start, now_ms } = self {
+            now_ms.store(start.elapsed().as_millis() as u64, Ordering::Release);
+        }
+    }
+
+    /// Whether this is the clock of a replay.
+    pub(crate) fn is_recorded(&self) -> bool {
+        matches!(self, Self::Recorded { .. })
+    }
+
+    /// Sets the clock of a replay. The time never decreases, even if the recorded time does.
+    pub(crate) fn advance_to(&self, at_ms: u64) {
+        if let Self::Recorded { now_ms } = self {
+            now_ms.fetch_max(at_ms, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Returns the deadline `limit` after `now`. Limits are capped at [`NO_LIMIT`] to avoid an overflow.
+pub(crate) fn after(now: Instant, limit: Duration) -> Instant {
+    now + limit.min(NO_LIMIT)
+}
+
+/// Sleeps until the deadline; `None`: never returns.
+pub(crate) async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Formats a time limit: `30 s`, `0.2 s`.
+pub(crate) fn seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
+}

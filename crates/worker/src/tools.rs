@@ -1,0 +1,133 @@
+//! The tools of a worker: the interface of a tool source, and the tools of the newest generation of a project.
+
+use std::sync::{Arc, Mutex};
+
+use deftool_lang::schema::ToolSet;
+use deftool_lang::spec::WorkerSpec;
+use deftool_lang::tool::ToolRunner;
+use deftool_project::{Generation, GenerationRunner, LiveProject, Trust, permission_requests};
+use deftool_script::ScriptRunner;
+
+use crate::sync::lock;
+
+/// The tools of one generation for one worker, and their runner.
+#[derive(Clone)]
+pub struct Toolbox {
+    /// Number of the generation.
+    pub generation: u64,
+    /// The tools that a request may call.
+    pub tools: ToolSet,
+    /// The runner of the normal tools.
+    pub runner: Arc<dyn ToolRunner>,
+}
+
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Toolbox").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}
+
+/// A source of tools.
+pub trait ToolSource: Send + Sync {
+    /// Returns the newest generation. Called at the start of each model turn; must be fast.
+    fn current(&self) -> Toolbox;
+
+    /// Describes the changes since a generation, for users.
+    fn changes_since(&self, _generation: u64) -> String {
+        String::from("the tools were reloaded")
+    }
+}
+
+/// A toolbox is a source that never changes.
+impl ToolSource for Toolbox {
+    fn current(&self) -> Toolbox {
+        self.clone()
+    }
+}
+
+/// Decides for each generation which requested permissions its scripts get.
+pub trait TrustSource: Send + Sync {
+    /// Returns the permissions that are granted to the scripts of `generation`.
+    fn of(&self, generation: &Generation) -> Trust;
+}
+
+/// Grants the same to every generation.
+impl TrustSource for Trust {
+    fn of(&self, _: &Generation) -> Trust {
+        self.clone()
+    }
+}
+
+/// A tool source that provides the project's current tools to each model turn.
+pub struct ProjectTools {
+    project: LiveProject,
+    worker: WorkerSpec,
+    trust: Box<dyn TrustSource>,
+    scripts: Arc<ScriptRunner>,
+    /// The tool set of the last requested generation, with its number.
+    cached: Mutex<Option<(u64, ToolSet)>>,
+}
+
+impl std::fmt::Debug for ProjectTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProjectTools").field("worker", &self.worker.name.value).finish_non_exhaustive()
+    }
+}
+
+impl ProjectTools {
+    /// Creates a source of the tools of `project` that `worker` may use. `scripts` runs them with the permissions that
+    /// `trust` grants.
+    pub fn new(
+        project: LiveProject,
+        worker: WorkerSpec,
+        trust: Box<dyn TrustSource>,
+        scripts: Arc<ScriptRunner>,
+    ) -> Self {
+        Self { project, worker, trust, scripts, cached: Mutex::default() }
+    }
+
+    /// Returns the project.
+    pub fn project(&self) -> &LiveProject {
+        &self.project
+    }
+
+    fn tool_set(&self, generation: &Generation) -> ToolSet {
+        let mut cached = lock(&self.cached);
+        match &*cached {
+            Some((number, set)) if *number == generation.number => set.clone(),
+            Some(_) | None => {
+                let set = generation.tool_set(&self.worker);
+                *cached = Some((generation.number, set.clone()));
+                set
+            }
+        }
+    }
+}
+
+impl ToolSource for ProjectTools {
+    fn current(&self) -> Toolbox {
+        let generation = self.project.current();
+        Toolbox {
+            generation: generation.number,
+            tools: self.tool_set(&generation),
+            runner: Arc::new(GenerationRunner {
+                trust: self.trust.of(&generation),
+                generation,
+                scripts: Arc::clone(&self.scripts),
+            }),
+        }
+    }
+
+    fn changes_since(&self, generation: u64) -> String {
+        let changes = self.project.changes_since(generation);
+        let current = self.project.current();
+        let offered = self.tool_set(&current);
+        let offered = offered.iter().filter_map(|entry| current.tool(&entry.name));
+        let refused = self.trust.of(&current).refused(permission_requests(&current.load, offered));
+        if refused.is_empty() {
+            return changes;
+        }
+        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        format!("{changes}; not trusted, and refused at the call: {}", refused.join(", "))
+    }
+}

@@ -1,0 +1,97 @@
+//! The HTTP client: its construction, and the causes of its errors.
+
+use std::time::Duration;
+
+use reqwest::header::CONTENT_ENCODING;
+use reqwest::{Client, Response, Url};
+
+use super::inflate::Inflater;
+use super::url::is_on_this_machine;
+
+/// Maximum idle time of a connection. Common servers close idle connections after 5 s, and a request that is sent at
+/// that moment is lost.
+const MAX_IDLE: Duration = Duration::from_secs(3);
+
+/// Advice for a TLS error.
+pub(super) const TLS_ADVICE: &str = "use http:// if the server has no TLS; otherwise add its certificate to the trusted \
+                                     certificates of this machine";
+
+/// Creates a client for `url`. It follows no redirects (a redirected POST indicates a wrong endpoint) and uses no proxy
+/// for this machine.
+pub(crate) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
+    let mut builder = Client::builder()
+        .connect_timeout(connect)
+        .pool_idle_timeout(MAX_IDLE)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
+    if is_on_this_machine(url) {
+        builder = builder.no_proxy();
+    }
+    if url.scheme() == "http" {
+        // Certificates are not needed without TLS, and the machine may have none.
+        builder = builder.tls_certs_only(std::iter::empty());
+    }
+    let advice = if url.scheme() == "https" { "; are the system's CA certificates installed?" } else { "" };
+    builder.build().map_err(|error| format!("cannot set up HTTP: {}{advice}", root_cause(&error)))
+}
+
+/// Returns a decoder for the body of `response`.
+pub(super) fn inflater_of(response: &Response) -> Inflater {
+    let encodings = response.headers().get_all(CONTENT_ENCODING).iter();
+    let names: Vec<&str> = encodings.filter_map(|value| value.to_str().ok()).collect();
+    Inflater::new(&names.join(","))
+}
+
+/// Whether the connection was refused.
+pub(super) fn is_refused(error: &reqwest::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.kind() == std::io::ErrorKind::ConnectionRefused
+        {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// Returns the text of the innermost error. The outer ones add no information.
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string().replace(['\n', '\r'], " ")
+}
+
+/// Whether the TLS handshake failed.
+pub(super) fn is_of_tls(error: &reqwest::Error) -> bool {
+    matches!(failing_layer(error), Some(Layer::Tls))
+}
+
+/// A layer below HTTP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layer {
+    Dns,
+    Tls,
+}
+
+/// Returns the layer below HTTP that failed, based on the error texts: the error types are private.
+pub(super) fn failing_layer(error: &reqwest::Error) -> Option<Layer> {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        let text = error.to_string();
+        if text.contains("dns error") {
+            return Some(Layer::Dns);
+        }
+        if ["certificate", "tls", "TLS", "InvalidContentType", "HandshakeFailure"]
+            .iter()
+            .any(|word| text.contains(word))
+        {
+            return Some(Layer::Tls);
+        }
+        source = error.source();
+    }
+    None
+}

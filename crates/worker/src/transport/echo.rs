@@ -1,0 +1,108 @@
+//! Detects an API key in a reply that the redaction of single reads does not find: split over several deltas, or
+//! written with escape sequences.
+//!
+//! Shown text cannot be removed, so the reply ends before the delta that completes the key is shown. Every text of a
+//! server that may get into events, failures or warnings is checked here, after [`super::key_tail`], which checks only
+//! the texts of streams.
+
+use deftool_chat::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, StreamNotes};
+use serde_json::Value;
+
+use super::interface::Transport;
+
+/// Checks one reply.
+pub(crate) struct EchoGuard<'t> {
+    transport: &'t dyn Transport,
+    /// Number of bytes of previous text to keep: the start of a secret may be in them.
+    kept: usize,
+    text: String,
+    reasoning: String,
+}
+
+impl<'t> EchoGuard<'t> {
+    pub(crate) fn new(transport: &'t dyn Transport) -> Self {
+        let kept = transport.longest_secret().saturating_sub(1);
+        Self { transport, kept, text: String::new(), reasoning: String::new() }
+    }
+
+    /// Whether `events` complete the key, together with the previous events.
+    pub(crate) fn completes_key(&mut self, events: &[ChatEvent]) -> bool {
+        let Self { transport, kept, .. } = *self;
+        events.iter().any(|event| match event {
+            ChatEvent::Text { text } => completes(&mut self.text, text, kept, transport),
+            ChatEvent::Reasoning { text } => completes(&mut self.reasoning, text, kept, transport),
+            ChatEvent::ToolCallDelta { name, .. } => transport.holds_secret(name),
+            ChatEvent::Progress { .. } => false,
+            ChatEvent::Ended { reply } => self.is_in_reply(reply),
+        })
+    }
+
+    /// Whether an error contains the key.
+    pub(crate) fn is_in_error(&self, error: &ServerError) -> bool {
+        let ServerError { message, failed_generation, kind: _, code: _ } = error;
+        // The text that the server could not parse continues the text of the reply.
+        let written = failed_generation.as_ref().map(|text| format!("{}{text}", self.text));
+        self.transport.holds_secret(message)
+            || written.is_some_and(|written| self.transport.holds_secret(&written))
+    }
+
+    /// Whether any string in the JSON of an error contains the key. The whole body is recorded.
+    pub(crate) fn is_in_json(&self, body: &[u8]) -> bool {
+        let mut pending: Vec<Value> = serde_json::from_slice(body).into_iter().collect();
+        while let Some(value) = pending.pop() {
+            match value {
+                Value::String(text) if self.transport.holds_secret(&text) => return true,
+                Value::Array(items) => pending.extend(items),
+                Value::Object(members) => {
+                    for (name, value) in members {
+                        pending.extend([Value::String(name), value]);
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        false
+    }
+
+    /// Whether the notes about an unusual reply contain the key.
+    pub(crate) fn is_in_notes(&self, notes: &StreamNotes) -> bool {
+        let StreamNotes { body_start, transport_error, foreign_items, repeated_calls: _ } = notes;
+        let mut texts = body_start.iter().chain(transport_error).chain(foreign_items);
+        texts.any(|text| self.transport.holds_secret(text))
+    }
+
+    /// Whether a reply contains the key. The finish reason and the model name are not reported, so they are not
+    /// checked.
+    fn is_in_reply(&self, reply: &Reply) -> bool {
+        let Reply { status, calls, lost_frames: _, finish_reason: _, usage: _, model: _ } = reply;
+        let is_in_status = match status {
+            ReplyStatus::ServerError { error } => self.is_in_error(error),
+            ReplyStatus::Incomplete { cause } => {
+                cause.as_ref().is_some_and(|cause| self.transport.holds_secret(cause))
+            }
+            ReplyStatus::Complete | ReplyStatus::CallTruncated { .. } | ReplyStatus::Empty => false,
+        };
+        is_in_status || calls.iter().any(|call| self.is_in_call(call))
+    }
+
+    fn is_in_call(&self, call: &RawCall) -> bool {
+        let arguments = match &call.arguments {
+            RawArguments::Object { value } => serde_json::to_string(value).unwrap_or_default(),
+            RawArguments::Malformed { text, .. } => text.clone(),
+        };
+        self.transport.holds_secret(&arguments) || self.transport.holds_secret(&call.name)
+    }
+}
+
+fn completes(before: &mut String, piece: &str, kept: usize, transport: &dyn Transport) -> bool {
+    before.push_str(piece);
+    if transport.holds_secret(before) {
+        return true;
+    }
+    let mut cut = before.len().saturating_sub(kept);
+    while !before.is_char_boundary(cut) {
+        cut += 1;
+    }
+    before.drain(..cut);
+    false
+}

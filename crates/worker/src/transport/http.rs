@@ -1,0 +1,258 @@
+//! The HTTP transport, with reqwest.
+
+use std::time::{Duration, SystemTime};
+
+use deftool_chat::Api;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+
+use super::client::{TLS_ADVICE, build_client, inflater_of, is_of_tls, is_refused, root_cause};
+use super::inflate::Inflater;
+use super::interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
+use super::probe::Prober;
+use super::url::{absolute_location, endpoint_url, is_sendable, sent_key, server_page, shown_url};
+use crate::secrets::Redactor;
+
+/// Time limit of a probe. A server that processes a prompt answers between two batches.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A transport that sends to `{base}/chat/completions` or `{base}/responses`, depending on the API of the request.
+pub struct HttpTransport {
+    client: Client,
+    prober: Prober,
+    base: Url,
+    /// URL of the list of models.
+    models: Url,
+    completions: Target,
+    responses: Target,
+    key: Option<String>,
+    redactor: Redactor,
+}
+
+/// The URL of one API.
+struct Target {
+    url: Url,
+    /// The URL for messages.
+    shown: String,
+}
+
+/// Does not print the key.
+impl std::fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpTransport").field("url", &self.completions.shown).finish_non_exhaustive()
+    }
+}
+
+impl HttpTransport {
+    /// Creates a transport to the base URL `base` (including `/v1`). `key` is sent as a bearer token, unless `base`
+    /// contains a user or a password, which are sent instead. Secrets are redacted in responses.
+    ///
+    /// # Errors
+    /// When `base` is not an HTTP URL, the key is invalid, or TLS cannot be set up. The error is a message.
+    pub fn new(base: &str, key: Option<String>, connect: Duration) -> Result<Self, String> {
+        let url = endpoint_url(base, api_path(Api::ChatCompletions))?;
+        let models = endpoint_url(base, "models")?;
+        if sent_key(&url, key.as_deref()).is_some_and(|key| !is_sendable(key)) {
+            let message = "the API key contains a space or another character that is not allowed in HTTP headers; check \
+                           that it is complete";
+            return Err(String::from(message));
+        }
+        let responses = endpoint_url(base, api_path(Api::Responses))?;
+        let base = endpoint_url(base, "")?;
+        let client = build_client(&url, connect)?;
+        let prober = Prober::new(client.clone(), &url, key.as_deref(), PROBE_LIMIT);
+        let redactor = prober.redactor().clone();
+        let key = sent_key(&url, key.as_deref()).map(str::to_owned);
+        let target = |url: Url| Target { shown: redactor.text(&shown_url(&url)), url };
+        let (completions, responses) = (target(url), target(responses));
+        Ok(Self { client, prober, base, models, completions, responses, key, redactor })
+    }
+
+    fn target(&self, api: Api) -> &Target {
+        match api {
+            Api::ChatCompletions => &self.completions,
+            Api::Responses => &self.responses,
+        }
+    }
+
+    async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
+        let body = serde_json::to_vec(&outgoing.body).unwrap_or_default();
+        let Target { url, shown } = self.target(outgoing.api);
+        let target = url.clone();
+        let mut request = self
+            .client
+            .post(url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream")
+            // A compressed stream would arrive in large chunks.
+            .header(ACCEPT_ENCODING, "identity")
+            .body(body);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        let redactor = self.redactor.clone();
+        let response = request.send().await.map_err(|error| describe_error(&error, shown, &redactor))?;
+        let url = shown.clone();
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let body = Body { inflater: inflater_of(&response), redactor: redactor.clone(), url };
+        Ok(Incoming {
+            status: response.status().as_u16(),
+            retry_after: retry_after(response.headers()),
+            location: location.map(|location| redactor.text(&absolute_location(&target, location))),
+            body: stream::unfold(Next::Read(response, Box::new(body)), read_on).boxed(),
+        })
+    }
+}
+
+impl Transport for HttpTransport {
+    fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
+        self.exchange(outgoing).boxed()
+    }
+
+    fn get_page(&self, page: Page) -> BoxFuture<'_, PageResponse> {
+        let name = match page {
+            Page::Health => "health",
+            Page::Slots => "slots",
+        };
+        let url = server_page(&self.base, name);
+        async move {
+            match self.prober.get(&url).await {
+                Ok(answer) => PageResponse::Received(answer.status, answer.body),
+                Err(_) => PageResponse::NoAnswer,
+            }
+        }
+        .boxed()
+    }
+
+    fn url(&self, api: Api) -> &str {
+        &self.target(api).shown
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
+        async {
+            match self.prober.get(&self.models).await {
+                Ok(answer) if matches!(answer.status, 401 | 403 | 500..) => {
+                    let message = self.prober.error_message(&answer);
+                    Err(format!("{} returned HTTP {} {message}", answer.url, answer.status)
+                        .trim_end()
+                        .to_owned())
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+
+    fn holds_secret(&self, text: &str) -> bool {
+        self.redactor.is_in(text)
+    }
+
+    fn secret_start(&self, text: &str) -> Option<usize> {
+        self.redactor.start_in(text)
+    }
+
+    fn longest_secret(&self) -> usize {
+        self.redactor.longest()
+    }
+}
+
+/// The filters of a body: it is decompressed, then secrets are redacted.
+struct Body {
+    inflater: Inflater,
+    redactor: Redactor,
+    /// The URL for messages.
+    url: String,
+}
+
+/// The next step of a body's stream.
+enum Next {
+    Read(Response, Box<Body>),
+    Error(TransportError),
+    End,
+}
+
+/// One step of a body's stream: returns the item that it yields and the next step.
+async fn read_on(next: Next) -> Option<(Result<Vec<u8>, TransportError>, Next)> {
+    let (mut response, mut body) = match next {
+        Next::Read(response, body) => (response, body),
+        Next::Error(error) => return Some((Err(error), Next::End)),
+        Next::End => return None,
+    };
+    let read = match response.chunk().await {
+        Ok(Some(bytes)) => body.inflater.feed(bytes.to_vec()).map(|bytes| (bytes, false)),
+        Ok(None) => body.inflater.finish().map(|bytes| (bytes, true)),
+        Err(error) => {
+            let error = describe_error(&error, &body.url, &body.redactor);
+            return Some(body.end_with(error));
+        }
+    };
+    match read {
+        Ok((bytes, is_last)) => {
+            let mut bytes = body.redactor.feed(bytes);
+            if !is_last {
+                return Some((Ok(bytes), Next::Read(response, body)));
+            }
+            bytes.extend(body.redactor.finish());
+            (!bytes.is_empty()).then_some((Ok(bytes), Next::End))
+        }
+        Err(why) => {
+            let message = format!("{}: {}", body.url, body.redactor.text(&why));
+            Some(body.end_with(TransportError::Broken { message }))
+        }
+    }
+}
+
+impl Body {
+    /// Yields the retained bytes, then `error`.
+    fn end_with(mut self, error: TransportError) -> (Result<Vec<u8>, TransportError>, Next) {
+        let rest = self.redactor.cut();
+        if rest.is_empty() { (Err(error), Next::End) } else { (Ok(rest), Next::Error(error)) }
+    }
+}
+
+fn describe_error(error: &reqwest::Error, url: &str, redactor: &Redactor) -> TransportError {
+    let cause = redactor.text(&root_cause(error));
+    if error.is_connect() {
+        let refused = is_refused(error);
+        let (what, advice) = if is_of_tls(error) {
+            ("TLS handshake with", TLS_ADVICE)
+        } else if refused {
+            ("connection to", "is the server running there?")
+        } else {
+            ("connection to", "check the address and the network")
+        };
+        return TransportError::Connect {
+            message: format!("{what} {url} failed: {cause}; {advice}"),
+            refused,
+        };
+    }
+    TransportError::Broken { message: format!("{url}: connection lost: {cause}") }
+}
+
+/// Returns the delay of `retry-after-ms`, or of `Retry-After` in seconds or as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok()) {
+        return wait_of(ms / 1000.0);
+    }
+    let value = text(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = value.parse::<f64>() {
+        return wait_of(seconds);
+    }
+    let date = jiff::fmt::rfc2822::parse(value).ok()?;
+    let now = jiff::Timestamp::try_from(SystemTime::now()).ok()?;
+    let wait = date.timestamp().duration_since(now);
+    Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+/// Converts seconds to a duration in whole milliseconds, as in recordings. Saturates.
+fn wait_of(seconds: f64) -> Option<Duration> {
+    (seconds >= 0.0).then(|| {
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+    })
+}

@@ -1,0 +1,139 @@
+//! The transport interface: sends request bodies to a model server and returns the responses.
+
+use std::time::Duration;
+
+use deftool_chat::Api;
+use deftool_chat::request::Failure;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use serde_json::Value;
+
+/// A chat request to send.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// Id of the worker's request.
+    pub request_id: String,
+    /// Number of the turn, from 1.
+    pub turn: u32,
+    /// Number of the attempt of this turn, from 1.
+    pub attempt: u32,
+    /// The API.
+    pub api: Api,
+    /// The body.
+    pub body: Value,
+}
+
+/// A response after its head.
+pub struct Incoming {
+    /// The HTTP status.
+    pub status: u16,
+    /// Requested delay before a retry.
+    pub retry_after: Option<Duration>,
+    /// Target of a redirect. Redirects are not followed: a redirected POST indicates a wrong endpoint.
+    pub location: Option<String>,
+    /// The body as a stream of chunks.
+    pub body: BoxStream<'static, Result<Vec<u8>, TransportError>>,
+}
+
+impl std::fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Incoming").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// An error of an exchange. Messages contain the URL and advice.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum TransportError {
+    /// No connection; nothing was sent.
+    #[error("{message}")]
+    Connect {
+        /// The message.
+        message: String,
+        /// Whether the connection was refused.
+        refused: bool,
+    },
+    /// The connection was lost.
+    #[error("{message}")]
+    Broken {
+        /// The message.
+        message: String,
+    },
+    /// In a replay: the request differs from the recorded one.
+    #[error("the request differs from the recorded one:\n{}", differences.join("\n"))]
+    Differs {
+        /// The differences, one per field.
+        differences: Vec<String>,
+    },
+    /// In a replay: the recorded request was stopped here, by a failure or a cancel.
+    #[error("the recorded request was stopped here")]
+    Stopped {
+        /// The failure; `None`: it was canceled.
+        failure: Option<Failure>,
+    },
+}
+
+/// A status page of a local server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// `/health`: 200 when the model is loaded, 503 while it is loading.
+    Health,
+    /// `/slots`: the busy and idle slots.
+    Slots,
+}
+
+/// The response to a request of a [`Page`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum PageResponse {
+    /// The status and the JSON body, or null if it is not JSON.
+    Received(u16, Value),
+    /// No response within the time limit.
+    NoAnswer,
+    /// The transport has no status pages.
+    Unsupported,
+}
+
+/// A connection to a model server. Dropping the body of a response disconnects.
+pub trait Transport: Send + Sync {
+    /// Sends `outgoing` and waits for the head of the response.
+    fn send(&self, outgoing: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>>;
+
+    /// Requests a status page of the server.
+    fn get_page(&self, _page: Page) -> BoxFuture<'_, PageResponse> {
+        std::future::ready(PageResponse::Unsupported).boxed()
+    }
+
+    /// Returns the URL of `api` for messages, without user and password.
+    fn url(&self, api: Api) -> &str;
+
+    /// Checks whether the server accepts requests, without sending a prompt. Returns the reason as a clause if not. The
+    /// default always succeeds.
+    fn probe(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Whether `text` contains a secret of this transport, such as an API key.
+    fn holds_secret(&self, _text: &str) -> bool {
+        false
+    }
+
+    /// Returns where the first secret starts in `text`, or the prefix of a secret at the end of `text`: a reply that is
+    /// interrupted there keeps no part of it.
+    fn secret_start(&self, _text: &str) -> Option<usize> {
+        None
+    }
+
+    /// Returns the maximum length of a secret, in bytes: a reply may split it over several deltas. The default is
+    /// longer than most keys.
+    fn longest_secret(&self) -> usize {
+        1024
+    }
+}
+
+/// Returns the path of an API relative to the base URL.
+pub(crate) fn api_path(api: Api) -> &'static str {
+    match api {
+        Api::ChatCompletions => "chat/completions",
+        Api::Responses => "responses",
+    }
+}

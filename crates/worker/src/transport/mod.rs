@@ -1,0 +1,31 @@
+//! The connection to a model server: sends request bodies, returns the responses, and keeps the API key out of them.
+//!
+//! | file | |
+//! |---|---|
+//! | `interface` | the [`Transport`] interface |
+//! | `http` | a transport to an HTTP server |
+//! | `client` | the HTTP client and the causes of its errors |
+//! | `url` | URLs of a server |
+//! | `inflate` | decodes compressed bodies |
+//! | `probe` | requests that do not involve a model |
+//! | `key_tail`, `echo` | detect an API key that is split over several deltas of a reply |
+
+mod client;
+mod echo;
+mod http;
+mod inflate;
+mod interface;
+mod key_tail;
+mod probe;
+mod url;
+
+pub use http::HttpTransport;
+pub use interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
+pub use probe::{Credentials, ProbeError};
+
+pub(crate) use client::build_client;
+pub(crate) use echo::EchoGuard;
+pub(crate) use interface::api_path;
+pub(crate) use key_tail::{Fed, KeyTail};
+pub(crate) use probe::{Answer, Prober, busy_slots};
+pub(crate) use url::{endpoint_url, has_user, is_on_this_machine, is_version, server_page};

@@ -1,0 +1,374 @@
+//! The public interface of a worker.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deftool_chat::Message;
+use deftool_chat::request::{Approval, FailReason, Failure, Outcome, RequestStatus, Run};
+use deftool_lang::spec::Timers;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
+use crate::config::WorkerConfig;
+use crate::driver::{
+    EventStream, Limits, Registry, RequestRecord, RequestTask, ResultError, Shared, WorkerRequests, supervise,
+};
+use crate::replay::ReplayTransport;
+use crate::server::{
+    Condition, NotReady, Route, Server, ServerOptions, SupervisorCommand, WorkerState, WorkerStatus,
+};
+use crate::sync::lock;
+use crate::time::{Clock, NO_LIMIT};
+use crate::tools::ToolSource;
+use crate::transport::Transport;
+
+/// Number of log lines in a status.
+const STATUS_LOG_LINES: usize = 50;
+/// Default time limit for the response headers of a managed server: it queues requests and processes prompts first.
+const MANAGED_HEADERS: Duration = Duration::from_secs(600);
+
+/// A running worker. Cheap to clone; must be used inside a tokio runtime.
+#[derive(Clone)]
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("name", &self.shared.config.run.worker).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Starts a worker that sends to `transport`. It is ready immediately; [`Worker::ready`] probes the server.
+    pub fn start(config: WorkerConfig, tools: Arc<dyn ToolSource>, transport: Arc<dyn Transport>) -> Self {
+        Self::build(config, tools, transport, None, None)
+    }
+
+    /// Starts a worker with a managed server. It accepts requests once the server is ready: [`Worker::ready`] waits for
+    /// that. The server ends with the last handle of the worker, and with this process.
+    pub fn start_managed(
+        mut config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        options: ServerOptions,
+    ) -> Self {
+        config.timers.headers.get_or_insert(MANAGED_HEADERS);
+        let (server, supervisor) = Server::new(options);
+        let transport: Arc<dyn Transport> = Arc::<Route>::clone(server.route());
+        let worker = Self::build(config, tools, transport, None, Some(server));
+        let condition = Arc::clone(&worker.shared.condition);
+        tokio::spawn(supervisor.run(condition, Box::new(WorkerRequests(Arc::downgrade(&worker.shared)))));
+        worker
+    }
+
+    /// Starts a worker that replays a recording: the recorded requests in sequence, with their clock, ids and model.
+    pub fn replay(
+        mut config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        replay: Arc<ReplayTransport>,
+    ) -> Self {
+        if let Some(session) = replay.session() {
+            config.server = session.server;
+            config.api = session.api;
+        }
+        (config.slots, config.queue) = (1, 0);
+        // Timeouts are part of the recording. The speed of the replay must not cause new ones.
+        config.timers = Timers {
+            headers: Some(NO_LIMIT),
+            stall: NO_LIMIT,
+            first_token: NO_LIMIT,
+            token_stall: NO_LIMIT,
+            total: None,
+            ..config.timers
+        };
+        let transport: Arc<dyn Transport> = Arc::<ReplayTransport>::clone(&replay);
+        Self::build(config, tools, transport, Some(replay), None)
+    }
+
+    fn build(
+        config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        transport: Arc<dyn Transport>,
+        replay: Option<Arc<ReplayTransport>>,
+        server: Option<Server>,
+    ) -> Self {
+        let condition = if let Some(server) = &server {
+            Condition::new(WorkerState::Running, Some(server.starting_reason()))
+        } else {
+            Condition::new(WorkerState::Ready, None)
+        };
+        let WorkerConfig { slots, queue, keep_results, .. } = config;
+        let shared = Shared {
+            config,
+            tools,
+            transport,
+            registry: Mutex::new(Registry::new(Limits { slots, queue, keep_results })),
+            required_fallbacks: Mutex::default(),
+            drained: Notify::new(),
+            replay,
+            stopped: CancellationToken::new(),
+            condition: Arc::new(watch::Sender::new(condition)),
+            server,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Submits a request without waiting. It gets a slot, or a position in the queue if the worker has one. Returns its
+    /// id.
+    ///
+    /// # Errors
+    /// When all slots and the queue are full, the worker is not ready, or the request is invalid.
+    pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
+        let shared = &self.shared;
+        shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
+        let config = shared.current_config();
+        request.check(|| shared.tools.current().tools)?;
+        let (recorder, origin) = (request.recorder.clone(), request.origin.clone());
+        let cursor = match &shared.replay {
+            // Each recorded request is replayed once: it has the recorded id.
+            Some(replay) => Some(replay.peek().ok_or(SubmitError::NoSlotAvailable)?),
+            None => None,
+        };
+        let mut session = match &cursor {
+            Some(cursor) => request.into_replayed(cursor.session().clone()),
+            None => {
+                let url = shared.transport.url(config.api);
+                live_session(&config, url, *lock(&shared.required_fallbacks), request)
+            }
+        };
+        if let Some(origin) = origin {
+            origin.apply_to(&mut session);
+        }
+        let mut config = config.run;
+        config.model.clone_from(&session.model);
+        config.parallel_tool_calls_supported = session.parallel_tool_calls;
+        let run = Run::new(config, run_start(&session));
+        let cancel = shared.stopped.child_token();
+        let record = Arc::new(RequestRecord::new(run.status(), cancel.clone()));
+        let id = session.request_id.clone();
+        let mut registry = lock(&shared.registry);
+        if registry.get(&id).is_some() {
+            return Err(if cursor.is_some() { SubmitError::NoSlotAvailable } else { SubmitError::IdTaken });
+        }
+        registry.admit(id.clone(), Arc::clone(&record)).ok_or(SubmitError::NoSlotAvailable)?;
+        if let Some(replay) = &shared.replay {
+            replay.advance();
+        }
+        drop(registry);
+        let task = RequestTask {
+            shared: Arc::clone(shared),
+            record,
+            clock: cursor.as_ref().map_or_else(|| Arc::new(Clock::live()), |cursor| cursor.clock()),
+            recorder: recorder.map(|recorder| recorder.begin(&session)),
+            cursor,
+            cancel,
+            id_seed: session.id_seed,
+            body_fallbacks: session.body_fallbacks,
+            server: session.server,
+            generation: AtomicU64::new(0),
+        };
+        tokio::spawn(supervise(task, run, id.clone()));
+        Ok(id)
+    }
+
+    /// Returns the current generation of the tools.
+    pub fn generation(&self) -> u64 {
+        self.shared.tools.current().generation
+    }
+
+    /// Returns the status of a request; `None`: unknown id.
+    pub fn request_status(&self, id: &str) -> Option<RequestStatus> {
+        self.record(id).map(|record| record.status())
+    }
+
+    /// Returns the events of a request, starting at index `offset`.
+    pub fn events(&self, id: &str, offset: usize) -> Option<EventStream> {
+        self.record(id).map(|record| EventStream::new(record, offset))
+    }
+
+    /// Returns the outcome of a request.
+    ///
+    /// # Errors
+    /// When the request has not finished or its id is unknown.
+    pub fn result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        let record = self.record(id).ok_or(ResultError::Unknown)?;
+        record.outcome().ok_or(ResultError::NotReady)
+    }
+
+    /// Like [`Worker::result`], and removes the request.
+    ///
+    /// # Errors
+    /// When the request has not finished or its id is unknown.
+    pub fn take_result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        let record = lock(&self.shared.registry).take(id)?;
+        record.outcome().ok_or(ResultError::NotReady)
+    }
+
+    /// Waits for the end of a request and returns its outcome.
+    ///
+    /// # Errors
+    /// When the id is unknown.
+    pub async fn wait(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
+        let record = self.record(id).ok_or(ResultError::Unknown)?;
+        let mut events = EventStream::new(Arc::clone(&record), 0);
+        while events.next().await.is_some() {}
+        record.outcome().ok_or(ResultError::NotReady)
+    }
+
+    /// Returns the conversation of a request so far, without deftool's own system messages. After any end of the
+    /// request, it can be continued: submit it with the user's next message. `None`: unknown id.
+    pub fn conversation(&self, id: &str) -> Option<Vec<Message>> {
+        self.record(id).map(|record| record.conversation())
+    }
+
+    /// Cancels a request: disconnects its stream, stops its tool, and frees its slot. Returns `false` for an unknown
+    /// id.
+    pub fn cancel(&self, id: &str) -> bool {
+        self.record(id).map(|record| record.cancel.cancel()).is_some()
+    }
+
+    /// Answers an `approval` event. Returns `false` if no approval of this call is pending.
+    pub fn approve(&self, id: &str, call_id: &str, approval: Approval) -> bool {
+        self.record(id).is_some_and(|record| record.approve(call_id, approval))
+    }
+
+    /// Returns the default model of requests.
+    pub fn model(&self) -> &str {
+        &self.shared.config.run.model
+    }
+
+    /// Returns the number of requests in flight.
+    pub fn in_flight(&self) -> usize {
+        lock(&self.shared.registry).in_flight()
+    }
+
+    /// Returns the number of requests that wait for a slot.
+    pub fn queued(&self) -> usize {
+        lock(&self.shared.registry).waiting()
+    }
+
+    /// Returns the number of draining slots: the server still processes their canceled prompts.
+    pub fn draining(&self) -> usize {
+        lock(&self.shared.registry).draining()
+    }
+
+    /// Waits until no slot is draining, at most one minute after the last cancel.
+    pub async fn drained(&self) {
+        loop {
+            let drained = self.shared.drained.notified();
+            tokio::pin!(drained);
+            // Enabled before the check: the last slot may be released between check and wait.
+            drained.as_mut().enable();
+            if self.draining() == 0 {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// Returns the state of the worker.
+    pub fn state(&self) -> WorkerState {
+        self.shared.condition().state
+    }
+
+    /// Returns a snapshot of the worker and its server.
+    pub fn status(&self) -> WorkerStatus {
+        let Condition { state, since, reason, restarts, pid, endpoint } = self.shared.condition();
+        WorkerStatus {
+            state,
+            since,
+            reason,
+            restarts,
+            pid,
+            endpoint,
+            recent_logs: self.recent_logs(STATUS_LOG_LINES),
+            slots: self.shared.config.slots,
+            in_flight: self.in_flight(),
+            queued: self.queued(),
+        }
+    }
+
+    /// Returns the last `count` lines of a managed server's output, oldest first, without secrets.
+    pub fn recent_logs(&self, count: usize) -> Vec<String> {
+        self.shared.server.as_ref().map(|server| server.recent_logs(count)).unwrap_or_default()
+    }
+
+    /// Waits until the worker accepts requests. Waits for a managed server, including its restarts. Probes a plain
+    /// endpoint once: any response except 401, 403 and 5xx means ready.
+    ///
+    /// # Errors
+    /// When only a user can make it ready: its server failed or failed too often, its endpoint rejects requests or does
+    /// not answer, or the worker was stopped.
+    pub async fn ready(&self) -> Result<(), NotReady> {
+        let shared = &self.shared;
+        if shared.server.is_none() && !shared.stopped.is_cancelled() {
+            let (state, reason) = match shared.transport.probe().await {
+                Ok(()) => (WorkerState::Ready, None),
+                Err(why) => (WorkerState::Failed, Some(why)),
+            };
+            shared.condition.send_if_modified(|condition| {
+                condition.state != WorkerState::Stopped && condition.enter(state, reason)
+            });
+        }
+        let mut conditions = shared.condition.subscribe();
+        loop {
+            conditions.borrow_and_update();
+            match shared.is_ready() {
+                Err(NotReady { state: WorkerState::Running, .. }) => {}
+                result => return result,
+            }
+            tokio::select! {
+                _ = conditions.changed() => {}
+                () = shared.stopped.cancelled() => {}
+            }
+        }
+    }
+
+    /// Stops the worker permanently: rejects new requests, cancels those in flight and ends a managed server. Results
+    /// remain.
+    pub fn stop(&self) {
+        self.shared.stopped.cancel();
+        for record in lock(&self.shared.registry).all() {
+            record.cancel.cancel();
+        }
+        match &self.shared.server {
+            Some(server) => server.send(SupervisorCommand::Stop),
+            None => {
+                self.shared
+                    .condition
+                    .send_if_modified(|condition| condition.enter(WorkerState::Stopped, None));
+            }
+        }
+    }
+
+    /// Waits until a stopped worker and its server have ended.
+    pub async fn gone(&self) {
+        self.shared.stopped.cancelled().await;
+        let mut conditions = self.shared.condition.subscribe();
+        let _ = conditions.wait_for(|condition| condition.state == WorkerState::Stopped).await;
+    }
+
+    /// Restarts a managed server, even if automatic restarts are disabled. Every request that waits for response
+    /// headers or has an open stream fails with `worker_restarted`, even if it is canceled at the same time. Other
+    /// requests continue: those that run a tool, or wait for an approval, for the server or for a retry.
+    pub fn restart(&self) {
+        let shared = &self.shared;
+        let detail = "the worker was restarted";
+        if let Some(server) = &shared.server {
+            // Before its requests fail: a caller may submit the next request immediately, which must not reach the old
+            // server.
+            shared.condition.send_if_modified(|condition| {
+                condition.state != WorkerState::Stopped
+                    && condition.enter(WorkerState::Running, Some(String::from(detail)))
+            });
+            server.send(SupervisorCommand::Restart);
+        }
+        shared.fail_streams(&Failure::new(FailReason::WorkerRestarted, "", detail));
+    }
+
+    fn record(&self, id: &str) -> Option<Arc<RequestRecord>> {
+        lock(&self.shared.registry).get(id)
+    }
+}

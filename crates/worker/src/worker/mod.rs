@@ -1,0 +1,9 @@
+//! The public interface of a worker: opens it, submits requests to it, and returns their events and outcomes.
+
+mod handle;
+mod open;
+mod submit;
+
+pub use handle::Worker;
+pub use open::{AskError, ChooseError, OpenError, OpenWorker, choose_worker};
+pub use submit::{Origin, SubmitError, SubmitRequest};

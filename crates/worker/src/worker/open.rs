@@ -1,0 +1,345 @@
+//! Opens a worker of a project on disk: the entry point of the library. Selects the worker, checks its permissions,
+//! and connects it to a server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deftool_chat::request::{BiosProvider, BiosTemplate, Outcome};
+use deftool_lang::spec::WorkerSpec;
+use deftool_project::{
+    LiveProject, Load, PermissionRequest, PermissionSet, ProjectError, Trust, find_root, read_bios,
+};
+use deftool_script::{RunnerOptions, ScriptRunner};
+
+use super::handle::Worker;
+use super::submit::{SubmitError, SubmitRequest};
+use crate::config::{Approvals, WorkerConfig};
+use crate::driver::ResultError;
+use crate::endpoint::{EndpointError, EndpointOptions, find_endpoint};
+use crate::permissions::{endpoint_permission_request, names_key, server_permission_request};
+use crate::server::{GuardProgram, NotReady, ServerOptions};
+use crate::tools::{ProjectTools, ToolSource, TrustSource};
+use crate::transport::HttpTransport;
+
+/// An error of [`choose_worker`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChooseError {
+    /// Unknown worker.
+    #[error("unknown worker `{name}`; {known}")]
+    Unknown {
+        /// The requested name.
+        name: String,
+        /// The known workers, as a clause.
+        known: String,
+    },
+    /// The project has several workers, and no name was given.
+    #[error("the project has several workers ({}); select one", known.join(", "))]
+    Several {
+        /// Their names.
+        known: Vec<String>,
+    },
+    /// The spec of the worker has errors.
+    #[error("the worker `{name}` has errors; see `deftool check`")]
+    Broken {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// An error of [`OpenWorker::start`].
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The project does not exist or cannot be read.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// The worker is unknown, ambiguous or has errors.
+    #[error(transparent)]
+    Worker(#[from] ChooseError),
+    /// The file of `:bios` cannot be read.
+    #[error("{0}")]
+    Bios(String),
+    /// No server was found.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The spec needs permissions that were not granted: to start a server, to contact a remote server, or to send a
+    /// key.
+    #[error(
+        "not trusted: {}; review the specs, then grant trust with `OpenWorker::trust`",
+        missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
+    NotTrusted {
+        /// The missing permissions.
+        missing: Vec<PermissionRequest>,
+    },
+    /// The worker starts its own server, and no guard program is set.
+    #[error("the worker starts its own server, which requires a guard program: see `OpenWorker::guard`")]
+    NoGuard,
+    /// The server did not start.
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+}
+
+/// An error of [`Worker::ask`].
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The request was not accepted.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The result was dropped before it was read: the worker keeps too few results.
+    #[error(transparent)]
+    Result(#[from] ResultError),
+}
+
+/// A builder of a worker, created by [`Worker::open`]. Defaults come from the worker's spec.
+pub struct OpenWorker {
+    folder: PathBuf,
+    name: Option<String>,
+    endpoint: Option<String>,
+    model: Option<String>,
+    api_key: Option<String>,
+    trust: Box<dyn TrustSource>,
+    approvals: Approvals,
+    queue: usize,
+    bios: Option<Arc<dyn BiosProvider>>,
+    guard: Option<GuardProgram>,
+    scripts: RunnerOptions,
+}
+
+/// Does not print the key.
+impl std::fmt::Debug for OpenWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { folder, name, endpoint, model, .. } = self;
+        f.debug_struct("OpenWorker")
+            .field("folder", folder)
+            .field("name", name)
+            .field("endpoint", endpoint)
+            .field("model", model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Creates a builder for a worker of the project that contains `folder`. Its tools are the project's, hot-reloaded.
+    ///
+    /// By default, scripts may only read the project. Use [`OpenWorker::trust`] to grant what the specs request.
+    pub fn open(folder: impl AsRef<Path>) -> OpenWorker {
+        OpenWorker {
+            folder: folder.as_ref().to_owned(),
+            name: None,
+            endpoint: None,
+            model: None,
+            api_key: None,
+            trust: Box::new(Trust::Only(Arc::new(PermissionSet::default()))),
+            approvals: Approvals::default(),
+            queue: 0,
+            bios: None,
+            guard: None,
+            scripts: RunnerOptions::default(),
+        }
+    }
+}
+
+impl OpenWorker {
+    /// Selects the worker `name`. Required if the project has several.
+    #[must_use]
+    pub fn worker(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the base URL of the server, including `/v1`. Without it and without `:endpoint` in the spec, deftool uses
+    /// `OPENAI_BASE_URL` or looks for a server at the default local ports.
+    #[must_use]
+    pub fn endpoint(mut self, url: impl Into<String>) -> Self {
+        self.endpoint = Some(url.into());
+        self
+    }
+
+    /// Sets the model name. Default: the model of the spec, then the first model of the server.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(name.into());
+        self
+    }
+
+    /// Sets the API key. Default: the environment variable of `:api-key-env` in the spec, then `OPENAI_API_KEY`. The
+    /// key from `OPENAI_API_KEY` is not sent to a server that deftool found by itself.
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(key.into());
+        self
+    }
+
+    /// Sets the permissions that are granted to the project's scripts: [`Trust::Everything`], or a decision for each
+    /// generation.
+    #[must_use]
+    pub fn trust(mut self, trust: impl TrustSource + 'static) -> Self {
+        self.trust = Box::new(trust);
+        self
+    }
+
+    /// Sets the handling of calls of tools with `:confirm`. By default, the worker emits an `approval` event and waits
+    /// for [`Worker::approve`].
+    #[must_use]
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// Sets the maximum number of requests that wait for a slot. Default: 0, a request without a free slot is rejected.
+    #[must_use]
+    pub fn queue(mut self, requests: usize) -> Self {
+        self.queue = requests;
+        self
+    }
+
+    /// Sets the provider of deftool's own system message. Replaces the built-in one and the spec's `:bios`.
+    #[must_use]
+    pub fn bios(mut self, bios: impl BiosProvider + 'static) -> Self {
+        self.bios = Some(Arc::new(bios));
+        self
+    }
+
+    /// Sets the program that ends a managed server when this process exits. It must call
+    /// [`guard_server`](crate::guard_server) when started with these arguments. Required if the spec has `:server`.
+    #[must_use]
+    pub fn guard(mut self, program: GuardProgram) -> Self {
+        self.guard = Some(program);
+        self
+    }
+
+    /// Sets how scripts run: threads, limits, isolation, destination of log lines.
+    #[must_use]
+    pub fn scripts(mut self, options: RunnerOptions) -> Self {
+        self.scripts = options;
+        self
+    }
+
+    /// Opens the project, starts the worker, and waits for its managed server. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// When the project, the worker or a server is not found, or a permission of the worker's spec is not granted.
+    pub async fn start(self) -> Result<Worker, OpenError> {
+        let Self { folder, name, endpoint, model, api_key, trust, approvals, queue, bios, guard, scripts } =
+            self;
+        let root = find_root(&std::path::absolute(&folder).unwrap_or(folder))?;
+        let project = LiveProject::open(&root, &root, None)?;
+        let generation = project.current();
+        let spec = choose_worker(&generation.load, name.as_deref())?;
+        let key = api_key.clone().or_else(|| environment(&spec.api_key_env));
+        // A key from the caller needs no permission.
+        let sends_key = api_key.is_none() && key.is_some();
+        let missing = server_permission_request(&generation.load, &spec, endpoint.as_deref()).into_iter();
+        let missing = missing
+            .chain(endpoint_permission_request(&generation.load, &spec, endpoint.as_deref(), sends_key))
+            .collect();
+        let missing = trust.of(&generation).refused(missing);
+        if !missing.is_empty() {
+            return Err(OpenError::NotTrusted { missing });
+        }
+        let mut config = WorkerConfig { queue, approvals, ..WorkerConfig::of_spec(&spec) };
+        if let Some(bios) = bios {
+            config.bios = bios;
+        } else if let Some(text) = read_bios(&root, &spec).map_err(OpenError::Bios)? {
+            config.bios = Arc::new(BiosTemplate { text });
+        }
+        let model = model.or_else(|| spec.model.clone());
+        let scripts = Arc::new(ScriptRunner::new(scripts));
+        let tools = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
+        if let (None, Some(server)) = (&endpoint, &spec.server) {
+            let guard = guard.ok_or(OpenError::NoGuard)?;
+            let dialect = spec.dialect;
+            let options =
+                ServerOptions { key, model, dialect, ..ServerOptions::of_spec(server, &root, guard) };
+            let worker = Self::managed(config, tools, options).await?;
+            return Ok(worker);
+        }
+        let options = EndpointOptions {
+            endpoint: endpoint.or_else(|| spec.endpoint.clone()).or_else(|| environment("OPENAI_BASE_URL")),
+            model,
+            key,
+            connect: spec.timers.connect,
+            dialect: spec.dialect,
+            key_for_found: api_key.is_some() || names_key(&spec),
+            must_listen: false,
+        };
+        Ok(Worker::connect(config, tools, options).await?)
+    }
+
+    async fn managed(
+        config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        options: ServerOptions,
+    ) -> Result<Worker, NotReady> {
+        let worker = Worker::start_managed(config, tools, options);
+        match worker.ready().await {
+            Ok(()) => Ok(worker),
+            Err(error) => {
+                worker.stop();
+                worker.gone().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// Finds the endpoint and starts a worker for it, configured with the detected capabilities of the server.
+    ///
+    /// # Errors
+    /// When no endpoint is found.
+    pub async fn connect(
+        config: WorkerConfig,
+        tools: Arc<dyn ToolSource>,
+        options: EndpointOptions,
+    ) -> Result<Self, EndpointError> {
+        let (key, connect) = (options.key.clone(), options.connect);
+        let endpoint = find_endpoint(options).await?;
+        let key = key.filter(|_| endpoint.takes_key);
+        let transport = HttpTransport::new(&endpoint.base, key, connect).map_err(EndpointError::Invalid)?;
+        Ok(Self::start(config.at(&endpoint), tools, Arc::new(transport)))
+    }
+
+    /// Submits a prompt and waits for its outcome.
+    ///
+    /// # Errors
+    /// When the request is not accepted. A failed request is not an error: its outcome has the failure and the text.
+    pub async fn ask(&self, prompt: impl Into<String>) -> Result<Arc<Outcome>, AskError> {
+        let id = self.submit(SubmitRequest::prompt(prompt))?;
+        Ok(self.wait(&id).await?)
+    }
+}
+
+/// Returns the named worker, the only one, or the implicit worker `default`.
+///
+/// # Errors
+/// When the worker is unknown or has errors, or when the project has several workers and no name is given.
+pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, ChooseError> {
+    let known = || load.workers.iter().map(|worker| worker.name.value.clone()).collect::<Vec<_>>();
+    let chosen = match (name, load.workers.as_slice()) {
+        (Some(name), workers) => {
+            let found = workers.iter().find(|worker| worker.name.value == name);
+            found.ok_or_else(|| ChooseError::Unknown {
+                name: name.to_owned(),
+                known: if workers.is_empty() {
+                    String::from("the project has no workers")
+                } else {
+                    format!("known workers: {}", known().join(", "))
+                },
+            })?
+        }
+        (None, []) => return Ok(WorkerSpec::named("default")),
+        (None, [only]) => only,
+        (None, _) => return Err(ChooseError::Several { known: known() }),
+    };
+    if chosen.valid {
+        Ok(chosen.clone())
+    } else {
+        Err(ChooseError::Broken { name: chosen.name.value.clone() })
+    }
+}
+
+/// Returns the value of an environment variable that is not blank.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,174 @@
+//! Submitted requests: their content, the reasons for rejecting them, and their inputs from the environment.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use deftool_chat::request::{RequestOptions, RunStart};
+use deftool_chat::{BodyFallbacks, Message, OWN_MEMBERS};
+use deftool_lang::schema::ToolSet;
+use serde_json::{Map, Value};
+
+use crate::config::WorkerConfig;
+use crate::recording::{Recorder, Session};
+use crate::server::NotReady;
+
+/// A request to submit.
+#[derive(Debug, Clone, Default)]
+pub struct SubmitRequest {
+    /// The conversation; the model answers its last message. It is normalized to what all servers accept
+    /// ([`deftool_chat::request::normalize_conversation`]).
+    pub messages: Vec<Message>,
+    /// An additional system message after the worker's `:system`.
+    pub system_prompt: Option<String>,
+    /// The model, instead of the worker's.
+    pub model: Option<String>,
+    /// Members of the request body such as `temperature`. They override the worker's `:params`.
+    pub params: Map<String, Value>,
+    /// Names of the tools that may be called; `None`: all tools of the worker.
+    pub tools: Option<Vec<String>>,
+    /// A name for the job, or empty.
+    pub job_name: String,
+    /// Records the request.
+    pub recorder: Option<Arc<Recorder>>,
+    /// Inputs from the environment; `None`: the current ones.
+    pub origin: Option<Origin>,
+}
+
+/// The inputs of a request from its environment. With the same inputs and responses, a request has the same events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Request id. It must be new to the worker.
+    pub request_id: String,
+    /// Submit time, as Unix time in milliseconds.
+    pub submitted_at_ms: u64,
+    /// Name of the time zone, such as `Europe/Paris`.
+    pub zone: String,
+    /// Local time in the system message.
+    pub local_time: String,
+    /// Seed of call ids and of the jitter of retry delays.
+    pub id_seed: u64,
+}
+
+impl Origin {
+    /// Replaces the inputs in `session`.
+    pub(super) fn apply_to(self, session: &mut Session) {
+        let Self { request_id, submitted_at_ms, zone, local_time, id_seed } = self;
+        session.request_id = request_id;
+        session.submitted_at_ms = submitted_at_ms;
+        session.zone = zone;
+        session.local_time = local_time;
+        session.id_seed = id_seed;
+    }
+}
+
+impl SubmitRequest {
+    /// Creates a request with one user message.
+    pub fn prompt(text: impl Into<String>) -> Self {
+        Self { messages: vec![Message::User { content: text.into() }], ..Self::default() }
+    }
+
+    /// Checks the requested tools and parameters.
+    pub(super) fn check(&self, tools: impl FnOnce() -> ToolSet) -> Result<(), SubmitError> {
+        if let Some(names) = &self.tools {
+            let tools = tools();
+            if let Some(name) = names.iter().find(|name| tools.get(name).is_none()) {
+                return Err(SubmitError::UnknownTool(name.clone()));
+            }
+        }
+        match self.params.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
+            Some(name) => Err(SubmitError::ReservedParam(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the recorded session with the options of this request.
+    pub(super) fn into_replayed(self, mut session: Session) -> Session {
+        let options = self.options();
+        if !options.is_empty() {
+            session.options = options;
+        }
+        if !self.job_name.is_empty() {
+            session.job_name = self.job_name;
+        }
+        if !self.messages.is_empty() {
+            session.conversation = self.messages;
+        }
+        session
+    }
+
+    /// Returns the options of the request.
+    pub(super) fn options(&self) -> RequestOptions {
+        RequestOptions {
+            model: self.model.clone(),
+            system_prompt: self.system_prompt.clone(),
+            params: self.params.clone(),
+            tools: self.tools.clone(),
+        }
+    }
+}
+
+/// An error: the request was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// All slots are in use.
+    #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
+    NoSlotAvailable,
+    /// The worker is not ready: its server is starting or was lost, or the worker was stopped.
+    #[error(transparent)]
+    WorkerNotReady(NotReady),
+    /// The origin contains the id of another request.
+    #[error("duplicate request id; use a new id for each request")]
+    IdTaken,
+    /// Unknown tool.
+    #[error("unknown tool `{0}`")]
+    UnknownTool(String),
+    /// A reserved member of the request body.
+    #[error("parameter `{0}` is reserved and cannot be set in a request")]
+    ReservedParam(String),
+}
+
+/// Creates a session from the current environment: clock, time zone, ids.
+pub(super) fn live_session(
+    config: &WorkerConfig,
+    url: &str,
+    body_fallbacks: BodyFallbacks,
+    request: SubmitRequest,
+) -> Session {
+    let options = request.options();
+    let SubmitRequest { messages: conversation, job_name, .. } = request;
+    let now = SystemTime::now();
+    let zoned = jiff::Zoned::now();
+    let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    Session {
+        request_id: format!("req_{:016x}", fastrand::u64(..)),
+        job_name,
+        worker: config.run.worker.clone(),
+        conversation,
+        url: url.to_owned(),
+        model: options.model.clone().unwrap_or_else(|| config.run.model.clone()),
+        options,
+        server: config.server,
+        body_fallbacks,
+        api: config.api,
+        parallel_tool_calls: config.run.parallel_tool_calls_supported,
+        submitted_at_ms,
+        zone: zoned.time_zone().iana_name().unwrap_or("UTC").to_owned(),
+        local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
+        id_seed: fastrand::u64(..),
+        engine: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// Returns the start of the request machine for `session`.
+pub(super) fn run_start(session: &Session) -> RunStart {
+    RunStart {
+        request_id: session.request_id.clone(),
+        job_name: session.job_name.clone(),
+        conversation: session.conversation.clone(),
+        options: session.options.clone(),
+        submitted_at_ms: session.submitted_at_ms,
+        zone: session.zone.clone(),
+        local_time: session.local_time.clone(),
+        id_seed: session.id_seed,
+    }
+}
