@@ -17,7 +17,7 @@ const PLACEHOLDERS: [&str; 9] =
 /// Minimum length of a redacted key, or part of a key, in bytes. Shorter ones match ordinary words.
 const MIN_SECRET: usize = 4;
 
-/// Replaces secrets in a stream of bytes, in every form of [`SecretForms`]. Overlapping secrets are replaced by
+/// Replaces secrets in a stream of bytes, in every form of `SecretForms`. Overlapping secrets are replaced by
 /// one mark, so that no part of them remains.
 #[derive(Clone)]
 pub struct Redactor {
