@@ -121,19 +121,19 @@ fn a_thousand_waits_without_a_script(bencher: Bencher) {
     });
 }
 
-/// Through the runner's threads, one call after another.
+/// Sequential calls on the runner's threads.
 #[divan::bench(sample_count = 20, sample_size = 200)]
 fn through_the_runner(bencher: Bencher) {
     run_batch(bencher, 1, RunnerOptions::default(), weather());
 }
 
-/// Through the runner's threads, 64 concurrent calls; throughput in calls.
+/// 64 concurrent calls on the runner's threads. The throughput is in calls.
 #[divan::bench(sample_count = 20, sample_size = 20)]
 fn through_the_runner_64(bencher: Bencher) {
     run_batch(bencher, 64, RunnerOptions::default(), weather());
 }
 
-/// CPU-bound calls on `threads` threads; throughput in calls.
+/// CPU-bound calls on `threads` threads. The throughput is in calls.
 #[divan::bench(args = [1, 2], sample_count = 20, sample_size = 2)]
 fn computing_on_threads(bencher: Bencher, threads: usize) {
     run_batch(
@@ -144,13 +144,13 @@ fn computing_on_threads(bencher: Bencher, threads: usize) {
     );
 }
 
-/// Through a warm child process, one call after another.
+/// Sequential calls in a warm child process.
 #[divan::bench(sample_count = 20, sample_size = 200)]
 fn through_a_process(bencher: Bencher) {
     run_batch(bencher, 1, in_processes(), weather());
 }
 
-/// Through warm child processes, 64 concurrent calls; throughput in calls.
+/// 64 concurrent calls in warm child processes. The throughput is in calls.
 #[divan::bench(sample_count = 20, sample_size = 20)]
 fn through_processes_64(bencher: Bencher) {
     run_batch(bencher, 64, in_processes(), weather());

@@ -13,8 +13,8 @@
 //! # }
 //! ```
 //!
-//! Implement [`ToolRunner`] for custom tools, [`Transport`] for a custom model backend, and [`BiosProvider`] for a custom
-//! first system message. `default-features = false` excludes the command line.
+//! Implement [`ToolRunner`] for custom tools, [`Transport`] for a custom model backend, and [`BiosProvider`] for a
+//! custom first system message. `default-features = false` excludes the command line.
 //!
 //! This crate contains the `deftool` command and re-exports the library, which consists of these crates, from the
 //! lowest layer to the highest:

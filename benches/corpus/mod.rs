@@ -1,7 +1,7 @@
 //! Generates a deterministic corpus of realistic specs.
 //!
-//! Each tool has about 0.9 KB and one to five arguments. One in three has an enum, one in eight a nested object, and one in
-//! four code under `:function`; there are also comments. The corpus has no findings.
+//! Each tool has about 0.9 KB and one to five arguments. One tool in three has an enum, one in eight a nested
+//! object, and one in four code under `:function`. The files also contain comments. The corpus has no findings.
 
 use std::fmt::Write;
 use std::fs;
@@ -132,8 +132,8 @@ pub(crate) fn tool(number: usize) -> CorpusTool {
     CorpusTool { spec, name, script }
 }
 
-/// Writes `tools` tools, eight per file, to `specs/` in `folder`, and optionally their scripts to `scripts/`. Returns the
-/// size of the specs in bytes.
+/// Writes `tools` tools, eight per file, to `specs/` in `folder`, and optionally their scripts to `scripts/`. Returns
+/// the size of the specs in bytes.
 pub(crate) fn write(folder: &Path, tools: usize, with_scripts: bool) -> std::io::Result<usize> {
     let specs = folder.join("specs");
     let scripts = folder.join("scripts");

@@ -36,7 +36,7 @@ pub(crate) fn measure(is_bare: bool) {
     println!("streams {who:<8} peak {peak:.1} MB, {:.1} MB before; {threads} threads", mb(before));
 }
 
-/// Starts all streams, measures them, and cancels them. `way` selects how.
+/// Starts all streams, measures them, and cancels them. `way` states how they are canceled.
 async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
     let watch = Arc::new(Watch::default());
     let names: Vec<String> =

@@ -17,7 +17,7 @@ pub(super) fn read_stdin(what: &str) -> Result<String, String> {
     read_limited(std::io::stdin(), MAX_STDIN).map_err(|why| format!("{what} on stdin {why}"))
 }
 
-/// Reads at most `limit` bytes of UTF-8 text. The error is a clause without subject.
+/// Reads at most `limit` bytes of UTF-8 text. The error is a clause without a subject.
 fn read_limited(from: impl Read, limit: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     // Check the size before decoding: the text may be cut within a character.
@@ -75,7 +75,7 @@ pub(super) fn validate(entry: &ToolEntry, value: Value) -> Result<Map<String, Va
     }
 }
 
-/// Returns the tool called `name`.
+/// Returns the tool named `name`.
 ///
 /// # Errors
 /// If the tool does not exist, or if its spec has errors; the error then contains them.

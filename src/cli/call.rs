@@ -48,7 +48,7 @@ struct Timing {
     /// Running the script's top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     load_ms: Option<f64>,
-    /// Running its function, including waits.
+    /// Running the script's function, including waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_ms: Option<f64>,
 }

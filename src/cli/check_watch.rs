@@ -12,7 +12,7 @@ use super::rerun::Rerun;
 /// Runs until Ctrl-C, or until stdout is closed.
 ///
 /// # Errors
-/// If `--format` is a format for one file per run.
+/// If `--format` is a format that requires one file per run.
 pub(super) fn run(options: &CheckOptions, dirs: &CommandDirs) -> Result<Exit, CliError> {
     let format = options.format;
     match format {

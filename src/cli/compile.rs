@@ -9,8 +9,8 @@ use super::args::{CompileOptions, CompileTarget};
 use super::command::{CliError, Exit, command_dirs, inputs_of};
 use super::output::{clean, describe_summary, eprint_findings, eprint_line, print, print_json};
 
-/// Prints all valid tools. Tools with errors, and tools that the target rejects, are omitted and reported, and so are
-/// keywords that the target drops or weakens.
+/// Prints all valid tools. Tools with errors and tools that the target rejects are omitted and reported. Keywords that
+/// the target drops or weakens are reported.
 pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;
     let targets = match options.target {

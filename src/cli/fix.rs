@@ -17,7 +17,7 @@ use super::command::{CliError, Exit};
 use super::diff::unified;
 use super::output::{eprint_error, eprint_line, print_diff};
 
-/// Maximum number of rounds. A round may reveal further fixes; if there is no end, two fixes undo each other.
+/// Maximum number of rounds. A round may reveal further fixes. Beyond this number, fixes probably undo each other.
 const MAX_ROUNDS: usize = 32;
 
 /// A file changed by fixes.

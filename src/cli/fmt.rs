@@ -87,7 +87,7 @@ fn format_stdin(options: &FmtOptions, current: &Path) -> Result<Exit, CliError> 
     Ok(Exit::Failed)
 }
 
-/// Returns the text before and after formatting. Reports the reason and returns `None` if it cannot be formatted.
+/// Returns the text before and after formatting. Reports the reason and returns `None` if the text cannot be formatted.
 fn format_source(text: SourceText, name: &str, current: &Path) -> Option<(String, String)> {
     let mut sources = Sources::new();
     let (file, damage) = text.into_source(sources.id_ahead(0), current);

@@ -63,7 +63,7 @@ fn spec_of(tool: &Tool) -> String {
     format_generated(format!("{}\n", write(&form_of_tool(tool))), FileKind::Specs)
 }
 
-/// Reads the inputs with their file names without extension. `-`, or no file, reads stdin.
+/// Reads the inputs and returns their texts and file names without extension. `-` or an empty list reads stdin.
 fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option<String>)>, CliError> {
     if files.is_empty() && std::io::stdin().is_terminal() {
         let message = "missing input; give a file, or `-` for stdin";
@@ -84,7 +84,8 @@ fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option
     Ok(texts)
 }
 
-/// Writes each tool to a file of its name. Writes nothing if one of the files exists, unless `force` is set.
+/// Writes each tool to a file with the name of the tool. Writes nothing if one of the files exists, unless `force` is
+/// set.
 fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliError> {
     let dirs = command_dirs(None)?;
     let paths: Vec<PathBuf> =
@@ -95,7 +96,7 @@ fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliErro
             format!("{} already exists; nothing was written; use `--force` to overwrite it", shown(path));
         return Err(CliError::Usage(message));
     }
-    // Two names for one file: a link, or a case-insensitive file system.
+    // Two paths may name the same file, because of a link or a case-insensitive file system.
     let existing: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path).ok()).collect();
     let mut of_file: HashMap<&Path, &Path> = HashMap::new();
     for (path, file) in paths.iter().zip(&existing) {

@@ -52,7 +52,7 @@ impl Signals {
     }
 }
 
-/// A queue of interrupts (Ctrl-C and other signals) that loses none.
+/// A queue of interrupts (Ctrl-C and other signals), so that none is missed between two waits.
 pub(super) struct Interrupts(tokio::sync::mpsc::Receiver<()>);
 
 impl Interrupts {
@@ -85,7 +85,7 @@ impl Interrupts {
         Ok(Self(receiver))
     }
 
-    /// Discards interrupts that were meant for a finished request.
+    /// Discards interrupts that were intended for a finished request.
     pub(super) fn drain(&mut self) {
         while self.0.try_recv().is_ok() {}
     }

@@ -1,4 +1,4 @@
-//! The `deftool` command. Only this module combines all other modules.
+//! The `deftool` command. Only this module depends on all other modules.
 //!
 //! Results go to stdout, all other messages to stderr. Exit codes of every command: 0 success, 1 error findings or a
 //! failed request or call, 2 nothing was attempted, 130 interrupted.

@@ -1,4 +1,4 @@
-//! `deftool new`: adds a tool, a spec with its script, to a project.
+//! `deftool new`: adds a tool (a spec and a script) to a project.
 
 use deftool_lang::spec::is_tool_name;
 use deftool_project::{display_name, find_root, load_specs, resolve_inputs};

@@ -25,7 +25,7 @@ static IS_MID_LINE: AtomicBool = AtomicBool::new(false);
 /// The number of threads that are writing.
 static ACTIVE_WRITERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns whether a thread is writing. The write may be blocked by a reader that does not read.
+/// Returns whether a thread is writing. The write may be blocked because the reader of a pipe does not read.
 pub(super) fn is_writing() -> bool {
     ACTIVE_WRITERS.load(Ordering::Relaxed) > 0
 }
@@ -125,7 +125,7 @@ pub(super) fn print_all(texts: impl Iterator<Item = String>) {
         let failed = written.is_err();
         store_error(written);
         if failed {
-            // The buffered rest would fail, too.
+            // Writing the rest of the buffer would also fail.
             drop(out.into_parts());
             return;
         }
@@ -148,8 +148,8 @@ pub(super) fn print_lines(text: &str) {
 /// Returns `text` with all commands of CI runners escaped.
 ///
 /// GitHub's runner executes lines that start with `::NAME::`, and `##[NAME]` anywhere in a line. Other runners execute
-/// `##vso[…]` and `##teamcity[…]`. GitHub trims lines first, so indentation is no protection (`ActionCommand.cs` of
-/// actions/runner, read 2026-11). `::` gets the prefix `| `; the second `#` is replaced by U+FFFD.
+/// `##vso[…]` and `##teamcity[…]`. GitHub trims lines first, so indentation does not protect (`ActionCommand.cs` of
+/// actions/runner, read 2026-11). `::` gets the prefix `| `; the second `#` is replaced with U+FFFD.
 pub(super) fn escape_ci_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##") {
         return Cow::Borrowed(text);
@@ -166,7 +166,7 @@ pub(super) fn escape_ci_commands(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Replaces the second `#` of every `##[` and `##name[` by `replacement`.
+/// Replaces the second `#` of every `##[` and `##name[` with `replacement`.
 fn replace_markers(text: &str, replacement: &str) -> String {
     let mut parts = String::with_capacity(text.len());
     let mut done = 0;
@@ -321,7 +321,7 @@ pub(super) fn escape_json(json: String) -> String {
     let mut text = String::with_capacity(json.len() + 64);
     for c in json.chars() {
         if is_harmful(c) {
-            // All are in strings and below U+10000.
+            // All these characters are in strings and below U+10000.
             let _ = std::fmt::Write::write_fmt(&mut text, format_args!("\\u{:04x}", u32::from(c)));
         } else {
             text.push(c);
@@ -330,7 +330,7 @@ pub(super) fn escape_json(json: String) -> String {
     text
 }
 
-/// Replaces control characters except line feeds and tabs by U+FFFD.
+/// Replaces control characters except line feeds and tabs with U+FFFD.
 pub(super) fn clean(text: &str) -> String {
     let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t');
     if !text.contains(is_harmful) {

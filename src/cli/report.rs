@@ -34,7 +34,7 @@ pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
         }
     }
     match format {
-        // The files of these formats have no summary, so it goes to the log.
+        // The output in these formats contains no summary, so the summary goes to stderr.
         Format::Human | Format::Github | Format::Sarif | Format::Junit => eprint_line(&describe(load)),
         Format::Concise | Format::Json => {}
     }

@@ -13,7 +13,7 @@ use super::output::{eprint_error, eprint_line, stdout_failed, stdout_is_terminal
 
 /// A command that runs again after each change.
 pub(super) struct Rerun<R> {
-    /// How the project is loaded.
+    /// The options for loading the project.
     pub(super) options: LoadOptions,
     /// Whether the screen of a terminal is cleared before each run.
     pub(super) clears_screen: bool,

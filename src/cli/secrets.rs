@@ -1,5 +1,5 @@
 //! The secrets that recordings must not contain: matches of `--redact`, and environment variables that the project's
-//! tools may read and that have names of secrets.
+//! tools may read and that have a name that suggests a secret.
 
 use deftool_project::LoadedTool;
 use deftool_worker::{Secrets, is_secret_name};

@@ -44,7 +44,7 @@ impl EventPrinter {
                 self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
             }
             Event::ToolStarted { name, .. } => {
-                // The result is printed on its own line, too.
+                // The result is also printed on its own line.
                 if stderr_is_terminal() {
                     begin_line();
                 }

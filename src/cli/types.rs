@@ -4,7 +4,7 @@ use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::spec::Tool;
-use deftool_project::{display_name, find_root, load_specs, replace_file, resolve_inputs};
+use deftool_project::{ProjectError, display_name, find_root, load_specs, replace_file, resolve_inputs};
 use deftool_script::definitions;
 
 use super::args::TypesOptions;
@@ -52,7 +52,7 @@ fn read(path: &Path) -> std::io::Result<Option<String>> {
 
 /// Compares the file with the generated text and reports the result.
 fn compare(path: &Path, name: &str, folder: &Path, text: &str) -> Result<bool, CliError> {
-    let found = read(path).map_err(|source| CliError::Unwritable { path: name.to_owned(), source })?;
+    let found = read(path).map_err(|source| ProjectError::Unreadable { path: path.to_owned(), source })?;
     let is_same = found.as_deref() == Some(text);
     let shown = clean(name);
     let command = format!("deftool types --output {}", clean(&folder.display().to_string()));
@@ -64,7 +64,7 @@ fn compare(path: &Path, name: &str, folder: &Path, text: &str) -> Result<bool, C
     Ok(is_same)
 }
 
-/// Writes the file only if its content changes, so that editors do not reload it without need.
+/// Writes the file only if its content changes, so that editors do not reload it unnecessarily.
 fn write(path: &Path, name: &str, text: &str) -> Result<bool, CliError> {
     let unwritable = |source| CliError::Unwritable { path: name.to_owned(), source };
     let shown = clean(name);

@@ -1,4 +1,4 @@
-//! `deftool watch`: keeps the project loaded and reports what each change does.
+//! `deftool watch`: keeps the project loaded and reports the effect of each change.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! The main job against a real server with a real model: llama.cpp's own HTTP server, started by `tests/real/serve.py`.
+//! The main features with a real server and a real model: llama.cpp's HTTP server, started by `tests/real/serve.py`.
 //!
-//! Without `tests/real/install` having run, these tests say that they are skipped; with `DEFTOOL_REAL=required`, as in
+//! Unless `tests/real/install` was run, these tests are skipped with a message. With `DEFTOOL_REAL=required`, as in
 //! `.ci/run`, they fail instead.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A server; it ends when its standard input does, so at the latest with this process.
+/// A running server. It exits when its stdin is closed, at the latest when this process ends.
 pub(crate) struct Server {
     child: Child,
     _lifeline: ChildStdin,
@@ -29,7 +29,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// With arguments of `tests/real/serve.py`.
+    /// Starts the server with arguments for `tests/real/serve.py`. Returns `None` if it is not installed.
     pub(crate) fn start_with(arguments: &[&str]) -> Option<Self> {
         let folder = root().join("tests/real");
         let python = folder.join(".venv/bin/python");
@@ -38,9 +38,8 @@ impl Server {
                 std::env::var("DEFTOOL_REAL").as_deref() != Ok("required"),
                 "the real server is required and not installed: run tests/real/install"
             );
-            // Straight to stderr: the test harness captures what the macros print.
-            let _ =
-                writeln!(std::io::stderr(), "skipped: no real server; tests/real/install makes one (140 MB)");
+            // Write to stderr directly, because the test harness captures the output of the macros.
+            let _ = writeln!(std::io::stderr(), "skipped: no real server; run tests/real/install (140 MB)");
             return None;
         }
         let mut child = Command::new(python)
@@ -60,7 +59,7 @@ impl Server {
     }
 }
 
-/// The server that the tests share.
+/// Returns the endpoint of the server that the tests share.
 fn shared() -> Option<&'static str> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(Server::start).as_ref().map(|server| server.endpoint.as_str())
@@ -95,7 +94,7 @@ fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
-/// A project without tools, in which the model talks on and on.
+/// Creates a project without tools, in which the model writes a long reply.
 fn talkative() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("specs")).unwrap();
@@ -104,7 +103,7 @@ fn talkative() -> tempfile::TempDir {
     folder
 }
 
-/// The error of a request with a tool that must be called, `None` where it was answered.
+/// Sends a request that requires a call of one tool. Returns the error, or `None` if the request succeeded.
 fn refusal(endpoint: &str, parameters: &Value) -> Option<Value> {
     let function = json!({"name": "probe", "description": "Call this.", "parameters": parameters});
     let body = json!({
@@ -130,7 +129,7 @@ fn refusal(endpoint: &str, parameters: &Value) -> Option<Value> {
 }
 
 #[test]
-fn what_was_recorded_of_its_grammars_still_holds() {
+fn recorded_grammar_rejections_still_match() {
     let Some(endpoint) = shared() else { return };
     let rows = [
         "string",
@@ -178,7 +177,7 @@ fn the_quickstart_completes_with_one_call_a_streamed_answer_and_one_signal() {
     assert!(finished["usage"]["completion_tokens"].as_u64().unwrap() > 10);
 }
 
-/// The quickstart, with another worker.
+/// Copies the quickstart project, with a different worker.
 fn quickstart_with(worker: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["specs/weather.eld", "scripts/get_weather.lua"] {
@@ -191,7 +190,7 @@ fn quickstart_with(worker: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_quickstart_completes_over_the_responses_api_and_plays_again() {
+fn the_quickstart_completes_over_the_responses_api_and_can_be_replayed() {
     let Some(endpoint) = shared() else { return };
     let project = quickstart_with(
         "(defworker :name \"w\" :api responses :params (:temperature 0 :seed 1 :max-tokens 300))",
@@ -220,7 +219,7 @@ fn the_quickstart_completes_over_the_responses_api_and_plays_again() {
 }
 
 #[test]
-fn a_prompt_that_is_too_long_for_the_responses_api_is_told_as_that() {
+fn a_prompt_that_is_too_long_for_the_responses_api_is_reported() {
     let Some(endpoint) = shared() else { return };
     let project = quickstart_with("(defworker :name \"w\" :api responses)");
     let prompt = "a b c ".repeat(3000);
@@ -297,7 +296,7 @@ fn a_server_that_dies_in_the_middle_fails_the_request_and_keeps_the_text() {
     server.child.wait().unwrap();
 }
 
-/// Reads events until five pieces of text have come; those pieces.
+/// Reads events until five text events were received. Returns their texts.
 fn read_some_text(lines: &mut impl Iterator<Item = String>) -> Vec<String> {
     let mut shown = Vec::new();
     while shown.len() < 5 {

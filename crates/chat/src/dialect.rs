@@ -62,11 +62,11 @@ impl Feature {
 /// How a server handles a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// It supports the feature.
+    /// The server supports the feature.
     Supported,
-    /// It silently ignores the feature.
+    /// The server silently ignores the feature.
     Ignored,
-    /// It answers with an error.
+    /// The server answers with an error.
     Rejected,
 }
 
@@ -283,7 +283,7 @@ pub fn dialect_name(dialect: Dialect) -> &'static str {
 pub struct Capabilities {
     /// The server's dialect.
     pub dialect: Dialect,
-    /// Whether requests are adapted to the server. False only in recordings that are older than dialects: their
+    /// Whether requests are adapted to the server. False only in recordings from before dialects existed: their
     /// requests were not adapted and are replayed unchanged.
     pub shaped: bool,
     /// Maximum number of tokens of a prompt and its reply together; `None`: not reported.
@@ -297,12 +297,12 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Creates the capabilities of a server of which only the dialect is known.
+    /// Creates capabilities from a dialect. All other properties are unknown.
     pub fn of(dialect: Dialect) -> Self {
         Self { dialect, shaped: true, context: None, parallel_calls: None, tools: None, slots_page: None }
     }
 
-    /// Returns the server's support of `feature`, or `None` if it is unknown.
+    /// Returns the server's support for `feature`, or `None` if it is unknown.
     pub fn support(&self, feature: Feature) -> Option<Support> {
         let fact = FACTS.iter().find(|fact| fact.dialect == self.dialect && fact.feature == feature);
         fact.map(|fact| fact.support)
@@ -325,7 +325,7 @@ impl Default for Capabilities {
     }
 }
 
-/// Capabilities as stored in a recording: complete, or in older recordings, whether the server is llama.cpp.
+/// Capabilities as stored in a recording. Older recordings only store whether the server is llama.cpp.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum StoredCapabilities {

@@ -48,8 +48,8 @@ pub struct Reply {
     /// Number of stream events that could not be decoded and may have contained text or a part of a call.
     #[serde(default)]
     pub lost_frames: usize,
-    /// The last finish reason that was not null, as the server sent it. For a response, the equivalent of chat
-    /// completions.
+    /// The last finish reason that was not null, as the server sent it. For the Responses API, the equivalent finish
+    /// reason of chat completions.
     pub finish_reason: Option<String>,
     /// Token counts, if the server sent them.
     pub usage: Option<Usage>,
@@ -81,13 +81,13 @@ pub enum ReplyStatus {
         /// The error.
         error: ServerError,
     },
-    /// The reply ended or was cut off before its end was reported.
+    /// The reply stopped before the server reported its end.
     Incomplete {
         /// The transport's error, if it broke the connection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
-    /// HTTP 200 with a body without events and text.
+    /// HTTP 200 with a body that contains neither events nor text.
     Empty,
 }
 

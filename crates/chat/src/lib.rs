@@ -1,4 +1,4 @@
-//! The protocols of chat models without a socket, and the machine that decides the course of a request.
+//! The protocols of chat models without sockets, and the state machine of a request.
 //!
 //! A [`ChatRequest`] is encoded as a body. A [`StreamDecoder`] turns the bytes of the answer into [`ChatEvent`]s; the
 //! last one contains the [`Reply`] with its status. The [`request`] module takes these events and returns the next
@@ -38,8 +38,8 @@
 //! | [`fallback`] | calls that a model writes as text |
 //! | [`request`] | the course of a request: turns, calls, outcome |
 //!
-//! Every function is pure: no IO, no clock, no threads, no randomness. Sockets, timers and tools are the task of
-//! `deftool-worker`.
+//! Every function is pure: no IO, no clock, no threads, no randomness. `deftool-worker` adds sockets, timers and
+//! tools.
 
 mod body;
 mod dialect;

@@ -22,7 +22,7 @@
 //! assert!(tool.accept(json!({"text": 3})).is_err());
 //! ```
 //!
-//! The modules are layers. Each imports only from those above it in this table:
+//! The modules are layers. Each module imports only from those above it in this table:
 //!
 //! | module | contents |
 //! |---|---|
@@ -33,8 +33,8 @@
 //! | [`schema`] | JSON Schema of a tool for each API, compiled validators, the tool set of a request |
 //! | [`tool`] | tool calls, their errors, the [`tool::ToolRunner`] trait |
 //!
-//! Every function is pure: no IO, no clock, no threads. Invalid source is not an error but data: the result is the best
-//! possible one, together with findings. Reading files and looking for scripts is the task of `deftool-project`.
+//! Every function is pure: no IO, no clock, no threads. Invalid source is data, not an error: functions return the best
+//! possible result together with findings. `deftool-project` reads the files and finds the scripts.
 
 pub mod text;
 

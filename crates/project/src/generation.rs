@@ -1,4 +1,4 @@
-//! A consistent version of a project that requests use.
+//! Consistent, immutable versions of a project. Each request uses one version.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
@@ -28,7 +28,7 @@ use crate::permissions::Trust;
 pub struct Generation {
     /// The number of the generation, starting at 1.
     pub number: u64,
-    /// The load that it was made from.
+    /// The load that the generation was created from.
     pub load: Load,
     /// The duration of the load.
     pub took: Duration,
@@ -100,7 +100,8 @@ impl Generation {
         })
     }
 
-    /// Creates the first generation of a project. The load must contain one project only. `started`: when it began.
+    /// Creates the first generation of a project. The load must contain one project only. `started`: when the load
+    /// began.
     pub fn first(load: Load, started: Instant) -> Self {
         let tools = valid_tools(&load);
         Self::of(1, load, started, Changes::default(), tools)
@@ -115,7 +116,7 @@ impl Generation {
         is_gone: impl Fn(&str) -> bool,
     ) -> (Self, Vec<String>) {
         let mut tools = valid_tools(&load);
-        // Both are sorted, and most names occur in both.
+        // Both maps are sorted by name, and most names occur in both.
         let mut previous = before.tools.iter().peekable();
         for (name, loaded) in &mut tools {
             while previous.next_if(|(previous, _)| *previous < name).is_some() {}
@@ -179,8 +180,8 @@ impl Generation {
         self.tools.keys().map(String::as_str)
     }
 
-    /// Returns the tools of a worker in spec order: those in its lists, or all of the project. Tools with a broken
-    /// script are left out.
+    /// Returns the tools of a worker in spec order: the tools and exit tools in its lists. Without a list, all tools of
+    /// that kind are included. Tools with a broken script are left out.
     pub fn tool_set(&self, worker: &WorkerSpec) -> ToolSet {
         let names = |list: &Option<Vec<Spanned<String>>>| -> Option<HashSet<String>> {
             list.as_ref().map(|list| list.iter().map(|name| name.value.clone()).collect())
@@ -208,7 +209,7 @@ fn valid_tools(load: &Load) -> BTreeMap<String, LoadedTool> {
     tools
 }
 
-/// Returns the names of `tools` in the spec order of `load`, followed by those that are not in it.
+/// Returns the names of `tools` in the spec order of `load`, followed by the names that are not in `load`.
 fn spec_order(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
     let written =
         load.tools.iter().map(|loaded| &loaded.tool.name.value).filter(|name| tools.contains_key(*name));

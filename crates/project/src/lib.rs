@@ -16,11 +16,11 @@
 //! # Ok::<(), deftool_project::ProjectError>(())
 //! ```
 //!
-//! Loading compiles and analyses scripts, but never runs them. A broken file does not fail a load: it adds findings, and
-//! a [`LiveProject`] keeps the last good version of its tools. Running tools for a model is the task of
-//! `deftool-worker`.
+//! Loading compiles and analyses scripts, but never runs them. A broken file does not make the load fail: its problems
+//! are reported as findings, and a [`LiveProject`] keeps the last good version of its tools. Running tools for a model
+//! is the task of `deftool-worker`.
 //!
-//! Each module uses only those above it:
+//! Each module uses only the modules above it:
 //!
 //! | module | contents |
 //! |---|---|

@@ -13,7 +13,7 @@ use deftool_script::{Module, Script};
 
 use crate::paths::identity;
 
-/// An error in the inputs of a command, found before anything is done.
+/// An error in the inputs of a command, found before the command has any effect.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// No parent folder contains `specs/`.
@@ -38,7 +38,7 @@ pub enum ProjectError {
     },
 }
 
-/// The files that a command reads, of one project or of no project.
+/// The files that a command reads. They belong to one project or to none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Input {
     /// The project folder, which contains `specs/`, if the files belong to a project.

@@ -24,9 +24,9 @@ pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
     replace_file(path, &[mark, after.as_bytes()].concat())
 }
 
-/// Replaces the content of the file at `path` with `bytes`. Writes a temporary file beside it and renames it, so that
-/// no reader sees a partial file. Symbolic links are followed. Permissions are kept, and the owner if the user may set
-/// it. Other hard links keep the old content.
+/// Replaces the content of the file at `path` with `bytes`. Writes a temporary file in the same folder and renames it,
+/// so that no reader sees a partial file. Symbolic links are followed. The permissions and, if the user may set it, the
+/// owner are kept. Other hard links keep the old content.
 ///
 /// # Errors
 /// If the file does not exist, is not writable, or its folder is not writable. The file is then unchanged.
@@ -46,9 +46,8 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     written
 }
 
-/// Creates or truncates a file that no other user can read, such as a recording or a log, which contains
-/// conversations. An existing file must be empty or begin with `beginning`.
-/// `what` names the kind of file in errors.
+/// Creates or truncates a file that no other user can read, such as a recording or a log, which contains conversations.
+/// An existing file must be empty or begin with `beginning`. `what` is the kind of file, for errors.
 ///
 /// # Errors
 /// If the file cannot be written or has a different beginning. It is then unchanged.

@@ -3,8 +3,9 @@
 //! A [`Control`] is shared by the caller, the thread that runs the script and the watchdog. The first stop sets the
 //! reason. The script is then interrupted, whether it runs or waits. The watchdog is one thread per process, which
 //! sleeps until the earliest deadline. It stops a call at its deadline. If the script's thread is blocked by something
-//! that cannot be interrupted, the watchdog answers the caller itself shortly afterwards. A top level has a limit of
-//! CPU time, which only its own thread can measure: the watchdog makes it check from time to time.
+//! that cannot be interrupted, the watchdog answers the caller itself shortly afterwards. The top level of a script has
+//! a CPU time limit. Only its own thread can measure the CPU time, so the watchdog periodically makes that thread check
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,13 +36,13 @@ pub(super) fn grace(limit: Duration) -> Duration {
 const LOAD_WALL_CLOCK_FACTOR: u32 = 8;
 
 /// Interval between checks of the CPU time of a top level. CPU time counts from the first check; most top levels end
-/// before.
+/// before it.
 const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Interval between measurements of the memory of a metered call.
 const MEMORY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why a call is stopped from outside its script.
+/// The reason for stopping a call from outside its script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Stop {
@@ -96,7 +97,7 @@ pub(super) struct Control {
 /// A resource outside the script that is aborted when the call ends. It is aborted immediately on the thread that stops
 /// the call: the script's own thread may be blocked, and the process may be about to exit.
 pub(super) trait CallResource: fmt::Debug + Send + Sync {
-    /// Aborts it. Must not block.
+    /// Aborts the resource. Must not block.
     fn abort(&self);
 }
 
@@ -341,7 +342,7 @@ impl Schedule {
 impl Watchdog {
     fn start() -> Self {
         let mut first = Schedule { wakes_at: u64::MAX, ..Schedule::default() };
-        // Never due: keeps the map from becoming empty, and so from being reallocated, after each call.
+        // Never due. Keeps the map non-empty, so that it is not reallocated after each call.
         first.insert(u64::MAX, Due::Once(Box::new(|| {})));
         let state = Arc::new((Mutex::new(first), Condvar::new()));
         let shared = Arc::clone(&state);

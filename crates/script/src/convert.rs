@@ -57,7 +57,7 @@ pub(super) enum Reason {
 #[derive(Debug)]
 enum Step {
     Key(String),
-    /// From 0, as in JSON.
+    /// The index, from 0 as in JSON.
     Index(usize),
 }
 

@@ -136,7 +136,7 @@ pub(super) fn with_location(error: ToolError, file: &str, memory: u64) -> ToolEr
             format!(" of {} KiB; if it needs more, raise :memory in the spec", memory.div_ceil(1024))
         }
         ToolErrorKind::Load | ToolErrorKind::Script | ToolErrorKind::Unserialisable => String::new(),
-        // Written for the model, or about the call rather than the script.
+        // These messages are written for the model, or are about the call and not the script.
         ToolErrorKind::Failure
         | ToolErrorKind::UnknownTool
         | ToolErrorKind::InvalidArguments
@@ -210,7 +210,8 @@ fn message_of(table: &Table) -> Option<String> {
     }
 }
 
-/// Returns the start of `text`, as much as fits into a message: a script may raise a text as large as its memory limit.
+/// Returns at least as much of the start of `text` as fits into a message: a script may raise a text as large as its
+/// memory limit.
 fn beginning(text: &LuaString) -> String {
     let bytes = text.as_bytes();
     String::from_utf8_lossy(bytes.get(..bytes.len().min(MAX_MESSAGE * 4 + 4)).unwrap_or_default())

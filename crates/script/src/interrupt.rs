@@ -33,10 +33,10 @@
 //!    `install` and [`Switch::disable`] a `&Lua` of that state, `unbind` the [`Armed`]. [`Lua`] is not `Send` (with
 //!    mlua's feature `send`, `install` does not compile). [`Armed`] and [`InterruptHook`] are not `Send`, independently
 //!    of [`Lua`] ([`NotSend`]). Binding a switch (`arm`) stores only the function.
-//! 5. *The function exists when it is called.* It is code of this program. The state keeps the closure that it runs
-//!    until the state closes, and nothing replaces or removes it. mlua itself writes the field twice, from the state's
-//!    thread: in `set_interrupt`, before any other thread knows the address, and just before `lua_close`, after the
-//!    last [`Armed`].
+//! 5. *The function exists when it is called.* It is code of this program. The state keeps the closure that the
+//!    function runs until the state closes, and nothing replaces or removes the closure. mlua itself writes the field
+//!    twice, from the state's thread: in `set_interrupt`, before any other thread knows the address, and just before
+//!    `lua_close`, after the last [`Armed`].
 //! 6. *No other thread enters Lua.* The thread that stores the pointer only stores it. The function runs on the state's
 //!    own thread at its next safepoint.
 
@@ -52,7 +52,8 @@ use mlua::{Lua, VmState, ffi};
 /// Marker for types that must not leave their thread: point 4 of the proof.
 type NotSend = PhantomData<*const ()>;
 
-/// Stops a Lua state from any thread: the one that it is bound to or, while it is unbound, the next one.
+/// A switch that stops a Lua state from any thread: the state that it is bound to or, while it is unbound, the next
+/// one.
 #[derive(Debug, Default)]
 pub(super) struct Switch {
     state: Mutex<SwitchState>,
@@ -137,7 +138,8 @@ impl SwitchState {
 }
 
 impl Bound {
-    /// Must be called under the lock of the `SwitchState`. For null also on the thread of the state.
+    /// Must be called under the lock of the `SwitchState`. If `interrupt` is null, must also be called on the state's
+    /// thread.
     fn store(self, interrupt: *mut ()) {
         // SAFETY: bound, and the lock is held: the state is open (1), the cell is a pointer (2), the store is allowed
         // from this thread (3, 4).

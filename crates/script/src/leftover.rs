@@ -1,9 +1,9 @@
 //! Removes temporary files and test folders that a killed process left behind.
 //!
-//! The process that creates one holds a lock on it (`flock`) until it is removed or renamed. The system releases the
-//! lock when the process ends, for whatever reason. So an entry that matches our names and can be locked has no owner.
-//! Process IDs, which are reused, and times are not compared. Only regular files and folders of this user are removed,
-//! and links are not followed. On a file system without locks, nothing is removed.
+//! The process that creates such a file or folder holds a lock on it (`flock`) until the file or folder is removed or
+//! renamed. The system releases the lock when the process ends, for whatever reason. So an entry that matches our names
+//! and can be locked has no owner. Process IDs, which are reused, and times are not compared. Only regular files and
+//! folders of this user are removed, and links are not followed. On a file system without locks, nothing is removed.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Result};

@@ -18,30 +18,30 @@
 //!
 //! Input: a [`Script`] (source, parameters, limits and granted permissions, resolved by the layer that reads the
 //! project) and a validated [`ToolCall`](deftool_lang::tool::ToolCall). Output: the JSON that the script returned, or a
-//! [`ToolError`](deftool_lang::tool::ToolError) with the reason, location and traceback. [`ScriptRunner`] runs calls on its
-//! own threads or, with [`Isolation::Processes`], in child processes, which run [`serve_isolated`]. [`LocalVm`] runs
-//! them on the caller's thread. [`check_script`] compiles and analyses a script without running it. [`run_test`] runs
-//! one test of a project's scripts. [`definitions`] generates Luau types for scripts from the specs of tools.
+//! [`ToolError`](deftool_lang::tool::ToolError) with the reason, location and traceback. [`ScriptRunner`] runs calls on
+//! its own threads or, with [`Isolation::Processes`], in child processes, which run [`serve_isolated`]. [`LocalVm`]
+//! runs them on the caller's thread. [`check_script`] compiles and analyses a script without running it. [`run_test`]
+//! runs one test of a script test file. [`definitions`] generates Luau types for scripts from the specs of tools.
 //!
 //! Invariants:
 //! - A call has exclusive use of a Lua state from start to end, even while it waits, and a fresh environment over
 //!   read-only globals. So a script cannot affect the next call or another tool.
-//! - Every call ends: at its deadline, at its memory limit or when its future is dropped, whatever the script does.
-//!   `pcall` catches none of these. A state that was stopped is not reused.
+//! - Every call ends, whatever the script does: at the latest at its deadline, at its memory limit or when its future
+//!   is dropped. `pcall` catches none of these. A state that was stopped is not reused.
 //! - The engine's threads never run script code and never wait for it.
 //! - A script can access only the host tables below and, through them, what its spec allows.
 //!
 //! In addition to Luau's own libraries, scripts can use the tables of `host`, documented in [`host_tables`], and
-//! `require` for their [`Module`]s. Removed are `loadstring`, `getfenv`, `setfenv`, `newproxy` and `debug.info`. The
+//! `require` for their [`Module`]s. `loadstring`, `getfenv`, `setfenv`, `newproxy` and `debug.info` are removed. The
 //! chunk's top level runs once per call, without IO and with at most 250 ms of CPU time. It returns the tool's
-//! function, which gets the arguments in `:args` order.
+//! function, which receives the arguments in `:args` order.
 //!
-//! Absent on purpose: loading of scripts, modules and specs (`project` reads them; this module opens only the files
-//! that scripts access), validation of arguments, trust decisions, a second engine thread pool, native code generation.
-//! Luau guarantees memory safety, but not that every library call ends soon. The calls that were found to run long
-//! without a safepoint (plain `string.find`, `string.split`, long classes in patterns, `table.move`, `os.date`, and C
-//! functions that take callbacks) are replaced or limited in `sandbox.lua`. The run time of the compiler is limited in
-//! `script::compile`.
+//! Absent on purpose: loading of scripts, modules and specs (`deftool_project` reads them; this crate opens only the
+//! files that scripts access), validation of arguments, trust decisions, a second engine thread pool, native code
+//! generation. Luau guarantees memory safety, but not that every library call ends soon. The calls that were found to
+//! run long without a safepoint (plain `string.find`, `string.split`, long classes in patterns, `table.move`,
+//! `os.date`, and C functions that take callbacks) are replaced or limited in `sandbox.lua`. The run time of the
+//! compiler is limited in `script::compile`.
 //!
 //! Source: Luau 0.740 through mlua 0.12. The limits are based on the measurements that are noted next to them.
 

@@ -1,6 +1,7 @@
 //! The names of the Luau libraries that are available to scripts, for findings about unknown names.
 //!
-//! `vm/sandbox.lua` and `vm/sandbox.rs` determine which are available. A test compares this list with what a script sees.
+//! `vm/sandbox.lua` and `vm/sandbox.rs` determine which names are available. A test compares this list with a script's
+//! globals.
 
 use super::host::host_tables;
 

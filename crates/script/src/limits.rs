@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Default memory limit of a call, in bytes, if the spec sets none.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
-/// Maximum length of a source, in bytes. The compiler's memory is not limited and it cannot be interrupted.
+/// Maximum length of a source, in bytes. The compiler cannot be interrupted, and its memory is not limited.
 pub const MAX_SOURCE: usize = 1 << 20;
 /// CPU time limit of a script's top level. Time while the thread waits for a processor does not count.
 pub const TOP_LEVEL_LIMIT: Duration = Duration::from_millis(250);

@@ -33,8 +33,8 @@ impl PathGrant {
             .find(|rest| !rest.starts_with(".."))
     }
 
-    /// Returns the first hidden name in `real`, the granted path without symbolic links, that the grant does not
-    /// contain. `root` is the project's folder without links. For a path outside of it the result is `None`: the user
+    /// Returns the first hidden name in `real`, the granted path with symbolic links resolved, that the grant does not
+    /// name. `root` is the project's folder without links. For a path outside of the project, returns `None`: the user
     /// confirms such a path as a whole.
     pub(super) fn unnamed_hidden(&self, real: &Path, root: &Path) -> Option<OsString> {
         let named = normalize(Path::new(&self.name));

@@ -1,5 +1,5 @@
-//! The processes of this machine and the termination of this process's descendants, from `/proc/N/stat`
-//! (`man 5 proc`, October 2026). Other systems than Linux list none.
+//! The processes of this machine and the termination of this process's descendants, from `/proc/N/stat` (`man 5 proc`,
+//! October 2026). On systems other than Linux, no processes are listed.
 
 #![cfg_attr(not(unix), allow(dead_code))]
 
@@ -27,9 +27,9 @@ pub struct Stat {
     pub ticks: u64,
     /// Start time, in clock ticks since boot.
     pub began: u64,
-    /// Dead, reaped or not. A zombie is not dead while its other threads run.
+    /// Whether the process has ended, reaped or not. A zombie has not ended while its other threads run.
     pub is_dead: bool,
-    /// Stopped by a signal (state `T`), not by a debugger (state `t`).
+    /// Whether the process is stopped by a signal (state `T`). False if a debugger stopped it (state `t`).
     pub is_stopped: bool,
 }
 
@@ -79,8 +79,8 @@ fn read_line(line: &str) -> Option<Stat> {
     })
 }
 
-/// The descendants of this process, in whatever process groups and sessions they are. This process must be a subreaper:
-/// otherwise orphans are not among them.
+/// The descendants of this process, in any process group and session. This process must be a subreaper: otherwise
+/// orphans are not among them.
 #[derive(Debug, Default)]
 pub struct Descendants {
     /// Processes that are excluded together with their descendants. Identified by process ID and start time, because
@@ -89,7 +89,8 @@ pub struct Descendants {
 }
 
 impl Descendants {
-    /// Excludes the descendants that exist now. A process that one of them starts later and leaves behind is included.
+    /// Returns the descendants except those that exist now. A process that one of them starts later and leaves behind
+    /// is included.
     pub fn from_now_on() -> Self {
         let existing = Self::default().all();
         Self { excluded: existing.iter().map(|stat| (stat.id, stat.began)).collect() }
@@ -150,7 +151,7 @@ impl Descendants {
     }
 }
 
-/// Zombies too: threads of a process can outlive its main thread, after which the process is listed as a zombie.
+/// Kills a process, even a zombie: threads can outlive the main thread, and the process is then listed as a zombie.
 fn kill_one(stat: &Stat) {
     if let Some(id) = Pid::from_raw(stat.id.cast_signed()) {
         let _ = kill_process(id, Signal::KILL);

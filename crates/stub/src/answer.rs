@@ -262,7 +262,7 @@ pub fn delta(text: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {"content": text}}]})
 }
 
-/// Returns a chunk with a call. `arguments` is written as it is.
+/// Returns a chunk with a call. `arguments` is sent unchanged, valid JSON or not.
 pub fn call(index: usize, name: &str, arguments: &str) -> Value {
     let function = json!({"name": name, "arguments": arguments});
     let calls =

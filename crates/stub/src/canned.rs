@@ -8,11 +8,11 @@ use super::reply::Reply;
 use super::request::{Received, last_message, tools};
 
 /// The text of a reply without calls.
-const TEXT: &str = "This is what the stub says, word for word, so that half of it is still something.";
+const TEXT: &str = "This is a generated reply of the stub server. It is long enough to be cut in half.";
 /// The text before a call.
 const BEFORE: &str = "Let me look. ";
 /// The text of the reply after a tool result.
-const AFTER: &str = "Done, with what the tools gave.";
+const AFTER: &str = "Done. I used the tool results.";
 /// The tool that is called if the request offers none.
 const NO_TOOL: &str = "example";
 
@@ -43,8 +43,8 @@ pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> 
     })
 }
 
-/// Returns the first offered tool with required arguments, or without if `has_arguments` is false. The default is the
-/// first tool.
+/// Returns the first offered tool that has required arguments, or that has none if `has_arguments` is false. If there
+/// is no such tool, returns the first offered tool.
 fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
     let functions = || tools(request).filter(|tool| tool.get("name").is_some());
     let needs_some = |function: &&Value| {
@@ -58,7 +58,7 @@ fn choose(request: &Received, has_arguments: bool) -> (String, Option<Value>) {
 }
 
 /// Returns readable arguments if the schema allows them, otherwise arguments that the fuzzer generates. Calls of one
-/// reply get different arguments where that is easy.
+/// reply get different arguments if the schema makes this easy.
 fn arguments(parameters: &Value, validator: Option<&ArgumentValidator>, number: usize) -> Map<String, Value> {
     let properties = parameters.get("properties").and_then(Value::as_object);
     let plain: Map<String, Value> = properties

@@ -17,12 +17,12 @@ pub struct Fault {
     pub seen: &'static str,
     /// Whether the fault exists in chat completions only, not in the Responses API.
     pub chat_completions_only: bool,
-    /// What a reply must contain for the fault to have an effect.
+    /// The content that a reply must have for the fault to have an effect.
     #[serde(skip)]
     pub(super) needs: Needs,
     #[serde(skip)]
     pub(super) inject: Injection,
-    /// The server that the stub must emulate, for faults that a client recognizes only on a known server.
+    /// The server that the stub must emulate, for faults that a client recognises only on a known server.
     #[serde(skip)]
     pub(super) server: EmulatedServer,
 }
@@ -52,7 +52,7 @@ pub(super) enum Injection {
 }
 
 impl Fault {
-    /// Whether a client recognizes the fault only on a known server. The stub then emulates that server
+    /// Whether a client recognises the fault only on a known server. The stub then emulates that server
     /// ([`Scenario::with_faults`](super::Scenario::with_faults)).
     pub fn emulates_server(&self) -> bool {
         self.server != EmulatedServer::Other

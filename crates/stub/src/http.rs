@@ -20,7 +20,7 @@ use super::request::{BadRequest, Chunks, Framing, Head, MAX_HEAD, Received, read
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 /// The wait before a reset, so that the client can read the last bytes.
 const BEFORE_RESET: Duration = Duration::from_millis(50);
-/// A stream that is further behind its schedule gets a new one, so that a client that paused reading is not flooded.
+/// A stream that falls further behind restarts its schedule, so that a client that paused reading is not flooded.
 const MAX_BEHIND: Duration = Duration::from_secs(1);
 
 /// Callbacks of the HTTP server.
@@ -49,7 +49,7 @@ pub(super) async fn serve(listener: TcpListener, service: Arc<dyn Service>) {
     }
 }
 
-/// What happens to the connection after an answer.
+/// The state of the connection after an answer.
 enum AfterAnswer {
     Open,
     Close,

@@ -5,7 +5,7 @@
 //! requests ([`Stub::requests`]). The stub runs on its own thread and runtime, so that tests with a paused clock,
 //! blocking tests and other programs can use it. No input can make it panic or exceed its memory limits.
 //!
-//! Absent: TLS, HTTP/2, any model.
+//! Not supported: TLS and HTTP/2.
 //!
 //! ```
 //! use deftool_stub::{Fault, Reply, Scenario, Stub};
@@ -68,7 +68,7 @@ const MAX_STORED: usize = 10_000;
 /// The maximum size of the stored requests, in bytes.
 const MAX_STORED_BYTES: usize = 64 << 20;
 
-/// Returns the answer to a request.
+/// A function that returns the answer to a request.
 type Handler = dyn Fn(&Received) -> Arc<Answer> + Send + Sync;
 
 /// A running stub server. It stops when it is dropped.
@@ -156,7 +156,7 @@ impl Stub {
         self.address
     }
 
-    /// Returns the requests so far: the newest, at most 10,000 and 64 MiB. Each call parses them again.
+    /// Returns the newest requests, at most 10,000 and 64 MiB. Each call of this function parses them again.
     pub fn requests(&self) -> Vec<Received> {
         let stored: Vec<StoredRequest> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
         stored
@@ -180,7 +180,7 @@ impl Stub {
         self.player.as_ref().map(|player| player.failures()).unwrap_or_default()
     }
 
-    /// Waits until `is_met` returns true, at most for `limit`. Returns whether it did.
+    /// Waits until `is_met` returns true, for at most `limit`. Returns whether the condition was met.
     pub fn wait_until(&self, limit: Duration, is_met: impl Fn(&Self) -> bool) -> bool {
         let until = Instant::now() + limit;
         loop {

@@ -41,7 +41,7 @@ pub enum Ending {
     Silence,
 }
 
-/// The format of an answer, as the request asks for it.
+/// The requested format of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AnswerFormat {
     pub(super) api: Api,

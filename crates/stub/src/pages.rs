@@ -26,7 +26,7 @@ pub(super) fn page(scenario: &Scenario, method: &str, path: &str) -> Option<Answ
 
 fn of_server(scenario: &Scenario, method: &str, path: &str) -> Option<Value> {
     Some(match (scenario.server, method, path) {
-        // The only POST that is a query.
+        // The only page that is requested with POST.
         (EmulatedServer::Ollama, "POST", "/api/show") => json!({
             "parameters": format!("num_ctx {CONTEXT}"), "capabilities": ["completion", "tools"],
             "details": {"format": "gguf", "family": "stub"}, "model_info": {},

@@ -1,8 +1,8 @@
 //! The player of a scenario: it selects the answer to a request.
 //!
 //! A step with a condition is taken whenever its condition matches. Otherwise the steps without a condition are taken
-//! in order, each as often as specified. After the last step, the scenario's `default` is used. Without a default the
-//! answer is an error.
+//! in order. A step is taken at most as often as it specifies. If no step is left, the scenario's `default` is used.
+//! Without a default the answer is an error.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use super::reply::Reply;
 use super::request::{Condition, Received, api_of};
 use super::scenario::{Action, Scenario, Step};
 
-/// The maximum size of the cached answers, in bytes. The cache is cleared when it exceeds it.
+/// The maximum size of the cached answers, in bytes. The cache is cleared when it exceeds this size.
 const MAX_READY_BYTES: usize = 64 << 20;
 /// The maximum number of stored failures.
 const MAX_FAILURES: usize = 1_000;

@@ -29,7 +29,7 @@ pub struct Reply {
 pub(super) enum Part {
     Text(String),
     Reasoning(String),
-    /// A call. The arguments are written as they are, valid JSON or not.
+    /// A call. The arguments are sent unchanged, valid JSON or not.
     Call {
         name: String,
         arguments: String,

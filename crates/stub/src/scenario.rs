@@ -34,7 +34,7 @@ pub(super) struct Page {
     pub(super) answer: Answer,
 }
 
-/// An answer and the requests that get it.
+/// An answer and the conditions on the requests that receive it.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub(super) action: Action,
@@ -92,9 +92,9 @@ impl Scenario {
         Self { name: String::from("replies"), steps, ..Self::default() }
     }
 
-    /// Returns a scenario in which the first requests get one fault each, and later requests get none. `every` is the
-    /// interval for slow and endless answers; each fault has a default. The stub emulates the server of the first fault
-    /// that requires one.
+    /// Returns a scenario in which the first requests get one fault each, and later requests get no fault. `every` is
+    /// the interval for slow and endless answers; each fault has a default. The stub emulates the server of the first
+    /// fault that requires one.
     pub fn with_faults(faults: impl IntoIterator<Item = &'static Fault>, every: Option<Duration>) -> Self {
         let faults: Vec<&'static Fault> = faults.into_iter().collect();
         let server = faults.iter().map(|fault| fault.server).find(|server| *server != EmulatedServer::Other);

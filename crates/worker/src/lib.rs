@@ -12,12 +12,13 @@
 //! ```
 //!
 //! A [`Worker`] holds the slots and the records of its requests. Each request is a task that executes the steps of its
-//! request machine ([`Run`](deftool_chat::request::Run)) and reports the results to it; the machine makes every decision. The
-//! connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`] for a
-//! recording. Tools come from a [`ToolSource`]; each model turn uses its current [`Toolbox`] to the end.
+//! request machine ([`Run`](deftool_chat::request::Run)) and reports the results to it; the machine makes every
+//! decision. The connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`]
+//! for a recording. Tools come from a [`ToolSource`]; a model turn uses the [`Toolbox`] that is current at its start
+//! until its end.
 //!
-//! Invariants: a slot is freed at any terminal state of its request; every request ends and keeps its text, whatever a
-//! server or a tool does; no secret leaves the transport.
+//! Invariants: a slot is freed when its request reaches a terminal state; every request ends and keeps its text,
+//! whatever a server or a tool does; no secret leaves the transport.
 
 mod compare;
 mod config;

@@ -6,8 +6,8 @@
 //!
 //! - Endpoint and key: a server on this machine needs no permission, because no data leaves the machine. An endpoint
 //!   from the command line or from `OPENAI_BASE_URL`, with the default key variable, never needs a permission.
-//! - Server program: the request covers more than `:run`: the whole command, its environment and its working directory.
-//!   A change of any of them requires a new permission.
+//! - Server program: unlike a `:run` permission, the request covers the whole command, its environment, its working
+//!   directory and its port. A change to any of them requires a new permission.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ use reqwest::Url;
 use crate::transport::{has_user, is_on_this_machine};
 
 /// Returns the permissions that `worker` needs to contact its server. `named` is the user's endpoint, which replaces
-/// the spec's; `has_key` is whether the variable of its key is set.
+/// the endpoint of the spec; `has_key`: whether the key variable is set.
 pub fn endpoint_permission_request(
     load: &Load,
     worker: &WorkerSpec,
     named: Option<&str>,
     has_key: bool,
 ) -> Option<PermissionRequest> {
-    // A server that the worker starts is trusted as a whole.
+    // A server that the worker starts has its own permission request.
     let server = if named.is_some() || worker.server.is_some() { None } else { worker.endpoint.as_deref() };
     let parsed = |base: &str| Url::parse(base.trim()).ok();
     let to = named.or(server).and_then(parsed);

@@ -28,7 +28,7 @@ impl Clock {
         Self::Recorded { now_ms: AtomicU64::new(0) }
     }
 
-    /// Returns the milliseconds from submit to the last tick.
+    /// Returns the milliseconds from the submission to the last tick.
     pub(crate) fn now_ms(&self) -> u64 {
         match self {
             Self::Live { now_ms, .. } | Self::Recorded { now_ms } => now_ms.load(Ordering::Acquire),

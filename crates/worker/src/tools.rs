@@ -45,13 +45,13 @@ impl ToolSource for Toolbox {
     }
 }
 
-/// Decides for each generation which requested permissions its scripts get.
+/// A source of trust decisions: which requested permissions the scripts of a generation get.
 pub trait TrustSource: Send + Sync {
     /// Returns the permissions that are granted to the scripts of `generation`.
     fn of(&self, generation: &Generation) -> Trust;
 }
 
-/// Grants the same to every generation.
+/// Grants the same permissions to every generation.
 impl TrustSource for Trust {
     fn of(&self, _: &Generation) -> Trust {
         self.clone()

@@ -1,8 +1,8 @@
 //! Annotates the parameters of a script's function with the types of the tool's arguments, for the type checker.
 //!
 //! Authors write `function(location, unit)`; the checker reads `function(location: string, unit: GetWeatherUnit?)`. No
-//! lines are added, so that locations can be mapped back. A parameter that the function assigns is copied to a local of
-//! the same name, so that its type can change.
+//! lines are added, so that locations can be mapped back. A parameter that the function assigns to is copied to a local
+//! of the same name, so that its type can change.
 
 use std::collections::HashMap;
 

@@ -20,7 +20,7 @@ use luau_syntax::parser::{ParseOptions, ParsedSource};
 use crate::annotate::{Annotated, returned_function};
 use crate::confidence::KnownTypes;
 
-/// The problem of a type function. Type functions are programs that the checker would run.
+/// The message for a type function. Type functions are programs that the checker would run.
 const TYPE_FUNCTION: &str = "type functions are not run, and so the types of this script are not checked";
 
 pub(crate) type Checker = Frontend<Files, NullConfigResolver>;

@@ -17,7 +17,7 @@ use luau_syntax::location::Location;
 use crate::annotate::AssignedLocals;
 use deftool_script::host_tables;
 
-/// Libraries whose functions have plain parameter types.
+/// Libraries that contain only functions with plain parameter types.
 const LIBRARIES: [&str; 6] = ["string", "math", "utf8", "os", "bit32", "buffer"];
 
 /// The expressions with known types in one source.
@@ -215,7 +215,7 @@ fn is_host_table(name: &[u8]) -> bool {
     host_tables().iter().any(|table| table.name.as_bytes() == name)
 }
 
-/// Returns whether a message contains only declared types, no inferred ones.
+/// Returns whether a message contains only declared types and no inferred types.
 fn is_plain(message: &str) -> bool {
     const INFERRED: [&str; 9] =
         ["unknown", "{+", "where ", "~", "never", "*error", "intersect<", "add<", "mul<"];

@@ -1,8 +1,8 @@
 //! Confirmation prompts for tool calls.
 //!
-//! Prompts use the terminal itself, because stdin may be a pipe. Without a terminal, such calls are refused, and the
-//! model receives the refusal as a result, unless `--yes` allows them. `always` applies to a tool until the project is
-//! reloaded, because a reload may change the tool.
+//! Prompts use the terminal itself, because stdin may be a pipe. Without a terminal, calls that require approval are
+//! refused, and the model receives the refusal as a result, unless `--yes` allows them. `always` applies to a tool
+//! until the project is reloaded, because a reload may change the tool.
 //!
 //! Not in this module: which calls require approval (`:confirm` in the spec), and the effect of a refusal (the request
 //! machine).
@@ -78,7 +78,7 @@ impl Approver {
         self.always.tools.clear();
     }
 
-    /// Handles a refused call. Without a terminal, the first one prints a note.
+    /// Handles a refused call. Without a terminal, the first refused call prints a note.
     pub(in crate::cli) fn note_refusal(&mut self) {
         if matches!(self.mode, Mode::Refuse) && !std::mem::replace(&mut self.has_noted_refusal, true) {
             eprint_line(

@@ -32,7 +32,7 @@ impl LineRead {
 }
 
 impl Terminal {
-    /// Opens the terminal. Returns `None` if there is none or stderr is redirected.
+    /// Opens the terminal. Returns `None` if there is no terminal or stderr is redirected.
     pub(super) fn open() -> Option<Self> {
         if !std::io::stderr().is_terminal() {
             return None;
@@ -43,7 +43,7 @@ impl Terminal {
     }
 
     /// Writes to stderr.
-    #[allow(clippy::unused_self)] // it is this terminal's
+    #[allow(clippy::unused_self)] // stderr is this terminal
     pub(super) fn write(&self, text: &str) {
         let mut err = anstream::stderr().lock();
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());

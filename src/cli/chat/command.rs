@@ -136,8 +136,8 @@ impl LineJoiner {
         self.block.is_some() || (!is_code && ends_with_backslash(line))
     }
 
-    /// Returns whether the line belongs to a code block; its fences do. As in Markdown, a fence line contains no
-    /// further backticks, so a line that starts with a code span opens no block.
+    /// Returns whether the line belongs to a code block, which includes its fences. As in Markdown, a fence line
+    /// contains no further backticks, so a line that starts with a code span does not open a block.
     fn is_code(&mut self, line: &str) -> bool {
         let line = line.trim_start();
         let rest = line.trim_start_matches('`');

@@ -51,12 +51,12 @@ pub(super) struct Conversation {
     pub(super) reported_generation: u64,
     /// The last load error that was reported to the user.
     pub(super) reported_error: Option<String>,
-    /// A description of the model of requests that name no model.
+    /// The model of requests that do not specify a model, or a description of it.
     pub(super) worker_model: String,
     pub(super) any_failed: bool,
 }
 
-/// How the chat proceeds after an input.
+/// The next step of the chat after an input.
 pub(super) enum Next {
     Continue,
     Quit,
@@ -66,7 +66,7 @@ pub(super) enum Next {
 impl Conversation {
     /// Sends a message and prints the reply.
     pub(super) async fn send(&mut self, text: String) -> Next {
-        // The request uses changes that were saved since the prompt.
+        // Report changes that were saved since the prompt, because the request uses them.
         self.report_changes();
         self.session.messages.push(Message::User { content: text });
         self.session.messages = normalize_conversation(std::mem::take(&mut self.session.messages));
@@ -101,7 +101,7 @@ impl Conversation {
                 if stdout_failed() {
                     return Next::Interrupted;
                 }
-                // A canceled script of messages ends as a whole.
+                // Without a terminal, a canceled reply also cancels the remaining messages.
                 if outcome.state == FinalState::Canceled && !self.is_interactive {
                     return Next::Interrupted;
                 }
@@ -110,7 +110,7 @@ impl Conversation {
                 self.writer.flush();
                 return Next::Interrupted;
             }
-            // Like a canceled reply.
+            // Handled like a canceled reply.
             Ok(FollowResult::NotSubmitted) if self.is_interactive => {}
             Ok(FollowResult::NotSubmitted) => return Next::Interrupted,
             Err(error) => {

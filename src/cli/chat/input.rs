@@ -31,7 +31,7 @@ const PROMPT: &str = "> ";
 #[derive(Debug)]
 pub(super) enum InputEvent {
     Text(String),
-    /// Ctrl-C. `was_empty` tells whether the line was empty.
+    /// Ctrl-C. `was_empty`: whether the line was empty.
     Interrupted {
         was_empty: bool,
     },

@@ -119,7 +119,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         close(&chat.worker, &mut chat.interrupts).await;
         exit
     });
-    // Do not wait for the remaining work of a stopped script, nor for the input thread.
+    // Do not wait for the remaining work of a stopped script or for the input thread.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
@@ -136,7 +136,7 @@ async fn converse(
         let typed = match message.take() {
             Some(message) => InputEvent::Text(message),
             None => {
-                // An interrupt just after the end of a reply was meant for the reply.
+                // An interrupt just after the end of a reply was intended for the reply.
                 chat.interrupts.drain();
                 tokio::select! {
                     typed = input.next() => typed,

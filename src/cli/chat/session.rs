@@ -179,13 +179,13 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
 
 /// A session that was read from a file.
 struct ReadSession {
-    /// The session with a restored partial reply; a valid conversation.
+    /// The session, including a restored partial reply. Its messages are a valid conversation.
     restored: Session,
     /// The messages in the file.
     written: Vec<Message>,
     /// The total length of the complete lines, in bytes.
     length: u64,
-    /// Whether the last of these lines has no line end.
+    /// Whether the last complete line has no line end.
     lacks_line_end: bool,
 }
 

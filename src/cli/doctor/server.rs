@@ -31,7 +31,7 @@ struct Server {
     key_env: String,
     /// Whether the server was detected on this machine. Detected servers receive no key.
     is_found: bool,
-    /// Whether a spec names it and it is on another machine.
+    /// Whether the server is named in a spec and is on another machine.
     is_remote: bool,
     /// The missing permission to contact this server, or to send it the key.
     untrusted: Option<PermissionRequest>,

@@ -69,7 +69,7 @@ fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
     Ok(named.collect())
 }
 
-/// Copies each tool whose name is not used in the project.
+/// Copies each tool with a name that is not used in the project.
 fn copy_toolbox(folder: &Path, existing: &BTreeMap<String, String>) -> Result<(), CliError> {
     for tool in TOOLBOX {
         let script = format!("scripts/{}.lua", tool.name);

@@ -249,7 +249,7 @@ impl<'o> Replayer<'o> {
     }
 }
 
-/// Replaces the recorded request bodies by the current ones and marks them as updated.
+/// Replaces the recorded request bodies with the current bodies and marks them as updated.
 ///
 /// # Errors
 /// If anything except request bodies differs, or if a recorded body contains redacted text.

@@ -41,7 +41,7 @@ struct Summary {
     files: usize,
     /// Calls that were valid when they were recorded.
     calls: usize,
-    /// Calls of these that are still valid.
+    /// The number of these calls that are still valid.
     valid: usize,
     /// Calls that were already invalid when they were recorded.
     invalid_when_recorded: usize,
@@ -169,7 +169,8 @@ impl CallChecker<'_> {
             .collect()
     }
 
-    /// Returns whether the recorded definition accepts the call. Without a definition, dumped calls count as valid.
+    /// Returns whether the recorded definition accepts the call. A call without a recorded definition counts as valid
+    /// only if it is from a dump.
     fn was_valid(&mut self, call: &RecordedToolCall) -> bool {
         let Some(definition) = &call.definition else { return !call.is_from_a_reply() };
         let RawArguments::Object { value } = &call.arguments else { return false };

@@ -11,8 +11,8 @@ use crate::cli::output::eprint_error;
 use deftool_script::processes::Descendants;
 use deftool_stub::Stub;
 
-/// The time after Ctrl-C in which the command and its descendants can exit by themselves. A terminal sends Ctrl-C to
-/// the command, too.
+/// The time after Ctrl-C in which the command and its descendants can exit by themselves. A terminal also sends Ctrl-C
+/// to the command.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// The interval of checks for running processes, and the wait for a signal after the command failed.
@@ -77,7 +77,7 @@ pub(super) async fn run_command(
     }
 }
 
-/// The command and its descendants. Descendants are tracked on Linux only; other systems end just the command.
+/// The command and its descendants. Descendants are tracked on Linux only; on other systems, only the command is ended.
 struct CommandProcesses {
     #[cfg(target_os = "linux")]
     descendants: Descendants,

@@ -52,7 +52,7 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
-        // A process that reads READY may send a signal immediately.
+        // Listen before `READY` is printed, because a process that reads it may send a signal immediately.
         let mut signals = Signals::listen().map_err(CliError::Runtime)?;
         if options.command.is_empty() {
             print(&format!("READY {}\n", stub.endpoint()));
@@ -128,7 +128,7 @@ fn named(name: &str) -> Result<&'static Fault, CliError> {
     Fault::named(name).ok_or_else(|| {
         let hint = match nearest(name, Fault::all().map(|fault| fault.name)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("`deftool stub --list` lists all"),
+            None => String::from("run `deftool stub --list` to list all faults"),
         };
         CliError::Usage(format!("unknown fault `{name}`; {hint}"))
     })

@@ -1,7 +1,7 @@
 //! `deftool test --fuzz`: calls tools with arguments generated from their schemas.
 //!
 //! The schema must reject invalid arguments. For valid arguments, the script must return JSON or end with
-//! `tool.failure`; missing permissions and integers beyond 2^53 are no failures either. A failure is shrunk to the
+//! `tool.failure`; missing permissions and integers beyond 2^53 are not failures either. A failure is shrunk to the
 //! smallest arguments that cause it and reported with a command that reproduces it. The arguments depend only on the
 //! seed and the tool's name, so they do not change with a filter.
 
@@ -310,7 +310,7 @@ impl Fuzzing<'_> {
         if self.is_interrupted {
             return None;
         }
-        // A granted path may lead to another file by now.
+        // A granted path may resolve to a different file now.
         if let Err(error) = trust.allow(script) {
             return Some(error);
         }

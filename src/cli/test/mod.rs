@@ -159,7 +159,7 @@ impl TestSelection {
     }
 }
 
-/// Returns whether a script belongs to a tool, for example to a tool called `run_test`.
+/// Returns whether a script belongs to a tool, for example to a tool named `run_test`.
 fn is_tool_script(path: &Path) -> bool {
     resolve_inputs(&[path.to_owned()], Path::new("/"))
         .is_ok_and(|inputs| load_specs(&inputs, Path::new("/")).is_ok_and(|load| !load.tools.is_empty()))

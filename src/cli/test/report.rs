@@ -163,7 +163,7 @@ struct JsonResult<'r> {
     /// The failure message, one clause.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'r str>,
-    /// Why the schema rejects the arguments; absent if it accepts them.
+    /// The reason why the schema rejects the arguments; absent if it accepts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<JsonViolation<'r>>,
     /// Data of script tests and fuzzing.

@@ -210,8 +210,8 @@ impl TestRun {
         }
         let forms = Forms::of(load);
         let errors = || load.findings.iter().filter(|finding| finding.severity == Severity::Error);
-        // A failing example makes its tool invalid, but it requires a valid schema. So tools without other errors can
-        // run.
+        // A failing example makes its tool invalid, but it requires a valid schema. Therefore, the examples of tools
+        // without other errors can run.
         let (failing, broken): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
             errors().partition(|error| is_failing_example(error));
         let (failing, broken) = (forms.enclosing_all(&failing), forms.enclosing_all(&broken));

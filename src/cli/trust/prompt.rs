@@ -14,7 +14,8 @@ use super::store::{Store, StoreError};
 use crate::cli::command::CliError;
 use crate::cli::output::{clean, eprint_error, eprint_line, paint};
 
-/// Returns the store's key of the project at `root`, an absolute path. Returns `None` if the path is not valid UTF-8.
+/// Returns the store key of the project at `root`, which must be an absolute path. Returns `None` if the path is not
+/// valid UTF-8.
 pub(super) fn store_key(root: &Path) -> Option<String> {
     resolve_links(root).to_str().map(str::to_owned)
 }
@@ -46,8 +47,8 @@ impl ProjectTrust {
         let root = root.to_owned();
         let mut grants = PermissionSet::default();
         if trusts_all {
-            // Only what the specs require now: a reload during the run, for example after an edit by the model, adds
-            // nothing.
+            // Grant only what the specs require now: a reload during the run, for example after an edit by the model,
+            // does not add permissions.
             for request in wanted {
                 grants.add(request.grants);
             }
@@ -130,7 +131,7 @@ fn stored_permissions(store: &Store, root: &Path) -> PermissionSet {
     }
 }
 
-/// Stores granted permissions. An error is only a note, because the answer applies to this run anyway.
+/// Stores granted permissions. An error is only reported as a note, because the answer applies to this run anyway.
 fn store_permissions(store: &Store, root: &Path, given: &PermissionSet) {
     let Some(key) = store_key(root) else {
         return eprint_line("note: cannot store the trust: the project's path is not valid UTF-8");

@@ -6,7 +6,7 @@
 use std::fs::{DirBuilder, Metadata};
 use std::path::{Path, PathBuf};
 
-/// Returns the state folder, which may not exist. Returns `None` if no variable names the home folder.
+/// Returns the state folder, which may not exist. Returns `None` if no environment variable specifies it.
 pub(in crate::cli) fn state_folder() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_STATE_HOME").or_else(|| {
@@ -29,7 +29,7 @@ pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Returns why a file or folder cannot be trusted: other users may have written it.
+/// Returns the reason why a file or folder cannot be trusted: other users may have written it.
 #[cfg(unix)]
 pub(in crate::cli) fn untrusted_reason(metadata: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt;

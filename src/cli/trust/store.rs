@@ -137,7 +137,7 @@ fn write(folder: &Path, content: &Content) -> Result<(), StoreError> {
     let (path, temporary) = (folder.join("trust.json"), folder.join("trust.json.new"));
     let mut text = serde_json::to_vec_pretty(content).unwrap_or_default();
     text.push(b'\n');
-    // Left by a process that was killed.
+    // Remove a file that was left by a killed process.
     let _ = std::fs::remove_file(&temporary);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -159,7 +159,7 @@ fn free_name(folder: &Path) -> PathBuf {
     names.into_iter().find(|path| !path.exists()).unwrap_or_else(|| folder.join("trust.json.damaged"))
 }
 
-/// Takes the lock, which is released on drop or when the process ends.
+/// Acquires the lock, which is released on drop or when the process ends.
 fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join("trust.lock");
     let started = Instant::now();

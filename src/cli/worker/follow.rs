@@ -70,7 +70,7 @@ struct FollowedRequest {
     /// The text so far.
     text: String,
     is_canceled: bool,
-    /// Whether the request ended. Answers to prompts have no effect any more.
+    /// Whether the request ended. Answers to prompts then no longer have an effect.
     is_finished: bool,
 }
 
@@ -122,7 +122,7 @@ impl Follower<'_> {
                 Incoming::Logged(line) => eprint_line(&line),
                 Incoming::Interrupt => {
                     if following.is_canceled {
-                        // Print a `finished` event, because the real one is not awaited.
+                        // Print a `finished` event, because the real event is not awaited.
                         if !following.is_finished {
                             let text = std::mem::take(&mut following.text);
                             self.finish(Outcome { text, ..Outcome::without_reply(None) });
@@ -171,7 +171,7 @@ impl Follower<'_> {
         self.show_queued(following);
     }
 
-    /// Cancels the visible prompt: another event answered it.
+    /// Cancels the visible prompt, because its answer is no longer needed.
     fn cancel_prompt(&mut self, following: &mut FollowedRequest) {
         if let Some(prompt) = following.prompt.take() {
             self.approver.cancel(prompt);

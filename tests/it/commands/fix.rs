@@ -123,7 +123,7 @@ fn fixes_terminate_for_every_file_of_the_repository() {
     assert!(count > 10, "{count}");
 }
 
-/// The same for half a file, and for a file with a part missing.
+/// The same for the first half of a file, and for a file with a missing part.
 #[test]
 fn fixes_terminate_for_damaged_files() {
     for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {

@@ -153,7 +153,7 @@ fn time_is_bounded() {
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
-/// After the first call the default signal handler is replaced. Calls of an exit tool never wait.
+/// The first call replaces the default signal handler. Calls of an exit tool never wait.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_works_between_calls() {

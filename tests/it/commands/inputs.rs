@@ -99,7 +99,7 @@ fn several_projects_are_kept_apart() {
     let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two", "loose.eld"]);
     let line = "two/scripts/t.lua:1:1: error[DT403]: the function of `t` takes 1 parameter, but the spec has 0 arguments\n";
     assert_eq!((ended.code, ended.out.as_str()), (1, line));
-    // A file belongs to its own project, regardless of the current folder. A loose file belongs to none.
+    // A file belongs to its own project, regardless of the current folder, or to no project.
     let specs = folder.path().join("one/specs");
     assert_eq!(deftool(&specs, &["check", "../../two/specs/t.eld"]).code, 1);
     assert_eq!(deftool(&specs, &["check", "../../loose.eld"]).err, "1 tool in 1 file: all good\n");

@@ -108,7 +108,7 @@ fn json_differences_have_a_path() {
     let project = recorded();
     project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
     let ended = project.run(&["replay", "sessions", "--json", "--replay-lenient"]);
-    assert_eq!(ended.code, Some(0), "a lenient one tells and goes on: {ended:?}");
+    assert_eq!(ended.code, Some(0), "a lenient replay reports differences and continues: {ended:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let first = &report["recordings"][0];
     assert_eq!(first["state"], "differs");

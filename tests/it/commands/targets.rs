@@ -166,8 +166,8 @@ fn too_many_tools_are_reported_by_one_rule() {
     assert_eq!(codes(&[("a.eld", &tools)], &["a.eld"]), ["warning[DT510]"]);
 }
 
-/// A general rule that names the API replaces the finding for that target. An error is still reported, because it omits the
-/// tool.
+/// A general rule that names the API replaces the finding for that target. Errors of the target are still reported,
+/// because they omit the tool.
 #[test]
 fn general_findings_are_not_repeated_for_a_target() {
     let folder = tempfile::tempdir().unwrap();
@@ -266,7 +266,7 @@ fn gemini_removes_the_keyword_but_not_properties_of_that_name() {
     );
 }
 
-/// A target whose rejections are only likely still gets every tool.
+/// A target that only probably rejects a tool still gets every tool.
 #[test]
 fn only_certain_rejections_omit_a_tool() {
     let load = load(TWO);

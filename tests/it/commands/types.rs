@@ -266,7 +266,7 @@ fn a_link_is_replaced_and_its_target_is_unchanged() {
     assert_eq!((fs::read_to_string(&there).unwrap().as_str(), not_there.exists()), ("mine", false));
 }
 
-/// Without the checker, the error says how to install it.
+/// Without the checker, the error explains how to install it.
 #[cfg(not(feature = "types"))]
 #[test]
 fn types_are_not_checked_without_a_checker() {
@@ -277,7 +277,7 @@ fn types_are_not_checked_without_a_checker() {
         .env("PATH", "")
         .output()
         .unwrap();
-    // A checker from an earlier build beside deftool is used.
+    // A checker from an earlier build in deftool's folder is used.
     let beside = Path::new(env!("CARGO_BIN_EXE_deftool")).with_file_name("deftool-types");
     if !beside.exists() {
         let says = String::from_utf8_lossy(&output.stderr);
@@ -395,7 +395,7 @@ mod checked {
         panic!("never checked: {missing:?}");
     }
 
-    /// Scripts with unusual code must have no wrong type findings.
+    /// The checker must not report false type findings for scripts with unusual code.
     #[test]
     fn attack_scripts_have_no_type_findings() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
@@ -512,7 +512,7 @@ mod checked {
     }
 
     #[test]
-    fn annotations_of_the_author_are_kept_and_definitions_known() {
+    fn type_annotations_are_checked_with_known_definitions() {
         for (script, is_told) in [
             ("local run: T = function(location, unit, place)\n  return place.nmae\nend\nreturn run", true),
             ("local function run(location, unit, place)\n  return place.nmae\nend\nreturn run", true),

@@ -1,4 +1,4 @@
-//! Real specs, cut and damaged at random: whatever a file has become, it is read, lowered, compiled and rendered.
+//! Real specs, truncated and damaged at random: every result can be read, lowered, compiled and rendered.
 
 use std::fs;
 use std::path::Path;
@@ -95,8 +95,8 @@ fn read(text: &str) {
     }
 }
 
-/// Parses, lowers, compiles, renders, fixes and formats `text`. All locations must be inside it. `of_spec`: the text is a
-/// damaged spec.
+/// Parses, lowers, compiles, renders, fixes and formats `text`. All locations must be inside it. `of_spec` is true
+/// if the text is a damaged spec.
 fn process(text: &str, kind: FileKind, render: bool, of_spec: bool) {
     let mut sources = Sources::new();
     let source = sources.add(SourceFile::new("damaged.eld", text));
@@ -125,8 +125,8 @@ fn process(text: &str, kind: FileKind, render: bool, of_spec: bool) {
     }
     if render {
         assert_eq!(json_report(&findings, &sources).findings.len(), findings.len());
-        // Removals can join words. `check --fix` drops unsafe fixes that cause syntax errors, which some heavily damaged
-        // texts have.
+        // Removals can join words. `check --fix` drops unsafe fixes that cause syntax errors, as in some heavily
+        // damaged texts.
         for is_safe in [true, false].into_iter().filter(|is_safe| of_spec && (*is_safe || effort() == 1)) {
             let fixes = findings.iter().filter_map(|finding| finding.fix.as_ref());
             let fixed = apply_fixes(text, fixes.filter(|fix| fix.is_safe || !is_safe)).text;

@@ -73,7 +73,7 @@ fn scripts_are_checked_against_their_specs() {
             vec![("specs/a.eld", NOW), ("scripts/now.lua", SCRIPT), ("scripts/old.lua", SCRIPT)],
             "scripts/old.lua:1:1: note[DT408]: no tool uses this script\n",
         ),
-        // For a tool with an error, the script is not known.
+        // The script of a tool with an error is unknown.
         (
             vec![("specs/a.eld", "(deftool :name now)"), ("scripts/now.lua", SCRIPT)],
             "specs/a.eld:1:16: error[DT113]: `:name` takes a string, found a symbol\n",
@@ -113,7 +113,7 @@ fn scripts_are_checked_against_their_specs() {
             ],
             "scripts/copy.lua:1:1: warning[DT409]: the parameter `from_note` of `copy` receives the argument `callback`\n",
         ),
-        // The script of an exit tool is one finding.
+        // A script of an exit tool has exactly one finding.
         (
             vec![
                 (
@@ -230,7 +230,7 @@ fn target_findings_can_be_allowed_and_denied() {
     }
 }
 
-/// Findings about allows are like all others.
+/// Findings about allows can be allowed and denied like all others.
 #[test]
 fn findings_about_allows_can_be_allowed_and_denied() {
     let unused = |lint: &str| format!("{lint}\n;; deftool: allow(missing-type)\n{EXIT}");

@@ -2,8 +2,8 @@
 //!
 //! In the documentation, a code block whose info string ends in `fails` or `repaired` is a file. The second word is its
 //! name; the default is `specs/example.eld` (`.el` for `el`). `for-TARGET` also checks it for that target. Consecutive
-//! blocks of one kind form a project. The failing project has exactly one finding, of this rule. The repaired one has
-//! none. A safe fix removes the finding. A `json` block is imported instead of checked.
+//! blocks of one kind form a project. The failing project has exactly one finding, of this rule. The repaired project
+//! has none. A safe fix removes the finding. A `json` block is imported instead of checked.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -218,7 +218,7 @@ fn modules_import_only_lower_layers() {
         };
         wrong.extend(imported.iter().filter(is_higher).map(|to| format!("{} imports {to}", path.display())));
     }
-    // The protocols do not know the request machine.
+    // The protocol modules do not import the request machine.
     for Source { path, module, depth, text } in sources("chat") {
         if module != "request" && imported_modules(depth, &text).iter().any(|to| to == "request") {
             wrong.push(format!("{} imports request", path.display()));
@@ -268,8 +268,8 @@ fn no_dependency_of_the_default_build_runs_before_main() {
     }
 }
 
-/// Initializers that run before `main` slow down every start. Today's belong to Luau's flags, one per source file that
-/// defines some, and to the C runtime. A dependency that adds one must be noticed.
+/// Initializers that run before `main` slow down every start. The current ones belong to Luau's flags (one per source
+/// file that defines flags) and to the C runtime. The test fails if a dependency adds an initializer.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn the_number_of_initializers_is_known() {
@@ -299,7 +299,7 @@ fn section_size(file: &[u8], wanted: &str) -> Option<u64> {
     })
 }
 
-/// Wording of an earlier, private dialect. Each has a standard term, which CONTRIBUTING.md lists.
+/// Wording of an earlier, private dialect. Use standard terms instead.
 const REMOVED_WORDING: [&str; 17] = [
     " anew",
     "that is none",
@@ -355,5 +355,5 @@ fn removed_wording_stays_removed() {
             }
         }
     }
-    assert!(wrong.is_empty(), "see the glossary in CONTRIBUTING.md:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "use the standard terms:\n{}", wrong.join("\n"));
 }

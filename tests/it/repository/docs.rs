@@ -26,8 +26,8 @@ fn group_of(rule: &Rule) -> char {
     rule.code.chars().nth(2).unwrap()
 }
 
-/// Converts the code blocks of an explanation to plain Markdown: info words for tests become text, `eld` becomes `lisp`,
-/// which editors and forges highlight.
+/// Converts the code blocks of an explanation to plain Markdown: info words for tests become text, and `eld` becomes
+/// `lisp`, which editors and forges highlight.
 fn markdown_of(explanation: &str) -> String {
     let mut page = String::new();
     for line in explanation.lines().skip(1) {
@@ -241,7 +241,7 @@ fn host_function_examples_run() {
     }
 }
 
-/// The hand-written tables of `docs/worker.md` list every key of a worker, and no other.
+/// The hand-written tables of `docs/worker.md` list every key of a worker, and no other keys.
 #[test]
 fn worker_page_lists_every_worker_key() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

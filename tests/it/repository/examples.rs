@@ -1,4 +1,4 @@
-//! Every project under `examples/` is without a finding.
+//! `deftool check` reports no findings for the projects under `examples/`.
 
 use std::path::Path;
 use std::process::Command;

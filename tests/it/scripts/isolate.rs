@@ -1,4 +1,4 @@
-//! `--isolate process` with the real binary: scripts run in its children, and none of those is left behind.
+//! `--isolate process` with the real binary: scripts run in child processes, and no child outlives the command.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(target_os = "linux")]
@@ -23,7 +23,7 @@ fn project() -> Project {
     project
 }
 
-/// The processes whose parent is `parent`, dead ones included.
+/// Returns the child processes of `parent`, including zombies.
 fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -35,7 +35,7 @@ fn parent_of(id: u32) -> Option<u32> {
     about.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The first child of `command`, once it has one that has become a script host.
+/// Waits for the first child of `command` that is a script host, and returns its id.
 fn host_of(command: &Child) -> u32 {
     wait_for(|| {
         children(command.id()).into_iter().find(|id| {
@@ -50,7 +50,7 @@ fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(started.elapsed() < Duration::from_secs(20), "waited in vain");
+        assert!(started.elapsed() < Duration::from_secs(20), "timed out");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -68,7 +68,7 @@ fn call_isolated(project: &Project, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_call_answers_as_without() {
+fn an_isolated_call_has_the_same_result() {
     let project = project();
     for arguments in [
         &["count", r#"{"text": "four"}"#][..],
@@ -118,14 +118,14 @@ fn nothing_is_left_when_the_command_is_stopped_or_killed() {
     }
 }
 
-/// A tool that waits for a program.
+/// Adds a tool that waits for a program.
 fn waits(project: &Project) {
     let spec = "(deftool :name \"waits\" :description \"Waits.\" :timeout \"60s\" :allow (:run [\"sleep\"]) :args ())\n";
     project.write("specs/waits.eld", spec);
     project.write("scripts/waits.lua", "return function() process.run({ 'sleep', '3041.5' }) end\n");
 }
 
-/// The program that `host` has a guard run.
+/// Returns the process id of the program that a guard started by `host` runs.
 fn program_of(host: u32) -> u32 {
     wait_for(|| {
         children(host).into_iter().flat_map(children).find(|id| {
@@ -134,7 +134,7 @@ fn program_of(host: u32) -> u32 {
     })
 }
 
-/// A program that a script runs, and its host, when the command can do nothing for them any more.
+/// The script host and the program that the script runs end even if the command is killed and cannot clean up.
 #[test]
 fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
     let project = project();
@@ -148,9 +148,9 @@ fn nothing_that_a_script_started_outlives_a_command_that_is_killed() {
     wait_for(|| is_gone(program));
 }
 
-/// A bench calls on its own thread, where nothing is waited for beside it.
+/// `bench` blocks its main thread during a call, so a separate thread handles the signal.
 #[test]
-fn a_bench_that_is_interrupted_takes_its_program_along() {
+fn an_interrupted_bench_kills_its_program() {
     let project = project();
     waits(&project);
     let command = project.spawn(&["bench", "waits", "--trust", "--yes"]);
@@ -160,9 +160,10 @@ fn a_bench_that_is_interrupted_takes_its_program_along() {
     wait_for(|| is_gone(program));
 }
 
-/// As a terminal's Ctrl-C strikes: the whole group.
+/// The script host has its own process group, so Ctrl-C of a terminal, which signals the group of the command, does not
+/// reach it.
 #[test]
-fn a_ctrl_c_of_the_terminal_strikes_the_command_alone() {
+fn ctrl_c_does_not_reach_the_script_host() {
     let project = project();
     let mut command = project.command(&["call", "spin", "--isolate", "process"]);
     std::os::unix::process::CommandExt::process_group(&mut command, 0);

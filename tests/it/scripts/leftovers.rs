@@ -128,7 +128,7 @@ fn only_leftovers_of_deftool_are_removed() {
     assert!(target.join("kept").exists());
 }
 
-/// An incomplete temporary file is beside the file that it was to replace.
+/// An incomplete temporary file is in the folder of the file that it would have replaced.
 #[test]
 fn incomplete_files_are_removed_by_the_next_write_to_their_folder() {
     let project = Project::empty();

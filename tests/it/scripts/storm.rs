@@ -1,5 +1,5 @@
-//! Stress test of hot reload with many saves. `DEFTOOL_SAVES=10000` sets their number; `cargo bench --bench reload`
-//! measures.
+//! Stress test of hot reload with many saves. `DEFTOOL_SAVES=10000` sets their number. `cargo bench --bench reload`
+//! measures the latency.
 
 use deftool_test_support::is_full;
 

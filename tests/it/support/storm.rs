@@ -28,7 +28,7 @@ const SLOW_SAVE_EFFECT: Duration = Duration::from_secs(1);
 /// Maximum number of attempts if a save was too slow for a valid result.
 const ATTEMPTS: usize = 5;
 
-/// A method of replacing one version by the next.
+/// A method of replacing one version with the next.
 pub(crate) struct Method {
     pub(crate) name: &'static str,
     /// Creates the first version.
@@ -495,7 +495,7 @@ fn swap_link(target: &Path, link: &Path) {
     fs::rename(beside, link).unwrap();
 }
 
-/// Creates a spec in a new folder and a script in another one.
+/// Creates a spec in a new folder and a script in another new folder.
 fn new_folders(disk: &Disk, version: u64) {
     let code = disk.root.join(format!("code{version}"));
     fs::create_dir_all(&code).unwrap();

@@ -212,8 +212,8 @@ async fn learned_fallbacks_are_recorded() {
     assert_eq!(ask(&worker).await.text(), "fine");
 }
 
-/// A recording from before dialects only contains whether the server is llama.cpp. Its requests have no llama.cpp
-/// members.
+/// A recording from before dialects existed contains only whether the server is llama.cpp. Its requests have no
+/// llama.cpp members.
 #[tokio::test]
 async fn a_recording_without_a_dialect_can_be_replayed() {
     let folder = tempfile::tempdir().unwrap();

@@ -159,7 +159,7 @@ async fn a_server_that_does_not_answer_counts_as_busy() {
     assert_eq!(worker.draining(), 0);
 }
 
-/// The server may still process the prompt, for any end of the request.
+/// However the request ends, the server may still process the prompt.
 #[tokio::test(start_paused = true)]
 async fn only_ends_before_the_first_token_drain() {
     let cut = || Reply::with([text("so far"), Piece::Silence]);
@@ -215,7 +215,7 @@ async fn draining_slots_are_released_one_by_one() {
     server.set(&[true, false]);
     sleep(Duration::from_secs(3)).await;
     assert_eq!(worker.draining(), 1);
-    // The next request takes the idle slot, so the other one still drains.
+    // The next request takes the idle slot, so the other slot still drains.
     let id = worker.submit(prompt()).unwrap();
     server.set(&[true, true]);
     sleep(Duration::from_secs(3)).await;

@@ -34,7 +34,7 @@ async fn a_restart_fails_open_streams_and_does_not_affect_running_tools() {
     let in_stream = worker.submit(SubmitRequest::prompt("two")).unwrap();
     wait_for_text(&worker, &in_stream, 6).await;
     worker.restart();
-    // The first end wins, which is the restart.
+    // The first end wins; here it is the restart.
     worker.cancel(&in_stream);
     let ended = finish(&worker, &in_stream).await;
     assert_eq!(ended.outcome.state, FinalState::Failed);
@@ -120,7 +120,7 @@ async fn siblings_of_a_failed_call_are_dropped_before_the_end_is_published() {
     config.run.parallel = true;
     let worker = Worker::start(config, tools, http(&server.endpoint(), None));
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
-    // On a separate thread, so that the two can race.
+    // On a separate thread, so that the call and the reader can race.
     let reader = {
         let (worker, id, gone) = (worker.clone(), id.clone(), Arc::clone(&gone));
         std::thread::spawn(move || {
@@ -232,7 +232,7 @@ async fn parallel_calls_overlap() {
     let tools = toolbox(FakeTools(move |_: ToolCall, _| {
         let barrier = Arc::clone(&barrier);
         async move {
-            // Only two concurrent calls pass it.
+            // Only two concurrent calls pass the barrier.
             barrier.wait().await;
             Ok(json!(1))
         }

@@ -72,7 +72,7 @@ fn an_undecodable_chunk_is_reported() {
     let server = Server::script([answer]);
     let ended = project.run(&["run", "hello", "--endpoint", &server.endpoint()]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "xy\n"));
-    assert!(ended.stderr.contains("could not be decoded and may have held text"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("could not be decoded and may have contained text"), "{}", ended.stderr);
 }
 
 #[test]

@@ -306,8 +306,8 @@ async fn a_server_stopped_while_loading_is_restarted_and_a_sleeping_one_is_not()
     stop(worker).await;
 }
 
-/// A server with one thread does not answer probes while it processes a prompt. CPU activity counts as progress, mere
-/// existence does not.
+/// A server with one thread does not answer probes while it processes a prompt. CPU activity counts as progress; a
+/// process that only exists does not.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn cpu_activity_counts_as_progress_before_the_first_token() {

@@ -1,5 +1,5 @@
-//! The worker from the outside: a scripted server on a real socket with injected faults, fake tools, and where a socket
-//! has no part a fake transport under a paused clock.
+//! The worker from the outside, with fake tools: with a scripted server on a real socket and injected faults, or with a
+//! fake transport and a paused clock.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -199,7 +199,7 @@ fn an_incomplete_last_line_is_ignored() {
 }
 
 #[test]
-fn what_is_no_recording_is_told_with_file_and_line() {
+fn an_invalid_recording_is_reported_with_file_and_line() {
     let (project, _) = recorded();
     let whole = fs::read_to_string(project.path("session.jsonl")).unwrap();
     let (head, rest) = whole.split_once('\n').unwrap();
@@ -234,7 +234,7 @@ fn what_is_no_recording_is_told_with_file_and_line() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_written_is_told() {
+fn a_recording_that_cannot_be_written_is_reported() {
     let project = Project::new();
     let server = Server::script([Answer::text("hello")]);
     let endpoint = server.endpoint();
@@ -251,7 +251,7 @@ fn a_recording_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn a_file_that_is_no_recording_is_kept() {
+fn a_file_that_is_not_a_recording_is_not_overwritten() {
     let project = Project::with_worker(WORKER);
     let server = two_turns();
     project.write("mine.eld", "(deftool :name \"mine\")");

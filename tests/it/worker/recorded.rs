@@ -191,14 +191,14 @@ async fn recorded_approvals_are_replayed() {
     let recorded = super::harness::finish(&worker, &id).await;
     recorder.close().unwrap();
     assert_eq!(asked, 3);
-    // The replay does not ask, for any setting of the worker.
+    // The replay does not ask for approval, whatever the worker's settings are.
     for approvals in [Approvals::Ask, Approvals::Allow, Approvals::Refuse] {
         let config = WorkerConfig { approvals, ..parallel() };
         let (again, differences) =
             play(&path, config, with_approval(timed(|_| 1)), ReplayOptions::default()).await;
         assert_eq!((lines(&again[0]), differences), (lines(&recorded), vec![]));
     }
-    // A tool that requires approval only now is refused and reported; the replay does not hang.
+    // A tool that did not require approval when it was recorded is refused and reported; the replay does not hang.
     let text = std::fs::read_to_string(&path).unwrap().replace("\"name\":\"look\"", "\"name\":\"other\"");
     let text: String =
         text.lines().filter(|line| !line.contains("\"approval\"")).flat_map(|line| [line, "\n"]).collect();
@@ -262,7 +262,7 @@ async fn a_reload_is_replayed_and_only_the_last_tools_are_compared() {
     let recorded = record(&worker, &path, None).await;
     assert!(recorded.names().contains(&String::from("reloaded")), "{:?}", recorded.names());
     assert_eq!(lines(&replay(&path, config(), Reloading::new()).await), lines(&recorded));
-    // The current tools match those at the end. The first turn had others.
+    // The current tools match those at the end of the recording. The first turn had different tools.
     let (again, differences) = play(&path, config(), after_reload(), recorded_tools()).await;
     assert_eq!(differences, Vec::<String>::new());
     assert_eq!(again[0].names(), recorded.names());

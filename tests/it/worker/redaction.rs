@@ -138,7 +138,7 @@ async fn a_secret_is_found_in_every_form_and_removed_completely() {
         (&["abc123"][..], &[][..], "x abc123 y", "x [redacted-1] y"),
         (&["abc12"], &[], "x abc12 y", "x abc12 y"),
         (&["  hunter22\n"], &[], "x hunter22 y", "x [redacted-1] y"),
-        // A secret within another one, and two overlapping secrets.
+        // A secret within another secret, and two overlapping secrets.
         (&["hunter2-and-more", "ter2-and"], &[], "x hunter2-and-more y", "x [redacted-1] y"),
         (&["one-two", "two-three"], &[], "x one-two-three y", "x [redacted-1] y"),
         // Base64 in both alphabets.

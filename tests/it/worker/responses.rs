@@ -75,7 +75,7 @@ pub(super) fn turn(text: &str, calls: &[(&str, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
+async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
     let server = Server::script([
         turn("Looking. ", &[("look", r#"{"at": "sea"}"#), ("done", r#"{"at": "early"}"#), ("look", "{}")]),
         turn("It is calm.", &[("done", r#"{"at": "end"}"#)]),

@@ -1,4 +1,4 @@
-//! Retries: delays, jitter, and remembered variants.
+//! Retries: delays, jitter, and remembered body fallbacks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ async fn retries_of_a_loading_server_are_limited() {
     assert_eq!(ended.retries().len(), 129);
 }
 
-/// The variants that two concurrent requests needed apply to the third.
+/// The body fallbacks that two concurrent requests needed apply to the third request.
 #[tokio::test]
 async fn variants_of_concurrent_requests_are_combined() {
     let server = Server::answering(|_, request| {
@@ -122,7 +122,7 @@ async fn an_endless_error_body_is_read_up_to_the_limit() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
-/// A proxy answers with a web page when the model server is down: the endpoint is right.
+/// A proxy answers with a web page when the model server is down: the endpoint is correct.
 #[tokio::test]
 async fn a_web_page_with_status_5xx_does_not_blame_the_endpoint() {
     let page = "<html><head><title>nginx</title></head></html>";

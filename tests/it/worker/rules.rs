@@ -1,4 +1,4 @@
-//! `tests/worker_rules.md` names a test for every rule of the worker; each exists.
+//! `tests/worker_rules.md` names tests for every rule of the worker. Each named test exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The names of all tests of the files beneath `folder`.
+/// Returns the names of all tests in the files below `folder`.
 fn tests_beneath(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

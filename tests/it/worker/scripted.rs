@@ -1,4 +1,4 @@
-//! A transport without a socket and with scripted replies: for a paused clock, and for floods.
+//! A transport with scripted replies and without a socket, for tests with a paused clock or floods of data.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,9 +18,9 @@ pub(super) enum Piece {
     Bytes(String),
     /// A delay.
     Wait(Duration),
-    /// No further data, and no end.
+    /// No further data, but no end of the body.
     Silence,
-    /// The end.
+    /// The end of the body.
     End,
     /// The connection is lost.
     Broken,

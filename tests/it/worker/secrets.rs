@@ -70,7 +70,7 @@ async fn an_echoed_key_is_redacted() {
     futures_util::future::join_all(checks).await;
 }
 
-/// The forms of a header in logs and error pages: base64 alone and within `user:key`, percent-encoding.
+/// Forms of the key in logs and error pages: base64 of the key or of `user:key`, and percent-encoding.
 #[tokio::test]
 async fn an_encoded_key_is_redacted() {
     let percent = KEY.replace('-', "%2D").replace('a', "%61");

@@ -86,7 +86,7 @@ async fn the_time_in_the_queue_counts_for_the_total_limit() {
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }
 
-/// On several threads and often: an event that is published too early is observed only sometimes.
+/// Runs many times on several threads, because an event that is published too early is observed only sometimes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_slot_is_free_when_the_end_is_published() {
     let replies = (0..400).map(|round| match round % 2 {
@@ -269,7 +269,7 @@ async fn a_stop_cancels_requests_keeps_results_and_rejects_new_requests() {
     assert_eq!(worker.result(&kept).unwrap().text, "kept");
 }
 
-/// A bug in deftool or in an embedding program fails the request, but keeps its text and frees its slot.
+/// A panic in deftool or in an embedding program fails the request, but the text is kept and the slot is freed.
 #[tokio::test]
 async fn a_driver_that_panics_keeps_the_text_and_frees_the_slot() {
     let chunks = [

@@ -195,7 +195,7 @@ async fn tool_limit_is_per_call_and_overridden_by_the_tool() {
     }
 }
 
-/// A runner that stops its call reports where. A tool may have a longer limit than the worker.
+/// A runner that stops its call reports the location. A tool may have a longer limit than the worker.
 #[tokio::test(start_paused = true)]
 async fn tool_runners_have_extra_time_and_tools_can_set_their_limit() {
     let called = |tool: &str| {

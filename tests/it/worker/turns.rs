@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::harness::*;
 
 #[tokio::test]
-async fn a_call_is_run_its_result_sent_back_and_the_answer_and_signal_kept() {
+async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
     let server = Server::script([
         Answer::chunks(&[
             delta("Looking. "),

@@ -1,6 +1,6 @@
 //! A chat request as the body of `POST /v1/chat/completions`.
 //!
-//! Source: the `OpenAI` chat completions API; the tables of tests/wire describe the behaviour of servers.
+//! Source: the `OpenAI` chat completions API; the cases in tests/wire record the behaviour of servers.
 
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! A [`ChatRequest`] as the body of an HTTP request.
 //!
 //! In: a [`ChatRequest`] and the [`BodyForm`] for its server. Out: JSON. Keys are in a fixed order, so that equal
-//! requests have equal bodies. Prompt caches and recordings depend on it. The contents of BIOS and conversation are not
-//! created here, only adapted to the server.
+//! requests have equal bodies. Prompt caches and recordings depend on this. The contents of the BIOS and the
+//! conversation are not created here, only adapted to the server.
 //!
 //! | file | |
 //! |---|---|

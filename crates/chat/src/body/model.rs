@@ -53,8 +53,8 @@ impl Default for BodyForm {
 pub enum BodyFallback {
     /// Omits `stream_options`.
     NoStreamOptions,
-    /// Sends `max_tokens` as `max_completion_tokens`. Older recordings have a single value for both directions; they
-    /// are read as this one, which was the more frequent.
+    /// Sends `max_tokens` as `max_completion_tokens`. Older recordings store one value for both directions. It is
+    /// read as this variant, which was the more frequent one.
     #[serde(alias = "token_limit")]
     UseMaxCompletionTokens,
     /// Sends `max_completion_tokens` as `max_tokens`.

@@ -12,11 +12,11 @@ pub const OWN_MEMBERS: &[&str] = &["model", "messages", "tools", "stream", "stre
 /// The two names of the token limit.
 pub(super) const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// Members that make llama.cpp report its progress with a prompt and reuse the prompt of the previous turn.
+/// Members that make llama.cpp report the progress of prompt processing and reuse the cached prompt.
 const PROGRESS_MEMBERS: [&str; 2] = ["cache_prompt", "return_progress"];
 
 impl ChatRequest {
-    /// Returns the parameters that the server accepts, for either API. `tool_choice` is not included, see `tool_offer`.
+    /// Returns the parameters that the server accepts, for either API. `tool_offer` handles `tool_choice`.
     pub(super) fn accepted_params(
         &self,
         has_tools: bool,
@@ -41,7 +41,7 @@ impl ChatRequest {
         ) {
             (true, false) => (new, old),
             (false, true) => (old, new),
-            // The models of one server differ: without more information, the worker's own name is used.
+            // The models of one server differ. Without exactly one fallback, the name from `:params` is sent.
             (true, true) | (false, false) => return Some(name),
         };
         if name != from {

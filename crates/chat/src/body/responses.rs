@@ -1,9 +1,9 @@
 //! A chat request as the body of `POST /v1/responses`.
 //!
-//! In: a [`ChatRequest`], whose tools and parameters have the form of chat completions, and the [`BodyForm`] for the
+//! In: a [`ChatRequest`] with tools and parameters in the format of chat completions, and the [`BodyForm`] for the
 //! server. Out: JSON with its keys in a fixed order. A parameter with a different name in this API is renamed. A
 //! parameter without an equivalent (`stop`, `seed`, `logit_bias`, `n`) is sent unchanged: servers that support it use
-//! it, the others report an error. `stream::responses` lists the behaviour of servers.
+//! it, other servers report an error. `stream::responses` lists the behaviour of servers.
 
 use serde_json::{Map, Value, json};
 
@@ -83,7 +83,7 @@ fn encode_input(messages: &[Message]) -> Value {
                         "content": [text],
                     }));
                 }
-                // Items have no id of their own: OpenAI would look up the reasoning that belongs to it.
+                // Items are sent without an id: for an id, OpenAI would look up the reasoning that belongs to it.
                 items.extend(tool_calls.iter().map(|call| {
                     json!({
                         "type": "function_call",
@@ -332,7 +332,7 @@ mod tests {
         let sent = of(BodyFallback::NoTools, &["tools", "tool_choice", "parallel_tool_calls", "input"]);
         assert_eq!(sent[..3], [json!(null), json!(null), json!(null)]);
         assert!(!sent[3].to_string().contains("function_call"), "{}", sent[3]);
-        // The tool is forced until it was called.
+        // The tool is forced until it has been called.
         let Some(Message::Assistant { tool_calls, .. }) = request.messages.get_mut(1) else { panic!() };
         tool_calls[0] = MessageToolCall::new("1", "f", "{}");
         assert_eq!(body_of(&request)["tool_choice"], json!(null));

@@ -1,8 +1,8 @@
 //! Request variants for servers that reject the first body.
 //!
 //! In: the request, the form in which it was sent, and the server's error. Out: the next [`BodyFallback`] to apply, if
-//! any. Each one is applied at most once, because it stays active for later attempts. One that does not change the body
-//! is skipped. Therefore the number of attempts is bounded and the same body is never sent twice.
+//! any. Each fallback is applied at most once, because it stays active for later attempts. A fallback that does not
+//! change the body is skipped. Therefore the number of attempts is bounded and the same body is never sent twice.
 //!
 //! A rejection is recognised by the member that the server's message names. Prompts cannot trigger a fallback: only the
 //! server's message is searched, and only for members that were sent.
@@ -16,7 +16,7 @@ use super::shape::shape_messages;
 use crate::event::{ServerError, ServerErrorKind};
 use crate::message::Message;
 
-/// Phrases that reject a value, not a name. A different name would not help, and an unknown one would disable the
+/// Phrases that reject a value, not a name. A different name would not help, and an unknown name would disable the
 /// limit.
 const VALUE_REJECTIONS: [&str; 18] = [
     "too large",
@@ -140,7 +140,7 @@ impl Rejection<'_> {
         candidates
     }
 
-    /// Returns the other name of the token limit, unless it was changed before.
+    /// Returns the fallback that renames the token limit, unless the limit was renamed before.
     fn token_limit_fallback(&self, applied: BodyFallbacks) -> Option<BodyFallback> {
         let [old, new] = TOKEN_LIMITS;
         let fallbacks = [(old, BodyFallback::UseMaxCompletionTokens), (new, BodyFallback::UseMaxTokens)];
@@ -195,7 +195,7 @@ mod tests {
     use crate::message::MessageToolCall;
     use serde_json::json;
 
-    /// A request that a server can reject for any reason: two calls in a message, a late system message, every
+    /// A request with everything that a server may reject: two calls in a message, a late system message, every
     /// parameter.
     fn request(params: &Value) -> ChatRequest {
         let user = |text: &str| Message::User { content: text.to_owned() };
@@ -320,7 +320,7 @@ mod tests {
         for (choice, expected) in [
             (json!("required"), vec![BodyFallback::NoToolChoice]),
             (named(), vec![BodyFallback::ToolAlone, BodyFallback::NoToolChoice]),
-            // No named tool could be offered alone.
+            // The choice names no tool that could be offered alone.
             (json!({"type": "auto"}), vec![BodyFallback::NoToolChoice]),
         ] {
             for api in [Api::ChatCompletions, Api::Responses] {

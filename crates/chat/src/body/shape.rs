@@ -1,6 +1,6 @@
 //! Messages in the order and with the roles that a server accepts.
 //!
-//! In: a valid conversation from the request machine, and the body fallbacks that its server needs. Out: the same
+//! In: a valid conversation from the request machine, and the body fallbacks to apply. Out: the same
 //! content in other positions. Nothing is omitted or added, except for the line before a result that is sent as text.
 
 use std::borrow::Cow;

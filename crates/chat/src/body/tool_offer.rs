@@ -4,8 +4,8 @@
 //! accepts, in the format of chat completions. The Responses API converts them to its own format. If the choice names
 //! one tool and the server ignores names, only that tool is offered, with `required`.
 //!
-//! A named tool is forced until it was called. If it were forced in every turn, the request would only end when the
-//! budget is exhausted.
+//! A named tool is forced until it has been called. If it were forced in every turn, the request would end only when
+//! the budget is exhausted.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Detection of prompts that a server truncates silently.
 //!
 //! Ollama drops the oldest part of a conversation that does not fit, including the tools and the system message, and
-//! answers without an error (ollama/ollama#18107). The token counts reveal it: the prompt fills the context completely,
-//! or is too long for it in bytes.
+//! answers without an error (ollama/ollama#18107). The token counts reveal this: the prompt fills the context
+//! completely, or has more bytes than the context can hold.
 
 use serde_json::Value;
 

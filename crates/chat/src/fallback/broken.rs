@@ -9,8 +9,8 @@ use super::machine::Machine;
 use super::model::{TextArguments, TextCall};
 use crate::RawArguments;
 
-/// Returns the calls in `text`, a form that `machine` could not match or decode: complete ones, then the malformed
-/// one with `error`. Empty if the name of the malformed one cannot be read.
+/// Returns the calls in `text`, a form that `machine` could not match or decode: first the complete calls, then the
+/// malformed call with `error`. Empty if the name of the malformed call cannot be read.
 pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated: bool) -> Vec<TextCall> {
     let form = machine.family.form();
     let text = form.closes.iter().find_map(|close| text.strip_suffix(close)).unwrap_or(text);
@@ -62,8 +62,8 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
     calls
 }
 
-/// Returns the name and the arguments of `{"name": "…", "arguments": …`, whatever the error. A name after the
-/// arguments is ignored, because it may be one of them.
+/// Returns the name and the arguments of `{"name": "…", "arguments": …`, regardless of the error. A name after
+/// the arguments is ignored, because it may be one of the arguments.
 fn object_call(text: &str) -> Option<(&str, &str)> {
     let (head, arguments) = ARGUMENT_KEYS
         .iter()

@@ -78,7 +78,7 @@ pub(super) fn decode(text: &str, captures: &[Captured], marked: bool) -> Decoded
         }
     }
     for call in &mut calls {
-        // A name alone may be in any text. With the marks around it, a copy is recognised.
+        // A bare name may occur in any text. The marks around it identify a copy.
         if call.has_no_arguments() {
             call.span = (0, text.len());
         }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// without many leading zeros.
 const MAX_NAME: usize = 9;
 
-/// Decodes a Unicode escape. `text` begins after its backslashes, with `u`. Returns the character and its length in
-/// bytes; no character for a lone surrogate. `None` if the text is not a Unicode escape.
+/// Decodes a Unicode escape. `text` begins after its backslashes, with `u`. Returns the character (`None` for a lone
+/// surrogate) and the length of the escape in bytes. Returns `None` if the text is not a Unicode escape.
 ///
-/// A second escape completes a surrogate pair, whatever number of backslashes begins it.
+/// The second escape of a surrogate pair may begin with any number of backslashes.
 pub(crate) fn unicode_escape(text: &str) -> Option<(Option<char>, usize)> {
     /// Length of `uXXXX`.
     const LENGTH: usize = 5;

@@ -154,8 +154,8 @@ impl Step {
     }
 }
 
-/// The steps of a form, in order. `NAME = Step::new(…)` also defines a constant for the number of the step, which the
-/// tokens that lead to the step refer to.
+/// The steps of a form, in order. `NAME = Step::new(…)` also defines a constant for the number of the step. Tokens that
+/// lead to the step refer to this constant.
 macro_rules! steps {
     ($($name:ident = $step:expr),+ $(,)?) => {{
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]

@@ -45,7 +45,7 @@ struct Keys {
     any: bool,
     name: bool,
     arguments: bool,
-    /// The first key identifies a call by itself.
+    /// The first key alone identifies a call.
     call: bool,
 }
 
@@ -79,7 +79,7 @@ impl JsonScan {
         self.stack.len()
     }
 
-    /// Reads one more character. With `only_calls`, a key that no call has gives [`JsonStep::Other`].
+    /// Reads one more character. With `only_calls`, a key that no call has returns [`JsonStep::Other`].
     pub(super) fn push(&mut self, ch: char, only_calls: bool) -> JsonStep {
         match self.step(ch) {
             JsonStep::More if only_calls && !self.may_be_call() => JsonStep::Other,

@@ -25,7 +25,7 @@ pub(super) enum Verdict {
     Complete(usize),
     /// A malformed form, including this character.
     Broken,
-    /// Not the form. The character is not part of it.
+    /// The text does not match the form. The character is not part of it.
     Reject,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Machine {
     pub(super) captures: Vec<Captured>,
     /// The fence of the code block that the form opened: its character and length.
     fence: (char, usize),
-    /// The form is certainly a call, so an early end makes it malformed.
+    /// The form is certainly a call, so an early end of the reply makes it malformed.
     is_certain: bool,
     /// The end of a complete form that may go on.
     whole: Option<usize>,

@@ -3,7 +3,7 @@
 //! In: the text of one reply, in pieces of any size. Out: [`Piece`]s in the order of the text: plain text as soon as it
 //! is certain, and complete candidates. The module has no list of the tools and executes nothing.
 //!
-//! Invariants: the texts of the pieces, joined, are the input; the result does not depend on where the input is cut; at
+//! Invariants: the joined texts of the pieces are the input; the result does not depend on how the input is split; at
 //! most [`MAX_HELD`] bytes are held back; the time is linear.
 //!
 //! Not a candidate (`context`): text in code, in a quotation, in the model's reasoning, in an element that is not part of
@@ -12,7 +12,8 @@
 //! the call.
 //!
 //! A family is one file in `families`: its forms are tables (`grammar`), which one machine matches (`machine`) and one
-//! decoder decodes (`decode`). Marked forms are always read, unmarked ones only if the model was instructed to use them.
+//! decoder decodes (`decode`). Marked forms are always read. Unmarked forms are read only if the model was instructed
+//! to use them.
 //!
 //! `search` finds calls in texts other than replies, quoted or not.
 //!

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::RawArguments;
 
-/// Maximum length of held-back text, in bytes. Longer text is not a call.
+/// Maximum length of held-back text, in bytes. A longer form is malformed if it is marked, and text otherwise.
 pub const MAX_HELD: usize = 64 * 1024;
 
 /// The forms to look for.
@@ -28,18 +28,18 @@ pub enum Piece {
         why: String,
         /// The first characters of the candidate.
         excerpt: String,
-        /// The calls that can be read: complete ones, then the malformed one, with malformed arguments.
-        /// Empty if the name of the malformed one cannot be read.
+        /// The calls that can be read: first the complete calls, then the malformed call, with malformed arguments.
+        /// Empty if the name of the malformed call cannot be read.
         calls: Vec<TextCall>,
     },
     /// Candidates that were already emitted, complete or malformed, are text: the element, environment or quotation
     /// that ends here encloses them.
     Enclosed {
-        /// The number of the first enclosed candidate, counted from 0. All candidates from it on are enclosed. The next
-        /// candidate gets the number `from`.
+        /// The number of the first enclosed candidate, counted from 0. All later candidates are enclosed, too. The
+        /// next candidate gets the number `from`.
         from: u32,
     },
-    /// All preceding text was the model's reasoning: a `</think>` came without its `<think>`.
+    /// All preceding text was the model's reasoning: a `</think>` was read without its `<think>`.
     ReasoningEnded,
 }
 
@@ -59,7 +59,7 @@ pub struct TextCall {
     pub name: String,
     /// The arguments. Empty if the model wrote none.
     pub arguments: TextArguments,
-    /// The form alone does not identify a call: with an unknown name, it is data.
+    /// The form alone does not identify a call: an unknown name makes it data.
     pub bare: bool,
     /// Start and end in the candidate's text, in bytes.
     pub span: (usize, usize),
@@ -73,7 +73,7 @@ pub enum TextArguments {
     Json(RawArguments),
     /// As text, one by one. The tool's schema determines their types.
     Members(Vec<TextMember>),
-    /// As literals. Positional ones follow the order of the schema's properties.
+    /// As literals. Positional literals follow the order of the schema's properties.
     Literals {
         /// Positional arguments.
         positional: Vec<Value>,

@@ -23,7 +23,7 @@ pub(super) enum CallStep {
 /// A streaming scan of a call, after the first character of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CallScan {
-    /// Closing brackets of the open ones.
+    /// The expected closing brackets, the innermost last.
     stack: Vec<char>,
     /// The open string.
     string: Option<Quote>,

@@ -23,7 +23,7 @@ const MAX_GAP: usize = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scanner {
     forms: Forms,
-    /// Report quoted calls as candidates, too.
+    /// Whether to report quoted calls as candidates, too.
     everywhere: bool,
     context: Context,
     /// The forms that match the held text.
@@ -124,7 +124,7 @@ impl Scanner {
                 Verdict::Flow if !self.everywhere => return true,
                 Verdict::Complete(end) => whole = Some((machine.clone(), end)),
                 Verdict::Broken => broken = Some(machine.clone()),
-                // A scanner for all calls looks for other forms in the rest of a malformed one.
+                // A scanner for all calls searches for other forms in the rest of a malformed one.
                 Verdict::Flow | Verdict::Reject => retry_from = retry_from.max(machine.retry_from()),
             }
             false
@@ -231,7 +231,7 @@ impl Scanner {
         holds
     }
 
-    /// Opens the forms that may begin here with these two characters. The first is held.
+    /// Opens the forms that may begin here with these two characters. The first character is held back.
     fn open_forms(&mut self, first: char, second: char) {
         let line_start = self.everywhere || self.context.at_line_start();
         let message_start = self.context.at_message_start();
@@ -290,7 +290,7 @@ impl Scanner {
         rest.chars().for_each(|ch| self.push(ch, out));
     }
 
-    /// Stores a character of a form whose text is emitted. The start of a form alone is not enough to find a copy.
+    /// Stores a character of a form whose text is emitted. Finding a copy requires more than the start of the form.
     fn keep(&mut self, ch: char) {
         if self.quoted.len() < MAX_HELD {
             self.quoted.push(ch);
@@ -315,7 +315,7 @@ impl Scanner {
         self.open.clear();
         let marked = machine.family.form().marked;
         if self.flowing {
-            // The form is too long to be held. A marked one is a malformed call; an unmarked one may be data.
+            // The form is too long to be held back. A marked form is a malformed call; an unmarked form may be data.
             if marked {
                 if let Some(ch) = ch {
                     self.emit(ch, out);

@@ -1,7 +1,7 @@
 //! Finds every call in a text, quoted or not: JSON objects anywhere, strings inside that JSON, every family's form, and
 //! text that is escaped for JSON or HTML.
 //!
-//! Runs in linear time: where an object cannot be read, neither can the objects around it, so they are not tried again.
+//! Runs in linear time: if an object cannot be read, the objects around it cannot be read either and are skipped.
 
 use std::collections::HashSet;
 
@@ -93,7 +93,7 @@ fn in_objects(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
 }
 
 /// Returns the end of the object that begins at `start`. If it cannot be read, returns the starts of the containers
-/// that are open where that shows.
+/// that are open at the error.
 fn end_of_object(text: &str, start: usize) -> Result<usize, Vec<usize>> {
     let mut scan = JsonScan::new();
     let mut open = vec![start];

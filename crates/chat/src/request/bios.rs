@@ -27,11 +27,11 @@ pub struct BiosContext<'a> {
     pub part: BiosPart,
     /// The worker's name.
     pub worker: &'a str,
-    /// The local time, frozen at submit.
+    /// The local time at submission.
     pub local_time: &'a str,
-    /// The zone's name, frozen at submit.
+    /// The name of the time zone at submission.
     pub zone: &'a str,
-    /// Units of the tool budget left.
+    /// Remaining units of the tool budget.
     pub budget_left: u32,
     /// The unit of the budget.
     pub budget_unit: BudgetUnit,
@@ -43,7 +43,7 @@ pub struct BiosContext<'a> {
     pub exit_tools_only: bool,
 }
 
-/// Creates the BIOS. If the text is empty, none is sent.
+/// Creates the BIOS. An empty BIOS is not sent.
 pub trait BiosProvider: std::fmt::Debug + Send + Sync {
     /// Returns the part that `context` requests. The same context must produce the same text.
     fn bios(&self, context: &BiosContext<'_>) -> String;

@@ -36,7 +36,7 @@ pub enum Event {
         turn: u32,
         /// Digest of the turn's tool set.
         tools: String,
-        /// Units of the tool budget left.
+        /// Remaining units of the tool budget.
         budget_left: u32,
     },
     /// Text of the reply.
@@ -99,7 +99,7 @@ pub enum Event {
     Signal(Signal),
     /// The tool budget changed.
     Budget {
-        /// Units left.
+        /// Remaining units.
         left: u32,
         /// The unit of the budget.
         unit: BudgetUnit,
@@ -129,7 +129,7 @@ pub enum Event {
     Finished(Outcome),
 }
 
-/// Reads a member that is present, including `null`.
+/// Deserialises a member that is present, so that `null` becomes `Some(Value::Null)`.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -6,9 +6,9 @@
 //! then continues identically.
 //!
 //! Invariants: the first terminal state is final. Text only grows, and the concatenated text events are the text of the
-//! outcome. A pending call is returned until it is answered, and not again. No chat request contains an unanswered call
-//! that this machine created. The tool budget is never exceeded. Exit calls are recorded before any part of their reply
-//! can fail.
+//! outcome. A pending call is returned until it is answered, and never after. No chat request contains an unanswered
+//! call that this machine created. The tool budget is never exceeded. Exit calls are recorded before any part of their
+//! reply can fail.
 //!
 //! Timers, retries, transport and slots are not part of this module; the worker implements them.
 

@@ -1,7 +1,7 @@
 //! Conversion of any list of messages to a conversation that every server accepts.
 //!
 //! A conversation may come from a stored session, from another program, or from a request that was interrupted during
-//! its calls. A single message that a server rejects would make it reject the conversation permanently. The rules are:
+//! its calls. A single invalid message would make a server reject the conversation permanently. The rules are:
 //! - A call without a result gets an error as its result.
 //! - A result without a call is dropped: it is the output of a tool and must not become a user message.
 //! - A second result for a call is dropped. Repeated ids are replaced.
@@ -14,7 +14,7 @@
 //! A valid list is not changed. Merging adjacent messages of one role and splitting parallel calls is left to the code
 //! that sends messages.
 //!
-//! Source: the tables of tests/wire (arguments and parallel calls of llama.cpp, roles and ids of Mistral's templates).
+//! Source: the cases in tests/wire (arguments and parallel calls of llama.cpp, roles and ids of Mistral's templates).
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::ids::IdGenerator;
 use crate::{Message, MessageToolCall};
 
-/// Marks the place where the model's reply was interrupted, alone or after the partial text.
+/// Marks the position where the model's reply was interrupted, alone or after the partial text.
 pub const INTERRUPTED: &str = "[this reply was interrupted]";
 
 /// Separates a tool's result from the next user message.
@@ -65,7 +65,7 @@ struct Normalizer {
     open: Vec<(String, Option<String>)>,
     /// Number of calls in `open` without a result.
     missing: usize,
-    /// Positions in `open` that wait for a result, by the original id.
+    /// Positions in `open` without a result, by the original id.
     waiting: HashMap<String, VecDeque<usize>>,
     /// Messages that were received before all results.
     deferred: Vec<Message>,

@@ -23,9 +23,9 @@ pub enum FinalState {
 pub enum FinishReason {
     /// The model finished.
     Stop,
-    /// The server's token limit; its `length`.
+    /// The server's token limit was reached (`length`).
     MaxTokens,
-    /// The server's content filter.
+    /// The server's content filter ended the reply.
     ContentFilter,
     /// The request was canceled.
     Canceled,
@@ -83,8 +83,8 @@ impl std::fmt::Display for FailReason {
     }
 }
 
-/// More specific kinds of failure, from this machine and its driver. The kind of a failed tool is that of its error
-/// ([`deftool_lang::tool::ToolErrorKind`]).
+/// More specific kinds of failure, from this machine and its driver. The kind of a failed tool is the kind of its
+/// error ([`deftool_lang::tool::ToolErrorKind`]).
 pub mod kind {
     /// An HTTP error.
     pub const HTTP_ERROR: &str = "http_error";
@@ -92,7 +92,7 @@ pub mod kind {
     pub const CONTEXT_OVERFLOW: &str = "context_overflow";
     /// An error inside the stream.
     pub const SERVER_ERROR: &str = "server_error";
-    /// The stream ended before its end was reported.
+    /// The stream stopped before the server reported its end.
     pub const STREAM_INCOMPLETE: &str = "stream_incomplete";
     /// The stream contained no event.
     pub const EMPTY_STREAM: &str = "empty_stream";
@@ -106,7 +106,7 @@ pub mod kind {
     pub const FIRST_TOKEN_TIMEOUT: &str = "first_token_timeout";
     /// No further token arrived in time.
     pub const TOKEN_STALL: &str = "token_stall";
-    /// The time limit of the request.
+    /// The time limit of the request was exceeded.
     pub const TOTAL_TIMEOUT: &str = "total_timeout";
     /// The model called normal tools with an exhausted budget.
     pub const BUDGET_EXHAUSTED: &str = "budget_exhausted";
@@ -120,9 +120,9 @@ pub mod kind {
     pub const MALFORMED_CALL: &str = "malformed_call";
     /// An event of the stream was lost; the calls of the reply cannot be trusted.
     pub const LOST_FRAME: &str = "lost_frame";
-    /// The server reported a tool call and sent none.
+    /// The server reported a tool call but did not send one.
     pub const MISSING_TOOL_CALL: &str = "missing_tool_call";
-    /// The driver passed a reply with a different tool set than its request.
+    /// The driver passed a different tool set with the reply than with the request.
     pub const TOOL_SET_CHANGED: &str = "tool_set_changed";
     /// A replay requests data that the recording does not contain.
     pub const REPLAY_DIFFERS: &str = "replay_differs";
@@ -153,9 +153,9 @@ impl Failure {
 pub struct Outcome {
     /// Completed, failed or canceled.
     pub state: FinalState,
-    /// Why the text ends.
+    /// The reason why the text ends.
     pub finish_reason: FinishReason,
-    /// Why it failed or was canceled.
+    /// The reason why the request failed or was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_reason: Option<FailReason>,
     /// The specific kind of failure.

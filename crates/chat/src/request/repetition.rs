@@ -1,6 +1,6 @@
 //! Detection of repeated lines, a sign of a malfunctioning model.
 //!
-//! In: the text of one reply, in any pieces. Out: the end of the line that exceeds a threshold. A line is identified by
+//! In: the text of one reply, in any pieces. Out: the end of the line that reaches a threshold. A line is identified by
 //! its length in characters and a hash, without trailing blanks. Memory is constant and time is linear. Only
 //! consecutive repetitions count: of one line, or of a cycle of two to eight lines, whose length is the sum of its
 //! lines. Lines without content (blanks, rules, bare bullets, closing brackets) are ignored.
@@ -13,12 +13,12 @@ const MAX_CYCLE: usize = 8;
 /// Minimum number of repetitions, regardless of the thresholds.
 const MIN_OCCURRENCES: u32 = 4;
 
-/// The number of consecutive occurrences that are a loop, from a minimum length on.
+/// The number of consecutive occurrences that count as a loop, for lines or cycles of a minimum length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepetitionThreshold {
     /// Minimum length of the line or cycle, in characters.
     pub min_chars: u64,
-    /// Number of consecutive occurrences that are a loop; at least four.
+    /// Number of consecutive occurrences that count as a loop; at least four.
     pub occurrences: u32,
 }
 
@@ -36,8 +36,7 @@ pub struct LineDetector {
     line: Line,
     /// The last lines, newest first.
     recent: Vec<LineId>,
-    /// For each cycle length, starting at one: the number of consecutive lines that equal the line that many lines
-    /// before.
+    /// For each cycle length N, starting at one: the number of consecutive lines that equal the line N lines before.
     matches: Vec<u64>,
 }
 
@@ -113,7 +112,7 @@ impl LineDetector {
         if occurrences < u64::from(MIN_OCCURRENCES) {
             return None;
         }
-        // A cycle that repeats a shorter cycle is measured as the shorter one.
+        // A cycle that repeats a shorter cycle is counted as the shorter cycle.
         let is_shorter = (1..lines).any(|shorter| {
             lines.is_multiple_of(shorter) && self.matched(shorter) >= (lines - shorter) as u64
         });

@@ -30,9 +30,9 @@ pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<
 
 /// A normal call after validation against its tool's schema.
 pub(super) enum Checked {
-    /// It can run.
+    /// The call can run.
     Valid { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
-    /// It cannot run.
+    /// The call cannot run.
     Invalid {
         /// The arguments if they are an object, otherwise the received text as a string.
         arguments: Value,
@@ -52,7 +52,7 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
             let Some(tool) = tools.get(name) else {
                 return Checked::Invalid {
                     arguments: Value::Object(value.clone()),
-                    detail: format!("{name}: no such tool"),
+                    detail: format!("unknown tool `{name}`"),
                 };
             };
             match tool.accept(Value::Object(value.clone())) {

@@ -1,6 +1,7 @@
 //! Deltas of tool calls → calls.
 //!
-//! In: the `tool_calls` and `function_call` fields of each chunk, in order. Out: [`RawCall`]s in the order they began.
+//! In: the `tool_calls` and `function_call` fields of each chunk, in order. Out: [`RawCall`]s in the order of their
+//! first deltas.
 //!
 //! Servers disagree on how calls are separated. The index may be missing or always 0. The id may be missing, empty,
 //! late, a number or new in every delta. The name may be repeated, split or empty. The rules are:
@@ -71,7 +72,7 @@ pub(super) struct Assembled {
 pub(super) struct ForeignItems(Vec<String>);
 
 impl ForeignItems {
-    /// Adds a kind. At most eight are kept. One that does not look like a name is replaced by a description.
+    /// Adds a kind. At most eight are kept. A kind that is not a valid name is replaced by a description.
     pub(super) fn add(&mut self, kind: &str) {
         const MAX_KINDS: usize = 8;
         let is_name = (1..=64).contains(&kind.len())
@@ -279,7 +280,7 @@ impl Assembler {
         if let (Some(id), Some(slot_id)) = (delta.id, slot.id.as_deref())
             && id != slot_id
         {
-            // Some servers create a new id for every delta. Their arguments cannot begin here.
+            // Some servers create a new id for every delta, so a different id alone does not begin a call.
             return may_be_start || slot.nesting.is_closed() || slot.name != name;
         }
         if slot.name.is_empty() || slot.name == name {

@@ -74,7 +74,7 @@ impl Chunk<'_> {
 }
 
 impl Choice<'_> {
-    /// Whether it is the first choice. Others are not requested and not read.
+    /// Whether it is the first choice. Other choices are not requested and not read.
     pub(super) fn is_first(&self) -> bool {
         self.index.as_count().is_none_or(|index| index == 0)
     }
@@ -97,7 +97,7 @@ impl Delta<'_> {
         content
     }
 
-    /// Returns the reasoning of one of the two fields. Servers that use both names send it twice.
+    /// Returns the reasoning of one of the two fields. Servers that use both names send the same text twice.
     pub(super) fn reasoning(&self) -> Cow<'_, str> {
         let first = read_content(&self.reasoning_content);
         let found = if first == Content::default() { read_content(&self.reasoning) } else { first };

@@ -4,7 +4,7 @@
 //! they arrive (merged within one read), progress, and exactly one [`ChatEvent::Ended`].
 //!
 //! Invariants: any split of the same bytes produces the same text, reasoning and reply; no input panics; emitted text
-//! is never taken back, regardless of the status.
+//! is never retracted, regardless of the status.
 //!
 //! Content types are unreliable, so the first non-blank byte determines the kind of the body: an event stream, a JSON
 //! answer (a complete completion, or an error), or other data. `<think>` inside text is not parsed here.
@@ -287,7 +287,7 @@ impl PartialReply {
         }
     }
 
-    /// Whether the rest is not read.
+    /// Whether the rest of the body is skipped.
     fn is_over(&self) -> bool {
         self.state.is_full() || self.state.body_end != BodyEnd::Open
     }

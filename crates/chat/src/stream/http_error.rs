@@ -3,7 +3,7 @@
 //! In: a status with a body, or the JSON of an error. Out: a [`ServerError`] with its kind, one message of at most 2
 //! KiB without control characters, and its code.
 //!
-//! Retries are not part of this module; they are decided by kind and code elsewhere.
+//! Retries are not part of this module. The worker decides them by kind and code.
 
 use serde_json::{Map, Value};
 
@@ -40,7 +40,7 @@ pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
 }
 
 /// Returns the start of a body as text for a message: the title of an HTML page, or the text, sanitised and truncated.
-/// Compressed bytes are replaced by a description, because some proxies compress unasked.
+/// Compressed bytes are replaced by a description, because some proxies compress without being asked.
 pub(super) fn text_of_body(body: &[u8]) -> String {
     // The first two bytes of every gzip member (RFC 1952, 2.3.1).
     if body.starts_with(&[0x1f, 0x8b]) {

@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for LooseVisitor {
     }
 }
 
-/// The name of a member. A plain `Cow` would always be copied.
+/// The name of a member. Serde would always copy it into a plain `Cow`.
 pub(super) struct LooseKey<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for LooseKey<'de> {

@@ -1,4 +1,4 @@
-//! JSON objects that are parsed in place and of which only some members are read.
+//! JSON objects that are parsed in place. Only some of their members are read.
 //!
 //! In: the bytes of one JSON value. Out: a [`LooseObject`] that borrows from them. A value that is not an object leaves
 //! it empty. Unknown members are skipped without being stored.

@@ -76,7 +76,7 @@ impl ReplyState {
         }
     }
 
-    /// Stores token counts. The last ones are kept; a field without counts changes nothing.
+    /// Stores token counts. The last counts are kept; a field without counts changes nothing.
     pub(super) fn set_usage(&mut self, usage: &Loose<'_>) {
         let count =
             |names: [&str; 2]| names.into_iter().find_map(|name| usage.get(name).and_then(Loose::as_count));
@@ -90,7 +90,7 @@ impl ReplyState {
         }
     }
 
-    /// Stores an error. The first one is kept; later ones are its consequences.
+    /// Stores an error. The first error is kept; later errors are its consequences.
     pub(super) fn set_error(&mut self, error: impl FnOnce() -> ServerError) {
         self.error.get_or_insert_with(error);
     }

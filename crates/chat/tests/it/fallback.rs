@@ -1,7 +1,10 @@
 //! Calls written as text, family by family: the corpus in `tests/fallback`, read through the request machine.
 //!
-//! `corpus` plays each specimen as it stands, `refusals` puts each call where it must not be made, `streams` cuts,
-//! stores and truncates, `quoted` tells quoted calls from made ones, `table` counts it all: `cargo test --test it -- fallback::table --nocapture`.
+//! - `corpus` plays each specimen unchanged.
+//! - `refusals` puts each call in positions where it must not be made.
+//! - `streams` splits, stores and truncates replies.
+//! - `quoted` checks that quoted calls stay text and real calls are made.
+//! - `table` prints the counts: `cargo test --test it -- fallback::table --nocapture`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,8 +1,8 @@
 //! Applies compatible fixes to a text.
 //!
-//! A fix is applied completely or not at all. If two fixes overlap, the first in the text is applied; the other can be
-//! applied in the next round, after the text is checked again. The caller decides about further rounds and about which
-//! fixes are applied without review.
+//! A fix is applied completely or not at all. If two fixes overlap, the one that comes first in the text is applied.
+//! The second one can be applied in the next round, after the text is checked again. The caller decides whether to run
+//! further rounds and which fixes to apply without review.
 
 use std::collections::BTreeMap;
 

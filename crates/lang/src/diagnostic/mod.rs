@@ -19,7 +19,7 @@ pub use rule::{Group, Rule};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// For information.
+    /// Information only.
     Note,
     /// Valid, but probably a mistake.
     Warning,

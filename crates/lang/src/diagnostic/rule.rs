@@ -1,12 +1,13 @@
 //! Rules: the kinds of findings.
 //!
 //! A rule is declared with [`rule!`] in the layer that checks it, one file per rule. `deftool rule` prints its doc
-//! comment, and the rule documentation is generated from it. Codes are stable. The first digit of a code is its [`Group`].
+//! comment, and the rule documentation is generated from it. Codes are stable. The first digit of a code is its
+//! [`Group`].
 //!
 //! Below the declaration, the file builds the finding: `pub(in crate::LAYER) fn finding(at: Location, …) -> Diagnostic`
 //! takes the details and sets message, label, notes and fix. A rule for a whole tool, worker or project has `check(…)`
-//! instead, which returns findings. The reader and the lowering code detect the problem and its location, but contain no
-//! messages: `self.findings.push(rules::stray_colon::finding(at, key))`.
+//! instead, which returns findings. The reader and the lowering code detect the problem and its location, but contain
+//! no messages: `self.findings.push(rules::stray_colon::finding(at, key))`.
 
 use super::Severity;
 

@@ -90,7 +90,7 @@ fn report(
             Some(rules::invalid_pattern::unsupported(location))
         }
         Some("dependentRequired") => Some(rules::invalid_schema::finding(location, problem)),
-        // All other keyword values were checked during lowering, and so were the schemas in a plist.
+        // All other keyword values were checked during lowering, as were the schemas in a plist.
         Some(_) => None,
         None if has_lost_references
             || keywords::find(parent).is_some_and(|keyword| keyword.value_kind == ValueKind::Named) =>

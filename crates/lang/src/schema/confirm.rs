@@ -1,7 +1,7 @@
 //! Compiles `:confirm`: whether a call with given arguments needs the user's approval.
 //!
 //! Conditions are evaluated on valid arguments. Patterns are matched in linear time, so that no argument from the model
-//! can delay the prompt. A pattern that such an engine does not support is reported; a tool with one requires approval
+//! can delay the prompt. A pattern that cannot be matched in linear time is reported, and its tool requires approval
 //! for every call.
 
 use std::cell::{Cell, OnceCell};
@@ -45,7 +45,7 @@ enum Test {
 struct MemberTest {
     key: String,
     test: Test,
-    /// Whether the test passes if the member is missing: the result for its `:default`.
+    /// Whether the test passes if the member is missing: true if its `:default` passes.
     passes_without: bool,
 }
 
@@ -190,7 +190,7 @@ struct Tested<'s> {
     checker: ValueChecker<'s>,
     items: OnceCell<Option<Box<Tested<'s>>>>,
     members: OnceCell<HashMap<&'s str, Tested<'s>>>,
-    /// Whether a value may be a string, and an object.
+    /// Cached results of [`Self::may_be`] for a string and for an object.
     may_be_string: OnceCell<bool>,
     may_be_object: OnceCell<bool>,
     matches_left: Cell<usize>,
@@ -233,7 +233,7 @@ impl<'s> Tested<'s> {
         self.members.get_or_init(members).get(key)
     }
 
-    /// Returns whether values of the schema, or their items, may have the kind of `test`: a string or an object.
+    /// Returns whether a value of the schema, or one of its items, may have the type of `test`: a string or an object.
     fn may_be(&self, test: &Json) -> bool {
         let known = if test.as_str().is_some() { &self.may_be_string } else { &self.may_be_object };
         *known.get_or_init(|| {
@@ -248,7 +248,7 @@ impl<'s> Tested<'s> {
         })
     }
 
-    /// Like [`Self::may_be`] for a pattern, which must also match a value of the `:enum`, if there is one.
+    /// Like [`Self::may_be`], for a pattern. If there is an `:enum`, one of its values must match the pattern.
     fn may_match(&self, test: &Json, pattern: &Validator) -> bool {
         if !self.may_be(test) {
             return false;

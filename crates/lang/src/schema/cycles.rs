@@ -51,7 +51,7 @@ fn next_of<'v>(root: &'v Value, schema: &'v Value) -> Vec<&'v Value> {
     target.into_iter().chain(branches.flatten()).collect()
 }
 
-/// The number of a schema in a complete component.
+/// The number that marks a schema of a complete component.
 const DONE: usize = usize::MAX;
 
 #[derive(Default)]

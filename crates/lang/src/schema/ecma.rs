@@ -1,8 +1,9 @@
 //! Checks whether a pattern is a valid ECMA-262 regular expression, and names the dialect if it is not.
 //!
-//! The engine that enforces patterns also accepts Python and PCRE syntax, and does not support everything that is valid.
-//! This module checks the syntax only. It accepts the extensions of Annex B (`{` and `]` as characters), because JSON
-//! Schema does not specify whether they apply. Not checked: group names, Unicode properties, backreference numbers.
+//! The engine that enforces patterns also accepts Python and PCRE syntax, and does not support everything that is
+//! valid. This module checks the syntax only. It accepts the extensions of Annex B (`{` and `]` as characters), because
+//! JSON Schema does not specify whether they apply. Not checked: group names, Unicode properties, backreference
+//! numbers.
 //!
 //! Source: ECMA-262, 2025, "Patterns" and Annex B.1.2, read 2026-11.
 
@@ -31,7 +32,7 @@ enum Before {
 struct Scanner<'p> {
     pattern: &'p str,
     rest: Peekable<CharIndices<'p>>,
-    /// The element that each open group forms.
+    /// The element that each open group becomes when it is closed.
     groups: Vec<Before>,
     before: Before,
 }

@@ -42,11 +42,11 @@ pub struct Example {
     pub number: usize,
     /// Location in the tool's source.
     pub span: Span,
-    /// Why the schema rejects it; `None` if it is valid.
+    /// The reason why the schema rejects the call; `None` if the call is valid.
     pub refusal: Option<Refusal>,
 }
 
-/// Why a schema rejects a sample call.
+/// The reason why a schema rejects a sample call.
 #[derive(Debug)]
 pub struct Refusal {
     /// The first violation.
@@ -126,7 +126,8 @@ pub(super) fn span_at(value: &Json, pointer: &str) -> Span {
     value.span
 }
 
-/// Returns whether `value` is nil under a type that has no nil. Another rule reports this.
+/// Returns whether `value` is nil although the type of the schema does not allow nil. The rule `nil-value` reports
+/// this.
 fn is_nil_of_other_type(schema: &[Member], value: &Json) -> bool {
     let type_name =
         schema.iter().find(|member| member.key == "type").and_then(|member| member.value.as_str());

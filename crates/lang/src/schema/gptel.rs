@@ -1,8 +1,9 @@
 //! Exports tools as Emacs Lisp for gptel.
 //!
 //! Emits `(gptel-make-tool …)` with the keys that gptel supports. `:function` is a stub that takes the arguments in the
-//! order in which gptel passes them; an asynchronous tool takes the callback first. Keys specific to deftool (`:script`,
-//! `:allow`, `:effect` …) are omitted, because gptel rejects unknown keys. An exit tool becomes a normal tool.
+//! order in which gptel passes them; an asynchronous tool takes the callback first. Keys specific to deftool
+//! (`:script`, `:allow`, `:effect` …) are omitted, because gptel rejects unknown keys. An exit tool becomes a normal
+//! tool.
 //!
 //! Source: the docstring of `gptel-make-tool`, gptel 0.9.8.
 

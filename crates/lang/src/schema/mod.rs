@@ -4,9 +4,9 @@
 //! [`ToolEntry`] of a request: the definition to send and the validator for the resulting calls. [`Importer`] converts
 //! definitions back to tools, and [`emit_gptel`] converts tools to Emacs Lisp.
 //!
-//! No target changes a schema silently: its [`support`] table lists the support level of each keyword, who enforces the
-//! keyword, and the source of that information. [`check_target`] reports them as findings. [`restore`] undoes the
-//! changes that strict mode requires.
+//! No target changes a schema silently: its [`support`] table lists the support level of each keyword, the component
+//! that enforces it, and the source of that information. [`check_target`] reports each keyword without full support.
+//! [`restore`] undoes the changes that strict mode requires.
 
 mod compile;
 mod confirm;

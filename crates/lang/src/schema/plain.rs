@@ -53,8 +53,8 @@ fn is_list_of_names(value: &Json) -> bool {
     names.iter().all(|name| name.as_str().is_some_and(|name| seen.insert(name)))
 }
 
-/// Returns whether a pattern has only literals and simple classes, with optional quantifiers and anchors. Such a pattern
-/// compiles.
+/// Returns whether a pattern has only literals and simple classes, with optional quantifiers and anchors. Such a
+/// pattern compiles.
 fn is_plain_pattern(pattern: &str) -> bool {
     let inner = pattern.strip_prefix('^').unwrap_or(pattern);
     let mut rest = inner.strip_suffix('$').unwrap_or(inner);

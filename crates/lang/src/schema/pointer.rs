@@ -1,8 +1,8 @@
 //! JSON pointers, and references that contain them.
 //!
-//! A `$ref` into its own schema is `#` and a JSON pointer, percent-encoded as a URI fragment: `#/properties/a%20b`. An
-//! `$anchor`, as in `#name`, is not a pointer; only a validator follows it. llama.cpp follows references differently; its
-//! support table accounts for that.
+//! A `$ref` into its own schema is `#` and a JSON pointer, percent-encoded as a URI fragment: `#/properties/a%20b`. A
+//! reference to an `$anchor`, such as `#name`, is not a pointer; only a validator follows it. llama.cpp follows
+//! references differently; its support table accounts for that.
 //!
 //! Source: RFC 6901, its section 6 for fragments.
 

@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::{Argument, Tool};
 use crate::text::Location;
 
-/// Reports references to nothing, out of the tool, or into a cycle. `parameters` is the schema as sent.
+/// Reports references that have no target, leave the tool, or point into a cycle. `parameters` is the schema as sent.
 pub(super) fn check(tool: &Tool, parameters: &Value, findings: &mut Vec<Diagnostic>) {
     let references = References { parameters, cycles: OnceCell::new(), anchors: OnceCell::new() };
     for (argument, schema) in schemas_of(tool) {

@@ -34,7 +34,8 @@ pub struct ToolEntry {
 }
 
 impl ToolEntry {
-    /// Creates a tool from its `openai` definition (`{"type": "function", "function": {name, description, parameters}}`).
+    /// Creates a tool from its `openai` definition
+    /// (`{"type": "function", "function": {name, description, parameters}}`).
     ///
     /// # Errors
     /// Returns an error if `parameters` is not a valid JSON Schema.
@@ -51,8 +52,9 @@ impl ToolEntry {
         (Self { name, kind, definition, validator, timeout, confirm: Confirmation::Never }, problems)
     }
 
-    /// Converts the tool to strict mode: the definition is in the `openai-strict` format, and the validator removes nulls
-    /// that represent absent properties. Check with [`super::check_target`] first that strict mode supports the tool.
+    /// Converts the tool to strict mode: the definition is in the `openai-strict` format, and the validator removes
+    /// nulls that represent absent properties. Check with [`super::check_target`] first that strict mode supports the
+    /// tool.
     #[must_use]
     pub fn into_strict(mut self) -> Self {
         let parameters = split_definition(&self.definition).1;
@@ -158,8 +160,8 @@ impl ToolSet {
 pub struct LocatedViolation {
     /// The violation and its path in the arguments.
     pub violation: Violation,
-    /// The violated part of the tool's source: a keyword of an argument, the missing argument, or the tool's name if the
-    /// violation concerns the whole tool.
+    /// The violated part of the tool's source: a keyword of an argument, the missing argument, or the tool's name if
+    /// the violation concerns the whole tool.
     pub span: Span,
     /// The invalid value in the arguments; `None` if it is missing.
     pub value: Option<Value>,

@@ -46,7 +46,7 @@ impl Confirm {
     }
 }
 
-/// A schema with the members that tests can name. The members are computed once for all conditions.
+/// A schema with the members that a test may name, which are computed once for all conditions.
 pub(crate) struct Testable<'s> {
     pub(crate) schema: &'s [Member],
     members: OnceCell<Option<Names<'s>>>,

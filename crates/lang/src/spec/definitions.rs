@@ -66,13 +66,13 @@ pub struct McpServer {
     pub name: Spanned<String>,
     /// The description; empty if the form has none.
     pub description: String,
-    /// How to connect to the server.
+    /// The transport of the server.
     pub transport: McpTransport,
     /// Names of the environment variables passed to a started server.
     pub env: Vec<String>,
 }
 
-/// How to connect to an MCP server.
+/// The transport of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpTransport {
     /// A program to start with its arguments; never empty.

@@ -1,8 +1,8 @@
 //! One host of `:allow (:net […])`: parsing and matching.
 //!
 //! Input is the text of a grant. Output is a [`HostGrant`], or the reason why the text is invalid with a suggestion.
-//! Spec checks and request checks both use this module, so they cannot disagree. Hosts are parsed like the hosts of
-//! URLs (case, IDNA, address notations), by the same crate. No name is resolved here.
+//! Spec checks and request checks both use this module, so their results always agree. Hosts are parsed like the hosts
+//! of URLs (case, IDNA, address notations), by the same crate. No name is resolved here.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -78,7 +78,7 @@ impl HostGrant {
     }
 
     /// Parses a grant: `api.example.org`, `*.example.org`, `192.168.1.5`, `[::1]` or `*`, optionally followed by
-    /// `:8443` or `:*` for other ports than 80 and 443.
+    /// `:8443` or `:*` for ports other than 80 and 443.
     ///
     /// # Errors
     /// Returns an error for any other text.
@@ -217,7 +217,7 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Extracts host and port from a possible rest of a URL.
+/// Returns the host and port of `rest`, a URL without its scheme.
 fn bare(rest: &str) -> &str {
     let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     host.rsplit('@').next().unwrap_or_default()

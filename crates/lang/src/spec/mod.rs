@@ -1,7 +1,7 @@
 //! Specs: tools, exit tools and workers, lowered from syntax trees.
 //!
 //! Input is the text of one file; output is its [`Definitions`] and findings. A tool with an error is kept and marked
-//! as invalid, so that later checks still know its name. This module reads no files and no scripts.
+//! as invalid, so that its name is available to later checks. This module reads no files and no scripts.
 
 mod bios;
 pub(crate) mod confirm;

@@ -44,7 +44,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Whether the byte lengths alone allow a candidate. A letter has at most four bytes, folded or not.
+/// Whether a candidate is possible, based on the byte lengths alone. A letter has at most four bytes, folded or not.
 fn may_be_near(word_len: usize, candidate: &str) -> bool {
     let len = candidate.len();
     if len > 6 * MAX_WORD {

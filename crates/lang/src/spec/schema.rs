@@ -32,7 +32,8 @@ pub(in crate::spec) struct Schema<'s> {
     pub(in crate::spec) span: Span,
     pub(in crate::spec) position: SchemaPosition<'s>,
     pub(in crate::spec) members: &'s [Member],
-    /// Keys with values that could not be read, and keywords that are present but misspelt. They do not count as missing.
+    /// Keys with values that could not be read, and keywords that are present but misspelt. They do not count as
+    /// missing.
     pub(in crate::spec) unread: &'s [String],
 }
 

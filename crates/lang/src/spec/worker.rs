@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::text::{SourceId, Span, Spanned};
 
-/// What one unit of the tool budget pays for.
+/// The unit of the tool budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetUnit {
@@ -87,7 +87,7 @@ pub enum OnFailure {
     Report,
 }
 
-/// How the BIOS and the caller's system prompt are sent.
+/// The number of system messages for the BIOS and the caller's system prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SystemMessages {
@@ -183,7 +183,7 @@ pub struct WorkerSpec {
     pub exit_tools: Option<Vec<Spanned<String>>>,
     /// Tool budget of one request, in units.
     pub tool_budget: u32,
-    /// What a unit pays for.
+    /// The unit of the tool budget.
     pub budget_unit: BudgetUnit,
     /// Whether calls that the model writes as text are executed.
     pub fallback: Fallback,
@@ -201,7 +201,7 @@ pub struct WorkerSpec {
     pub on_invalid_arguments: OnFailure,
     /// The effect of a failing tool.
     pub on_tool_error: OnFailure,
-    /// Whether the model gets one last turn with exit tools only when the budget is spent.
+    /// Whether the model gets one last turn, with only the exit tools, after the budget is spent.
     pub final_turn: bool,
     /// Whether the calls of one reply run at the same time.
     pub parallel: bool,

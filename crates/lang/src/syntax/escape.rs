@@ -188,7 +188,7 @@ fn modified(mut code: u32, mut modifiers: u32, in_string: bool) -> Escape {
     match modifiers {
         0 => Escape::Code(code),
         META if code < 0x80 => Escape::RawByte(code | 0x80),
-        _ => Escape::Invalid(String::from("a string cannot hold a character with this modifier")),
+        _ => Escape::Invalid(String::from("a string cannot contain a character with this modifier")),
     }
 }
 
@@ -286,7 +286,7 @@ fn read_named(rest: &str) -> (Escape, usize) {
 
 /// Looks up a name. Case and the amount of whitespace between words do not matter; surrounding whitespace is invalid.
 fn named_character(name: &str) -> Option<char> {
-    // `unicode_names2` subtracts from the index of a dash.
+    // `unicode_names2` subtracts from the index of a dash, which fails at index 0.
     if name.trim() != name || name.starts_with('-') {
         return None;
     }

@@ -1,8 +1,7 @@
 //! Number tokens and their values.
 //!
-//! Source: `string_to_number` as documented in "Integer Basics" and "Floating-Point Basics" of the Emacs Lisp
-//! reference manual (Emacs 30): `1.` is an integer, `1.e3` is a float (since
-//! Emacs 28), `1+` is a symbol.
+//! Source: `string_to_number`, as documented in "Integer Basics" and "Floating-Point Basics" of the Emacs Lisp
+//! reference manual (Emacs 30): `1.` is an integer, `1.e3` is a float (since Emacs 28), `1+` is a symbol.
 
 use super::tree::Kind;
 

@@ -35,8 +35,8 @@ impl LineIndex {
         Self { starts, characters }
     }
 
-    /// Returns line and column of byte `offset` in `text`, the text that this index was built from. An offset past the
-    /// end is treated as the end.
+    /// Returns the line and column of byte `offset` in `text`, the text from which this index was built. An offset past
+    /// the end is treated as the end.
     pub fn line_column(&self, text: &str, offset: usize) -> LineColumn {
         let offset = offset.min(text.len());
         let line = self.starts.partition_point(|&start| start as usize <= offset);

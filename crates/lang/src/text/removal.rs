@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_keeps_comments_and_comments_out_no_code() {
+    fn removal_keeps_comments_and_code() {
         for (marked, expected) in [
             ("(:a 1 «:r t»  ; why\n :b 2)", "(:a 1  ; why\n :b 2)"),
             ("(:a 1\n «:r t» ; why\n :b 2)", "(:a 1\n ; why\n :b 2)"),

@@ -39,7 +39,7 @@ impl SourceFile {
         self.lines.get_or_init(|| LineIndex::new(&self.text))
     }
 
-    /// Returns line and column of a byte offset.
+    /// Returns the line and column of a byte offset.
     pub fn line_column(&self, offset: u32) -> LineColumn {
         self.lines().line_column(&self.text, offset as usize)
     }

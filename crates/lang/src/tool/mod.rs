@@ -66,9 +66,9 @@ impl Meter {
 
 /// Runs tools, for example scripts, remote tools, or fakes in tests.
 pub trait ToolRunner: Send + Sync {
-    /// Runs `call` to completion. Dropping the future cancels the call and must stop everything that it started. This is
-    /// the only way to cancel a call, and the caller does not wait for the cleanup: start a task for slow cleanup in the
-    /// `Drop` of a guard.
+    /// Runs `call` to completion. Dropping the future cancels the call and must stop everything that it started. This
+    /// is the only way to cancel a call, and the caller does not wait for the cleanup: start a task for slow cleanup in
+    /// the `Drop` of a guard.
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>>;
 }
 
@@ -93,7 +93,7 @@ pub enum ToolErrorKind {
     Memory,
     /// The result is not JSON.
     Unserialisable,
-    /// The script lacks a permission in its spec.
+    /// The script needs a permission that its spec does not grant.
     Permission,
     /// The caller canceled the call.
     Canceled,

@@ -1,6 +1,6 @@
-//! The reader, the specs and the schemas as a Rust program uses them.
+//! Tests of the reader, the specs and the schemas through the public API.
 
-// Helpers outside of a `#[test]` are tests, too.
+// Clippy does not treat helper functions outside of a `#[test]` as test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod strict;

@@ -84,7 +84,7 @@ impl Random {
         schema
     }
 
-    /// Returns distinguishable objects and another type.
+    /// Returns a schema with several branches: distinguishable objects and an integer.
     fn branches(&mut self, depth: usize) -> Value {
         let mut branches = vec![json!({"type": "integer"})];
         for _ in 0..2 {

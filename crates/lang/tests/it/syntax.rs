@@ -158,8 +158,8 @@ fn deep_and_large_input_neither_overflows_nor_hangs() {
             let _ = folder.fold(root);
         }
     }
-    // Fifteen texts of about a megabyte: quadratic time would take hours, and one stack frame per opener would overflow the
-    // stack.
+    // Fifteen texts of about a megabyte: quadratic time would take hours, and one stack frame per opener would overflow
+    // the stack.
     assert!(clock.elapsed().as_secs() < 60);
 }
 

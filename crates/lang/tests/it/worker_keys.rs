@@ -1,9 +1,9 @@
-//! Each key of a `defworker` sets the member that it names, and no other.
+//! Each key of a `defworker` form sets its own field and no other.
 
 use deftool_lang::spec::{FileKind, WorkerSpec, lower};
 use deftool_lang::text::{SourceFile, Sources, Span};
 
-/// The worker of a form with these keys, and how often something was found in it.
+/// Returns the worker of a form with these keys, and the number of findings.
 fn worker(keys: &str) -> (WorkerSpec, usize) {
     let source = Sources::new().add(SourceFile::new("w.eld", ""));
     let text = format!("(defworker :name \"w\" {keys})");
@@ -13,7 +13,7 @@ fn worker(keys: &str) -> (WorkerSpec, usize) {
     (WorkerSpec { span: Span::default(), ..worker }, findings.len())
 }
 
-/// What the debugger shows, a member a line.
+/// Returns the lines of the debug output, one or more per field.
 fn members(worker: &WorkerSpec) -> Vec<String> {
     format!("{worker:#?}").lines().map(|line| line.trim().to_owned()).collect()
 }
@@ -50,7 +50,7 @@ fn each_key_sets_its_own_member() {
         (":token-stall \"7s\"", &["token_stall: 7s,"]),
         (":tool \"7s\"", &["tool: 7s,"]),
         (":total \"1h\"", &["total: Some(", "3600s,"]),
-        // A timer as long as `:total` may end something.
+        // A timer equal to `:total` has no finding.
         (
             ":total \"120s\" :stall \"120s\" :first-token \"120s\"",
             &["first_token: 120s,", "total: Some(", "120s,"],
@@ -70,9 +70,9 @@ fn each_key_sets_its_own_member() {
     }
 }
 
-/// A key that is given twice because the first time it was left open is one mistake.
+/// A key without a value, followed by the same key with a value, has one finding.
 #[test]
-fn a_key_that_is_begun_and_given_again_is_one_mistake() {
+fn a_key_without_a_value_followed_by_the_same_key_has_one_finding() {
     let (worker, findings) = worker(":model :model \"m\"");
     assert_eq!((worker.model.as_deref(), findings), (Some("m"), 1));
 }

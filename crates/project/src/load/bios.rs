@@ -1,4 +1,4 @@
-//! The file that a worker's `:bios` names.
+//! The BIOS file of a worker, which `:bios` names.
 //!
 //! It is read when a worker starts, and by checks, which report errors early. Its text is sent to a server, so the file
 //! must be inside the project and not hidden: a spec cannot send `.env`. Placeholders are described at

@@ -43,7 +43,7 @@ pub(crate) struct Cache {
     changed: Option<HashSet<u64>>,
     /// The number of the current load.
     round: u64,
-    /// Whether an unreadable spec file is a finding instead of an error.
+    /// Whether an unreadable spec file is reported as a finding instead of an error.
     pub(crate) keeps_going: bool,
 }
 
@@ -69,13 +69,13 @@ impl<T> Slot<T> {
 
 struct Cached<T> {
     stamp: FileStamp,
-    /// When the file was read.
+    /// The time at which the file was read.
     at: SystemTime,
     value: Arc<T>,
 }
 
 impl<T> Cached<T> {
-    /// Returns whether the file may have been written after it was read without a change of its stamp.
+    /// Returns whether the file may have changed since it was read although its stamp is the same.
     fn may_be_stale(&self) -> bool {
         self.stamp.modified.is_none_or(|modified| {
             let apart = self.at.duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
@@ -179,8 +179,7 @@ impl Cache {
         }
     }
 
-    /// Returns the files that changed between the snapshot and their reading, or since then. Deferred files are left
-    /// out.
+    /// Returns the files that changed since the snapshot, before or after they were read. Deferred files are left out.
     pub(crate) fn torn(&self) -> Vec<PathBuf> {
         let mut torn = std::mem::take(&mut *lock(&self.torn));
         let dependencies = lock(&self.dependencies);

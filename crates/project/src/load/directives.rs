@@ -1,9 +1,9 @@
 //! Directives in comments: `allow` silences findings, `skip` skips a form.
 //!
 //! `;; deftool: skip` on its own line skips the next form: its definitions and its findings, except for syntax errors.
-//! `;; deftool: allow(rule, …)` on its own line applies to the next form at any depth and, before a key, also to the
-//! value. At the end of a line it applies to what starts on that line. In scripts the comment is `-- deftool: allow(…)`
-//! and applies to its own line or the next one.
+//! `;; deftool: allow(rule, …)` on its own line applies to the next form, at any depth; before a key, it also applies
+//! to the key's value. At the end of a line it applies to what starts on that line. In scripts, `-- deftool: allow(…)`
+//! applies to its line or, on its own line, to the next line with code.
 
 use deftool_lang::diagnostic::Diagnostic;
 use deftool_lang::syntax::{Kind, NodeId, Tree};
@@ -72,7 +72,8 @@ impl Directives {
         before.is_some_and(|skip| span.end <= skip.form.end)
     }
 
-    /// Removes directives that would skip only a part of one of `forms`: tools are skipped completely or not at all.
+    /// Removes and reports the `skip` directives that would skip only a part of one of `forms`: tools are skipped
+    /// completely or not at all.
     pub(super) fn keep_whole(&mut self, source: SourceId, mut forms: Vec<Span>) {
         forms.sort_unstable();
         let is_part = |skip: &Skip| {
@@ -162,7 +163,7 @@ fn comment_of(line: &str) -> Option<usize> {
             },
             [quote @ (b'"' | b'\'' | b'`'), inside @ ..] => match end_of_quoted(inside, *quote) {
                 Some(end) => 1 + end,
-                // Part of a multi-line string, in which the quote may be an apostrophe.
+                // No closing quote: the line may be part of a multi-line string, where the quote may be an apostrophe.
                 None => return line.find("--"),
             },
             _ => 1,

@@ -275,7 +275,7 @@ pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
             }
             let Some(metadata) = metadata_of(&entry, &path, is_script, &bounds, snapshot) else { continue };
             let Ok(metadata) = metadata else {
-                // Reading the script fails with an error about the link.
+                // List the script anyway: reading it fails with an error about the link.
                 scripts.extend(is_script(&path).then_some(path));
                 continue;
             };

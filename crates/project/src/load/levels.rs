@@ -24,7 +24,7 @@ use crate::rules::{self, error_allowed, unknown_allow, unused_allow};
 pub(super) struct Levels {
     pub(super) lints: Vec<Lint>,
     pub(super) allows: Vec<Allow>,
-    /// Files that the load does not report on, with the forms in them that it does report on, in order.
+    /// The files that are read only for context, each with the forms in it that the load reports on, in order.
     pub(super) context_files: HashMap<SourceId, Vec<Span>>,
 }
 
@@ -58,8 +58,8 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     directive_findings.sort_by_key(|finding| (finding.primary.source, finding.primary.span));
     matcher.restart();
     kept.extend(directive_findings.into_iter().filter(|finding| is_kept(finding, &mut matcher)));
-    // Rules about allows come last, because only now it is known whether they had any finding. An allow does not apply
-    // to itself.
+    // Allows of rules about allows come last, because these rules were checked only now. An allow does not apply to
+    // itself.
     let directive_findings = wrong_allows(&levels, &matcher, &known, &read_errors, options, true);
     kept.extend(
         directive_findings
@@ -215,7 +215,7 @@ enum AllowMatch {
     Error(Location),
 }
 
-/// Matches findings with allows in one pass. Both are in source order.
+/// A matcher of findings and allows. It works in one pass: both are in source order.
 struct AllowMatcher {
     /// Indices of the allows, sorted by start.
     order: Vec<usize>,

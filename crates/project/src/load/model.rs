@@ -53,7 +53,7 @@ pub(super) struct CachedTool {
     pub(super) lookup: ScriptLookup,
     /// The files of the script and its modules.
     pub(super) unit: Unit,
-    /// Those of the paths that are outside of the scanned folders.
+    /// The paths in `candidates` and `unit` that are outside of the scanned folders.
     pub(super) external: Vec<PathBuf>,
     /// Keys of all paths that the result depends on.
     pub(super) keys: Vec<u64>,

@@ -17,7 +17,7 @@ use crate::paths::{is_script, lib_folder, scripts_folder};
 pub(super) struct Bounds(Vec<PathBuf>);
 
 impl Bounds {
-    /// Returns those of `folders` that exist.
+    /// Creates bounds from the folders that exist.
     pub(super) fn of<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Self {
         Self(folders.into_iter().filter_map(canonical).collect())
     }

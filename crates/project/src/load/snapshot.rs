@@ -1,7 +1,7 @@
 //! File stamps, and snapshots of all files of a project.
 //!
-//! A stamp is metadata only. Equal stamps mean equal content, up to the timestamp granularity of the file system.
-//! `cache` reads a file again where that is not precise enough.
+//! A stamp is metadata only. Equal stamps mean equal content, up to the timestamp granularity of the file system. Where
+//! this is not precise enough, `cache` reads the file again.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -107,8 +107,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether the scan would have found a script at `path`. False on systems with case-insensitive file names,
-    /// where the file must be looked up.
+    /// Returns whether the scan would have found a script at `path`. Always false on systems other than Linux, where
+    /// file names may be case-insensitive and the file must be looked up.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         cfg!(target_os = "linux")
             && is_listed_script(path)

@@ -97,7 +97,7 @@ pub(super) fn read_specs(
     Ok((load, levels))
 }
 
-/// Why a file is read.
+/// The reason for reading a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reason {
     /// The file is one of the inputs.
@@ -126,7 +126,7 @@ fn other_files(input: &Input, overlay: &Overlay) -> Result<Vec<(PathBuf, Reason)
     Ok(lints.map(|(path, _)| (path, Reason::Lints)).collect())
 }
 
-/// Keeps, of the context files, only the tools that use one of the named scripts, and their findings.
+/// Removes from the context files all tools that use none of the named scripts, their findings, and all workers.
 fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), ProjectError> {
     let named: Vec<(PathBuf, &PathBuf)> =
         inputs.iter().flat_map(|input| &input.scripts).map(|script| (identity(script), script)).collect();

@@ -3,7 +3,7 @@
 //! The set is shown in confirmation prompts, stored, and checked on every call ([`Trust`]). It is therefore normalized.
 //! Hosts are lower-case and in punycode. Paths are resolved through links, and relative if they are inside the project.
 //! So `out`, `out/` and `./out` are equal, and a granted folder that was replaced by a link no longer matches. A path
-//! includes everything below it, a limit includes every lower limit, and any other value includes only itself.
+//! covers everything below it, a limit covers every lower limit, and any other value covers only itself.
 
 mod request;
 mod set;
@@ -16,7 +16,7 @@ use deftool_script::Script;
 pub use request::{PermissionRequest, permission_requests};
 pub use set::{MAX_MEMORY, MAX_TIMEOUT, PermissionSet};
 
-/// The permissions of specs that scripts may use.
+/// The permissions in specs that the user trusts.
 #[derive(Debug, Clone)]
 pub enum Trust {
     /// All permissions.

@@ -61,7 +61,8 @@ impl PermissionSet {
     }
 }
 
-/// Returns the permission requests of the tools that have a script and require any. `load`: the load of the tools.
+/// Returns the permission requests of the tools that have a script and require at least one permission. `load`: the
+/// load of the tools.
 pub fn permission_requests<'t>(
     load: &Load,
     tools: impl IntoIterator<Item = &'t LoadedTool>,

@@ -77,7 +77,7 @@ impl PermissionSet {
             .with_limits(script.timeout, script.memory)
     }
 
-    /// Adds the limits of a call that are above the trust-free limits.
+    /// Adds the limits of a call that are above [`MAX_TIMEOUT`] and [`MAX_MEMORY`].
     pub(super) fn with_limits(mut self, timeout: Option<Duration>, memory: Option<u64>) -> Self {
         let timeout = timeout.filter(|timeout| *timeout > MAX_TIMEOUT);
         self.timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));

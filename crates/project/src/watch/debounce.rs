@@ -1,9 +1,9 @@
 //! Debouncing of file changes.
 //!
 //! A file that was closed after writing or moved into place is loaded at once. A file without known events is loaded
-//! when its stamp is unchanged for 40 ms, a file known to be open when it was not written for 250 ms. A missing file
-//! counts as deleted after 60 ms, because editors move a file away and write it again. All changes are loaded together.
-//! Files that are not ready 250 ms after the first change are deferred and count as unreadable.
+//! after its stamp has been unchanged for 40 ms. For a file that is known to be open for writing, the delay is 250 ms.
+//! A missing file counts as deleted after 60 ms, because editors move a file away and write it again. All changes are
+//! loaded together. Files that are not ready 250 ms after the first change are deferred and count as unreadable.
 //!
 //! The current time is a parameter.
 
@@ -23,7 +23,7 @@ const DELETE_DELAY: Duration = Duration::from_millis(60);
 /// Maximum wait for files that are not ready, and the delay for a file that is open.
 const MAX_DEBOUNCE: Duration = Duration::from_millis(250);
 
-/// Number of loads discarded because of torn files, after which those files are deferred.
+/// Maximum number of consecutive loads that are discarded because of torn files. After that, these files are deferred.
 const MAX_TRIES: u32 = 3;
 
 /// The files that changed since the last load, with their debounce state.
@@ -41,9 +41,9 @@ struct Pending {
     stamp: Option<FileStamp>,
     /// The target, if the path is a link.
     target: Option<PathBuf>,
-    /// When the file was first found to differ from the last load.
+    /// The time at which the file was first found to differ from the last load.
     first: Instant,
-    /// When the current stamp was first seen.
+    /// The time at which the current stamp was first seen.
     since: Instant,
 }
 
@@ -130,7 +130,7 @@ impl Debouncer {
         match write {
             Some(WriteState::Closed | WriteState::Moved) => pending.since,
             Some(WriteState::Open) => pending.since + MAX_DEBOUNCE,
-            // A file in a moved folder, or behind a link in one, is complete, too.
+            // A file below a folder that was moved here is complete, even if it is a link.
             None if path
                 .ancestors()
                 .skip(1)
@@ -192,8 +192,7 @@ mod tests {
             self.start + Duration::from_millis(ms)
         }
 
-        /// At `ms`, with these changed files: returns the decision as text, with waits in ms and deferred files by
-        /// name.
+        /// Returns the decision at `ms` with these changed files, as text with waits in ms and deferred files by name.
         fn decide(&mut self, ms: u64, files: &[(&str, Option<FileStamp>)]) -> String {
             let now = self.at(ms);
             let files = files.iter().map(|(name, stamp)| (PathBuf::from(name), *stamp)).collect();

@@ -21,7 +21,7 @@ use crate::parallel::lock;
 /// Time between the first load without a tool and its removal.
 const REMOVAL_DELAY: Duration = Duration::from_secs(1);
 
-/// Called after every reload on the watching thread, with the new generation or the error.
+/// A function that the watching thread calls after every reload, with the new generation or the error.
 pub type Listener = Box<dyn Fn(Result<&Generation, &ProjectError>) + Send>;
 
 /// A project with access to its latest generation.
@@ -98,7 +98,7 @@ impl Drop for LiveProject {
     }
 }
 
-/// The watching thread's handle. The thread ends when the project is dropped.
+/// The [`LoadHandler`] of the watching thread. The thread ends when the project is dropped.
 struct ReloadHandler {
     state: Weak<Mutex<State>>,
     listener: Option<Listener>,
@@ -131,7 +131,8 @@ impl LoadHandler for ReloadHandler {
             (name, removal)
         };
         self.missing = missing.into_iter().map(since).collect();
-        // Missing tools may be back soon, so other differences are ignored until then.
+        // While tools are missing, differences other than changed tools are ignored: the missing tools may be back
+        // soon.
         let is_same =
             if self.missing.is_empty() { next.is_equivalent(&before) } else { next.has_same_tools(&before) };
         if is_same && !was_failing {

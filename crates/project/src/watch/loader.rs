@@ -25,7 +25,7 @@ pub(super) struct Loader {
     inputs: [Option<Vec<Input>>; 2],
 }
 
-/// What to load.
+/// The files to load.
 pub(super) enum LoadTarget {
     /// The project in this folder.
     Project(PathBuf),
@@ -90,8 +90,8 @@ impl Loader {
         Scan { inputs, snapshot, changed: None }
     }
 
-    /// Scans only these paths. Returns `None` if a full scan is necessary: a path was added, removed, is not a regular
-    /// file, or is a folder.
+    /// Scans only these paths. Returns `None` if a full scan is necessary: a path was added or removed, is not a
+    /// regular file, or is outside of the scanned folders.
     pub(super) fn scan_changed<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) -> Option<Scan> {
         // A linked file has two paths.
         let inputs = self.inputs[1].as_ref().filter(|_| self.baseline.targets.is_empty())?;
@@ -135,7 +135,7 @@ impl Loader {
     ) -> Vec<(PathBuf, Option<FileStamp>)> {
         let snapshot = &scan.snapshot;
         let mut changed = scan.changed.clone().unwrap_or_else(|| snapshot.differences(&self.baseline));
-        // If a folder changed, any file in it may have.
+        // If a folder changed, any file in it may have changed, so all files are read.
         let written =
             written.filter(|written| !written.iter().any(|path| snapshot.folders.contains_key(path)));
         self.suspects.extend(self.cache.find_undetected(written));
@@ -328,8 +328,8 @@ mod tests {
         assert_eq!(load.tools.len(), 1);
     }
 
-    /// A finding in a shared file is reported for one tool. When that tool stops using the file, it is reported for
-    /// another.
+    /// A finding in a shared file is reported for one tool. When that tool stops using the file, the finding is
+    /// reported for another tool.
     #[test]
     fn a_finding_in_a_shared_file_is_reported_while_a_tool_uses_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! File change notifications of the operating system.
 //!
-//! Notifications are only hints. Many are lost: for new folders, for the targets of links, on network file systems. The
-//! scan decides (`snapshot`). An event only triggers it sooner, and a close event shortens the debounce delay.
+//! Notifications are only hints. Many are lost: for new folders, for the targets of links, on network file systems.
+//! Changes are detected by scans (`snapshot`). An event only triggers a scan sooner, and a close event shortens the
+//! debounce delay.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -24,7 +25,7 @@ const MAX_QUIET_PERIOD: Duration = Duration::from_millis(40);
 /// Maximum number of files with recorded events. Above it, a full scan is made.
 const MAX_WRITES: usize = 10_000;
 
-/// How a file was last written.
+/// The last known write of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteState {
     /// Open for writing.
@@ -51,7 +52,7 @@ struct State {
     batch: EventBatch,
     /// Folders in which only these entries are relevant.
     names: HashMap<PathBuf, HashSet<OsString>>,
-    /// The number of rescans that were requested, and the latest one that is complete.
+    /// The number of requested rescans, and the number of the latest completed one.
     requested: u64,
     completed: u64,
     is_closed: bool,
@@ -151,7 +152,7 @@ impl FileEvents {
                     EventKind::Access(_) => return,
                     EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(WriteState::Moved),
                     EventKind::Modify(ModifyKind::Data(_)) => Some(WriteState::Open),
-                    // The path now refers to a different file, or to none.
+                    // The path now refers to a different file, or to no file.
                     EventKind::Create(_)
                     | EventKind::Remove(_)
                     | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => Some(WriteState::Unknown),
@@ -217,8 +218,8 @@ impl FolderWatcher {
         }
     }
 
-    /// Watches exactly the folders of `snapshot`. Returns whether new ones were added: their files may have changed
-    /// between the scan and the watch.
+    /// Watches exactly the folders of `snapshot`. Returns whether folders were added: their files may have changed
+    /// between the scan and the start of the watch.
     pub(super) fn watch_folders(&mut self, snapshot: &Snapshot) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let is_same = self.watched.len() == snapshot.folders.len()
@@ -228,7 +229,7 @@ impl FolderWatcher {
             let mut names: HashMap<FolderId, &PathBuf> = HashMap::new();
             for (path, folder) in &snapshot.folders {
                 let name = names.entry(folder.id).or_insert(path);
-                // If a folder has several names, prefer the one that covers all of its entries.
+                // If a folder has several names, prefer a name that covers all of its entries or is already watched.
                 if folder.names.is_none() || self.watched.contains_key(path) {
                     *name = path;
                 }

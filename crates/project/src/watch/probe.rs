@@ -35,7 +35,7 @@ impl From<notify::Error> for WatchError {
 /// Starts a watcher for `folders`, as for a project, and stops it. Writes nothing.
 ///
 /// # Errors
-/// If one of them cannot be watched.
+/// If a folder cannot be watched.
 pub fn try_watching<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Result<(), WatchError> {
     let mut watcher = notify::recommended_watcher(|_: notify::Result<notify::Event>| {})?;
     for folder in folders {

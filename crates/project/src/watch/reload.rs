@@ -23,7 +23,7 @@ const RESCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of repeated scans while new folders are added to the watcher.
 const MAX_WATCH_ROUNDS: usize = 3;
 
-/// Receives the results of loads.
+/// A receiver of load results.
 pub(super) trait LoadHandler {
     /// Handles a load with changes, or a failed load. `started`: when the load began.
     fn on_load(&mut self, loaded: Result<Load, ProjectError>, started: Instant) -> ControlFlow<()>;
@@ -34,7 +34,7 @@ pub(super) trait LoadHandler {
     }
 }
 
-/// Loads `paths`, relative to `folder`, and again whenever one of the files changes, until `on_load` returns
+/// Loads `paths`, relative to `folder`, and reloads them whenever one of the files changes, until `on_load` returns
 /// [`ControlFlow::Break`]. `on_load` receives the result and the start time of the load. File names in messages are
 /// relative to `from`.
 ///
@@ -82,7 +82,7 @@ impl<T: FnMut(Result<Load, &ProjectError>, Instant) -> ControlFlow<()>> LoadHand
     }
 }
 
-/// Makes the first load. Tries again if a file changes during the load.
+/// Performs the first load. Retries if a file changes during the load.
 ///
 /// # Errors
 /// If the load fails.

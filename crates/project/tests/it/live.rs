@@ -83,7 +83,7 @@ fn a_reload_reports_the_changes() {
 fn a_broken_tool_keeps_its_last_good_version() {
     let live = Live::open(&[("specs/b.eld", &tool("b", "")), ("scripts/b.lua", SCRIPT)]);
     assert_eq!(live.save("specs/b.eld", "(deftool :name \"b\" :args [1])").kept, ["b"]);
-    // A new file before it changes the source id of the broken file.
+    // A new file that sorts before the broken file changes the source id of the broken file.
     live.save("specs/a.eld", "");
     assert_eq!(live.offered(), ["b"]);
     // A tool with a broken name is not removed either.

@@ -1,6 +1,6 @@
-//! Projects as a Rust program uses them.
+//! Tests of the public API of projects.
 
-// Helpers outside of a `#[test]` are tests, too.
+// Clippy does not count helpers outside of `#[test]` functions as test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod live;

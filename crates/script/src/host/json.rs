@@ -15,8 +15,8 @@ use crate::error::HostError;
 
 /// Maximum length of a text to decode, in bytes. The decoded tree is briefly held outside of the script's memory limit.
 const MAX_TEXT: usize = 8 << 20;
-/// Maximum number of commas, braces and brackets in it. A small object takes about a hundred times the size of its
-/// text.
+/// Maximum number of commas, braces and brackets in such a text. A small object takes about a hundred times the size of
+/// its text.
 const MAX_SEPARATORS: usize = 100_000;
 
 pub(super) const DOC: TableDoc = TableDoc {

@@ -20,7 +20,7 @@ use crate::limits::{MAX_EVENTS, MAX_LINE, TOP_LEVEL_LIMIT};
 use crate::permission::ScriptPermissions;
 use crate::script::Script;
 
-/// Maximum total length of these lines, in bytes.
+/// Maximum total length of the log and progress lines of a call, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
 
 /// The part of a script that is running.
@@ -74,7 +74,7 @@ pub(crate) struct Host {
     sink: ScriptSink,
 }
 
-/// Counts a waiting host function until it is dropped.
+/// Guard that counts a waiting host function until it is dropped.
 pub(crate) struct WaitGuard(Rc<Host>);
 
 impl Drop for WaitGuard {

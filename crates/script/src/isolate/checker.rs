@@ -28,7 +28,7 @@ pub fn check_in_processes(program: ProcessOptions) {
     let _ = CHECKER.set(Checker { program, child: Mutex::new(None) });
 }
 
-/// Returns what compiles scripts instead of this process, if [`check_in_processes`] was called.
+/// Returns the checker that compiles scripts instead of this process, if [`check_in_processes`] was called.
 pub(crate) fn checker() -> Option<&'static Checker> {
     CHECKER.get()
 }
@@ -51,7 +51,7 @@ impl Checker {
         };
         match answer {
             Ok((contract, peer)) => {
-                // After a timeout the child is still busy with the source. Dropping it kills it.
+                // After a timeout the child is still busy with the source. Dropping the peer kills the child.
                 *child = Some(peer).filter(|_| contract != Err(late(file)));
                 contract
             }

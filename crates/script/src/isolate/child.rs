@@ -34,7 +34,8 @@ const LOAD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(1)
 const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 /// Time limit for the end of a process that has closed its pipes.
 const DEATH_LIMIT: Duration = Duration::from_secs(2);
-/// Maximum number of messages that a call may send in addition to its answer: its log lines, and a few.
+/// Maximum number of messages that a call may send in addition to its answer: its log and progress lines, and a few
+/// others.
 const MAX_REPLIES: u32 = MAX_EVENTS + 10;
 
 /// Maximum capacity of the output buffer that is kept between calls, in bytes.
@@ -72,11 +73,11 @@ pub(super) struct Child {
     calls: u64,
 }
 
-/// How an exchange ended.
+/// The outcome of an exchange.
 enum Ended {
-    /// With an answer; the child can run another call.
+    /// The child answered and can run another call.
     Answered(Answer),
-    /// The child is to be killed, and the call ends with this.
+    /// The child must be killed, and the call ends with this error.
     Broken(ToolError),
     /// The child closed its pipe.
     Gone,
@@ -125,7 +126,8 @@ impl Child {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Runs `job` until it ends, or until `stopped`. Returns the answer, and whether the child can run another call.
+    /// Runs `job` until it ends, or until `stopped` completes. Returns the answer, and whether the child can run
+    /// another call.
     pub(super) async fn call(
         &mut self,
         job: &Job,

@@ -74,7 +74,7 @@ pub(super) fn enter_domain() {
 
         drop_observers();
         let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-        // Linux 6.12. A domain with scopes only does not forbid mounting.
+        // Linux 6.12. A domain that has only scopes does not forbid mounting.
         let scoped = || -> Result<RestrictionStatus, RulesetError> {
             strict().scope(Scope::Signal)?.create()?.restrict_self()
         };

@@ -8,7 +8,7 @@
 //!
 //! - *No terminal.* The guard leads its own session, which has no terminal. The program leads a process group in it.
 //! - *No processes left behind.* The guard is a subreaper on Linux: a descendant of the program becomes the guard's
-//!   child when its parent ends, in whatever process group or session it is. When the program ends, the guard kills
+//!   child when its parent ends, regardless of its process group and session. When the program ends, the guard kills
 //!   them all. On other systems it kills the program's process group.
 //! - *No access to the engine.* On Linux the program starts in a Landlock domain. It cannot trace a process outside the
 //!   domain, and so cannot read `/proc/N/environ` or `/proc/N/mem`. Since Linux 6.12 it cannot send signals to such a
@@ -89,7 +89,7 @@ impl GuardRequest {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
         if !rights.push(SendAncillaryMessage::ScmRights(&files)) {
-            return Err(invalid(String::from("no space for three files")));
+            return Err(invalid(String::from("cannot send three file descriptors")));
         }
         rustix::net::sendmsg(link, &[IoSlice::new(b"f")], &mut rights, SendFlags::empty())?;
         send(link, self)
@@ -141,8 +141,8 @@ enum Event {
     Ended(ExitStatus),
     /// The engine closed the socket, or died.
     Disconnected,
-    /// No child is left. Before [`Event::Ended`] only if this process inherited an ignored `SIGCHLD`, which discards
-    /// the exit status.
+    /// No child is left. Sent before [`Event::Ended`] only if this process inherited an ignored `SIGCHLD`, which
+    /// discards the exit status.
     NoChild,
 }
 

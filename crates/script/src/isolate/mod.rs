@@ -7,13 +7,13 @@
 //! ([`protocol`]).
 //!
 //! There are as many children as there would be threads. A call that has waited [`MAX_QUEUE_WAIT`] because all children
-//! are busy starts another, up to a limit. A child has the environment variables that its scripts may read and no
+//! are busy starts another child, up to a limit. A child has the environment variables that its scripts may read and no
 //! others, the memory that its calls may use, and no terminal. Scripts share children only if they have the same
 //! variables and either all or none of them may run programs.
 //!
 //! A child is reused if its call ends in time, or if it confirms a cancellation at once (this takes 1 ms, a new process
-//! 5 ms). A child that does not answer until half a second after the deadline is killed, with all that it started. A
-//! child that dies fails its call. Children end when the pipe to their parent closes.
+//! 5 ms). A child that does not answer within half a second after the deadline is killed, with all processes that it
+//! started. If a child dies, its call fails. Children end when the pipe to their parent closes.
 //!
 //! Absent on purpose: a system call filter. The host tables in the child determine what a script can access, as in a
 //! thread. A script that breaks out of Luau itself has the user's rights.

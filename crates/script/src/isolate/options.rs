@@ -1,9 +1,9 @@
-//! Where calls run.
+//! The isolation of calls.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where a [`ScriptRunner`](crate::ScriptRunner) runs its calls.
+/// The isolation of the calls of a [`ScriptRunner`](crate::ScriptRunner).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// On threads of this process.

@@ -31,20 +31,20 @@ pub(super) const MAX_FRAME: usize = 64 << 20;
 pub(super) enum Request {
     /// Store this script under a number. Answered by [`Reply::Loaded`].
     Load(u64, Box<WireScript>),
-    /// The script of that number is not called again.
+    /// The script with that number is not called again.
     Forget(u64),
     /// Run a call; its arguments follow. Answered by [`Reply::Returned`] or [`Reply::Failed`].
     Call(WireCall),
     /// Stop the running call.
     Cancel,
-    /// Compile this source. Messages use the file name before it. Answered by [`Reply::Checked`].
+    /// Compile a source. Holds the file name for messages, and the source. Answered by [`Reply::Checked`].
     Check(String, Octets),
 }
 
 /// One call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireCall {
-    /// Repeated by the answer.
+    /// The number of the call, which the answer repeats.
     pub(super) number: u64,
     pub(super) script: u64,
     /// The effective time limit.
@@ -52,7 +52,7 @@ pub(super) struct WireCall {
     pub(super) request_id: String,
     pub(super) job_name: String,
     pub(super) worker: String,
-    /// Whether the answer is to be preceded by [`Reply::Used`].
+    /// Whether the child must send [`Reply::Used`] before the answer.
     pub(super) is_metered: bool,
 }
 
@@ -73,7 +73,7 @@ impl WireCall {
 pub(super) enum Reply {
     /// [`GREETING`], once.
     Ready(String),
-    /// The script is stored. It need not have compiled.
+    /// The script is stored, whether it compiles or not.
     Loaded(u64),
     Logged(WireLevel, String),
     Progressed(Option<f64>, String),

@@ -92,7 +92,7 @@ fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Resul
     drop(tasks);
     let served = at_end.recv_timeout(LAST_CALL);
     kill_programs();
-    // A script that does not stop ends with the process.
+    // A script that has not stopped by now is ended by the exit of the process.
     forwarded.and(served.unwrap_or(Ok(())))
 }
 
@@ -128,7 +128,7 @@ fn forward_requests(
     Ok(())
 }
 
-/// Aborts the process on a panic, so that the parent detects it.
+/// Guard that aborts the process on a panic, so that the parent detects the panic.
 struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

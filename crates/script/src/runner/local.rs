@@ -13,7 +13,7 @@ use crate::limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT};
 use crate::script::Script;
 use crate::vm::Vm;
 
-/// Runs the calls of one script sequentially on the caller's thread. The limits are those of a
+/// A VM that runs the calls of one script sequentially on the caller's thread. The limits are those of a
 /// [`ScriptRunner`](crate::ScriptRunner). A call blocks the thread until it has ended, even while the script waits.
 pub struct LocalVm {
     script: Arc<Script>,
@@ -30,7 +30,7 @@ impl LocalVm {
     pub fn new(script: Arc<Script>, sink: ScriptSink) -> Result<Self, ToolError> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
-                ToolError::new(ToolErrorKind::Internal, format!("cannot create timers: {error}"))
+                ToolError::new(ToolErrorKind::Internal, format!("cannot start the async runtime: {error}"))
             })?;
         let vm = Vm::new(&script, sink.clone(), DEFAULT_MEMORY)?;
         Ok(Self { script, sink, vm: Some(vm), runtime })

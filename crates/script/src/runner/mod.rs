@@ -72,10 +72,10 @@ impl Default for RunnerOptions {
     }
 }
 
-/// Runs scripts on its own threads or in child processes. Can be called from any executor.
+/// A runner of scripts on its own threads or in child processes. Can be called from any executor.
 pub struct ScriptRunner {
     shared: Arc<Shared>,
-    /// Used instead of threads.
+    /// The child processes, if they are used instead of threads.
     processes: Option<Arc<ProcessPool>>,
 }
 
@@ -99,12 +99,12 @@ struct State {
 
 struct Thread {
     wake: Arc<Notify>,
-    /// Whether it waits for a call and has not been woken.
+    /// Whether the thread waits for a call and has not been woken.
     idle: bool,
 }
 
 struct Job {
-    /// When it was added to the queue.
+    /// The time at which the call was added to the queue.
     since: Instant,
     script: Arc<Script>,
     call: ToolCall,
@@ -237,7 +237,8 @@ fn wake_one(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError> {
     if state.threads.len() < shared.options.threads.max(1) {
         return start_thread(shared, state);
     }
-    // All threads are busy. A thread with only waiting scripts takes the call at once, the others when they are free.
+    // All threads are busy. A thread on which all scripts wait takes the call at once. Any other thread takes it when
+    // it is free.
     for thread in state.threads.values() {
         thread.wake.notify_one();
     }
@@ -302,7 +303,7 @@ fn start_thread(shared: &Arc<Shared>, state: &mut State) -> Result<(), ToolError
     Ok(())
 }
 
-/// Removes a thread from the list when it exits.
+/// Guard that removes a thread from the list when the thread exits.
 struct ThreadExit {
     shared: Arc<Shared>,
     id: u64,
@@ -326,7 +327,7 @@ fn run_thread(shared: &Arc<Shared>, id: u64, wake: &Notify) {
             Err(error) => {
                 let waiting = std::mem::take(&mut lock(&shared.state).queue);
                 for job in waiting {
-                    let message = format!("cannot create timers: {error}");
+                    let message = format!("cannot start the async runtime: {error}");
                     job.control.answer(Err(ToolError::new(ToolErrorKind::Internal, message)));
                 }
                 return;
@@ -364,7 +365,7 @@ async fn take_calls(shared: &Arc<Shared>, id: u64, wake: &Notify) {
                     let _running_call = running_call;
                     run_job(*job, &pool).await;
                 });
-                // Runs the new call until it waits before the next one is taken.
+                // Run the new call until it waits, before the next call is taken.
                 tokio::task::yield_now().await;
             }
             Next::Closed => return,
@@ -400,7 +401,7 @@ impl Drop for RunningCall {
         if running >= MAX_PER_THREAD
             && let Some(thread) = state.threads.get(&self.thread)
         {
-            // It was full and took no calls from the queue.
+            // The thread was full and took no calls from the queue.
             thread.wake.notify_one();
         }
     }

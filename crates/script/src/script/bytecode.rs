@@ -35,7 +35,7 @@ pub(crate) enum MainReturn {
     Unknown,
 }
 
-/// The first use of a global of a certain kind in a file.
+/// The first use of a global in a file, for one kind of use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalUse {
     /// The global's name and those of the fields that are read from it, as in `http`, `get`. At most three names.
@@ -293,7 +293,7 @@ impl FunctionCode {
         let (Some(code), Some(user)) = (self.code.get(writer), self.code.get(index)) else {
             return MainReturn::Unknown;
         };
-        // With a jump from outside to a place between the two instructions, the value may be a different one.
+        // If a jump from elsewhere leads to an instruction between the two, the register may hold a different value.
         let between = |at: usize| at > code.at && at <= user.at;
         if self.code.iter().any(|jump| !between(jump.at) && jump.target().is_some_and(between)) {
             return MainReturn::Unknown;

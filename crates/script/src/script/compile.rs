@@ -21,9 +21,11 @@ use crate::control::lock;
 use crate::error;
 use crate::limits::{COMPILE_LIMIT, MAX_SOURCE, STACK_SIZE};
 
-/// Maximum number of times that the word `function` may occur in a source: compile time is quadratic in the functions.
+/// Maximum number of times that the word `function` may occur in a source: compile time is quadratic in the number of
+/// functions.
 const MAX_FUNCTIONS: usize = 5_000;
-/// Maximum length, in bytes, of a source that is compiled with optimization and on the caller's thread: at most 31 ms.
+/// Maximum length, in bytes, of a source that is compiled with optimization and on the caller's thread, which takes at
+/// most 31 ms.
 const SHORT: usize = 64 << 10;
 /// Maximum number of compilations at a time on threads of their own, abandoned ones included.
 const MAX_RUNNING: usize = 4;
@@ -104,9 +106,9 @@ fn optimized(level: u8, text: &str) -> Result<Vec<u8>, String> {
 
 /// The compilations on threads of their own.
 struct Running {
-    /// All of them: at most [`MAX_RUNNING`].
+    /// The number of all compilations: at most [`MAX_RUNNING`].
     all: usize,
-    /// Those that reached their time limit and have not ended.
+    /// The number of compilations that reached their time limit and have not ended.
     abandoned: usize,
 }
 
@@ -115,8 +117,8 @@ static RUNNING: Mutex<Running> = Mutex::new(Running { all: 0, abandoned: 0 });
 static CHANGED: Condvar = Condvar::new();
 
 /// Runs `work` on its own thread, if necessary after another compilation has ended, and returns its result. Returns
-/// `None` when `work` panics or takes longer than `limit`, in which case its thread is abandoned, and when the maximum
-/// number of threads is abandoned already.
+/// `None` if `work` panics, if it takes longer than `limit` (its thread is then abandoned), or if the maximum number of
+/// threads is already abandoned.
 fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let running = lock(&RUNNING);
     let is_full = |running: &mut Running| running.all >= MAX_RUNNING && running.abandoned < MAX_RUNNING;
@@ -126,7 +128,7 @@ fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 
     }
     running.all += 1;
     drop(running);
-    // Without a buffer: the sender learns whether the result was received.
+    // Without a buffer, `send` fails if the result is not received.
     let (sender, receiver) = mpsc::sync_channel(0);
     let thread = std::thread::Builder::new().name(String::from("deftool-compile")).stack_size(STACK_SIZE);
     let spawned = thread.spawn(move || {
@@ -140,7 +142,7 @@ fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 
     match receiver.recv_timeout(limit) {
         Ok(result) => result,
         Err(RecvTimeoutError::Timeout) => {
-            // Before the receiver is dropped, which the thread notices.
+            // Counted before the receiver is dropped, because the drop makes the thread's `send` fail.
             lock(&RUNNING).abandoned += 1;
             CHANGED.notify_all();
             None
@@ -187,7 +189,7 @@ mod tests {
         };
         assert_eq!(within(Duration::from_secs(60), || 7), Some(7));
         assert_eq!(within(Duration::from_secs(60), || -> u8 { panic!("expected by the test") }), None);
-        // All at once: no more start than may be abandoned.
+        // Of these simultaneous callers, only `MAX_RUNNING` start a thread.
         let callers: Vec<_> = (0..3 * MAX_RUNNING)
             .map(|_| {
                 let work = endless();

@@ -1,9 +1,9 @@
 //! Static analysis of a script: whether it compiles, what its top level returns, its parameters and the globals it
 //! uses.
 //!
-//! Input: a [`Script`](crate::Script) or a [`Module`](crate::Module). Output: a [`Contract`], which the layer above compares with the
-//! spec, or the [`LoadError`] that every call would return. Nothing is executed: the parameters are read from the
-//! compiled bytecode.
+//! Input: a [`Script`](crate::Script) or a [`Module`](crate::Module). Output: a [`Contract`], which the layer above
+//! compares with the spec, or the [`LoadError`] that every call returns. Nothing is executed: the parameters are read
+//! from the compiled bytecode.
 
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};

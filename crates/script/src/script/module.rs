@@ -118,7 +118,7 @@ pub fn find_requires(source: &[u8]) -> Vec<Require> {
     let mut found = Vec::new();
     let (mut line, mut counted) = (1, 0);
     each_word(source, |scanner, word, before| {
-        // Not a member or a method of that name.
+        // Members and methods of that name are ignored.
         if word == b"require" && !matches!(before, b'.' | b':') {
             line += memchr::memchr_iter(b'\n', source.get(counted..scanner.at).unwrap_or_default()).count();
             counted = scanner.at;

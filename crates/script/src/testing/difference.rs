@@ -160,7 +160,7 @@ fn has(value: &LuaValue, part: &LuaValue, depth: usize, left: &mut usize) -> boo
     }
 }
 
-#[allow(clippy::float_cmp)] // as Lua compares
+#[allow(clippy::float_cmp)] // Lua compares floats exactly
 fn is_same(one: &LuaValue, other: &LuaValue) -> bool {
     match (number(one), number(other)) {
         (Some(one), Some(other)) => one == other || (one.is_nan() && other.is_nan()),
@@ -169,7 +169,7 @@ fn is_same(one: &LuaValue, other: &LuaValue) -> bool {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // it was a float before mlua looked at it
+#[allow(clippy::cast_precision_loss)] // mlua converted it from a float
 fn number(value: &LuaValue) -> Option<f64> {
     match value {
         LuaValue::Integer(integer) => Some(*integer as f64),
@@ -189,7 +189,7 @@ fn number(value: &LuaValue) -> Option<f64> {
     }
 }
 
-/// Sorts numbers by value, then other keys by text.
+/// Returns a key that sorts numbers by value, and after them other keys by text.
 fn sort_key(key: &LuaValue) -> (bool, i64, String) {
     match number(key) {
         Some(number) => (false, number.clamp(-1e15, 1e15) as i64, String::new()),
@@ -197,7 +197,7 @@ fn sort_key(key: &LuaValue) -> (bool, i64, String) {
     }
 }
 
-/// `.name`, `[1]`, `["two words"]`.
+/// Appends `key` to `path`, as in `.name`, `[1]` or `["two words"]`.
 fn push_key(path: &mut String, key: &LuaValue) {
     match key {
         LuaValue::String(name) => {

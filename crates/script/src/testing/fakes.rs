@@ -2,8 +2,8 @@
 //!
 //! A tool runs in its own Lua state, as in production, so arguments and results of a fake are copied from one state to
 //! the other: simple values, tables of them, `json.null` and the mark of arrays. A function is replaced by a proxy that
-//! calls the original in its own state. A fake may wait. If it raises an error, the tool gets it like a host function's
-//! error.
+//! calls the original in its own state. A fake may wait. If a fake raises an error, the tool receives it like an error
+//! of a host function.
 //!
 //! A test may fake only some functions of a table. In tables with access outside of the tool, calls of the other
 //! functions fail, so that no test uses them by accident. In other tables, the real functions remain.

@@ -88,10 +88,9 @@ fn run_in_state(
     sink: ScriptSink,
     limits: &TestLimits,
 ) -> Result<(), ToolError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(|error| ToolError::new(ToolErrorKind::Internal, format!("cannot create timers: {error}")))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
+        ToolError::new(ToolErrorKind::Internal, format!("cannot start the async runtime: {error}"))
+    })?;
     let mut vm = Vm::with_globals(&file.script, sink, limits.memory, &|lua, host, marks| {
         state::install(state, lua, host, marks)
     })?;

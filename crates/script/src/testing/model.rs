@@ -27,13 +27,13 @@ impl fmt::Debug for TestFile {
     }
 }
 
-/// Finds a tool by its name.
+/// A function that finds a tool by its name.
 pub type TestTools = Arc<dyn Fn(&str) -> Result<TestSubject, ToolError> + Send + Sync>;
 
-/// Validates arguments against a schema.
+/// A function that validates arguments against a schema.
 pub(super) type Validate = Arc<dyn Fn(Value) -> Result<Map<String, Value>, ToolError> + Send + Sync>;
 
-/// Checks whether a script may run with its permissions.
+/// A function that checks whether a script may run with its permissions.
 pub(super) type Authorize = Arc<dyn Fn(&Script) -> Result<(), ToolError> + Send + Sync>;
 
 /// A tool under test.

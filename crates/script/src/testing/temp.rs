@@ -1,7 +1,8 @@
 //! The temporary folder of a test. It is created on first use, and removed with its contents when the test ends.
 //!
 //! Tests cannot write anywhere else. Names are relative and are opened through the folder's handle, so links that lead
-//! out of the folder are not followed: a tool may move one there, and the test does not have the tool's permissions.
+//! out of the folder are not followed: a tool may move such a link there, and the test does not have the tool's
+//! permissions.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ const MAX_ENTRIES: usize = 10_000;
 /// Maximum number of attempts to remove a folder that a test still writes to.
 const MAX_REMOVE_ATTEMPTS: usize = 100;
 
-/// The existing folders. `None` after [`remove_test_folders`]. Locked while a folder is created, so that none is
+/// The existing folders. `None` after [`remove_test_folders`]. Locked while a folder is created, so that no folder is
 /// missed.
 static LIVE_FOLDERS: Mutex<Option<BTreeSet<PathBuf>>> = Mutex::new(Some(BTreeSet::new()));
 

@@ -28,7 +28,7 @@ pub(crate) struct Loader {
 }
 
 enum Loaded {
-    /// Its top level is running, or failed.
+    /// The module's top level is running or has failed.
     Loading,
     Value(LuaValue),
 }
@@ -101,7 +101,7 @@ impl Loader {
             Some(Loaded::Value(value)) => return Ok((true, value.clone(), path)),
             Some(Loaded::Loading) => {
                 return Err(HostError::script(format!(
-                    "require: {path} is being loaded already (modules that require each other) or failed to load"
+                    "require: {path} failed to load or is still loading (circular dependency)"
                 )));
             }
             None => {}

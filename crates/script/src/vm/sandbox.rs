@@ -34,7 +34,7 @@ pub(crate) struct Sandbox {
     pub(crate) interrupt_hook: InterruptHook,
 }
 
-/// Adds further globals to a state before it is sealed.
+/// A function that adds further globals to a state before the state is sealed.
 pub(crate) type ExtendGlobals<'e> = &'e dyn Fn(&Lua, &Rc<Host>, &Marks) -> mlua::Result<()>;
 
 /// Number of Lua threads that mlua keeps for reuse in a state.

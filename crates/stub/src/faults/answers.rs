@@ -227,7 +227,7 @@ pub(super) static TABLE: &[Fault] = &[
         raw("HTTP/1.1 999999 What\r\ncontent-length: 0\r\n\r\n").then(Act::Close)
     }),
     answer("trailing-bytes", "bytes are sent after the end of the body", "hand-written servers", |m| {
-        m.plain().then(Act::Write(b"and this is no answer\r\n\r\n".to_vec())).then(Act::Close)
+        m.plain().then(Act::Write(b"this is not an answer\r\n\r\n".to_vec())).then(Act::Close)
     }),
     answer("continue-first", "100 Continue is sent twice before the answer", "proxies", |m| {
         let plain = m.plain();

@@ -21,7 +21,7 @@ fn text_event_suffix(api: Api) -> &'static str {
     }
 }
 
-/// Returns a text event. `text` is written between the quotes as it is.
+/// Returns a text event. `text` is written between the quotes without escaping.
 pub(super) fn text_event(api: Api, text: &[u8]) -> Vec<u8> {
     [text_event_prefix(api).as_bytes(), text, text_event_suffix(api).as_bytes()].concat()
 }

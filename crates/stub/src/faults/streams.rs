@@ -203,7 +203,7 @@ fn endless(bytes: Vec<u8>, every: Duration) -> Act {
     Act::Repeat { bytes, times: None, every }
 }
 
-/// Returns a line that differs from its neighbors, so that a sequence of them is not detected as a loop.
+/// Returns a line that differs from its neighbours, so that a sequence of them is not detected as a loop.
 fn line(number: u32) -> String {
     format!("and {number} more, {}", number * 7919 % 1_000)
 }

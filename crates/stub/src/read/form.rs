@@ -67,7 +67,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Adds a finding for the whole file, if there is no other.
+    /// Adds a finding for the whole file, if there are no other findings.
     pub(super) fn report_if_clean(&mut self, message: &str) {
         if self.findings.is_empty() {
             self.report(Span::default(), message);
@@ -78,7 +78,7 @@ impl<'t> Reader<'t> {
     pub(super) fn unknown(&mut self, span: Span, what: &str, word: &str, known: &[&str]) {
         let hint = match nearest(word, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if known.len() > MAX_LISTED => String::from("`deftool stub --list` lists all"),
+            None if known.len() > MAX_LISTED => String::from("run `deftool stub --list` to list all faults"),
             None => format!("expected one of {}", known.join(", ")),
         };
         self.report(span, format!("unknown {what} `{word}`; {hint}"));
@@ -97,7 +97,7 @@ impl<'t> Reader<'t> {
         Err(ScenarioError { findings: self.findings.iter().map(line).collect() })
     }
 
-    /// Converts a constant to a form. Reports it if it is not one.
+    /// Converts a constant to a form. Reports a constant that is not a form.
     pub(super) fn form(&mut self, datum: Datum, expected: &str) -> Option<Form> {
         let Datum { span, kind } = datum;
         let found = Datum { span, kind: DatumKind::Invalid };

@@ -198,7 +198,7 @@ fn step(reader: &mut Reader<'_>, form: Form, open: &Open<'_>) -> Option<Step> {
         "raw" => Action::Fixed(raw(reader, rest)),
         _ => faulty(reader, form.head_span, rest),
     };
-    // By default a step is taken once, or whenever its condition matches.
+    // By default a step is taken once; a step with a condition is taken whenever it matches.
     let times = times.unwrap_or(if when.is_some() { None } else { Some(1) });
     Some(Step { action, when, expected, times })
 }
@@ -216,7 +216,7 @@ fn faulty(reader: &mut Reader<'_>, span: Span, entries: Vec<Entry>) -> Action {
         }
     }
     if named.is_empty() {
-        reader.report(span, "missing fault name; `deftool stub --list` lists all");
+        reader.report(span, "missing fault name; run `deftool stub --list` to list all faults");
     }
     let faults = faults(reader, Datum { span, kind: DatumKind::Vector(named) });
     Action::Faulty { faults, every }

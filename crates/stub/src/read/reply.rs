@@ -73,7 +73,7 @@ pub(super) fn reply(reader: &mut Reader<'_>, entries: Vec<Entry>) -> Reply {
     reply
 }
 
-/// `(call "look" (:at "sea") :id "call_1")`. Arguments in a string are sent as they are, valid JSON or not.
+/// `(call "look" (:at "sea") :id "call_1")`. Arguments in a string are sent unchanged, valid JSON or not.
 fn call(reader: &mut Reader<'_>, form: Form) -> Option<Part> {
     let (mut name, mut arguments, mut id) = (None, None, None);
     for entry in form.entries {

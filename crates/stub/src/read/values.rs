@@ -1,4 +1,4 @@
-//! Values that several forms have: endings, headers, conditions, faults.
+//! Values that several forms share: endings, headers, conditions, faults.
 
 use deftool_lang::syntax::{Datum, DatumKind};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //!
 //! In: the chunks of chat completions, with or without faults. Out: the events of a stream, or a whole response. The
 //! conversion works like a gateway in front of a chat completions server: faults in the deltas of a call are kept in
-//! its events. Its `index` becomes `output_index`, its `id` becomes `call_id` and `item_id`. So each fault is
+//! the events. The `index` of a call becomes `output_index`, its `id` becomes `call_id` and `item_id`. So each fault is
 //! implemented once for both APIs.
 //!
 //! Source: platform.openai.com/docs/api-reference/responses-streaming (2026-11), and `crates/chat/tests/wire/responses`.

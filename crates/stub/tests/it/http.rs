@@ -123,7 +123,7 @@ fn faults_reset_or_close_the_connection() {
 fn a_stream_keeps_its_schedule() {
     let every = Duration::from_millis(10);
     let reply = (0..40).fold(Reply::new().every(every), |reply, _| reply.text("word "));
-    // On a busy machine a stream may be late, but never early. One of three tries must be in time.
+    // On a busy machine a stream may be late, but never early. At least one of three streams must be on time.
     let took: Vec<Duration> = (0..3)
         .map(|_| {
             let stub = Stub::start(Scenario::replies([reply.clone()])).unwrap();

@@ -147,7 +147,7 @@ fn every_mistake_is_reported_with_location_and_suggestion() {
     assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
-/// No file makes the reader panic, take long or report too many findings.
+/// No file makes the reader panic, run for a long time or report too many findings.
 #[test]
 fn damaged_files_are_reported_without_panic() {
     let whole = "(defscenario :name \"a\" :key \"k\" :models [\"m\"] :server llama-cpp\n \

@@ -1,6 +1,6 @@
 //! The stub server over HTTP, and the scenario language.
 
-// Helpers outside of a `#[test]` are tests, too.
+// Helpers outside of `#[test]` functions are test code, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod http;

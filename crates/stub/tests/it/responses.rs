@@ -31,7 +31,7 @@ fn request(is_stream: bool, more: &[Value]) -> Value {
     json!({"model": "m", "instructions": "Be brief.", "input": input, "tools": [tool], "stream": is_stream})
 }
 
-/// Parses the events of a stream. The name of each must be its type.
+/// Parses the events of a stream. The name of each event must be its type.
 fn events(stream: &Value) -> Vec<Value> {
     let blocks = stream.as_str().unwrap().split_terminator("\n\n");
     let read = |block: &str| {
@@ -70,7 +70,7 @@ fn scenarios_are_answered_without_streaming() {
     assert_eq!((status, &third["error"]["message"]), (429, &json!("slow down")));
     assert_eq!(stub.failures(), [""; 0]);
 
-    // Mismatches are reported like over chat completions.
+    // Mismatches are reported as in chat completions.
     let stub = self::stub(WEATHER);
     let (status, error) = ask(stub.address(), &json!({"input": "hello"}));
     let message = error["error"]["message"].as_str().unwrap();

@@ -37,7 +37,7 @@ pub(super) fn align(before: &[Value], after: &[Value]) -> Vec<Pair> {
     } else {
         join_moved(best(old, new), old, new)
     };
-    // Equal ends are included: the order of their keys may differ.
+    // The equal items at both ends are included because the order of their keys may differ.
     let shifted = middle.into_iter().map(|pair| match pair {
         Pair::Both(i, j) => Pair::Both(i + start, j + start),
         Pair::Moved(i, j) => Pair::Moved(i + start, j + start),
@@ -137,7 +137,7 @@ fn kind_of(value: &Value) -> String {
     }
 }
 
-/// Joins a removed and an added item with the same name into a moved one.
+/// Joins a removed and an added item with the same name into a moved item.
 fn join_moved(pairs: Vec<Pair>, old: &[Value], new: &[Value]) -> Vec<Pair> {
     let mut removed: HashMap<&str, usize> = HashMap::new();
     for pair in &pairs {

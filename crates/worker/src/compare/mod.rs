@@ -4,8 +4,8 @@
 //! it. Long strings are shown from their first difference. A redacted part of the recording equals any text. The order
 //! of keys has no meaning, but servers that cache prompts depend on it, so it is compared if requested.
 //!
-//! Invariants: there are no differences exactly if the values are equal (except for redacted parts); every path refers
-//! to an existing value; memory and time are bounded.
+//! Invariants: there are no differences if and only if the values are equal (except for redacted parts); every path
+//! refers to an existing value; memory and time are bounded.
 
 mod align;
 mod show;

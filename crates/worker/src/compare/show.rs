@@ -9,7 +9,7 @@ const BEFORE: usize = 30;
 
 /// Formats a value as JSON, truncated.
 pub(super) fn show(value: &Value) -> String {
-    // Long values are not serialized completely only to be truncated.
+    // Avoids serializing a long value completely before truncating it.
     let text = match value {
         Value::String(text) => quoted(text.chars()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
@@ -21,7 +21,7 @@ pub(super) fn show(value: &Value) -> String {
     cut(text)
 }
 
-/// Formats two texts from shortly before their first difference: long prompts have equal beginnings.
+/// Formats two texts, starting shortly before their first difference, because long prompts often share a beginning.
 pub(super) fn show_strings(recorded: &str, now: &str) -> (String, String) {
     let common = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
     let skipped = common.saturating_sub(BEFORE);
@@ -54,7 +54,7 @@ fn cut(text: String) -> String {
     }
 }
 
-/// A writer that stops after the shown length.
+/// A writer that fails once it holds more text than is shown.
 struct Short {
     text: Vec<u8>,
 }

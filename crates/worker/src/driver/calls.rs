@@ -26,7 +26,8 @@ use crate::replay::{CallPlan, NextAnswer, ReplayCursor};
 use crate::time::{seconds, until};
 use crate::tools::Toolbox;
 
-/// Time after the limit of a call at which its runner is abandoned. Scripts stop earlier, with their own message.
+/// Time between the limit of a call and the abandonment of its runner. Scripts stop earlier, with their own error
+/// message.
 const TOOL_GRACE: Duration = Duration::from_secs(1);
 const _: () = assert!(TOOL_GRACE.as_millis() > MAX_GRACE.as_millis());
 
@@ -36,9 +37,9 @@ struct OpenCall {
     name: String,
     needs_approval: bool,
     answer: BoxFuture<'static, Answer>,
-    /// The answer, while another call must be answered first.
+    /// The answer, if it has arrived but another call must be answered first.
     ready: Option<Answer>,
-    /// The recorded call was abandoned, so this call has no answer either.
+    /// Whether the recorded call was abandoned. If so, this call has no answer either.
     is_abandoned: bool,
 }
 
@@ -109,7 +110,8 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
     }
 }
 
-/// Ends the request when the recording has no answer to the remaining calls: it was stopped, or has different calls.
+/// Ends the request when the recording has no answer to the remaining calls: the recorded request was stopped, or its
+/// calls differ.
 fn end_abandoned(task: &RequestTask, run: &mut Run) {
     if let Some(Stopped { at_ms, failure, .. }) = task.cursor.as_ref().and_then(|cursor| cursor.stopped()) {
         task.clock.advance_to(at_ms);
@@ -119,7 +121,8 @@ fn end_abandoned(task: &RequestTask, run: &mut Run) {
     task.fail(run, Failure::new(FailReason::UnknownError, kind::REPLAY_DIFFERS, detail));
 }
 
-/// Waits for the next answer: in a replay the next recorded one, otherwise the first. The number of calls is small.
+/// Waits for the next answer: in a replay the next recorded answer, otherwise the first that arrives. Searches linearly
+/// because the number of calls is small.
 async fn next_answer(open: &mut Vec<OpenCall>, cursor: Option<&ReplayCursor>) -> (OpenCall, Answer) {
     poll_fn(|context| {
         for call in open.iter_mut().filter(|call| call.ready.is_none()) {
@@ -218,7 +221,7 @@ fn call_tool(
 ) -> BoxFuture<'static, Answer> {
     let runner = Arc::clone(&toolbox.runner);
     async move {
-        // A runner that panics fails its call, not the driver.
+        // A panic of the runner fails the call, not the driver.
         let calling = AssertUnwindSafe(async { runner.run(call, context).await }).catch_unwind();
         let result = match tokio::time::timeout(limit.saturating_add(TOOL_GRACE), calling).await {
             Ok(Ok(result)) => result,

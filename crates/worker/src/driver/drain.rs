@@ -5,7 +5,7 @@
 //! slot of the worker until `/slots` shows an idle slot, for at most one minute. Without that page, it keeps the slot
 //! for five seconds. During generation a slot is free immediately.
 //!
-//! Every [`Exchange`] that is dropped open drains. Every drain ends with its task.
+//! Dropping an open [`Exchange`] starts a drain. Every drain ends with its task.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -41,7 +41,8 @@ impl Exchange {
         Self { open: is_open.then(|| (Arc::clone(&task.shared), Arc::clone(&task.record))) }
     }
 
-    /// Closes the exchange: the server sent a token or an error, or is not running. A disconnect does not drain a slot.
+    /// Closes the exchange: the server sent a token or an error, or is not running. A later disconnect does not drain a
+    /// slot.
     pub(super) fn close(&mut self) {
         self.open = None;
     }
@@ -55,7 +56,7 @@ impl Drop for Exchange {
         lock(&shared.registry).begin_drain();
         let slot = DrainingSlot(Arc::downgrade(&shared));
         runtime.spawn(async move {
-            // Until then, both the request and the drain count.
+            // Until the slot is returned, both the request and the drain count.
             while !record.is_slot_returned() {
                 tokio::time::sleep(FIRST_STEP).await;
             }
@@ -96,7 +97,7 @@ async fn drain(slot: DrainingSlot) {
         };
         let rest = limit.saturating_sub(began.elapsed());
         if rest.is_zero() {
-            // Only `/slots` shows that the slot is still busy.
+            // Without `/slots`, it is unknown whether the slot is still busy.
             if limit == MAX_DRAIN {
                 shared.report_stall();
             }
@@ -111,7 +112,7 @@ async fn drain(slot: DrainingSlot) {
     }
 }
 
-/// Whether one more request would find an idle slot, in addition to those that the worker may use anyway.
+/// Whether the server has enough idle slots: one for each free slot of the worker, and one for the draining slot.
 fn has_idle_slot(slots: &Value, shared: &Shared) -> bool {
     let (Some(slots), Some(busy)) = (slots.as_array(), busy_slots(slots)) else { return false };
     let idle = slots.len() - busy;

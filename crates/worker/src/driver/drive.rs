@@ -66,7 +66,7 @@ async fn drive(task: RequestTask, mut run: Run) {
 }
 
 impl RequestTask {
-    /// Waits for the request's slot. Returns `false` if the request ended before.
+    /// Waits for the request's slot. Returns `false` if the request ends first.
     async fn wait_for_slot(&self, run: &mut Run, total: Option<Instant>) -> bool {
         let recorded = self.cursor.as_ref().and_then(|cursor| cursor.stopped());
         if let Some(Stopped { at_ms, failure, in_queue: true }) = recorded {

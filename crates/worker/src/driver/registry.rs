@@ -1,7 +1,7 @@
 //! The requests of a worker: those in a slot, those in the queue, and the finished ones.
 //!
-//! Pure bookkeeping under the worker's lock. Invariants: requests in flight and draining slots together never exceed
-//! the slots; requests get slots in the order in which they were submitted.
+//! Pure bookkeeping under the worker's lock. Invariants: a request gets a slot only while the requests in flight and
+//! the draining slots together use fewer than all slots; requests get slots in the order in which they were submitted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::record::{RequestRecord, ResultError};
 /// Limits of a registry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Requests in flight.
+    /// Maximum requests in flight.
     pub(crate) slots: usize,
-    /// Requests that wait for a slot.
+    /// Maximum requests that wait for a slot.
     pub(crate) queue: usize,
-    /// Finished requests that are kept.
+    /// Maximum finished requests that are kept.
     pub(crate) keep_results: usize,
 }
 

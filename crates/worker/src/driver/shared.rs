@@ -85,7 +85,8 @@ impl Shared {
         self.server.as_ref()?.loss().await
     }
 
-    /// Returns the last activity of the server, if exactly one request streams: only then the activity belongs to it.
+    /// Returns the last activity of the server, if exactly one request streams: only then does the activity belong to
+    /// that request.
     pub(crate) fn active_for_one_stream(&self) -> Option<Instant> {
         let server = self.server.as_ref()?;
         if self.streaming() == 1 { server.last_active() } else { None }

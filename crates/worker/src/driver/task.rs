@@ -43,7 +43,7 @@ impl RequestTask {
     pub(crate) fn publish(&self, run: &mut Run) {
         let events = run.take_events();
         if let Some(Event::Finished(outcome)) = events.last() {
-            // Before the event is published: its receiver may move the recording.
+            // Called before the event is published, because its receiver may move the recording.
             self.end(outcome);
         }
         if run.outcome().is_some() {
@@ -118,7 +118,8 @@ impl RequestTask {
         run.fail(failure, self.clock.now_ms());
     }
 
-    /// Like [`RequestTask::stop`], while a reply is read. The caller then passes the end of the reply to the machine.
+    /// Like [`RequestTask::stop`], for use while a reply is read. The caller then passes the end of the reply to the
+    /// machine.
     pub(crate) fn close(&self, run: &mut Run, failure: Option<Failure>) {
         let failure = self.write_stop(failure);
         run.close(failure, self.clock.now_ms());

@@ -1,9 +1,9 @@
 //! Detects the dialect and the capabilities of a server.
 //!
 //! Input: a base URL, the response to `GET {base}/models`, the model name. Output: the [`Capabilities`] and the
-//! evidence of the dialect. The worker's `:dialect` has precedence, then the host, then the list of models, then pages
-//! that only one kind of server has, which are requested concurrently. The last step requests details that depend on
-//! the dialect. Detection never fails: missing facts remain unknown.
+//! evidence of the dialect. The worker's `:dialect` takes precedence, followed by the host, the list of models, and
+//! pages that only one kind of server has. These pages are requested concurrently. The last step requests details that
+//! depend on the dialect. Detection never fails: missing facts remain unknown.
 //!
 //! Sources: tools/server/README.md of ggml-org/llama.cpp (`/props`, `/slots`), docs/api.md of ollama/ollama
 //! (`/api/version`, `/api/show`, `/api/ps`), lmstudio.ai/docs/developer/rest/endpoints (`/api/v0/models`),
@@ -49,11 +49,11 @@ pub enum Evidence {
     Host,
     /// The `Server` header.
     ServerHeader,
-    /// `owned_by` in its list of models.
+    /// `owned_by` in the server's list of models.
     Owner(&'static str),
     /// A page that only this kind of server has.
     Page(&'static str),
-    /// None: the `OpenAI` API is assumed.
+    /// No evidence: the `OpenAI` API is assumed.
     Nothing,
 }
 
@@ -170,8 +170,8 @@ fn of_models(models: &Answer) -> Option<(Dialect, Evidence)> {
     }
 }
 
-/// Detects the dialect from pages that only one kind of server has. Requests them concurrently; the most reliable one
-/// wins.
+/// Detects the dialect from pages that only one kind of server has. Requests them concurrently; the most reliable page
+/// takes precedence.
 async fn of_pages(prober: &Prober, base: &Url) -> (Dialect, Evidence) {
     let (props, lm_studio, ollama, vllm) = tokio::join!(
         page(prober, base, "props"),
@@ -254,7 +254,8 @@ async fn query_ollama(prober: &Prober, base: &Url, model: Option<&str>, server: 
         .map(|capabilities| capabilities.iter().any(|one| one == "tools"));
 }
 
-/// Reads the details of a model of LM Studio. LM Studio describes tools in the prompt of models without tool support.
+/// Reads the details of a model of LM Studio. Tool support is not read: LM Studio describes tools in the prompt of
+/// models without it.
 fn read_lm_studio(body: &Value, model: Option<&str>, server: &mut Capabilities) {
     server.context = listed(body, model).and_then(|model| count(model, "loaded_context_length"));
 }

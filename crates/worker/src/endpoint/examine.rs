@@ -2,7 +2,7 @@
 //! its chat template. Sends no prompt to a model.
 //!
 //! [`find_endpoint`](super::find_endpoint) does not check an endpoint: the first request reports its errors. This
-//! module has a specific error for each kind of wrong base URL. vLLM lists `max_model_len`.
+//! module has a specific error for each kind of wrong base URL.
 
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ pub struct Examination {
 pub struct Model {
     /// Its name, without control characters.
     pub id: String,
-    /// Context size in tokens, if the list contains it.
+    /// Context size in tokens, if the list contains it (`max_model_len` of vLLM).
     pub context: Option<u64>,
 }
 
 /// Options of [`examine_endpoint`].
 #[derive(Clone, Copy, Default)]
 pub struct ExamineOptions<'a> {
-    /// The API key. It is sent to that host only, and redacted in responses.
+    /// The API key. It is sent only to the examined server, and redacted in responses.
     pub key: Option<&'a str>,
     /// The model in use; `None`: the first.
     pub model: Option<&'a str>,
@@ -93,7 +93,7 @@ pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Du
     Examination { models, found, contradicts }
 }
 
-/// Returns the base URL of a URL of models.
+/// Returns the base URL for the URL of a list of models.
 fn base_url(models: &Url) -> Option<Url> {
     let mut base = models.clone();
     base.path_segments_mut().ok()?.pop();
@@ -105,7 +105,7 @@ fn has_version(url: &Url) -> bool {
     url.path_segments().into_iter().flatten().any(is_version)
 }
 
-/// Returns an error if the API is at `{base}/v1`.
+/// Returns the error to report if the API is at `{base}/v1`.
 async fn probe_v1(prober: &Prober, base: &str, url: String) -> Option<ProbeError> {
     let deeper = endpoint_url(base, "v1/models").ok()?;
     let answer = prober.get(&deeper).await.ok()?;

@@ -94,7 +94,7 @@ pub enum EndpointError {
     /// The configured endpoint is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The configured endpoint must accept connections and does not.
+    /// The configured endpoint must accept connections but does not.
     #[error("{}; {}", .0, .0.next_step())]
     Unreachable(ProbeError),
 }
@@ -136,11 +136,11 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
     for base in local {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
         let client = build_client(&url, Duration::from_millis(300)).map_err(EndpointError::Invalid)?;
-        // Other programs may listen on these ports. Only a model server's answer is accepted.
+        // Other programs may listen on these ports, so the answer must look like that of a model server.
         let prober = Prober::new(client, &url, options.key.as_deref(), PROBE_LIMIT);
         let response = prober.clone().without_key().get(&url).await;
         if let Some(models) = response.ok().filter(is_model_server) {
-            // Any program can send such an answer.
+            // Any program can send such an answer, so the key is not sent by default.
             let takes_key = options.key_for_found;
             let prober = if takes_key { prober } else { prober.without_key() };
             return Ok(probe_further(base, prober, &options, Some(models), takes_key).await);
@@ -200,7 +200,7 @@ fn first_model(models: &Answer, prober: &Prober) -> Option<String> {
     Some(prober.redacted(id))
 }
 
-/// Whether only a model server sends this answer.
+/// Whether the answer looks like that of a model server.
 fn is_model_server(models: &Answer) -> bool {
     // Ollama without models returns a list with `data: null`.
     models.server == "llama.cpp" || models.body.get("data").is_some()

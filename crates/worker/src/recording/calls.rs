@@ -114,7 +114,7 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
             | Line::Finished { .. } => {}
         }
     }
-    // The recording ends within the reply: its complete calls count.
+    // If the recording ends within a reply, the complete calls of that reply count.
     if let (Some(reading), Some((line, _))) = (open, request.lines.last()) {
         let error = String::from("the recording ends here");
         calls.extend(reading.finish(TransportEnd::Broken { error }, *line));
@@ -194,7 +194,7 @@ struct Reading {
     pieces: Vec<Piece>,
     /// The line where the call of each index begins.
     start_lines: HashMap<usize, usize>,
-    /// Each candidate with its number (complete and broken candidates count) and its line.
+    /// Each candidate with its number (counting complete and broken candidates) and its line.
     written: Vec<(u32, usize, Candidate)>,
     candidates: u32,
     reply: Option<Reply>,
@@ -248,7 +248,7 @@ impl Reading {
                     self.written.retain(|(nth, _, _)| *nth < from);
                     self.candidates = from;
                 }
-                // The text before it was reasoning.
+                // The text before this piece was reasoning.
                 Piece::ReasoningEnded => self.written.clear(),
                 Piece::Text(_) => {}
             }

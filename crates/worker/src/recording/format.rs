@@ -23,7 +23,7 @@ pub struct Session {
     pub job_name: String,
     /// The worker's name.
     pub worker: String,
-    /// The conversation it began with.
+    /// The conversation at the start of the request.
     pub conversation: Vec<Message>,
     /// Options of the request, in addition to the worker's configuration.
     #[serde(default, skip_serializing_if = "RequestOptions::is_empty")]
@@ -100,7 +100,7 @@ pub(crate) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// No connection.
+    /// The connection to the server failed.
     NoConnection {
         at_ms: u64,
         message: String,
@@ -126,7 +126,7 @@ pub(crate) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
-    /// The answer of the user or the worker to an approval.
+    /// The answer of the user or the worker to an approval request.
     Approval {
         at_ms: u64,
         id: String,
@@ -195,7 +195,7 @@ impl Line {
     }
 }
 
-/// Replaces values that are nested too deeply by their JSON text.
+/// Replaces values that are nested too deeply with their JSON text.
 pub(crate) fn fit(value: &mut Value) {
     fn fit_below(value: &mut Value, left: usize) {
         if !matches!(value, Value::Array(_) | Value::Object(_)) {
@@ -222,7 +222,7 @@ pub enum RecordingError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// A line is invalid.
@@ -232,7 +232,7 @@ pub enum RecordingError {
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// The file exceeds the size limit.

@@ -1,7 +1,7 @@
-//! Recordings of requests: one JSON object per line, written immediately, so that a crash loses nothing.
+//! Recordings of requests: one JSON object per line, written immediately, so that a crash loses at most the last line.
 //!
-//! A file holds the requests of one session in submission order. Each request begins with its `session` line. Lines of
-//! the second and later requests carry the number of their `request`, because requests may overlap. A recording
+//! A file holds the requests of one session in submission order. Each request begins with its `session` line. Because
+//! requests may overlap, the lines of the second and later requests contain the request number (`request`). A recording
 //! contains the responses of the server with their times, and all inputs from the environment: clock, time zone, ids,
 //! model, detected capabilities, offered tools, arguments and results of tool calls, approvals, reloads, and the
 //! outcome of each request.

@@ -163,7 +163,7 @@ impl RecordedRequest {
         })
     }
 
-    /// Whether it contains tool results and the outcome. Format 1 does not.
+    /// Whether the recording contains tool results and the outcome. Format 1 does not.
     pub fn holds_results(&self) -> bool {
         self.version >= 2
     }

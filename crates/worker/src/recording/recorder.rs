@@ -71,7 +71,7 @@ impl Recorder {
         self
     }
 
-    /// Also redacts these secrets.
+    /// Redacts these secrets in addition to the API key.
     #[must_use]
     pub fn without_secrets(mut self, secrets: Secrets) -> Self {
         self.mask = Mask::new(secrets);

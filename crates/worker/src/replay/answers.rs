@@ -22,13 +22,13 @@ pub(crate) enum NextAnswer {
         /// Whether it is an approval.
         is_approval: bool,
     },
-    /// The first answer of any call.
+    /// The first answer to any call.
     Any,
     /// The recorded request was stopped here.
     Stop(Stopped),
 }
 
-/// How a replay answers a call.
+/// The way in which a replay answers a call.
 #[derive(Debug)]
 pub(crate) enum CallPlan {
     /// Run the tool.
@@ -62,14 +62,14 @@ impl ReplayCursor {
                 calls.approved.insert(id.to_owned());
                 (approval, self.paced(gap))
             }
-            // The recorded request may have ended before. A difference is reported once the answer is used.
+            // The recorded request may have ended earlier. The difference is reported when the answer is used.
             Some(_) | None => {
                 (Approval::Refused { reason: String::from("no approval is recorded for this call") }, None)
             }
         }
     }
 
-    /// Returns how to answer a call that begins. `allows`: the user of the replay approves calls that require approval.
+    /// Returns the plan for a call that begins. `allows`: the user of the replay approves calls that require approval.
     /// An approval in a recording is not sufficient to run a tool: such a call returns its recorded result.
     pub(crate) fn begin_call(&self, call: &ToolCall, allows: bool) -> CallPlan {
         let is_stopped = self.stopped().is_some();

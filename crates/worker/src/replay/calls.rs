@@ -33,7 +33,7 @@ pub(super) struct State {
 /// A recorded answer.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// `None` in format 1.
+    /// Id of the call; `None` in format 1.
     pub(super) id: Option<String>,
     pub(super) at_ms: u64,
     /// `None`: a tool result.

@@ -195,7 +195,7 @@ impl ReplayCursor {
             _ => None,
         };
         let found = if tools.is_some() && tools.as_ref() != newest {
-            // The tools of this turn were reloaded later in the session. The current tools match only its last ones.
+            // The tools were reloaded after this turn. The current tools can match only the last recorded tools.
             let mut recorded = recorded.clone();
             for body in [&mut recorded, &mut now] {
                 body.as_object_mut().map(|members| members.shift_remove("tools"));
@@ -266,7 +266,7 @@ async fn play(
         Some(Line::Stopped(stopped)) => Some((Err(cursor.stop(stopped).await), None)),
         // The request machine ended the request here, or the writer was stopped.
         Some(Line::Finished { .. }) | None => Some((Err(recording_ends()), None)),
-        // A line of something else: the body has no recorded end.
+        // Any other line: the end of the body was not recorded.
         Some(
             Line::Session { .. }
             | Line::Request { .. }

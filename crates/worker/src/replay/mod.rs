@@ -1,7 +1,7 @@
 //! Replays a recording: a transport that answers requests with the recorded responses, in the recorded order.
 //!
-//! A replay needs no network, no probe and no key. Each outgoing request is compared with the recorded request of the
-//! same number. Then the recorded response is returned in the same chunks, immediately or with the recorded delays.
+//! A replay needs no network, no probe and no key. Each outgoing request is compared with the recorded request that has
+//! the same number. Then the recorded response is returned in the same chunks, immediately or with the recorded delays.
 //! Tools run, or return their recorded results. In both cases the request machine gets the results in the recorded
 //! order and with the recorded times, so the events are the same.
 //!

@@ -10,14 +10,14 @@ use crate::secrets::Secrets;
 /// Options of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayOptions {
-    /// Answer a request even if it differs from the recorded one.
+    /// Whether to answer a request that differs from the recorded request.
     pub lenient: bool,
-    /// Use recorded tool results instead of running tools.
+    /// Whether to use recorded tool results instead of running tools.
     pub recorded_tools: bool,
     /// Factor by which recorded delays are divided; `None`: no delays. The worker's time limits for the server do not
     /// apply in a replay.
     pub pace: Option<f64>,
-    /// Also report differences in the order of keys.
+    /// Whether to report differences in the order of keys.
     pub key_order: bool,
     /// Secrets to redact in differences.
     pub secrets: Secrets,
@@ -32,10 +32,10 @@ pub struct ReplayDifference {
     pub place: String,
     /// Description.
     pub message: String,
-    /// The differing field, if it is a single one.
+    /// The differing field, if there is exactly one.
     #[serde(flatten)]
     pub field: Option<Difference>,
-    /// Whether the recording has several requests. Only then the number is shown.
+    /// Whether the recording has several requests. The number is shown only in that case.
     #[serde(skip)]
     pub(super) is_one_of_many: bool,
 }

@@ -60,7 +60,7 @@ impl ReplayTransport {
         self.cursors.iter().flat_map(|cursor| cursor.differences()).collect()
     }
 
-    /// Returns the sent bodies in order, without secrets, each with the line number of the recorded one.
+    /// Returns the sent bodies in order, without secrets, each with the line number of the recorded body.
     pub fn bodies(&self) -> Vec<(usize, Value)> {
         self.cursors.iter().flat_map(|cursor| cursor.bodies()).collect()
     }

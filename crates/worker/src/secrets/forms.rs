@@ -17,7 +17,7 @@ const BASE64: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// The last two digits of base64, in both alphabets.
 const BASE64_LAST: [[u8; 2]; 2] = [*b"+-", *b"/_"];
 
-/// The spellings of each byte: itself first, then its escapes.
+/// The spellings of each byte: first the byte itself, then its escapes.
 static SPELLINGS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| (0..=u8::MAX).map(spellings).collect());
 
 /// A secret in all its forms.
@@ -25,7 +25,7 @@ static SPELLINGS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| (0..=u8::MAX).m
 pub(crate) struct SecretForms {
     secret: Vec<u8>,
     forms: Vec<Form>,
-    /// Whether a form may begin with a byte, for each byte.
+    /// For each byte: whether a form may begin with it.
     starts: [bool; 256],
 }
 
@@ -46,7 +46,7 @@ struct Unit(Vec<u8>);
 pub(crate) struct Match {
     /// The end of the longest match.
     pub(crate) end: Option<usize>,
-    /// Whether further text may complete a match or a longer one.
+    /// Whether further text may complete a match or make it longer.
     pub(crate) is_open: bool,
 }
 
@@ -79,7 +79,7 @@ impl SecretForms {
         self.starts.get(usize::from(byte)) == Some(&true)
     }
 
-    /// Matches all forms at `at`; the longest match wins.
+    /// Matches all forms at `at` and returns the longest match.
     pub(crate) fn match_at(&self, text: &[u8], at: usize) -> Match {
         let mut found = Match::default();
         if text.get(at).is_some_and(|byte| self.starts_with(*byte)) {
@@ -230,7 +230,7 @@ mod tests {
         ] {
             assert_eq!(forms.match_at(text.as_bytes(), at).end, Some(end), "{text}");
         }
-        // Too few digits match ordinary words.
+        // A form with too few digits would match ordinary words, so it is not used.
         assert_eq!(SecretForms::new("abcde").match_at(b"YWJjZGU=", 0).end, None);
     }
 }

@@ -1,12 +1,12 @@
 //! Redacts secrets in recordings.
 //!
-//! Secrets are defined by their value (a password in an environment variable of a tool) or by a pattern (of the user,
-//! or a built-in one such as `Authorization:`). Each secret is replaced by a mark, `[redacted-1]`, that is the same
+//! Secrets are defined by their value (a password in an environment variable of a tool) or by a pattern (set by the
+//! user, or built in, such as `Authorization:`). Each secret is replaced by a mark, `[redacted-1]`, that is the same
 //! throughout the recording, so that different secrets remain distinct. In a comparison, a mark equals any text, so a
 //! replay does not need the secrets.
 //!
 //! A secret with a known value is found in every form of [`SecretForms`]. A pattern is matched against texts. A text
-//! that is JSON itself is matched in its JSON form.
+//! that is itself JSON is matched in its JSON form.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const MIN_LITERAL: usize = 6;
 /// Maximum number of numbered marks.
 const MAX_MARKS: usize = 10_000;
 
-/// Credentials in headers, URLs and dumps of them. The first group is redacted.
+/// Credentials in headers and URLs, also within other text. The first matching group is redacted.
 static CREDENTIALS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(CREDENTIALS_PATTERN).ok());
 
 const CREDENTIALS_PATTERN: &str = r#"(?ix)
@@ -134,8 +134,8 @@ impl Mask {
         !self.secrets.is_empty()
     }
 
-    /// Returns the length of the prefix of `text` that can be redacted without the text that follows: no secret that
-    /// ends later begins in it. Earlier calls returned 0 for the text up to `from`.
+    /// Returns the length of the prefix of `text` that can be redacted without the text that follows: no secret starts
+    /// in this prefix and ends after it. `from`: earlier calls returned 0 for the text before this offset.
     pub fn redactable_prefix(&self, text: &str, from: usize) -> usize {
         // A user's secret may contain any text.
         let (false, Some(opening)) = (self.has_secrets(), OPENING.as_ref()) else { return 0 };
@@ -159,7 +159,7 @@ impl Mask {
         self.hits(text, found)
     }
 
-    /// Returns only secrets with a known value. Removing them keeps any syntax valid.
+    /// Returns only secrets with a known value. A pattern might match JSON syntax.
     pub(crate) fn find_known(&self, text: &[u8]) -> Vec<Hit> {
         let mut found = Vec::new();
         self.find_values(text, &mut found);
@@ -179,7 +179,7 @@ impl Mask {
         let mut merged: Vec<(Range<usize>, Option<usize>)> = Vec::new();
         for (range, number) in found {
             match merged.last_mut() {
-                // Overlapping secrets are merged: the rest of a secret is secret, too.
+                // Overlapping secrets are merged: the rest of a secret is also secret.
                 Some((last, _)) if range.start < last.end => last.end = last.end.max(range.end),
                 _ => merged.push((range, number)),
             }
@@ -242,7 +242,7 @@ impl Mask {
     }
 }
 
-/// Replaces each hit in `text` by its mark.
+/// Replaces each hit in `text` with its mark.
 pub(crate) fn replace(text: &[u8], hits: &[Hit]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;

@@ -52,7 +52,7 @@ impl Redactor {
         Self { secrets: secrets.collect(), held: Vec::new(), covered: 0 }
     }
 
-    /// Returns the bytes that may pass. An end that may be a prefix of a secret is retained.
+    /// Returns the bytes that may pass. The last bytes are retained while they may be a prefix of a secret.
     pub(crate) fn feed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         if self.is_empty() {
             return bytes;
@@ -111,7 +111,7 @@ impl Redactor {
         (0..text.len()).any(|at| self.secrets.iter().any(|secret| secret.match_at(text, at).end.is_some()))
     }
 
-    /// Returns where the first secret starts, or the prefix of a secret at the end of `text`.
+    /// Returns the start of the first secret in `text`, or of a prefix of a secret at the end of `text`.
     pub(crate) fn start_in(&self, text: &str) -> Option<usize> {
         let text = text.as_bytes();
         let starts = |at: &usize| {

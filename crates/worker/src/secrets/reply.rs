@@ -3,7 +3,7 @@
 //! secrets.
 //!
 //! The number of chunks and their times do not change. The mark of a secret is placed where the secret begins, and a
-//! changed frame is part of the chunk that completed it.
+//! changed frame is placed in the chunk that completed it.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -61,7 +61,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Whether it only adds to texts that the next frame may continue. A frame that ends a reply does not.
+    /// Whether the frame only adds to texts that the next frame may continue. `false` for a frame that ends a reply.
     pub(crate) fn is_delta(&mut self) -> bool {
         let has_other_type =
             self.value.get("type").and_then(Value::as_str).is_some_and(|name| !name.ends_with("delta"));
@@ -102,7 +102,8 @@ pub(crate) fn frames_of(all: &[u8]) -> Vec<Frame> {
 #[derive(Default)]
 pub(crate) struct Channel {
     pub(crate) text: String,
-    /// For each frame that adds to the text: its start in the text, and its start in the body.
+    /// For each frame that adds to the text: the start of its addition in the text, and the start of the frame in the
+    /// body.
     frames: Vec<(usize, usize)>,
     hits: Vec<Hit>,
     /// Bytes of the text in the frames before the current one, during the second pass.
@@ -190,7 +191,7 @@ fn redact_frames(
             true
         });
         let text = value.to_string().into_bytes();
-        // Removing a known secret from a name or a number keeps the JSON valid.
+        // Names and numbers are not visited above. Only known secrets are searched for in them.
         let hits = find_in_frame(&text);
         if changed || !hits.is_empty() {
             edits.push((range, replace(&text, &hits)));
@@ -200,7 +201,8 @@ fn redact_frames(
 }
 
 impl Channel {
-    /// Returns the hits in the next `length` bytes. The start of a hit is replaced by its mark, the rest is removed.
+    /// Returns the hits in the next `length` bytes. The start of a hit is replaced with its mark, and the rest is
+    /// removed.
     fn take(&mut self, length: usize) -> Vec<Hit> {
         let here = self.passed..self.passed + length;
         self.passed = here.end;

@@ -67,7 +67,7 @@ pub struct WorkerStatus {
 pub struct NotReady {
     /// The state of the worker.
     pub state: WorkerState,
-    /// The reason of this state.
+    /// The reason for this state.
     pub reason: Option<String>,
 }
 

@@ -1,15 +1,16 @@
 //! The guard: a process between a worker and its server. It ends the server when the worker ends.
 //!
 //! Stdin of the guard is the lifeline, a pipe from the worker. The kernel closes it when the worker exits for any
-//! reason. The worker sends one line on it, a [`GuardRequest`]. At the end of the lifeline, the guard ends the server:
+//! reason. The worker sends one line on it, a [`GuardRequest`]. When the lifeline closes, the guard ends the server:
 //! SIGTERM to its process group, a grace period, SIGKILL. The guard writes [`GuardReport`]s to stdout, one per line;
 //! stderr is the server's output.
 //!
-//! The server has its own process group in the guard's session, so Ctrl-C in a terminal reaches neither. On Linux the
-//! guard is the subreaper of the server's descendants: it finds and kills them at the end, even in another group or
-//! session. The server also has a parent death signal (`PR_SET_PDEATHSIG`), so it is killed together with its guard.
-//! Only a process can set this signal for itself, so a second process of the same program sets it and then executes
-//! the server. On other systems only the group can be killed, and the worker kills it if the guard is lost.
+//! The server has its own process group in the guard's session, so Ctrl-C in a terminal reaches neither of them. On
+//! Linux the guard is the subreaper of the server's descendants: it finds and kills them at the end, even if they are
+//! in another group or session. The server also has a parent death signal (`PR_SET_PDEATHSIG`), so it is killed
+//! together with its guard. A process can set this signal only for itself, so a second process of the same program sets
+//! it and then executes the server. On other systems only the group can be killed, and the worker kills it if the guard
+//! is lost.
 //!
 //! If worker, guard and server are killed at the same time, processes that the server started remain.
 
@@ -146,12 +147,12 @@ fn describe(error: &io::Error) -> String {
 enum Event {
     /// The server's process ended.
     Exited { code: Option<i32>, signal: Option<i32> },
-    /// The worker stops the server, or exited.
+    /// The worker requested a stop, or exited.
     Stop,
 }
 
 fn guard(mut lifeline: File, reports: File, command: Vec<String>, grace: Duration) -> io::Result<()> {
-    // Fails only for a group leader, which a terminal does not reach either.
+    // Fails only for a process group leader, which terminal signals do not reach either.
     let _ = rustix::process::setsid();
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));

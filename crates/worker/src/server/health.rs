@@ -11,7 +11,7 @@ use super::options::ServerOptions;
 use crate::endpoint::{Endpoint, EndpointOptions, find_endpoint};
 use crate::transport::{Prober, build_client, busy_slots, endpoint_url, server_page};
 
-/// Connect timeout: the server is on this machine.
+/// Connect timeout. Short, because the server is on this machine.
 pub(super) const CONNECT: Duration = Duration::from_secs(3);
 
 /// The result of one health check.

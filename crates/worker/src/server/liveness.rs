@@ -1,5 +1,6 @@
 //! The liveness probe of a server: the CPU time of its process group. A process that merely exists may hang; a process
-//! that uses CPU works. While a server processes a prompt, CPU time is the only sign of progress, for minutes.
+//! that uses CPU time is working. While a server processes a prompt, which may take minutes, CPU time is the only sign
+//! of progress.
 //!
 //! Reads `/proc` on Linux. On other systems the probe reports no activity, and the limits of a request are not
 //! extended.
@@ -61,7 +62,7 @@ impl CpuActivity {
             return;
         }
         let ticks = ticks_of(group);
-        // Computed per process: the ticks of an ended process would make the sum of the group smaller.
+        // Computed per process: when a process ends, the sum over the group decreases.
         let spent: u64 = ticks
             .iter()
             .map(|(id, ticks)| ticks.saturating_sub(before.get(id).copied().unwrap_or_default()))

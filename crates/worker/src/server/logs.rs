@@ -47,13 +47,13 @@ impl Logs {
     /// Adds output of the server, in chunks of any size.
     pub(super) fn feed(&self, mut bytes: Vec<u8>) {
         let mut ring = lock(&self.0);
-        // Removed before redaction: a secret may contain colour sequences.
+        // Escape sequences are removed before redaction, because they may split a secret.
         bytes.retain(|byte| ring.sequence.is_text(*byte));
         let bytes = ring.redactor.feed(bytes);
         ring.take(&bytes);
     }
 
-    /// Ends the output: an incomplete last line becomes a line.
+    /// Ends the output. An incomplete last line is added as a line.
     pub(super) fn end(&self) {
         let mut ring = lock(&self.0);
         let rest = ring.redactor.cut();
@@ -70,7 +70,7 @@ impl Logs {
 
 impl Ring {
     fn take(&mut self, bytes: &[u8]) {
-        // A carriage return alone redraws a progress bar: it ends a line, too.
+        // A carriage return alone redraws a progress bar, so it also ends a line.
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let (text, ends) = match piece.split_last() {
                 Some((b'\n' | b'\r', text)) => (text, true),

@@ -57,7 +57,7 @@ use supervisor::{Phase, Supervisor};
 #[cfg(not(unix))]
 use unsupported::Process;
 
-/// A worker's handle of its server.
+/// A worker's handle to its server.
 pub(super) struct Server {
     commands: mpsc::UnboundedSender<SupervisorCommand>,
     logs: Arc<Logs>,
@@ -109,7 +109,7 @@ impl Server {
         self.logs.last(count)
     }
 
-    /// Returns the reason of the initial state.
+    /// Returns the reason for the initial state.
     pub(super) fn starting_reason(&self) -> String {
         format!("{} is starting", self.route.name())
     }

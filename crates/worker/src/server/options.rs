@@ -25,7 +25,7 @@ pub struct ServerOptions {
     pub env: Vec<(String, String)>,
     /// Working directory.
     pub cwd: PathBuf,
-    /// The port that it listens on; `None`: a free port, chosen at each start.
+    /// The port that the server listens on; `None`: a free port, chosen at each start.
     pub port: Option<u16>,
     /// API key for requests.
     pub key: Option<String>,
@@ -42,7 +42,7 @@ pub struct ServerOptions {
 /// Time limits of a managed server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// From the start of the process to the first successful probe.
+    /// Maximum time from the start of the process to the first successful probe.
     pub start: Duration,
     /// Interval between two probes of a ready server.
     pub probe_interval: Duration,
@@ -52,7 +52,7 @@ pub struct ServerLimits {
     pub misses: u32,
     /// Maximum time for a slot to become idle after its stalled request was disconnected.
     pub drain: Duration,
-    /// Between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Limits of automatic restarts.
     pub restarts: RestartLimits,

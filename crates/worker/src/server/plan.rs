@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) grace: Duration,
 }
 
-/// How a server ended.
+/// The way in which a server ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Termination {
     /// The process exited or was terminated by a signal.

@@ -50,8 +50,8 @@ impl RestartPolicy {
         Self { limits, granted: VecDeque::new() }
     }
 
-    /// Decides after a loss of the server at `now`. `jitter`, from 0 to 1, changes the delay by up to a quarter in
-    /// either direction, so that servers that failed together do not restart together.
+    /// Decides whether to restart after a loss of the server at `now`. `jitter`, from 0 to 1, changes the delay by up
+    /// to a quarter in either direction, so that servers that failed together do not restart together.
     pub(super) fn on_loss(&mut self, now: Duration, jitter: f64) -> RestartDecision {
         while self.granted.front().is_some_and(|then| now.saturating_sub(*then) > self.limits.window) {
             self.granted.pop_front();

@@ -1,4 +1,4 @@
-//! Free ports, and the process that listens at a port.
+//! Free ports, and the process that listens on a port.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -9,19 +9,19 @@ pub(super) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Whether no process listens at `port` on the loopback address.
+/// Whether no process listens on `port` of the loopback address.
 pub fn is_port_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Returns the process that listens at a port, if visible to this user: `llama-server (process 12)`.
+/// Returns the process that listens on a port, if visible to this user: `llama-server (process 12)`.
 pub fn port_holder(port: u16) -> Option<String> {
     let holder = listener(port)?;
     let name = std::fs::read_to_string(format!("/proc/{holder}/comm")).unwrap_or_default();
     Some(format!("{} (process {holder})", deftool_lang::text::one_line(name.trim().to_owned())))
 }
 
-/// The owner of the listener at a port.
+/// The owner of the listener on a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortOwner {
     /// The server or one of its children.
@@ -42,7 +42,7 @@ pub(super) fn port_owner(port: u16, group: u32) -> PortOwner {
     }
 }
 
-/// Returns the id of the process that listens at `port`.
+/// Returns the id of the process that listens on `port`.
 fn listener(port: u16) -> Option<u32> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .into_iter()
@@ -65,7 +65,7 @@ fn listener(port: u16) -> Option<u32> {
     processes().find_map(|stat| holds(stat.id))
 }
 
-/// Returns the inode of a socket that listens at `port`, from a line of `/proc/net/tcp`.
+/// Returns the inode of a socket that listens on `port`, from a line of `/proc/net/tcp`.
 fn listening_socket(line: &str, port: u16) -> Option<&str> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (_, local) = fields.get(1)?.rsplit_once(':')?;

@@ -67,8 +67,8 @@ pub(crate) struct Supervisor {
     pub(super) dependents: Box<dyn Dependents>,
     pub(super) policy: RestartPolicy,
     pub(super) phase: Phase,
-    /// Whether the server was ready since the worker or the user started it. A server that fails before that is not
-    /// restarted: it would fail again.
+    /// Whether the server has been ready since the worker or the user started it. A server that fails before that is
+    /// not restarted: it would fail again.
     pub(super) was_ready: bool,
     pub(super) races: u32,
     pub(super) began: Instant,
@@ -97,7 +97,7 @@ pub(super) struct Up {
     next_check: Instant,
     /// Pending [`SupervisorCommand::LossQuery`]s, each with the earliest start of a check that answers it.
     pending_queries: Vec<(Instant, oneshot::Sender<Option<Failure>>)>,
-    /// While the server starts: since when one of its processes is stopped and none is active.
+    /// While the server starts: the time since which one of its processes is stopped and none is active.
     stopped: Option<Instant>,
     /// Interval between two checks while the server starts.
     interval: Duration,
@@ -172,7 +172,7 @@ impl Supervisor {
                 tokio::select! {
                     biased;
                     command = self.commands.recv() => Event::Command(command),
-                    // Checked before the probe: the answer may come from another process at the port.
+                    // Polled before the probe, because the answer may come from another process on the port.
                     event = process.next_event() => Event::Process(event),
                     check = checked => Event::Checked(check),
                     () = sleep_until(*next_check), if !is_checking => Event::Timer,
@@ -284,8 +284,8 @@ impl Supervisor {
         });
     }
 
-    /// Handles the end of the process for the reason `why`: schedules a restart if the server was ready before,
-    /// otherwise enters the failed state.
+    /// Handles the end of the process for the reason `why`: schedules a restart if the server was ready before;
+    /// otherwise, enters the failed state.
     fn fail_or_restart(&mut self, why: &str) {
         if self.was_ready {
             return self.schedule_restart(why);
@@ -447,8 +447,8 @@ impl Supervisor {
         }
     }
 
-    /// Returns since when the starting server is stopped: a process of its group is in state `T`, and none uses CPU.
-    /// Low CPU usage alone is not evidence: a server may wait for its disk.
+    /// Returns the time since which the starting server is stopped: a process of its group is in state `T`, and none
+    /// uses CPU. Low CPU usage alone is not evidence: a server may wait for its disk.
     fn stopped_since(&mut self, now: Instant) -> Option<Instant> {
         let last_active = self.liveness.sample();
         let Phase::Up(up) = &mut self.phase else { return None };

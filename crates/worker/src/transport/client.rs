@@ -56,7 +56,7 @@ pub(super) fn is_refused(error: &reqwest::Error) -> bool {
     false
 }
 
-/// Returns the text of the innermost error. The outer ones add no information.
+/// Returns the text of the innermost error. The outer errors add no information.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {

@@ -1,9 +1,9 @@
 //! Decodes bodies that a server or a proxy compressed although `Accept-Encoding: identity` was sent.
 //!
 //! Input: the body in pieces. Output: the decoded bytes, as soon as they can be decoded. gzip is detected by its first
-//! two bytes, with which no other body begins: the header can be wrong in either direction. deflate is detected by the
-//! header only. A body decodes to at most [`MAX_DECODED`] bytes. At most one megabyte is decoded beyond the limit of
-//! the reader.
+//! two bytes, because the header can be wrong in either direction. No other body begins with these bytes. deflate is
+//! detected by the header only. A body decodes to at most [`MAX_DECODED`] bytes. At most about one megabyte is decoded
+//! beyond this limit.
 //!
 //! Source: RFC 1952, 2.3.1 (gzip); RFC 1950 (zlib), which is HTTP's `deflate`; RFC 1951, which some servers send under
 //! that name (RFC 9110, 8.4.1.2).
@@ -144,7 +144,7 @@ fn take<D: Write>(
     sink: impl Fn(&mut D) -> &mut Vec<u8>,
 ) -> io::Result<Vec<u8>> {
     decoder.write_all(bytes)?;
-    // Return all output that is decoded so far.
+    // Makes all output that can be decoded available.
     decoder.flush()?;
     Ok(std::mem::take(sink(decoder)))
 }

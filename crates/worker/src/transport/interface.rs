@@ -24,7 +24,7 @@ pub struct Outgoing {
     pub body: Value,
 }
 
-/// A response after its head.
+/// A response after its head was received.
 pub struct Incoming {
     /// The HTTP status.
     pub status: u16,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Incoming {
 /// An error of an exchange. Messages contain the URL and advice.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TransportError {
-    /// No connection; nothing was sent.
+    /// The connection failed; nothing was sent.
     #[error("{message}")]
     Connect {
         /// The message.
@@ -117,8 +117,8 @@ pub trait Transport: Send + Sync {
         false
     }
 
-    /// Returns where the first secret starts in `text`, or the prefix of a secret at the end of `text`: a reply that is
-    /// interrupted there keeps no part of it.
+    /// Returns the start of the first secret in `text`, or of a prefix of a secret at the end of `text`. A reply that
+    /// is interrupted there must not keep any part of the secret.
     fn secret_start(&self, _text: &str) -> Option<usize> {
         None
     }

@@ -61,7 +61,8 @@ impl<'t> KeyTail<'t> {
         let mut open_from = whole;
         for channel in &channels {
             let Some(start) = self.transport.secret_start(&channel.text) else { continue };
-            // Reasoning may end with any letter, and the text after it is shown while it streams.
+            // Reasoning may happen to end with the first letters of the key, and the text after it must be shown while
+            // it streams.
             if Some(channel.last_frame()) < newest && !Redactor::is_distinctive(channel.text.len() - start) {
                 continue;
             }
@@ -119,8 +120,8 @@ impl<'t> KeyTail<'t> {
         self.held.drain(..length).collect()
     }
 
-    /// Returns `lines` with each text cut where the key begins, or a prefix of it that [`Redactor::is_distinctive`].
-    /// `mark` replaces the part that is removed.
+    /// Returns `lines` with each text cut where the key or a distinctive prefix of the key begins (see
+    /// [`Redactor::is_distinctive`]). `mark` replaces the part that is removed.
     fn without_keys(&self, lines: Vec<u8>, mark: &str) -> Vec<u8> {
         if events_of(&lines).is_empty() {
             return lines;

@@ -65,7 +65,7 @@ pub enum ProbeError {
         /// The credentials in the request.
         sent: Credentials,
     },
-    /// The API is below `/v1`.
+    /// The API is below `/v1`, which the URL lacks.
     #[error("{url} does not exist, but {url_with_v1} does")]
     LacksV1 {
         /// The requested URL.
@@ -98,7 +98,7 @@ pub enum ProbeError {
     NoList {
         /// The URL.
         url: String,
-        /// A web page, JSON of an unexpected shape …
+        /// The kind of response, such as `a web page`.
         found: &'static str,
     },
 }
@@ -136,7 +136,7 @@ impl ProbeError {
 /// The credentials of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credentials {
-    /// Nothing.
+    /// No credentials.
     None,
     /// The API key.
     Key,
@@ -264,7 +264,7 @@ impl Prober {
         Ok(answer)
     }
 
-    /// Returns a text of a server as one short line without secrets.
+    /// Returns a text from a server as one short line without secrets.
     pub(crate) fn clean(&self, text: &str) -> String {
         let text = one_line(self.redactor.text(text));
         match text.char_indices().nth(MAX_SHOWN) {

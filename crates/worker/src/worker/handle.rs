@@ -26,7 +26,7 @@ use crate::transport::Transport;
 
 /// Number of log lines in a status.
 const STATUS_LOG_LINES: usize = 50;
-/// Default time limit for the response headers of a managed server: it queues requests and processes prompts first.
+/// Default time limit for the response headers of a managed server, which queues requests and processes prompts first.
 const MANAGED_HEADERS: Duration = Duration::from_secs(600);
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
@@ -48,7 +48,7 @@ impl Worker {
     }
 
     /// Starts a worker with a managed server. It accepts requests once the server is ready: [`Worker::ready`] waits for
-    /// that. The server ends with the last handle of the worker, and with this process.
+    /// that. The server is ended when the last handle of the worker is dropped or this process exits.
     pub fn start_managed(
         mut config: WorkerConfig,
         tools: Arc<dyn ToolSource>,
@@ -115,8 +115,8 @@ impl Worker {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Submits a request without waiting. It gets a slot, or a position in the queue if the worker has one. Returns its
-    /// id.
+    /// Submits a request without waiting. The request gets a slot, or a position in the queue if the worker has a
+    /// queue. Returns the id of the request.
     ///
     /// # Errors
     /// When all slots and the queue are full, the worker is not ready, or the request is invalid.
@@ -127,7 +127,7 @@ impl Worker {
         request.check(|| shared.tools.current().tools)?;
         let (recorder, origin) = (request.recorder.clone(), request.origin.clone());
         let cursor = match &shared.replay {
-            // Each recorded request is replayed once: it has the recorded id.
+            // Each recorded request is replayed only once, because it has the recorded id.
             Some(replay) => Some(replay.peek().ok_or(SubmitError::NoSlotAvailable)?),
             None => None,
         };
@@ -197,7 +197,7 @@ impl Worker {
         record.outcome().ok_or(ResultError::NotReady)
     }
 
-    /// Like [`Worker::result`], and removes the request.
+    /// Like [`Worker::result`], but also removes the request.
     ///
     /// # Errors
     /// When the request has not finished or its id is unknown.
@@ -217,8 +217,8 @@ impl Worker {
         record.outcome().ok_or(ResultError::NotReady)
     }
 
-    /// Returns the conversation of a request so far, without deftool's own system messages. After any end of the
-    /// request, it can be continued: submit it with the user's next message. `None`: unknown id.
+    /// Returns the conversation of a request so far, without deftool's own system messages. However the request ended,
+    /// the conversation can be continued: submit it with the user's next message. `None`: unknown id.
     pub fn conversation(&self, id: &str) -> Option<Vec<Message>> {
         self.record(id).map(|record| record.conversation())
     }
@@ -299,8 +299,8 @@ impl Worker {
     /// endpoint once: any response except 401, 403 and 5xx means ready.
     ///
     /// # Errors
-    /// When only a user can make it ready: its server failed or failed too often, its endpoint rejects requests or does
-    /// not answer, or the worker was stopped.
+    /// When the worker cannot become ready without user action: the server failed or failed too often, the endpoint
+    /// rejects requests or does not answer, or the worker was stopped.
     pub async fn ready(&self) -> Result<(), NotReady> {
         let shared = &self.shared;
         if shared.server.is_none() && !shared.stopped.is_cancelled() {
@@ -357,8 +357,8 @@ impl Worker {
         let shared = &self.shared;
         let detail = "the worker was restarted";
         if let Some(server) = &shared.server {
-            // Before its requests fail: a caller may submit the next request immediately, which must not reach the old
-            // server.
+            // Done before the requests fail: a caller may submit the next request immediately, which must not reach the
+            // old server.
             shared.condition.send_if_modified(|condition| {
                 condition.state != WorkerState::Stopped
                     && condition.enter(WorkerState::Running, Some(String::from(detail)))

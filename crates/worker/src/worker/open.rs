@@ -35,7 +35,7 @@ pub enum ChooseError {
     /// The project has several workers, and no name was given.
     #[error("the project has several workers ({}); select one", known.join(", "))]
     Several {
-        /// Their names.
+        /// The names of the workers.
         known: Vec<String>,
     },
     /// The spec of the worker has errors.
@@ -119,7 +119,8 @@ impl std::fmt::Debug for OpenWorker {
 }
 
 impl Worker {
-    /// Creates a builder for a worker of the project that contains `folder`. Its tools are the project's, hot-reloaded.
+    /// Creates a builder for a worker of the project that contains `folder`. The tools are those of the project and are
+    /// hot-reloaded.
     ///
     /// By default, scripts may only read the project. Use [`OpenWorker::trust`] to grant what the specs request.
     pub fn open(folder: impl AsRef<Path>) -> OpenWorker {
@@ -186,14 +187,15 @@ impl OpenWorker {
         self
     }
 
-    /// Sets the maximum number of requests that wait for a slot. Default: 0, a request without a free slot is rejected.
+    /// Sets the maximum number of requests that wait for a slot. Default: 0, so a request without a free slot is
+    /// rejected.
     #[must_use]
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = requests;
         self
     }
 
-    /// Sets the provider of deftool's own system message. Replaces the built-in one and the spec's `:bios`.
+    /// Sets the provider of deftool's own system message. Replaces the built-in provider and the spec's `:bios`.
     #[must_use]
     pub fn bios(mut self, bios: impl BiosProvider + 'static) -> Self {
         self.bios = Some(Arc::new(bios));
@@ -310,7 +312,7 @@ impl Worker {
     }
 }
 
-/// Returns the named worker, the only one, or the implicit worker `default`.
+/// Returns the named worker, the only worker, or the implicit worker `default`.
 ///
 /// # Errors
 /// When the worker is unknown or has errors, or when the project has several workers and no name is given.

@@ -20,7 +20,7 @@ pub struct SubmitRequest {
     pub messages: Vec<Message>,
     /// An additional system message after the worker's `:system`.
     pub system_prompt: Option<String>,
-    /// The model, instead of the worker's.
+    /// The model, which overrides the model of the worker.
     pub model: Option<String>,
     /// Members of the request body such as `temperature`. They override the worker's `:params`.
     pub params: Map<String, Value>,
@@ -28,9 +28,9 @@ pub struct SubmitRequest {
     pub tools: Option<Vec<String>>,
     /// A name for the job, or empty.
     pub job_name: String,
-    /// Records the request.
+    /// The recorder of the request, if it is recorded.
     pub recorder: Option<Arc<Recorder>>,
-    /// Inputs from the environment; `None`: the current ones.
+    /// Inputs from the environment; `None`: the current environment.
     pub origin: Option<Origin>,
 }
 
@@ -110,7 +110,7 @@ impl SubmitRequest {
 /// An error: the request was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// All slots are in use.
+    /// All slots and the queue are full, or all requests of the recording were replayed.
     #[error("no slot is free; wait for a request to end, or raise the worker's :slots")]
     NoSlotAvailable,
     /// The worker is not ready: its server is starting or was lost, or the worker was stopped.

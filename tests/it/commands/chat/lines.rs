@@ -14,7 +14,7 @@ fn user_messages(lines: &str) -> Vec<String> {
     last.into_iter().filter(|(role, _)| role == "user").map(|(_, content)| content).collect()
 }
 
-/// A fence is followed by no other backticks.
+/// An info string with backticks does not open a code block.
 #[test]
 fn a_line_that_starts_with_a_code_span_is_a_message() {
     let messages = user_messages("```ls -la``` what does this do?\nsecond\n/tools\nthird\n");

@@ -214,7 +214,7 @@ fn a_killed_call_gets_a_result_and_an_unanswered_message_can_be_retried() {
         let events = BufReader::new(child.stdout.take().unwrap()).lines();
         let seen = events.filter(|line| line.as_ref().unwrap().contains(mark)).take(times).count();
         assert_eq!(seen, times);
-        // Otherwise the next request would get the answer for this one.
+        // Otherwise the next request would get the answer for this request.
         server.wait_for_posts(posts);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -333,7 +333,7 @@ fn last_is_not_the_current_session() {
             fs::File::options().append(true).open(&path).unwrap().set_modified(hour_ago).unwrap();
         }
     }
-    // Without a message, the chat has no session of its own.
+    // Without a message, the chat has no session file.
     let ended = home.chat(&server, &[], "/load last\nthird\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(sent(&server, 3).len(), 5);

@@ -127,7 +127,7 @@ fn a_timeout_in_the_top_level_is_the_timeout_of_the_call() {
     panic!("every call ended before the process was stopped");
 }
 
-/// A busy machine does not make a top level slow.
+/// The limit counts CPU time, so that a busy machine does not make a top level exceed it.
 #[cfg(unix)]
 #[test]
 fn the_top_level_limit_counts_cpu_time() {

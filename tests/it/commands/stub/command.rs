@@ -335,11 +335,11 @@ fn run_reports_faults_of_the_server() {
         ("gzip", 0, "This is what the stub says, word for word, so that", ""),
         ("retry-after-absurd", 1, "", "HTTP 429: slow down; the server asks to wait 86400 s"),
         ("context-overflow", 1, "", "error[context_overflow]"),
-        ("line-repeated", 1, "This is what", "times in a row"),
+        ("line-repeated", 1, "This is a generated", "times in a row"),
         ("arguments-not-json", 1, "", "error[invalid_arguments]"),
-        ("error-in-stream", 1, "This is what", "error[server_error]: 500: out of memory"),
+        ("error-in-stream", 1, "This is a generated", "error[server_error]: 500: out of memory"),
         ("http-204", 1, "", "returned HTTP 204 without a body"),
-        ("prompt-cut-unsaid", 0, "This is what", "the prompt does not fit the context of 4096 tokens"),
+        ("prompt-cut-unsaid", 0, "This is a generated", "the prompt does not fit the context of 4096 tokens"),
     ];
     let binary = env!("CARGO_BIN_EXE_deftool");
     std::thread::scope(|scope| {

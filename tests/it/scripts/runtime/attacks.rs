@@ -5,7 +5,7 @@
 //! `deadline: MS`, `within: MS` (the time limit of the test, by default twice the deadline), and permissions in a
 //! [`Fixture`]: `read: NAME`, `write: NAME`, `run: PROGRAM`, `env: NAME`.
 //!
-//! `cargo test --test it -- script::attacks --nocapture` prints a table of the results.
+//! `cargo test --test it -- attacks --nocapture` prints a table of the results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ struct Row {
 #[derive(Default)]
 struct Verdict {
     wrong: Vec<String>,
-    /// Missed time limits. They count only if every attempt misses one.
+    /// Missed time limits. The test fails only if every attempt misses a limit.
     late: Vec<String>,
     took: Duration,
     hangs: bool,

@@ -60,7 +60,7 @@ fn errors_of_require_describe_the_cause() {
         ("broken", "return ("),
     ];
     for (path, fragment) in [
-        ("./lib/a", "modules that require each other"),
+        ("./lib/a", "circular dependency"),
         ("./lib/nothing", "must return a value"),
         ("./lib/raises", "scripts/lib/raises.lua:1: at once"),
         ("./lib/broken", "scripts/lib/broken.lua:1:"),

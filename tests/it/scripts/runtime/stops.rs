@@ -88,7 +88,7 @@ fn a_timeout_reports_the_location_of_the_script() {
 }
 
 #[test]
-fn a_waiting_call_beside_a_spinning_one_is_answered_in_time() {
+fn a_waiting_call_is_not_delayed_by_a_spinning_call() {
     let runner = ScriptRunner::new(RunnerOptions { threads: 1, max_threads: 1, ..RunnerOptions::default() });
     let waiter = Arc::new(script("return function() task.wait(0.05) while true do task.wait(0.01) end end"));
     let spinner = Arc::new(script("return function() while true do end end"));

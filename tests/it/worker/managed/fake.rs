@@ -14,7 +14,7 @@ use deftool_worker::{GuardProgram, ServerOptions};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 
-/// Returns the command that starts it.
+/// Returns the command that starts the fake server.
 pub(crate) fn command() -> Vec<String> {
     let own = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
     let name = concat!(module_path!(), "::serve").split_once("::").unwrap().1;
@@ -42,7 +42,7 @@ pub(super) fn options(behaviour: &str) -> ServerOptions {
     options
 }
 
-/// Whether it uses CPU without a request and answers probes with 503.
+/// Whether the server uses CPU without a request and answers probes with 503.
 static SPINS: AtomicBool = AtomicBool::new(false);
 
 #[test]
@@ -227,7 +227,7 @@ fn until_term() {
     });
 }
 
-/// Whether a process runs. A zombie does not.
+/// Whether a process is running. A zombie is not.
 pub(crate) fn runs(id: u32) -> bool {
     let Ok(line) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
         return !cfg!(target_os = "linux")
@@ -237,7 +237,7 @@ pub(crate) fn runs(id: u32) -> bool {
     !line.rsplit_once(')').unwrap().1.trim_start().starts_with(['Z', 'X'])
 }
 
-/// Waits until none of the processes runs. Returns the time it took.
+/// Waits until none of the processes is running. Returns the elapsed time.
 pub(crate) fn wait_until_gone(ids: &[u32]) -> Duration {
     let begun = Instant::now();
     while ids.iter().any(|id| runs(*id)) {

@@ -29,7 +29,7 @@ fn options(more: &[&str]) -> Option<ServerOptions> {
             std::env::var("DEFTOOL_REAL").as_deref() != Ok("required"),
             "the real server is required and not installed: run tests/real/install"
         );
-        let _ = writeln!(std::io::stderr(), "skipped: no real server; tests/real/install makes one (140 MB)");
+        let _ = writeln!(std::io::stderr(), "skipped: no real server; run tests/real/install (140 MB)");
         return None;
     }
     let python = folder.join(".venv/bin/python");

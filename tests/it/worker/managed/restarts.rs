@@ -130,7 +130,7 @@ async fn activity_does_not_extend_the_limits_of_two_streams() {
     let worker = Worker::start_managed(config, echo(), options(""));
     worker.ready().await.unwrap();
     let reading = worker.submit(SubmitRequest::prompt("read 3000")).unwrap();
-    // The other stream is still open when this one times out.
+    // The other stream is still open when this stream times out.
     tokio::time::sleep(Duration::from_millis(250)).await;
     let mute = worker.submit(SubmitRequest::prompt("mute")).unwrap();
     assert_eq!(finish(&worker, &reading).await.failed().0, FailReason::StallTimeout);

@@ -95,7 +95,7 @@ impl Server {
             Some(after) => sleep(after).await,
             None => std::future::pending().await,
         }
-        let message = String::from("as the script says");
+        let message = String::from("scripted failure");
         if matches!(script.head, Head::Refused | Head::Unreachable | Head::Broken) {
             self.0.connection_fails(number);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The random stream of an actor.
 pub(super) struct Dice {
     random: fastrand::Rng,
-    /// The granularity of times, in milliseconds. With a coarse one, many things happen at the same time.
+    /// The granularity of times, in milliseconds. With a coarse granularity, many things happen at the same time.
     grain: u64,
 }
 

@@ -1,6 +1,6 @@
-//! The invariants that every simulated run must keep.
+//! The invariants that must hold in every simulated run.
 
-/// An invariant. [`super::faults`] proves for each that its check can fail.
+/// An invariant. [`super::faults`] proves for each invariant that its check can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Invariant {
     /// Every request ends, no later than its timers allow.

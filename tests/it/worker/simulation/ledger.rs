@@ -78,7 +78,7 @@ pub(super) struct Case {
     pub(super) open: usize,
     /// The body fallbacks in use.
     pub(super) body_fallbacks: BodyFallbacks,
-    /// Like [`Case::executed`], for the case that this one continues.
+    /// Like [`Case::executed`], for the case that this case continues.
     pub(super) past: BTreeMap<String, Option<Value>>,
     /// Every executed call and its result, if it has one.
     pub(super) executed: BTreeMap<String, Option<Value>>,
@@ -95,7 +95,7 @@ pub(super) struct Case {
     pub(super) over_by: Option<(Duration, &'static str)>,
     pub(super) canceled: bool,
     pub(super) stopped: bool,
-    /// Whether it had an open exchange when the worker was restarted.
+    /// Whether the request had an open exchange when the worker was restarted.
     pub(super) restarted: bool,
     pub(super) status: Option<RequestStatus>,
     pub(super) events: Vec<Arc<Event>>,
@@ -125,10 +125,10 @@ pub(super) struct Exchange {
     pub(super) script: Script,
     /// The number of completely delivered frames.
     pub(super) frames: usize,
-    /// The size of their text, in bytes.
+    /// The size of the text in these frames, in bytes.
     pub(super) text: usize,
     pub(super) any_byte: bool,
-    /// Whether the server no longer processes the request: there is a final head, or there will be none.
+    /// Whether the server no longer processes the request: it sent the final head, or will not send one.
     pub(super) is_answered: bool,
     /// Whether the body has ended.
     pub(super) is_over: bool,

@@ -1,4 +1,4 @@
-//! The pages of a llama.cpp server beside the API, and the draining slots that depend on them.
+//! The pages of a llama.cpp server next to the API, and the draining slots that depend on them.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) struct Pages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Idle,
-    /// Sometimes busy for several requests.
+    /// Sometimes reports busy slots for several page requests.
     Busy,
     AlwaysBusy,
     Missing,
@@ -123,7 +123,7 @@ struct Drain {
     began: Duration,
     /// Whether there is no slot information.
     blind: bool,
-    /// Whether an idle slot was reported, which may be this one.
+    /// Whether an idle slot was reported, which may be this slot.
     idle: bool,
 }
 

@@ -69,10 +69,10 @@ pub(super) enum Tail {
 #[derive(Debug, Clone, Default)]
 #[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Frame {
-    /// The pause before it.
+    /// The pause before the frame.
     pub(super) before: Duration,
     pub(super) bytes: Vec<u8>,
-    /// The size of the reply's text in it, in bytes.
+    /// The size of the reply's text in the frame, in bytes.
     pub(super) text: usize,
     pub(super) is_token: bool,
     pub(super) is_progress: bool,

@@ -167,7 +167,7 @@ impl Conversation<'_> {
     }
 }
 
-/// Checks the conversation after a request. With another user message it must be a valid request.
+/// Checks the conversation after a request. With an additional user message it must be valid in a request.
 pub(super) fn check_left(left: &[Message], case: &Case, outcome: &Outcome) -> Result<(), Violation> {
     let violation = |how: String| {
         Err(Violation {

@@ -43,7 +43,7 @@ impl RequestOptions {
         }
     }
 
-    /// Whether it sets a reserved parameter.
+    /// Whether the request sets a reserved parameter.
     pub(super) fn is_reserved(&self) -> bool {
         self.params.contains_key("stream")
     }

@@ -151,7 +151,7 @@ impl ToolBehavior {
     pub(super) fn result(&self) -> Result<Value, ToolError> {
         match &self.end {
             ToolEnd::Result(value) => Ok(value.clone()),
-            ToolEnd::Fails(kind) => Err(ToolError::new(*kind, "as the script says").at(".at")),
+            ToolEnd::Fails(kind) => Err(ToolError::new(*kind, "scripted failure").at(".at")),
             ToolEnd::PanicsAtOnce | ToolEnd::Panics | ToolEnd::Never => unreachable!("no result"),
         }
     }

@@ -42,7 +42,7 @@ async fn text_of_earlier_turns_is_kept_after_any_failure() {
     futures_util::future::join_all(checks).await;
 }
 
-/// Servers close idle connections. The next turn must not use a closed one.
+/// Servers close idle connections. The next turn must not use a closed connection.
 #[tokio::test]
 async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
     let called = || Answer::calls(&[("look", "{}")]);

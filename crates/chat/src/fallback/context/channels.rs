@@ -1,13 +1,13 @@
 //! Reads the channels of the harmony format in a reply from which the server removed the special tokens:
 //! `analysisWe need it.assistantcommentary to=functions.f json{…}assistantfinalIt is so.`
 //!
-//! Only words remain of the channel markers, without blanks around them. They are read only in a reply that begins with
-//! such a word. Doubtful text counts as reasoning, where no call is made. So does a tool result that the model invents
-//! (`functions.f to=assistantcommentary{…}`).
+//! Only the words of the channel markers remain, without blanks around them. They are read only in a reply that begins
+//! with such a word. Ambiguous text counts as reasoning, where no call is made. So does a tool result that the model
+//! invents (`functions.f to=assistantcommentary{…}`).
 
 use serde::{Deserialize, Serialize};
 
-/// The start of such a reply.
+/// The word that begins such a reply.
 const FIRST: &str = "analysis";
 
 /// The words that begin each further message, with its channel.

@@ -5,8 +5,7 @@
 //! quotes what follows only if its opening mark is alone on its line or directly before the call. Any other opening
 //! mark is only mentioned (`I add a <div>`).
 //!
-//! Calls are numbered in order. A closing mark quotes the last calls: all since its opening mark. Their numbers are
-//! reused.
+//! Calls are numbered in order. A closing mark quotes all calls since its opening mark. Their numbers are reused.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -29,8 +28,8 @@ const VOID: [&str; 18] = [
 /// HTML elements whose closing tag is optional. Without it, they quote nothing.
 const OPTIONAL_END: [&str; 8] = ["p", "li", "dt", "dd", "tr", "td", "th", "option"];
 
-/// Names of code and results. Their opening mark quotes what follows, unless other text both
-/// precedes and follows it on its line.
+/// Names of elements that contain code or results. Their opening mark quotes what follows, unless other text both
+/// precedes and follows the mark on its line.
 const SHOWN: [&str; 8] = [
     "pre",
     "example",
@@ -46,7 +45,7 @@ const SHOWN: [&str; 8] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Enclosures {
     open: Vec<Open>,
-    /// The number of calls so far, without those that turned out to be quoted.
+    /// The number of calls so far, without quoted calls.
     calls: u32,
     /// Everything that follows is quoted.
     rest: bool,
@@ -149,7 +148,7 @@ impl Enclosures {
         self.add(Open { what, escaped, holds, calls: self.calls, times: 1, in_form: true });
     }
 
-    /// Returns the first call that enclosures closed since the last use of this function quote, if any.
+    /// Returns the first call that is quoted by the enclosures closed since the previous use of this function, if any.
     pub(super) fn take_enclosed(&mut self) -> Option<u32> {
         self.enclosed.take()
     }
@@ -176,7 +175,7 @@ impl Enclosures {
         } else {
             self.open.remove(at);
         }
-        // Unclosed enclosures inside it no longer quote what follows, except those that always do.
+        // Unclosed enclosures inside it no longer quote what follows, except `Holds::Everything`.
         for inner in self.open.iter_mut().skip(at) {
             if inner.holds != Holds::Everything {
                 inner.holds = Holds::Nothing;
@@ -251,7 +250,7 @@ impl Enclosures {
         }
     }
 
-    /// Adds an enclosure. Equal ones that quote nothing share one entry.
+    /// Adds an enclosure. Equal enclosures that quote nothing share one entry.
     fn add(&mut self, new: Open) {
         let equal = self.open.iter_mut().rfind(|open| {
             new.holds == Holds::Nothing
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_code_quote_unless_they_are_mentioned() {
+    fn code_elements_quote_unless_they_are_mentioned() {
         for (begins_line, rest, holds) in
             [(true, "x", true), (false, "x", false), (false, "\n", true), (false, "", true)]
         {

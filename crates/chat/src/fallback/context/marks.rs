@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum length of a name, in bytes. Longer names are truncated.
 const MAX_NAME: usize = 64;
 
-/// The model's role in chat templates, which may be missing.
+/// Names of the model's role in chat templates. The name may be missing.
 const OWN_ROLES: [&str; 6] = ["", "assistant", "model", "ai", "bot", "agent"];
 
 /// A part of a text between an opening and a closing mark.
@@ -45,7 +45,7 @@ pub(super) enum Mark {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MarkReader {
     reading: Reading,
-    /// The mark that is read, or that was read last, begins or ends with a character reference.
+    /// Whether the current or last mark begins or ends with a character reference.
     is_escaped: bool,
     /// The last two characters.
     tail: (Option<char>, Option<char>),

@@ -80,7 +80,7 @@ enum Reasoning {
 enum PendingRole {
     /// Inside a sentence: a mention if the sentence goes on. `gap`: blanks follow the marker.
     InSentence { gap: bool },
-    /// In a sentence that goes on: a mention unless a call comes before the end of the sentence.
+    /// In a sentence that goes on: a mention unless a call precedes the end of the sentence.
     Mentioned,
     /// In a quotation: a mention if the quotation is closed in its paragraph.
     InQuotation,
@@ -136,7 +136,7 @@ impl Context {
         self.end_run(ch);
         self.quotations.resolve(ch, &mut self.enclosures);
         if self.reasoning == Some(Reasoning::Channel) {
-            // Only the word that ends the reasoning.
+            // Only the word that ends the reasoning may begin here.
             return self.may_begin_channel(ch) && !self.reasoning_quoted;
         }
         !(self.reasoning.is_some()
@@ -170,7 +170,7 @@ impl Context {
         self.enclosures.call_broken();
     }
 
-    /// Returns the first call that enclosures closed since the last use of this function quote, if any.
+    /// Returns the first call that is quoted by the enclosures closed since the previous use of this function, if any.
     pub(in crate::fallback) fn take_enclosed(&mut self) -> Option<u32> {
         self.enclosures.take_enclosed()
     }
@@ -231,13 +231,13 @@ impl Context {
         }
     }
 
-    /// Whether only blanks precede the position on its line, fewer than four columns.
+    /// Whether only blanks precede the position on its line, and they are fewer than four columns wide.
     pub(in crate::fallback) fn at_line_start(&self) -> bool {
         self.line_start && self.indent < 4
     }
 
-    /// Whether a `</think>` without its `<think>` was read since the last use of this function: all text before it was
-    /// reasoning.
+    /// Whether a `</think>` without its `<think>` was read since the previous use of this function. If so, all text
+    /// before it was reasoning.
     pub(in crate::fallback) fn take_reasoning_ended(&mut self) -> bool {
         std::mem::take(&mut self.reasoning_ended)
     }
@@ -417,7 +417,7 @@ impl Context {
         self.entities = EntityReader::default();
     }
 
-    /// Resets what the removed text of a call has begun.
+    /// Discards incomplete marks of a removed call. A pending role marker then quotes everything that follows.
     fn call_removed(&mut self) {
         self.clear_marks();
         if self.role.take().is_some() {
@@ -569,8 +569,8 @@ impl Context {
     }
 }
 
-/// Whether a byte has no special meaning after the start of a line, neither in Markdown nor in a form. For a character
-/// of several bytes, pass the first byte.
+/// Whether a byte is plain text after the start of a line, both in Markdown and in forms. For a character of several
+/// bytes, pass the first byte.
 pub(in crate::fallback) fn is_plain(byte: u8) -> bool {
     // The last three bytes begin `«` and `»`; curly quotation marks, dashes and `◁`; corner brackets and most Japanese
     // characters.

@@ -59,7 +59,7 @@ impl Quotations {
         !self.open.is_empty()
     }
 
-    /// Whether no mark waits for the character after it.
+    /// Whether all marks read so far are resolved.
     pub(super) fn is_idle(&self) -> bool {
         self.apostrophe.is_none() && self.run.is_none()
     }

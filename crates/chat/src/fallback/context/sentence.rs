@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Length of the text before a call that is examined, in bytes.
 const RECENT: usize = 48;
 
-/// Introductions of a call that is only shown. No introduction that a model may write before a real call.
+/// Phrases that introduce a call that is only shown. A phrase that may also introduce a real call is not included.
 const INTRODUCTIONS: [&str; 12] = [
     "example",
     "examples",
@@ -49,7 +49,7 @@ impl Sentence {
         let in_sentence = match self.last {
             Some('|') => true,
             Some(_) => goes_on && self.is_open(),
-            // The text after a call is not enough to make it a mention.
+            // The text after a call alone does not make the call a mention.
             None => false,
         };
         in_sentence || self.mentioned || self.is_introduced()
@@ -85,7 +85,7 @@ impl Sentence {
         } else if text == "\n" {
             self.last = None;
         }
-        // May keep more than is examined, depending on how the text is cut.
+        // Keeps at least the text that is examined. The exact length depends on how the text is split.
         if self.recent.len() + text.len() > 4 * RECENT {
             let dropped = self.recent.len() - end_of(&self.recent).len();
             self.recent.drain(..dropped);

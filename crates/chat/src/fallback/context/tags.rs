@@ -15,7 +15,7 @@ pub(super) enum Tag {
     EndMessage,
 }
 
-/// Marks, grouped by the models that write them. No mark is a prefix of another one.
+/// Marks, grouped by the models that write them. No mark is a prefix of another mark.
 const TAGS: [(&str, Tag); 31] = [
     ("<think>", Tag::Think(0)),
     ("</think>", Tag::EndThink(0)),

@@ -1,5 +1,5 @@
-//! Tags in the formats of Anthropic's models: a block of function calls, in it an invocation with the tool's name, in
-//! it each argument, with `antml:` before each tag or without; and the older format, with a tag for everything. Values
+//! The tag formats of Anthropic's models. A block of function calls contains invocations, each with the tool's name and
+//! a tag for each argument; each tag may have the prefix `antml:`. The older format has a tag for everything. Values
 //! are text. The tool's schema determines their types.
 //!
 //! Source: Anthropic's guide to function calling with Claude 2.1 and 3 (the older format).

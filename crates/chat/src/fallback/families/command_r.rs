@@ -1,7 +1,7 @@
 //! Cohere: Command R writes `Action:` and a code block with an array of calls; Command R7B and Command A write the
 //! array between `<|START_ACTION|>` and `<|END_ACTION|>`.
 //!
-//! Command R's template adds the tool `directly_answer`. A call of it means that no tool is called.
+//! Command R's template adds the tool `directly_answer`. A call of this tool means that no tool is called.
 //! Source: the chat templates of CohereForAI/c4ai-command-r-plus and c4ai-command-r7b-12-2024.
 
 use super::common::json_calls;

@@ -24,7 +24,7 @@ macro_rules! json_calls {
                 OnMismatch::Malformed,
                 &[(Token::Literal(","), ITEM), (Token::Literal("]"), CLOSE)],
             ),
-            // After an opening mark in place of the closing one.
+            // After an opening mark in place of the closing mark.
             NEXT_CALLS = Step::new(
                 Gap::Any,
                 OnMismatch::Unclosed,

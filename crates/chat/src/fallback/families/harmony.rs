@@ -1,7 +1,7 @@
 //! `<|channel|>commentary to=functions.name <|constrain|>json<|message|>{…}<|call|>`: gpt-oss, in OpenAI's harmony
 //! format. The recipient may also precede the channel.
 //!
-//! The `analysis` channel is the model's reasoning (`tags`), so it contains no calls, whatever the recipient.
+//! The `analysis` channel is the model's reasoning (`tags`), so it contains no calls, regardless of the recipient.
 //! Commentary without a recipient is text.
 //!
 //! A server that removes the special tokens leaves `assistantcommentary to=functions.name json{…}`, after the analysis
@@ -37,7 +37,7 @@ pub(super) static HARMONY: Form = Form {
         CHANNEL = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("<|channel|>commentary"), TYPE)]),
         RECIPIENT = Step::new(Gap::Line, OnMismatch::Prose, &[(Token::Literal("to="), NAME)]),
         NAME = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Word(Capture::Name), TYPE)]),
-        // The type of the arguments. They are JSON, whatever the type.
+        // The type of the arguments is ignored: they are always JSON.
         TYPE = Step::new(
             Gap::Line,
             OnMismatch::Prose,

@@ -1,5 +1,5 @@
-//! MiniMax: M2 writes tags with attributes, M1 writes lines of JSON between `<tool_calls>` and `</tool_calls>` (so do
-//! Jamba and Hunyuan, with an array).
+//! MiniMax: M2 writes tags with attributes, M1 writes lines of JSON between `<tool_calls>` and `</tool_calls>`. Jamba
+//! and Hunyuan write an array between the same tags.
 //!
 //! Source: the tool calling guides in MiniMaxAI/MiniMax-M1 and MiniMaxAI/MiniMax-M2.5.
 

@@ -1,4 +1,4 @@
-//! All supported ways to write calls: one file for each family, one line in the table.
+//! All supported ways to write calls: a file for each model family, and a line in the table for each form.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! `{"tool": …, "arguments": {…}}` on its own lines, the form that the BIOS teaches, and a code block with
-//! such calls only. Llama's bare `{"name": …, "parameters": {…}}` is read the same way.
+//! only such calls. Llama's bare `{"name": …, "parameters": {…}}` is read the same way.
 //!
-//! An object is a call only if its keys say so (`json`) and only blanks follow it on its last line. Any
-//! other object is ordinary JSON, any other code block is code.
+//! An object is a call only if its keys identify a call (`json`) and only blanks follow it on its last line. Any
+//! other object is ordinary JSON, and any other code block is code.
 
 use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPosition, Step, Token, steps};
 

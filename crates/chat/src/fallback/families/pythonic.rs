@@ -1,5 +1,5 @@
-//! Lists of calls in Python syntax: `[name(a="x"), other(b=1)]`. LFM2 writes marks around its list, Llama 4 does so
-//! sometimes. Without marks, the list must have its lines to itself.
+//! Lists of calls in Python syntax: `[name(a="x"), other(b=1)]`. LFM2 writes marks around its list, and Llama 4
+//! sometimes does. Without marks, the list must be alone on its lines.
 //!
 //! Source: the chat templates of LiquidAI/LFM2-1.2B and meta-llama/Llama-4-Scout, and vLLM's tool parsers for them.
 

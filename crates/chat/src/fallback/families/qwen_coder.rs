@@ -1,7 +1,7 @@
-//! `<tool_call><function=name><parameter=key>value`, each closed: Qwen3-Coder, Step and
-//! Nemotron 3; Seed-OSS with `<seed:tool_call>` around it.
+//! `<tool_call><function=name><parameter=key>value`, with a closing tag for each: Qwen3-Coder, Step 3.5 and
+//! Nemotron 3. Seed-OSS writes `<seed:tool_call>` around it.
 //!
-//! The model often omits the first tag, which is in the prompt, and sometimes the last one. Values are text on
+//! The model often omits the first tag, which is in the prompt, and sometimes the last tag. Values are text on
 //! their own lines.
 //!
 //! Source: the chat template of Qwen/Qwen3-Coder-30B-A3B-Instruct.

@@ -16,7 +16,7 @@ use crate::request::outcome::Failure;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Batch {
     pub(super) calls: Vec<BatchCall>,
-    /// Number of calls that the budget pays for.
+    /// Number of calls that the budget covers.
     pub(super) affordable: usize,
 }
 
@@ -97,7 +97,7 @@ impl Batch {
         self.calls.iter().position(|call| call.id == call_id)
     }
 
-    /// Returns the first failure, after every earlier call is answered.
+    /// Returns the failure of the first failed call if every earlier call is answered.
     pub(super) fn decided_failure(&self) -> Option<&Failure> {
         let is_answered = |call: &&BatchCall| matches!(call.state, CallState::Answered { .. });
         match self.calls.iter().find(|call| !is_answered(call)).map(|call| &call.state) {

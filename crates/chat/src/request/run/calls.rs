@@ -112,7 +112,7 @@ impl Run {
             let waiting = |call: &BatchCall| matches!(call.state, CallState::Waiting);
             match batch.calls.iter().position(waiting) {
                 Some(index) if index < batch.affordable => self.open_call(index),
-                // The budget does not pay for the remaining calls.
+                // The budget does not cover the remaining calls.
                 Some(_) if !any_open => {
                     let failure = budget_failure(&self.config);
                     return self.finish_failed(failure);
@@ -176,7 +176,7 @@ impl Run {
         });
     }
 
-    /// Rules 7 and 8: appends calls and results to the history, reduces the budget, and prepares the next turn.
+    /// Appends calls and results to the history, reduces the budget, and prepares the next turn.
     fn end_batch(&mut self) {
         let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         self.append_batch(batch);

@@ -1,7 +1,7 @@
 //! One request as a state machine.
 //!
-//! [`Run::next_step`] returns what the driver must do, repeatedly until the result arrives. The `on_` functions take
-//! the inputs. Comments in `reply` number the rules of the tool loop.
+//! [`Run::next_step`] returns the next action of the driver, and the same action again until its result arrives. The
+//! `on_` functions take the inputs. `docs/worker.md` lists the rules of the tool loop.
 
 mod batch;
 mod calls;

@@ -13,7 +13,7 @@ use crate::{ChatRequest, Usage};
 pub enum Step {
     /// Send this request and pass the reply's events to [`Run::on_event`](super::Run::on_event).
     Stream(ChatRequest),
-    /// Run those of these calls that are not running yet, and pass each result to
+    /// Run the listed calls that are not running yet, and pass each result to
     /// [`Run::on_tool_result`](super::Run::on_tool_result). Abandon running calls that are not listed.
     AnswerCalls(Vec<PendingCall>),
     /// Nothing: the reply is still being received.
@@ -56,9 +56,9 @@ pub struct RequestStatus {
     pub state: RequestState,
     /// Length of the emitted text, in characters.
     pub text_chars: usize,
-    /// Time of the last input, in milliseconds since submit.
+    /// Time of the last input, in milliseconds since the request was submitted.
     pub last_progress_ms: u64,
-    /// Units of the tool budget left.
+    /// Remaining units of the tool budget.
     pub budget_left: u32,
     /// Number of replies whose normal calls were all answered.
     pub tool_iterations: u32,
@@ -81,7 +81,7 @@ impl Budget {
         Self { unit, left: units }
     }
 
-    /// The number of units left.
+    /// The number of remaining units.
     pub fn left(self) -> u32 {
         self.left
     }
@@ -91,7 +91,7 @@ impl Budget {
         self.unit
     }
 
-    /// Returns how many calls may run of a reply with `calls` normal calls.
+    /// Returns how many calls of a reply with `calls` normal calls may run.
     pub(super) fn affords(self, calls: usize) -> usize {
         match self.unit {
             BudgetUnit::Iteration if self.left > 0 => calls,

@@ -68,7 +68,7 @@ impl Run {
         looped.map(|(_, found)| found)
     }
 
-    /// Processes a complete reply, or the end of one that is being closed. The numbers are the rules of the tool loop.
+    /// Processes the end of a reply, which is complete or being closed.
     fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
         self.count_tokens(reply.usage);
         let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
@@ -86,8 +86,7 @@ impl Run {
         let shown = self.hold_back.finish(&mut classifier);
         self.emit_text(shown);
 
-        // 1. Record signals before anything can fail. Text is only searched for calls if there are no structured calls
-        //    (3).
+        // Record signals before anything can fail. Text is searched for calls only if there are no structured calls.
         for call in &exit {
             self.record_signal(&call.name, &call.arguments);
         }
@@ -101,7 +100,7 @@ impl Run {
         let only_exit =
             |directive: &Directive| reads_text && directive.calls.iter().all(|call| is_exit(&call.name));
 
-        // 2.–5. Check for failures.
+        // Check for failures.
         let calls: Vec<(Option<&str>, &str, &RawArguments)> = if reads_text {
             written
                 .iter()
@@ -153,10 +152,10 @@ impl Run {
         let rest = self.hold_back.release(|_| reads_text);
         self.emit_text(rest);
         if calls.is_empty() {
-            // 9.
+            // A reply without normal calls completes the request.
             let finish_reason = finish_reason(reply.finish_reason.as_deref());
             if is_missing_call {
-                self.warn("the server reported a tool call and sent none");
+                self.warn("the server reported a tool call but did not send one");
             }
             if finish_reason == FinishReason::ContentFilter {
                 self.warn("the server's content filter ended the reply");
@@ -249,7 +248,7 @@ fn status_without_exit_calls<'c>(
         ReplyStatus::CallTruncated { .. } if calls.clone().any(is_truncated) => status,
         ReplyStatus::CallTruncated { is_over: true } => ReplyStatus::Complete,
         ReplyStatus::CallTruncated { is_over: false } | ReplyStatus::Incomplete { cause: None } => {
-            // Complete calls are as good as a finish reason.
+            // Complete calls count like a finish reason.
             let is_whole = |call: &RawCall| matches!(call.arguments, RawArguments::Object { .. });
             if calls.clone().next().is_some() && calls.clone().all(is_whole) {
                 ReplyStatus::Complete

@@ -114,7 +114,7 @@ impl Run {
         self.batch()?.pending_of(call_id)
     }
 
-    /// Cancels the request for its submitter.
+    /// Cancels the request on behalf of its submitter.
     pub fn cancel(&mut self, at_ms: u64) {
         self.fail(Failure::new(FailReason::Canceled, "", ""), at_ms);
     }
@@ -288,7 +288,7 @@ impl Run {
         self.finish(state, reason, Some(failure));
     }
 
-    /// Ends the request; nothing else does. Emits the text that is held back first.
+    /// Ends the request. Every end uses this function. First emits the text that is held back.
     pub(super) fn finish(
         &mut self,
         state: FinalState,

@@ -31,7 +31,7 @@ pub(crate) struct TextClassifier<'a> {
 }
 
 impl TextClassifier<'_> {
-    /// Returns whether the candidate can be anything but [`CandidateKind::Plain`]. Cheap.
+    /// Returns whether the candidate may have a kind other than [`CandidateKind::Plain`]. Cheap.
     pub(super) fn may_be_call(&self, candidate: &Candidate) -> bool {
         let is_known = |call: &TextCall| self.tools.get(&call.name).is_some();
         candidate.calls.iter().all(is_known) || !candidate.calls.iter().all(|call| call.bare)

@@ -20,7 +20,7 @@ pub(crate) fn coerce_call(call: &TextCall, tools: &ToolSet) -> RawArguments {
     coerce_arguments(call, parameters.unwrap_or(&Value::Null))
 }
 
-/// Converts the arguments of `call` for a tool whose parameters have the schema `root`; null if it is unknown.
+/// Converts the arguments of `call`. `root` is the schema of the tool's parameters, or null if it is unknown.
 pub fn coerce_arguments(call: &TextCall, root: &Value) -> RawArguments {
     match &call.arguments {
         TextArguments::Json(arguments) => arguments.clone(),

@@ -2,14 +2,14 @@
 //!
 //! A tool result may contain text as the source of a page, as an escaped log or with invisible characters, which a
 //! model then writes in plain form. So all escapes and character references are decoded at any depth, blanks and
-//! invisible characters are removed, and variants of a character are unified. Different texts may become equal: a lost
-//! call is better than a copied one.
+//! invisible characters are removed, and variants of a character are unified. Different texts may become equal:
+//! ignoring a real call is better than executing a copied one.
 //!
 //! Not supported: base64 and similar encodings, and calls that a text describes in other words.
 
 use crate::fallback::{decode_references, unicode_escape};
 
-/// Returns the form of `text` that is compared.
+/// Returns `text` in the form that is compared.
 pub(super) fn comparable(text: &str) -> String {
     let mut rest = text;
     let chars = std::iter::from_fn(|| {
@@ -34,7 +34,7 @@ fn escape(text: &str) -> (Option<char>, usize) {
     (ch, slashes + length)
 }
 
-/// Returns the character that represents all similar ones. `None` for invisible characters.
+/// Returns the character that represents all similar characters. `None` for invisible characters.
 fn plain(character: char) -> Option<char> {
     match character {
         '\u{AD}'

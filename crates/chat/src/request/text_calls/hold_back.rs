@@ -1,11 +1,11 @@
-//! Holds back text that may be a call until that is decided.
+//! Holds back text that may be a call until the decision is certain.
 //!
-//! A complete directive waits for the end of its reply: a structured call beside it, a late `</think>` or the end of an
-//! enclosing element can turn it into text again. The text after it waits too, to keep the order. When more than
+//! A complete directive waits for the end of its reply: a structured call in the reply, a late `</think>` or the end of
+//! an enclosing element can turn it into text again. The text after it waits too, to keep the order. When more than
 //! [`MAX_HELD`] bytes wait, the directive is removed from the text and the text after it is emitted. If the directive
 //! turns out to be text after all, it is emitted late.
 //!
-//! Each candidate may be searched for in the whole conversation. After [`MAX_CALLS`] calls no more text is read.
+//! Each candidate may require a search of the whole conversation, so no text is read after [`MAX_CALLS`] calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +16,9 @@ use crate::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
 /// The reason why a candidate fails its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fault {
-    /// It is malformed.
+    /// The candidate is malformed.
     Broken(String),
-    /// It names an unknown tool.
+    /// The candidate names an unknown tool.
     Unknown(String),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Directive {
 /// The held text of one reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HoldBack {
-    /// `None` if calls in text are not searched for.
+    /// `None` if text is not searched for calls.
     scanner: Option<Scanner>,
     /// The waiting parts, in order. The first is a directive.
     queue: Vec<Waiting>,
@@ -61,7 +61,7 @@ enum Waiting {
 }
 
 impl HoldBack {
-    /// For one reply. With `None`, calls in text are not searched for.
+    /// Creates the state for one reply. With `None`, text is not searched for calls.
     pub(crate) fn new(forms: Option<Forms>) -> Self {
         Self {
             scanner: forms.map(Scanner::new),
@@ -300,7 +300,7 @@ impl HoldBack {
         }
     }
 
-    /// Classifies a candidate. The one that exceeds the limit is text.
+    /// Classifies a candidate. A candidate that exceeds the limit is text.
     fn classify(
         &mut self,
         nth: u32,

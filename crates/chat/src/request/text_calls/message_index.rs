@@ -1,12 +1,12 @@
 //! An index of the messages of users and tools in a conversation, which finds a text or a call in them.
 //!
-//! Each message is indexed once, when it is added to the conversation. Calls in it are stored in canonical form
+//! Each message is indexed once, before the first search that follows it. Calls in it are stored in canonical form
 //! (`canonical`), so they are found in any notation. The texts are stored in comparable form (`comparable`), to find
 //! forms that are not readable as a call.
 //!
-//! The first few searches read all text. Later ones use an index of its blocks, so a reply with many calls is cheap in a
-//! long conversation. Texts shorter than two blocks, and texts that consist only of very frequent blocks, are always
-//! searched without the index.
+//! The first few searches read all text. Later searches use an index of its blocks, so a reply with many calls is cheap
+//! in a long conversation. Texts shorter than two blocks, and texts that consist only of very frequent blocks, are
+//! always searched without the index.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ const MAX_BLOCKS: usize = 8;
 pub(crate) struct MessageIndex {
     /// Number of indexed messages of the conversation, of any role.
     messages: usize,
-    /// All texts in comparable form. A character that no such text contains separates them.
+    /// All texts in comparable form, separated by a character that none of them contains.
     texts: Vec<u8>,
     /// The calls in canonical form.
     calls: HashSet<String>,
@@ -47,7 +47,7 @@ pub(crate) struct MessageIndex {
 /// The positions of all complete blocks, by content.
 #[derive(Debug, Clone, Default)]
 struct Blocks {
-    /// For each content, the number of the last block with it, and their count.
+    /// For each content, the number of the last block with this content, and the count of such blocks.
     last: HashMap<[u8; BLOCK], (u32, u32)>,
     /// For each block, the previous block with the same content.
     before: Vec<Option<u32>>,

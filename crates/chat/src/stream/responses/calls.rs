@@ -50,7 +50,7 @@ impl Calls {
         is_done: bool,
         state: &mut ReplyState,
     ) -> Result<UpdatedCall<'_>, LimitExceeded> {
-        // A completed call is not announced again: another call has the same id.
+        // A completed call is never announced again, so this is another call with the same id.
         let at = match self.known(item_ref, item).filter(|at| is_done || !self.slots.is_done(*at)) {
             Some(at) => at,
             None => {
@@ -132,8 +132,8 @@ impl Calls {
         self.slots.is_empty()
     }
 
-    /// Finds the call with the item's `call_id`: the one that the reference names, otherwise the last. A different name
-    /// or output index means a different call.
+    /// Finds the call with the item's `call_id`: the call that the reference identifies, otherwise the last one. A
+    /// different name or output index means a different call.
     fn known(&self, item_ref: &ItemRef<'_>, item: &Loose<'_>) -> Option<usize> {
         let id = call_id(item)?;
         let last = self.by_call_id.get(&*id)?.last().copied();
@@ -230,7 +230,7 @@ impl Call {
         }
     }
 
-    /// Ignores empty arguments: items begin with them.
+    /// Stores complete arguments. Ignores empty arguments, because items begin with them.
     fn set_whole(&mut self, whole: &str, state: &mut ReplyState) -> Result<(), LimitExceeded> {
         if whole.is_empty() || whole == self.streamed {
             return Ok(());
@@ -244,8 +244,8 @@ impl Call {
         Ok(())
     }
 
-    /// Returns the complete arguments. Returns the streamed ones if only they are JSON, or if the complete ones are a
-    /// `{}` placeholder. If neither is JSON, returns the longer text.
+    /// Returns the complete arguments. Returns the streamed arguments if only they are JSON, or if the complete
+    /// arguments are a `{}` placeholder. If neither text is JSON, returns the longer one.
     fn into_arguments(self) -> String {
         let Self { whole, streamed, .. } = self;
         let Some(whole) = whole else { return streamed };

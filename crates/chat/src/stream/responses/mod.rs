@@ -1,10 +1,10 @@
 //! The replies of the Responses API, `POST /v1/responses`, with the same events as chat completions.
 //!
 //! In: the events of the reply's stream, or a complete response.
-//! Out: text, reasoning and calls as they arrive. They come from deltas. Events that repeat the complete content
+//! Out: text, reasoning and calls as they arrive, from deltas. Events that repeat the complete content
 //! (`….done`, `response.output_item.done`, `response.completed`) add only what no delta contained, so nothing is
-//! emitted twice and servers without deltas are supported. The arguments of a call are the ones that parse as JSON;
-//! complete arguments take precedence over streamed ones.
+//! emitted twice and servers without deltas are supported. The arguments of a call are the text that parses as JSON;
+//! complete arguments take precedence over streamed arguments.
 //!
 //! Not supported: state on the server (`store` is false and no response is continued; the conversation is sent every
 //! time), reasoning of earlier turns, and the server's own tools. Their items are skipped and reported.
@@ -23,17 +23,18 @@
 //! - llama.cpp (tools/server/server-chat.cpp, and tried with xllamacpp 2026.10): translates to chat completions. An
 //!   assistant item must contain `"type": "message"`. Events have no `output_index` and no `sequence_number`. All
 //!   `….done` events come at the end. A reply that reached `max_output_tokens` is `completed` like any other.
-//!   `previous_response_id` is a 400. `text.format` is silently ignored, while members that are not part of the API
-//!   (`response_format`, `seed`, `grammar`) work as in chat completions. An object as `tool_choice` is read as `auto`.
+//!   `previous_response_id` is answered with 400. `text.format` is silently ignored, while members that are not part of
+//!   the API (`response_format`, `seed`, `grammar`) work as in chat completions. An object as `tool_choice` is read as
+//!   `auto`.
 //! - vLLM: checks an assistant message for `id`, `status` and `annotations` (langchain-ai/langchain#32557). It ends a
 //!   reply that reached its limit with a `response.completed` whose status is `incomplete`. The final event has
 //!   different call ids than the stream (vllm-project/vllm#47916). It has lost the end of streamed arguments (#44348).
 //! - `OpenRouter`: stores no state and rejects `store: true` and `previous_response_id`. Its error codes are coarse
 //!   (`invalid_prompt` for a prompt that is too long), so the messages are read as well (openrouter.ai/docs).
 //! - LM Studio: rejects a `text` without `format` (lmstudio-ai/lmstudio-bug-tracker#1576).
-//! - GitHub Copilot: a different `item_id` in every event with the same `output_index` (vercel/ai#18548). Gateways:
-//!   index 0 in all events (teabranch/open-responses-server#63), a delta that is an object with `text`, a response
-//!   instead of an event that contains it.
+//! - GitHub Copilot: sends a different `item_id` in every event with the same `output_index` (vercel/ai#18548).
+//! - Gateways: send index 0 in all events (teabranch/open-responses-server#63), a delta that is an object with `text`,
+//!   or a response instead of an event that contains the response.
 
 mod calls;
 mod event;

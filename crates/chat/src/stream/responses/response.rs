@@ -26,7 +26,7 @@ pub(in super::super) struct Response {
     foreign: ForeignItems,
 }
 
-/// A reasoning item. Servers send text, a summary, or both; only the source that comes first is read.
+/// A reasoning item. Servers send text, a summary, or both; only the source that arrives first is read.
 #[derive(Debug, Default)]
 struct ReasoningItem {
     text: ItemText,

@@ -1,8 +1,9 @@
 //! Matching of events to output items.
 //!
 //! Events identify their item by id, by index in the output, by both or not at all. Some servers change the id between
-//! events or send no index. An item that matches both is preferred. If only one of the two is known, the id decides
-//! first, then the index. An event without either belongs to the current item of its kind.
+//! events or send no index. If id and index lead to different items, an item that matches both is preferred, then the
+//! item with the id if it has no index, then the item with the index. An event without either belongs to the current
+//! item of its kind.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,7 +37,7 @@ pub(super) struct ItemSlot<T> {
     is_done: bool,
 }
 
-/// The items of one kind, in the order they began.
+/// The items of one kind, in the order in which they began.
 #[derive(Debug)]
 pub(super) struct ItemSlots<T> {
     all: Vec<ItemSlot<T>>,
@@ -74,7 +75,7 @@ impl<T: Default> ItemSlots<T> {
     }
 
     /// Takes the beginning or, with `is_done`, the end of an item. `is_same` returns whether a found item may be the
-    /// one meant.
+    /// item of the event.
     pub(super) fn begin_or_end(
         &mut self,
         item_ref: &ItemRef<'_>,

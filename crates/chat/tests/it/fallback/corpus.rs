@@ -1,4 +1,4 @@
-//! Each specimen alone, after prose and before prose, at every cut.
+//! Each specimen alone, after prose and before prose, for every split.
 
 use deftool_chat::request::Fallback;
 
@@ -6,7 +6,7 @@ use super::read::{Outcome, families, outcome_of, reader};
 
 pub(super) const CUTS: [usize; 4] = [usize::MAX, 1, 3, 7];
 
-/// Collapses the blanks that remain between calls: they are not compared.
+/// Collapses the blanks that remain between calls, because blanks are not compared.
 pub(super) fn normalized(outcome: Outcome) -> Outcome {
     let text = outcome.text.split_whitespace().collect::<Vec<_>>().join(" ");
     Outcome { text, ..outcome }
@@ -63,7 +63,7 @@ fn specimens_are_read_between_prose() {
     }
 }
 
-/// Functionary 3.2, whose first mark is in the prompt.
+/// Functionary 3.2: its first mark is in the prompt.
 #[test]
 fn a_call_without_its_mark_may_precede_one_with_it() {
     for text in ["look\n{\"q\": 1}>>>look\n{\"q\": 2}", "look\n{\"q\": 1}\n>>>look\n{\"q\": 2}"] {

@@ -103,7 +103,7 @@ fn assert_as_expected(case: &Case, mode: Fallback, read: &Outcome) {
     assert_eq!(read.failed.as_deref(), *failed, "{name}, {mode:?}: {read:?}");
     match text.filter(|_| reads) {
         Some(text) => assert_eq!(read.text.trim_end(), text, "{name}, {mode:?}"),
-        // Text after a loop is omitted.
+        // Text after a detected loop is omitted.
         None if *failed == Some("") => assert!(script.starts_with(&read.text), "{name}: {read:?}"),
         None => assert_eq!(read.text, script, "{name}, {mode:?}"),
     }
@@ -123,7 +123,7 @@ fn shown_after(reader: &Reader, tools: &ToolSet, script: &str) -> Vec<usize> {
     shown
 }
 
-/// Feeds the reads. After each one, as much text must be shown as for the received text.
+/// Feeds the reads. After each read, the length of the shown text must match `shown`.
 fn replay(reader: &Reader, tools: &ToolSet, reads: &[&[u8]], shown: &[usize]) -> Outcome {
     let mut run = reader.begin(tools);
     let mut decoder = StreamDecoder::new(Api::ChatCompletions, [String::from("get_weather")]);

@@ -18,7 +18,7 @@ fn reader_of(specimen: &Specimen, mode: Fallback) -> Reader {
     reader
 }
 
-/// Returns the titles of the specimens with a wrong result, at any cut and in any of `modes`.
+/// Returns the titles of the specimens with a wrong result, for any split and in any of `modes`.
 fn wrong<'s>(
     files: &'s [Family],
     modes: &[Fallback],
@@ -71,9 +71,9 @@ fn made_calls_are_kept() {
     assert!(lost.is_empty());
 }
 
-/// A stream may be cut, and the machine stored, between any two characters.
+/// A stream may be split, and the machine stored, between any two characters.
 #[test]
-fn every_cut_gives_the_same_decision() {
+fn every_split_gives_the_same_decision() {
     for specimen in ["quoted", "made"].into_iter().flat_map(files_in).flat_map(|file| file.specimens) {
         let reader = reader_of(&specimen, Fallback::On);
         let whole = reader.read(&specimen.text);

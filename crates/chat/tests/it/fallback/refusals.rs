@@ -217,12 +217,12 @@ fn prose_and_data_stay_text() {
             }
         }
     }
-    // An object with these keys is a call, whatever its arguments.
+    // An object with these keys is a call, regardless of its arguments.
     let read = reader(Fallback::On).read("{\"name\": \"Ada\", \"arguments\": [1, 2]}");
     assert_eq!(read.failed.as_deref(), Some("unknown_tool"));
 }
 
-/// Whether the call in `text` is refused. For the table.
+/// Whether the call in `text` is refused. Used by `table`.
 pub(super) fn is_refused(family: &Family, specimen: &Specimen, place: &str, text: &str) -> bool {
     assert!(matches!(specimen.expected, Expected::Calls { .. }), "{place}");
     reader(family.mode()).cut(3).read(text).is_text(text)

@@ -1,4 +1,4 @@
-//! Replies that are cut, stored or ended at any position.
+//! Replies that are split, stored or truncated at any position.
 
 use deftool_chat::ChatEvent;
 use deftool_chat::fallback::{Forms, MAX_HELD, Piece, Scanner};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::corpus::normalized;
 use super::read::{Expected, Family, Outcome, Reader, Specimen, families, outcome_of, reader, tools};
 
-/// A reply that ends inside a call makes the call only if it is complete by the family's rules, and never with fewer
+/// If a reply ends inside a call, the call is made only if it is complete by the family's rules, and never with fewer
 /// arguments. No text is lost.
 #[test]
 fn an_incomplete_call_is_not_made() {

@@ -79,7 +79,7 @@ fn a_parallel_failure_abandons_later_calls() {
     let played = parallel_play().answering(fails).run(&[calls.clone(), reply_with("never")]);
     assert_eq!(played.failure().2, "look: no");
     assert_eq!(played.executed(), ["look"], "the second call was not awaited");
-    // The one in the middle fails first. The one before it is awaited, the one after it is not.
+    // The middle call fails first. The call before it is awaited, the call after it is not.
     let calls = calls.call("look", json!({"c": 1}));
     let mut asked = Vec::new();
     let mut play = parallel_play();

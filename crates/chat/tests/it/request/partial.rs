@@ -52,7 +52,7 @@ fn no_call_runs_after_a_lost_event() {
     }
 }
 
-/// The same for calls written as text, cut off or malformed: the last call of each reply is invalid.
+/// The same for calls written as text. The last call of each reply is truncated or malformed.
 #[test]
 fn an_invalid_exit_call_in_text_is_a_signal() {
     let look = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>\n";
@@ -112,7 +112,7 @@ fn an_exit_call_that_is_cut_off_is_a_signal_and_has_no_other_effect() {
     // The end of the reply was not reported.
     let played = play().run(&[only.status(open)]);
     assert_eq!((played.failure().1, played.outcome.signals.len()), ("stream_incomplete", 1));
-    // A normal call that is cut off is not executed, even if the reply has others.
+    // A normal call that is cut off is not executed, even if the reply has other calls.
     let normal = reply_with("t").truncated("look", "{").truncated("finish", "{").status(at_end);
     let played = play().run(&[normal]);
     assert_eq!((played.failure().1, played.outcome.signals.len()), ("call_truncated", 1));
@@ -120,14 +120,14 @@ fn an_exit_call_that_is_cut_off_is_a_signal_and_has_no_other_effect() {
 }
 
 #[test]
-fn a_reported_but_missing_call_is_a_failure_or_with_text_a_warning() {
+fn a_missing_reported_call_fails_without_text_and_warns_with_text() {
     for reason in ["tool_calls", "function_call"] {
         let played = play().run(&[finished_by(reply_with(" \n"), reason)]);
         let (reason_of_failure, kind, detail) = played.failure();
         assert_eq!((reason_of_failure, kind), (FailReason::UnknownError, "missing_tool_call"), "{detail}");
         let played = play().run(&[finished_by(reply_with("text"), reason)]);
         assert_eq!(played.outcome.state, FinalState::Completed);
-        assert_eq!(warnings(&played), ["the server reported a tool call and sent none"]);
+        assert_eq!(warnings(&played), ["the server reported a tool call but did not send one"]);
         let played = play().run(&[finished_by(reply_with("").call("finish", json!({})), reason)]);
         assert_eq!((played.outcome.state, warnings(&played).len()), (FinalState::Completed, 0));
     }

@@ -149,7 +149,7 @@ pub(super) struct Play {
     pub(super) config: RunConfig,
     pub(super) conversation: Vec<Message>,
     pub(super) answer: ToolAnswer,
-    /// Returns the index of the next pending call to answer, of a given number.
+    /// Returns the index of the next call to answer, given the number of pending calls.
     pub(super) choose: Box<dyn FnMut(usize) -> usize>,
     /// The answer for calls that need approval: all calls of `ask`.
     pub(super) approval: Approval,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::play::{play, reply_with, tools};
 
-/// The wait for the user's answer does not count; the call begins after it.
+/// The wait for the user's answer does not count: the call begins after the answer.
 #[test]
 fn the_duration_of_an_approved_call_starts_at_its_approval() {
     let tools = tools();
@@ -67,7 +67,7 @@ fn text_with_a_structured_unknown_call_is_not_searched_for_calls() {
     assert_eq!((played.signals().len(), played.outcome.text.as_str()), (0, text));
 }
 
-/// The position in the script is only for the user.
+/// The position in the script (`details`) is only for the user.
 #[test]
 fn a_reported_error_reaches_the_model_without_its_details() {
     for path in [None, Some(String::from(".items[2]"))] {

@@ -290,7 +290,7 @@ fn reported_arguments_are_returned_with_the_results_of_other_calls() {
 }
 
 #[test]
-fn reports_end_with_the_budget() {
+fn reported_errors_stop_when_the_budget_is_exhausted() {
     let played = play()
         .with(|config| config.on_invalid_arguments = OnFailure::Report)
         .run(&[reply_with("").malformed("look", "{")]);

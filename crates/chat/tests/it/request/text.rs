@@ -115,7 +115,7 @@ fn text_that_is_never_executed() {
     }
 }
 
-/// Calls in thinking are ignored, even if it is recognised as thinking only at its end.
+/// Calls in reasoning are ignored, even if the text is recognised as reasoning only at its end.
 #[test]
 fn an_invalid_call_in_thinking_does_not_fail_the_reply() {
     let broken = "<tool_call>{'name': 'look'}</tool_call>";

@@ -20,7 +20,7 @@ fn bodies() -> Vec<(Api, Vec<u8>)> {
 }
 
 proptest! {
-    // Each case is a complete stream. `PROPTEST_CASES` sets a larger number of cases.
+    // Each case is a complete stream, so a quarter of the usual number of cases is run.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]
@@ -109,7 +109,7 @@ const DAMAGES: [fn(&str) -> String; 5] = [
     |line| line.replacen('{', "", 1),
 ];
 
-/// A damaged event is counted as lost. No call is mistaken for another one.
+/// A damaged event is counted as lost. No call is mistaken for another call.
 #[test]
 fn a_damaged_event_is_counted_if_it_changes_a_call() {
     let mut counts = [0_usize; 3];

@@ -28,7 +28,7 @@ fn request(messages: Vec<Message>, choice: &Value) -> ChatRequest {
     request
 }
 
-/// If a tool were forced in every turn, the request would only end with its budget. A new user message forces it again.
+/// If a tool were forced in every turn, only the budget would end the request. A new user message forces it again.
 #[test]
 fn a_tool_is_forced_until_its_call_after_each_user_message() {
     let named = json!({"type": "function", "function": {"name": "f"}});

@@ -1,4 +1,4 @@
-//! The cases in `tests/wire`, as a whole, in pieces and cut off.
+//! The cases in `tests/wire`, as a whole, in pieces and truncated.
 
 use std::fs;
 

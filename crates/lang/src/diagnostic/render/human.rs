@@ -1,8 +1,8 @@
 //! Findings with source lines in the style of rustc.
 //!
-//! The renderer scans its whole input several times. It therefore receives a window of limited size around each location,
-//! so that a file with one long line is not slower than others, and long lines are truncated. Line endings in the window
-//! are always LF.
+//! The renderer scans its whole input several times. It therefore receives only a window of limited size around each
+//! location, in which long lines are truncated, so that a file with one long line is not slower than others. Line
+//! endings in the window are always LF.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -84,7 +84,8 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
     groups.push(group);
     if let (Some(fix), Some(file)) = (&finding.fix, sources.get(finding.primary.source)) {
         let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
-        // A fix that is too large is not shown, because a part of it would look like a different fix. It is still applied.
+        // A fix that is too large is not shown, because a part of it would look like a different fix. The fix can still
+        // be applied.
         let mut shown = Group::with_title(Level::HELP.secondary_title(clean(&fix.title)));
         if let Some(window) = Window::of_patch(file, &spans) {
             let ranges: Vec<Range<usize>> = spans.iter().map(|span| window.range(*span)).collect();
@@ -106,8 +107,8 @@ fn clean(text: &str) -> String {
     text.replace(|c: char| is_control(c) && !matches!(c, '\n' | '\t'), "\u{fffd}")
 }
 
-/// Replaces control characters from the source that the renderer does not handle. Keeps escape characters, which now only
-/// belong to its colours.
+/// Replaces control characters from the source that the renderer does not handle. Keeps escape characters (ESC): at
+/// this point, they only occur in the renderer's own colour codes.
 fn without_controls(text: String) -> String {
     let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t' | '\u{1b}');
     if text.contains(is_harmful) { text.replace(is_harmful, "\u{fffd}") } else { text }

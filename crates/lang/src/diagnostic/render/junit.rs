@@ -1,9 +1,9 @@
 //! Renders findings as JUnit XML tests.
 //!
-//! Each checked file is a suite with one test, so that test names are stable and a file without findings is a passing test.
-//! The test fails for errors (with `strict` also for warnings); other findings become its output. All failing findings of
-//! a file are in one `failure`, because GitLab supports only one per test, and only one test per name (docs.gitlab.com,
-//! "Unit test reports", read 2026-11).
+//! Each checked file is a suite with one test, so that test names are stable and a file without findings is a passing
+//! test. The test fails for errors (with `strict` also for warnings); other findings become its output. All failing
+//! findings of a file are in one `failure`, because GitLab supports only one per test, and only one test per name
+//! (docs.gitlab.com, "Unit test reports", read 2026-11).
 
 use std::fmt::Write;
 

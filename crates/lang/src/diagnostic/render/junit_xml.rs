@@ -1,7 +1,7 @@
 //! Test reports in JUnit XML, for GitLab, Jenkins and other CI systems.
 //!
-//! Sources: GitLab, "Unit test reports" (docs.gitlab.com), and `junit-10.xsd` of Jenkins' xUnit plugin, both read 2026-11.
-//! The xUnit plugin rejects unknown attributes, for example `file` of a test, which GitLab supports.
+//! Sources: GitLab, "Unit test reports" (docs.gitlab.com), and `junit-10.xsd` of Jenkins' xUnit plugin, both read
+//! 2026-11. The xUnit plugin rejects unknown attributes, for example `file` of a test, which GitLab supports.
 
 use std::fmt::Write;
 
@@ -88,9 +88,9 @@ fn escape(text: &str) -> String {
     escape_text(text).replace('\t', "&#9;").replace('"', "&quot;")
 }
 
-/// Escapes text between tags. Replaces characters that XML 1.0 does not allow. Writes as character references: line breaks,
-/// so that no quoted text starts a line of the report; terminal control characters; and the second `#` of a CI runner
-/// command.
+/// Escapes text between tags. Replaces characters that XML 1.0 does not allow. Writes line breaks as character
+/// references, so that quoted text never starts a line of the report, and also terminal control characters and the
+/// second `#` of `##`, which could start a CI runner command.
 fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_text_starts_no_line_and_no_runner_command() {
+    fn quoted_text_cannot_start_a_line_or_runner_command() {
         let failure = || JunitFailure {
             message: String::from("\n::error::m"),
             kind: String::from("k\n::error::k"),

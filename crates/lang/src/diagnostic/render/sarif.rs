@@ -1,10 +1,10 @@
 //! SARIF 2.1.0, the format of code scanning.
 //!
-//! Produces one log with one run; the output is deterministic. Sources: OASIS, "Static Analysis Results Interchange Format
-//! (SARIF) Version 2.1.0", and GitHub, "SARIF support for code scanning" (docs.github.com, read 2026-11). GitHub requires
-//! `ruleId`, `level`, `message.text` and a location with a region. It rejects a run with more than [`MAX_RESULTS`]
-//! results. It identifies alerts by the fingerprint `primaryLocationLineHash`, which its upload action computes; the
-//! fingerprint here is a different one, for other tools.
+//! Produces one log with one run; the output is deterministic. Sources: OASIS, "Static Analysis Results Interchange
+//! Format (SARIF) Version 2.1.0", and GitHub, "SARIF support for code scanning" (docs.github.com, read 2026-11). GitHub
+//! requires `ruleId`, `level`, `message.text` and a location with a region. It rejects a run with more than
+//! [`MAX_RESULTS`] results. It identifies alerts by the fingerprint `primaryLocationLineHash`, which its upload action
+//! computes; the fingerprint here is a different one, for other tools.
 //!
 //! Not included: `uriBaseId` (paths are relative to the directory in which `check` ran, which should be the repository
 //! root), logical locations, times.
@@ -171,7 +171,7 @@ struct Replacement {
     inserted_content: Text,
 }
 
-/// Builds the log of `findings`. It describes those of `rules` that occur.
+/// Builds the log of `findings`, with a description of each of `rules` that has a finding.
 pub fn sarif_log(findings: &[Diagnostic], sources: &Sources, rules: &[&'static Rule]) -> SarifLog {
     let (findings, left_out) = most_severe(findings);
     let occurring: BTreeSet<&str> = findings.iter().map(|finding| finding.rule.code).collect();
@@ -214,8 +214,8 @@ pub fn sarif_log(findings: &[Diagnostic], sources: &Sources, rules: &[&'static R
     SarifLog { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] }
 }
 
-/// Selects the most severe findings, up to the limit of a run, in their original order. Also returns the number of omitted
-/// findings.
+/// Selects the most severe findings, up to the limit of a run, in their original order. Also returns the number of
+/// omitted findings.
 fn most_severe(findings: &[Diagnostic]) -> (Vec<&Diagnostic>, usize) {
     let mut order: Vec<(usize, &Diagnostic)> = findings.iter().enumerate().collect();
     order.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
@@ -239,7 +239,8 @@ fn sarif_rule(rule: &Rule) -> SarifRule {
     }
 }
 
-/// Adds captions to code blocks. The last word of a block's info string gives its purpose, but viewers do not display it.
+/// Adds captions to code blocks. The last word of a block's info string gives its purpose, but viewers do not display
+/// it.
 fn with_captions(explanation: &str) -> String {
     let mut captioned = String::with_capacity(explanation.len());
     for line in explanation.lines() {
@@ -322,8 +323,8 @@ fn sarif_fix(file: &SourceFile, fix: &Fix) -> SarifFix {
     }
 }
 
-/// Returns a fingerprint that is independent of the line number: a hash of the rule, the message and the source line, with
-/// a counter for identical findings.
+/// Returns a fingerprint that is independent of the line number: a hash of the rule, the message and the source line,
+/// with a counter for identical findings.
 fn fingerprints<'f>(
     finding: &'f Diagnostic,
     file: &'f SourceFile,

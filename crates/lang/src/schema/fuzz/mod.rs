@@ -1,9 +1,9 @@
 //! Generates arguments from a tool's schema: valid ones for calls, and invalid ones that the validator must reject.
 //!
-//! The input is the parameters schema, its validator and a seed. The output is values at the boundaries of the schema and
-//! random values within them, and [`InvalidArguments`] with a reason for each. [`shrink()`] reduces a value while a
-//! condition stays true. The same seed generates the same values. Keywords that the generator does not support (`not`, `if`,
-//! lookaheads in patterns) are left to the validator: a value that it rejects is generated again, a few times.
+//! The input is the parameters schema, its validator and a seed. The output is values at the boundaries of the schema
+//! and random values within them, and [`InvalidArguments`] with a reason for each. [`shrink()`] reduces a value while a
+//! condition stays true. The same seed generates the same values. Keywords that the generator does not support (`not`,
+//! `if`, lookaheads in patterns) are left to the validator: a value that it rejects is generated again, a few times.
 
 mod invalid;
 mod pattern;

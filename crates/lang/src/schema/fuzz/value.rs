@@ -84,7 +84,8 @@ impl<'m> Generator<'m> {
         }
     }
 
-    /// Returns `schema` merged with the target of its reference, with `allOf`, and with one branch of `anyOf` or `oneOf`.
+    /// Returns `schema` merged with the target of its reference, with `allOf`, and with one branch of `anyOf` or
+    /// `oneOf`.
     fn resolve<'v>(&mut self, schema: &'v Value, depth: usize) -> Cow<'v, Value> {
         let Value::Object(members) = schema else { return Cow::Borrowed(schema) };
         let branches: Vec<&str> = ["$ref", "allOf", "anyOf", "oneOf"]

@@ -1,7 +1,8 @@
 //! Gemini: function declarations and `OpenAPI` schemas.
 //!
 //! Source: `FunctionDeclaration` and `Schema` of the Gemini API reference. Differences from JSON Schema: upper-case
-//! types, 64-bit integers as strings, `propertyOrdering` for the order of properties, `format: enum` together with `enum`.
+//! types, 64-bit integers as strings, `propertyOrdering` for the order of properties, `format: enum` together with
+//! `enum`.
 
 use super::model::Envelope;
 use crate::spec::{Json, JsonKind, Member};

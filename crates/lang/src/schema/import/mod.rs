@@ -4,10 +4,10 @@
 //! body), an MCP response to `tools/list`, a plain JSON Schema, arrays of them, or a sequence of them. The output is
 //! valid [`Tool`]s and findings located in that text; [`form_of_tool`](crate::spec::form_of_tool) produces the spec.
 //!
-//! Each definition is read into an [`model::Envelope`] by the module of its format. `parameters.rs` converts its schema to
-//! argument plists. The resulting form is lowered like any spec, so the rules for specs report what is invalid there, at
-//! its location in the JSON. A tool compiled for its original format equals the definition, except for what has a
-//! finding, the order of keys around the schema, and these equivalent changes:
+//! Each definition is read into a [`model::Envelope`] by the module of its format. `parameters.rs` converts its schema
+//! to argument plists. The resulting form is lowered like any spec, so the rules for specs report invalid parts at
+//! their location in the JSON. A tool compiled for its original format equals the definition, except for parts with a
+//! finding, the order of the keys outside the schema, and these equivalent changes:
 //! - `additionalProperties: false` and `required: []` where a target adds or omits them
 //! - references into `$defs`, which are inlined
 //! - keywords with the value null

@@ -1,7 +1,7 @@
 //! Converts the parameters schema to arguments.
 //!
-//! The schema of each parameter becomes that argument's plist. Of the keywords for the whole object, a spec supports only
-//! `required` and the order.
+//! The schema of each parameter becomes that argument's plist. Of the keywords for the whole object, a spec supports
+//! only `required` and the order.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ const OF_DOCUMENTS: [&str; 5] = ["$schema", "$id", "id", "$anchor", "example"];
 /// Keywords that the envelope of a plain schema already uses.
 const NAMING: [&str; 3] = ["$id", "title", "description"];
 
-/// Keywords that may describe members other than `properties` does.
+/// Keywords that may describe members that are not in `properties`.
 const OTHER_PROPERTY_KEYWORDS: [&str; 8] = [
     "anyOf",
     "oneOf",
@@ -65,7 +65,8 @@ pub(super) fn read_parameters(
     arguments
 }
 
-/// Returns the members of the parameters schema and, if it is the target of a reference, the members next to it.
+/// Returns the members of the parameters schema. If the schema is a reference, returns the members of its target and
+/// the members next to the reference.
 fn find_root<'j>(
     schema: &'j Json,
     rewriter: &mut Rewriter<'j>,

@@ -12,8 +12,8 @@ pub(super) struct Definition<'j> {
     pub(super) json: &'j Json,
 }
 
-/// Adds the definitions in `value`: the value itself, the elements of an array, or the `tools` of a request or response.
-/// `from` overrides the detected format.
+/// Adds the definitions in `value`: the value itself, the elements of an array, or the `tools` of a request or
+/// response. `from` overrides the detected format.
 pub(super) fn find_definitions<'j>(
     value: &'j Json,
     from: Option<ImportFormat>,
@@ -27,7 +27,7 @@ pub(super) fn find_definitions<'j>(
             }
         }
         JsonKind::Object(_) if from == Some(ImportFormat::JsonSchema) => {
-            // A schema may have a property `tools`, but not that alone.
+            // A JSON Schema may also have a key `tools`, so it is checked first.
             if has_schema(value, ImportFormat::JsonSchema) || !find_inside(value, from, found, sink) {
                 add(ImportFormat::JsonSchema, value, found, sink);
             }
@@ -47,8 +47,8 @@ pub(super) fn find_definitions<'j>(
     }
 }
 
-/// Adds a definition of `format`. Reports it instead if its schema is under the key of another format, because the schema
-/// would be lost.
+/// Adds a definition of `format`. Reports it instead if its schema is under the key of another format, because the
+/// schema would be lost.
 fn add<'j>(format: ImportFormat, value: &'j Json, found: &mut Vec<Definition<'j>>, sink: &mut FindingSink) {
     let other_format = recognise(value)
         .filter(|other| !has_schema(value, format) && has_schema(value, *other))
@@ -154,7 +154,7 @@ fn recognise(value: &Json) -> Option<ImportFormat> {
 fn report_unknown(value: &Json, members: &[Member], sink: &mut FindingSink) {
     let named = |key: &str| members.iter().find(|member| member.key == key);
     let provider_type = named("type").and_then(|member| member.value.as_str().map(|word| (word, member)));
-    // `{"googleSearch": {}}`
+    // A tool without a type, such as `{"googleSearch": {}}`.
     let only = match members {
         [only] if matches!(only.value.kind, JsonKind::Object(_)) => Some((only.key.as_str(), only)),
         _ => None,

@@ -4,8 +4,8 @@ use crate::schema::target::ToolLimitation;
 rule! {
     /// an annotation that does not reach the model of a target
     ///
-    /// An annotation does not restrict values, so every call stays valid. But the model does not see it, for example a
-    /// default value.
+    /// An annotation, such as a default value, does not restrict which calls are valid. But the model does not see the
+    /// annotation.
     ///
     /// ```eld for-openai-strict fails
     /// (deftool :name "search" :description "Search the notes."

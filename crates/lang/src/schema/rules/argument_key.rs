@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// a keyword of an argument schema that has another meaning in a spec
+    /// a key of an argument schema that has a different meaning in a spec
     ///
-    /// In the plist of an argument, `:name` is the argument's name and `:optional` makes it optional. They are not JSON
-    /// Schema keywords, but a schema may contain them. They are ignored at the top level of an argument and kept in
-    /// nested schemas.
+    /// In the plist of an argument, `:name` is the argument's name and `:optional` makes it optional. Neither is a JSON
+    /// Schema keyword, but an imported schema may contain these keys. They are ignored at the top level of an argument
+    /// and kept in nested schemas.
     ///
     /// ```json fails
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string", "optional": true}}}}

@@ -4,8 +4,8 @@ use crate::schema::target::ToolLimitation;
 rule! {
     /// a constraint that is dropped for a target
     ///
-    /// The target would reject the constraint, and the rest of the schema has the same meaning without it. The model
-    /// does not see the constraint, so it may generate arguments that deftool then rejects. State it in the
+    /// The target would reject the constraint. Dropping it does not change the meaning of the rest of the schema. The
+    /// model does not see the constraint, so it may generate arguments that deftool then rejects. State it in the
     /// `:description` too.
     ///
     /// ```eld for-openai-strict fails

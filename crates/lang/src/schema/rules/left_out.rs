@@ -28,7 +28,7 @@ pub(crate) fn finding(at: Location, keys: &[(String, Span)]) -> Diagnostic {
     others.fold(finding, |finding, (key, span)| finding.with_label_at(*span, format!("`{key}` is also ignored")))
 }
 
-/// `` `a`, `b` and `c` ``
+/// Returns the keys as a list: `` `a`, `b` and `c` ``.
 pub(super) fn names(keys: &[(String, Span)]) -> String {
     let mut names = String::new();
     for (index, (key, _)) in keys.iter().enumerate() {

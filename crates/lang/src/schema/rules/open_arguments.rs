@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// parameters to import that allow arbitrary arguments
     ///
-    /// A tool in a spec accepts only the arguments that it declares; deftool rejects a call with others. A tool that
-    /// needs arbitrary arguments can declare an argument of type object.
+    /// A tool in a spec accepts only the arguments that it declares; deftool rejects a call with any other argument. A
+    /// tool that needs arbitrary arguments can declare an argument of type object.
     ///
     /// ```json fails
     /// {"name": "tag", "description": "Tag it.", "input_schema": {"type": "object", "properties": {"id": {"type": "string"}}, "additionalProperties": true}}

@@ -2,10 +2,10 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// parameters to import whose schema is not of type object
+    /// parameters to import with a schema that is not of type object
     ///
-    /// In every API and in a spec, arguments are the members of one object. A schema of another type describes no
-    /// arguments.
+    /// In every API and in a spec, arguments are the members of one object. A schema of a different type does not
+    /// describe arguments.
     ///
     /// ```json fails
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "string"}}

@@ -16,8 +16,8 @@ rule! {
     pub REPEATED_MEMBER, "DT611", "repeated-member", Warning
 }
 
-/// `key` is at `location`, and before that at `first`.
+/// `key` occurs at `location` and earlier at `first`.
 pub(crate) fn finding(location: Location, key: &str, first: Span) -> Diagnostic {
     let message = format!("duplicate member `{key}`; the last value is used");
-    Diagnostic::new(&REPEATED_MEMBER, location, message).with_label_at(first, "first given here")
+    Diagnostic::new(&REPEATED_MEMBER, location, message).with_label_at(first, "first defined here")
 }

@@ -35,5 +35,5 @@ pub(crate) fn unknown(location: Location) -> Diagnostic {
 pub(crate) fn other_format(location: Location, expected: ImportFormat, detected: ImportFormat) -> Diagnostic {
     let (expected, detected) = (expected.as_str(), detected.as_str());
     finding(location, format!("expected {expected}, found {detected}; omit `--from`"))
-        .note("in the wrong format it would lose its arguments")
+        .note("reading it in the wrong format would drop its arguments")
 }

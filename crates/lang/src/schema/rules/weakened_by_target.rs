@@ -5,7 +5,7 @@ rule! {
     /// a constraint that a target enforces only in part
     ///
     /// The model may generate arguments that match the target's interpretation but not the spec. The notes describe the
-    /// difference and who still enforces the full constraint.
+    /// difference and name the component that still enforces the full constraint.
     ///
     /// ```eld for-openai-strict fails
     /// (deftool :name "find" :description "Find a note."

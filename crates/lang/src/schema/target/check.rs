@@ -77,7 +77,7 @@ pub fn check_target(target: Target, tool: &Tool) -> Vec<Diagnostic> {
     for Limitation { support, pointer, word } in limitations(target, &emit_parameters(tool)) {
         let span = match support.subject {
             Subject::Tool(_) => Some(tool.name.span),
-            // At its type, where the rules that apply to every API report it, too.
+            // At the type, where the rules for all APIs also report the schema.
             Subject::Schema(_) => {
                 locate(tool, &format!("{pointer}/type")).or_else(|| locate(tool, &pointer)).map(|at| at.span)
             }

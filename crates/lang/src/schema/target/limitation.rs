@@ -17,7 +17,7 @@ pub(crate) struct ToolLimitation<'t> {
 }
 
 impl ToolLimitation<'_> {
-    /// Returns the subject as a message names it, with the condition under which the entry applies.
+    /// Returns the subject for use in a message, with the condition under which the entry applies.
     pub(crate) fn subject(&self) -> String {
         let what = match self.support.subject {
             Subject::Schema(what) | Subject::Tool(what) => return what.to_owned(),
@@ -33,7 +33,8 @@ impl ToolLimitation<'_> {
         }
     }
 
-    /// Starts a finding with the notes that all of them have: what happens, who enforces the keyword, and the source.
+    /// Creates a finding with the notes that all limitations share: the effect, the enforcer of the keyword, and the
+    /// source.
     pub(crate) fn start(&self, rule: &'static Rule, message: String) -> Diagnostic {
         let location = Location { source: self.tool.source, span: self.span };
         let mut finding = Diagnostic::new(rule, location, message);

@@ -74,14 +74,13 @@ impl Lowerer {
                 let at = self.at(test.span);
                 let expected = "a pattern, a value, a plist or a vector of these";
                 let finding = wrong_value::finding(at, "when", expected, "nil");
-                self.findings
-                    .push(finding.note("false is `:json-false`, and an argument that is null `:null`"));
+                self.findings.push(finding.note("write `:json-false` for false and `:null` for null"));
             }
             JsonKind::Object(members) => members.iter().for_each(|member| self.check_tests(&member.value)),
             JsonKind::Array(tests) if tests.is_empty() => {
                 let at = self.at(test.span);
-                let expected = "a vector with a test in it";
-                self.findings.push(wrong_value::finding(at, "when", expected, "an empty one"));
+                let expected = "a non-empty vector of tests";
+                self.findings.push(wrong_value::finding(at, "when", expected, "an empty vector"));
             }
             JsonKind::Array(tests) => tests.iter().for_each(|test| self.check_tests(test)),
             JsonKind::Null | JsonKind::Bool(_) | JsonKind::Number(_) | JsonKind::String(_) => {}

@@ -84,14 +84,15 @@ fn look_into(tree: &Tree, text: &str, value: NodeId, found: &mut Vec<(NodeId, Un
     }
 }
 
-/// The symbols of a file that may be variables: those that are used other than as a category. Computed on first use.
+/// The symbols of a file that may be variables: those that are used anywhere except as a category. Computed on first
+/// use.
 #[derive(Default)]
 pub(super) struct Variables {
     known: Option<HashSet<String>>,
 }
 
 impl Variables {
-    /// Whether nothing suggests that the symbol is a variable: it is a plain word without other uses in the file.
+    /// Whether the symbol is probably not a variable: a lowercase word that the file uses only as a category.
     fn is_unknown(&mut self, tree: &Tree, text: &str, symbol: NodeId) -> bool {
         let word = tree.text(symbol, text);
         if matches!(word, "nil" | "t") || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {

@@ -43,7 +43,8 @@ fn removes_comment(fix: &Fix, tree: &Tree) -> bool {
     })
 }
 
-/// Whether the fix would leave a quote to the next form, as the removal of `:required t` from `':required t` would.
+/// Whether the fix would leave a prefix that then applies to the next form, such as the quote that remains after
+/// `:required t` is removed from `':required t`.
 fn leaves_prefix(fix: &Fix, text: &str) -> bool {
     fix.edits.iter().filter(|edit| edit.replacement.is_empty()).any(|edit| {
         let before = text.get(..edit.span.start as usize).unwrap_or("").trim_end();

@@ -60,7 +60,7 @@ pub(in crate::spec) fn layout_of(head: &str) -> Option<FormLayout> {
     })
 }
 
-/// How the keys and values of a form are evaluated.
+/// The evaluation of the keys and values of a form.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Evaluation {
     /// They are data and not evaluated.

@@ -105,7 +105,7 @@ impl Lowerer {
             }
             DatumKind::Symbol(word) => word == "t",
             DatumKind::Keyword(_) => true,
-            // Where names are possible, nil is an empty list of names; `nil-value` reports how Emacs sends it.
+            // On an object with properties, nil is an empty list of names; `nil-value` reports how Emacs sends it.
             DatumKind::List(items) if items.is_empty() && has_properties => return self.json_value(value),
             DatumKind::List(items) => items.is_empty(),
             DatumKind::Invalid => return None,

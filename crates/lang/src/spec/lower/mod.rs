@@ -119,8 +119,8 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     (definitions, lowerer.findings)
 }
 
-/// Lowers a constant to a tool: a plist, or a list that starts with the name of a tool form. For callers with specs as
-/// values; all findings point to byte 0 of `source`.
+/// Lowers a constant to a tool: a plist, or a list that starts with the name of a tool form. For callers that have
+/// specs as values. All findings point to byte 0 of `source`.
 pub fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnostic>) {
     let mut lowerer = Lowerer::new(source);
     let mut kind = ToolKind::Normal;

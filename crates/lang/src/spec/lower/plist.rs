@@ -45,7 +45,7 @@ fn is_lone_word(datum: &Datum, known: &[&str]) -> bool {
     matches!(&datum.kind, DatumKind::Keyword(word) if !is_known(word, known) && !word.ends_with(':'))
 }
 
-/// Whether gptel sends a schema keyword correctly without its colon. The keywords that gptel searches for need it.
+/// Whether gptel sends a schema keyword correctly without its colon. The keywords that gptel looks up need the colon.
 fn is_sent_bare(word: &str) -> bool {
     !matches!(word, "name" | "optional" | "type") && !keywords::value_kind(word).holds_schemas()
 }
@@ -230,7 +230,7 @@ impl Lowerer {
         }
     }
 
-    /// Reports a keyword in the position of a value. `:required :true` is left to the rule for `:required`.
+    /// Reports a keyword in the position of a value. The rule for `:required` reports `:required :true`.
     fn keyword_as_value(&mut self, key: &str, word: Datum) -> Datum {
         let DatumKind::Keyword(name) = &word.kind else { return word };
         // These keys have their own findings: Emacs treats any `:optional` but nil as true.

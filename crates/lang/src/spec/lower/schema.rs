@@ -345,10 +345,10 @@ fn unknown_keyword(
     }
 }
 
-/// The other keywords of a schema, as needed for one keyword.
+/// The parts of a schema that affect how its keywords are lowered.
 struct SchemaContext<'n> {
     position: SchemaPosition<'n>,
-    /// The types it names, without duplicates; empty if it names none or they could not be read.
+    /// The types that the schema names, without duplicates; empty if it names none or if they could not be read.
     types: Vec<String>,
     has_properties: bool,
 }

@@ -77,12 +77,12 @@ impl Lowerer {
         Some(Json { span, kind })
     }
 
-    /// Returns `None` if there were entries, but none with a JSON form.
+    /// Converts entries to an object. Returns `None` if there are entries but none of them has a JSON form.
     fn json_object(&mut self, entries: Vec<Entry>) -> Option<JsonKind> {
         let is_empty = entries.is_empty();
         let members = entries.into_iter().filter_map(|entry| {
             let value = match entry.value.kind {
-                // `:type string` is `"type": "string"`, as everywhere.
+                // `:type string` is converted to `"type": "string"`, as in schemas.
                 DatumKind::Symbol(word) if entry.key == "type" && word != "t" => {
                     Json { span: entry.value.span, kind: JsonKind::String(word) }
                 }

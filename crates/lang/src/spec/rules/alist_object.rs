@@ -3,10 +3,10 @@ use crate::diagnostic::Severity;
 use crate::text::Location;
 
 rule! {
-    /// an alist where a plist belongs
+    /// an alist instead of a plist
     ///
-    /// Emacs writes an alist with symbol keys as the same JSON object, but gptel converts only plists. A `:type`
-    /// symbol in an alist stays a symbol, which Emacs cannot write as JSON. Use a plist instead.
+    /// Emacs writes an alist with symbol keys and the equivalent plist as the same JSON object. But gptel converts the
+    /// symbol of a `:type` to a string only in plists, and Emacs cannot write the symbol as JSON.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties ((id . (:type "integer"))))))

@@ -5,7 +5,7 @@ use crate::text::{Location, Span};
 rule! {
     /// :args that is not a list of argument plists
     ///
-    /// gptel reads `:args` as a list of plists. A vector, a single plist or a loose value causes a Lisp error or
+    /// gptel reads `:args` as a list of plists. A vector, a single plist or any other value causes a Lisp error or
     /// arguments without a name.
     ///
     /// ```eld fails

@@ -7,7 +7,7 @@ rule! {
     /// an argument name that an API rejects
     ///
     /// Anthropic accepts names of 1 to 64 letters, digits, `_`, `.` and `-`, and rejects the request for any other
-    /// name. Models misspell names with spaces. An empty name is not a usable key.
+    /// name. Models often misspell names that contain spaces. An empty name is not a usable key.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "file name" :description "A name." :type string)))

@@ -6,8 +6,8 @@ use crate::text::{Location, Span};
 rule! {
     /// keys without a colon
     ///
-    /// Emacs writes a symbol key to JSON, but code that searches plists for keywords does not find it; gptel does not
-    /// convert its `:type` symbols. Emacs does not accept a string as a key at all.
+    /// Emacs writes a symbol key as a JSON key, but code that looks up keywords in the plist does not find the key. For
+    /// example, gptel does not convert the `:type` symbols below it. Emacs rejects a string as a key.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (id (:type integer)))))
@@ -19,7 +19,7 @@ rule! {
     pub BARE_KEY, "DT249", "bare-key", Warning
 }
 
-/// `at` is the whole plist with the elements `items`. Emacs does not write strings as keys.
+/// `at` is the whole plist with the elements `items`. A string key is an error, because Emacs cannot write it.
 pub(in crate::spec) fn finding(at: Location, items: &[Datum]) -> Diagnostic {
     let bare = || {
         items.iter().step_by(2).filter_map(|key| match &key.kind {
@@ -48,7 +48,7 @@ pub(in crate::spec) fn finding(at: Location, items: &[Datum]) -> Diagnostic {
         if !is_string {
             return Some(colon);
         }
-        // The symbol notation of other names is not obvious.
+        // A keyword with any other name needs escapes.
         is_plain(word).then(|| Edit { span, replacement: format!(":{name}") })
     };
     let title = if bare().any(|(_, _, is_string)| is_string) { "write keywords" } else { "add the colon" };
@@ -62,7 +62,7 @@ fn is_plain(word: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// Reports a schema keyword.
+/// Reports a schema keyword without its colon.
 pub(in crate::spec) fn keyword(at: Location, word: &str) -> Diagnostic {
     Diagnostic::new(&BARE_KEY, at, format!("missing colon before the key `{word}`")).fixed_by(
         format!("write `:{word}`"),

@@ -5,9 +5,9 @@ use crate::text::Location;
 rule! {
     /// a name that a chat template reserves for a built-in tool
     ///
-    /// Llama 3 has a few built-in tools, and llama.cpp checks tools with their names. If the expected required
-    /// argument is missing, llama.cpp answers the request with an error ("Parameters of tool python is missing
-    /// property: code"; `common/chat.cpp`, 2025).
+    /// Llama 3 has a few built-in tools. For a tool with one of their names, llama.cpp expects a specific required
+    /// argument. If this argument is missing, llama.cpp answers the request with an error ("Parameters of tool python
+    /// is missing property: code"; `common/chat.cpp`, 2025).
     ///
     /// ```eld fails
     /// (deftool :name "web_search" :description "Search the web."

@@ -5,8 +5,8 @@ use crate::text::Location;
 rule! {
     /// the callback of an :async tool in its argument list
     ///
-    /// The caller passes the callback as the first argument. If `:args` contains it too, the model is asked for it,
-    /// and the function receives two callbacks.
+    /// The caller passes the callback as the first argument. If `:args` contains the callback too, the model has to
+    /// pass a value for it, and the function receives one argument too many.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :async t :args ((:name "callback" :description "Called with it." :type string)))

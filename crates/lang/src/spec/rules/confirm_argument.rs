@@ -9,7 +9,7 @@ rule! {
     /// a :confirm condition on an unknown argument
     ///
     /// `:confirm (:when …)` names arguments of the tool and members of object arguments. With a misspelt name the
-    /// condition never matches, and the user is never asked.
+    /// condition never matches, and the call runs without approval.
     ///
     /// ```eld fails
     /// (deftool :name "drop" :description "Drop a file." :confirm (:when (:pth "^/etc/"))
@@ -82,7 +82,7 @@ impl Check<'_> {
 
     fn report<'k>(&mut self, test: &Member, lack: &str, known: impl Iterator<Item = &'k str>) {
         let at = Location { source: self.tool.source, span: test.key_span };
-        let message = format!("{lack} `{}`, so this condition never matches", test.key);
+        let message = format!("{lack} `{}`; this condition never matches", test.key);
         let finding = Diagnostic::new(&CONFIRM_ARGUMENT, at, message);
         self.reported += 1;
         let near = (self.reported <= MAX_SUGGESTIONS).then(|| nearest(&test.key, known)).flatten();

@@ -5,7 +5,8 @@ use crate::text::Location;
 rule! {
     /// a description that only repeats the name
     ///
-    /// The model already knows the name. It needs to know when to call the tool and what the tool returns.
+    /// The model receives the name anyway. The description should state when to call the tool and what the tool
+    /// returns.
     ///
     /// ```eld fails
     /// (deftool :name "get_weather" :description "Get weather.")

@@ -8,7 +8,8 @@ use crate::text::Span;
 rule! {
     /// a duplicate value in :enum, :required or :type
     ///
-    /// JSON Schema does not allow duplicates here, and OpenAI and Gemini reject them. Often another value was meant.
+    /// JSON Schema does not allow duplicates here, and OpenAI and Gemini reject them. Often a different value was
+    /// intended.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["a" "b" "a"])))

@@ -4,8 +4,8 @@ use crate::text::{Location, Span};
 rule! {
     /// a duplicate key; the first one is used
     ///
-    /// Emacs uses the first of two equal keys, JSON parsers use the last, so the behaviour of a server is undefined.
-    /// deftool sends the first one and drops the others.
+    /// Emacs uses the first of two equal keys, but most JSON parsers use the last one, so the behaviour of a server is
+    /// undefined. deftool sends the first one and drops the others.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time." :description "Tell the date.")

@@ -4,10 +4,10 @@ use crate::spec::schema::Schema;
 rule! {
     /// a :pattern in Emacs or JavaScript literal syntax
     ///
-    /// A `:pattern` is an ECMA-262 regular expression: `(…)` is a group, `|` an alternative, `^` and `$` are start and
-    /// end of the text, `[A-Za-z]` is a class of letters. In this syntax, the Emacs escapes `\\(`, `\\|` and `\\'`
-    /// match the characters themselves, and `[[:alpha:]]` is a class of six characters. The slashes of a JavaScript
-    /// literal, `/^a$/i`, are not part of a pattern.
+    /// A `:pattern` is an ECMA-262 regular expression: `(…)` is a group, `|` an alternative, `^` and `$` match the
+    /// start and the end of the text, `[A-Za-z]` is a class of letters. In this syntax, the Emacs escapes `\\(`, `\\|`
+    /// and `\\'` match the characters themselves, and `[[:alpha:]]` is a class of six characters. The slashes of a
+    /// JavaScript literal, `/^a$/i`, are not part of a pattern.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^\\(on\\|off\\)$")))

@@ -7,7 +7,7 @@ use crate::text::Span;
 rule! {
     /// bounds that exclude all values
     ///
-    /// The lower bound is above the upper bound, so that no call is ever valid.
+    /// The lower bound is above the upper bound, so no value is valid.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :minimum 10 :maximum 1)))

@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// an endpoint that includes an API path
     ///
-    /// The endpoint is a base URL to which paths such as `/chat/completions` and `/models` are added. If it already
+    /// The endpoint is a base URL. Paths such as `/chat/completions` and `/models` are appended to it. If it already
     /// includes such a path, every request fails with 404.
     ///
     /// ```eld fails

@@ -50,7 +50,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     let mut finding = Diagnostic::new(&ENUM_MISFIT, schema.at(first.span), message);
     finding.fix = repair(types.as_slice(), values.iter().filter(|value| !fits(value)));
     for other in misfits.by_ref().take(MAX_LABELS) {
-        finding = finding.with_label_at(other.span, "neither is this");
+        finding = finding.with_label_at(other.span, "also not of this type");
     }
     findings.push(match misfits.count() {
         0 => finding,

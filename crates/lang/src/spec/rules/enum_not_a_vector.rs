@@ -7,7 +7,7 @@ rule! {
     /// an :enum that is not a vector of constants
     ///
     /// Emacs writes a vector as a JSON array. It interprets a list as a plist and rejects it, and it rejects symbols
-    /// too. gptel then fails when the first request is sent, for all tools of the request.
+    /// too. gptel then fails when it sends the first request, and all tools of the request fail with it.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ("fast" "slow"))))
@@ -36,7 +36,7 @@ pub(in crate::spec) fn finding(at: Location, found: &Datum) -> Diagnostic {
     }
 }
 
-/// Extends the fix over the quote.
+/// Extends the fix so that it also replaces the quote.
 fn without_quote(mut finding: Diagnostic, quoted: Span) -> Diagnostic {
     if let Some(edit) = finding.fix.as_mut().and_then(|fix| fix.edits.first_mut()) {
         edit.span.start = quoted.start;
@@ -44,8 +44,8 @@ fn without_quote(mut finding: Diagnostic, quoted: Span) -> Diagnostic {
     finding
 }
 
-/// Reports symbols and keywords as values. Only the first one is reported, but all are fixed if their meaning is clear
-/// from `types`, the types of the schema; an empty list means any type.
+/// Reports symbols and keywords among the values. Only the first one is reported, but all are fixed if their meaning is
+/// clear from `types`, the types of the schema; an empty list means any type.
 pub(in crate::spec) fn of_symbols(source: SourceId, items: &[Datum], types: &[String]) -> Option<Diagnostic> {
     let symbols = || items.iter().filter_map(|item| Some((item.span, symbol_of(item)?)));
     let (span, word) = symbols().next()?;

@@ -7,8 +7,8 @@ rule! {
     /// a :function with the wrong parameters for the tool's arguments
     ///
     /// gptel and llm.el call the function with all arguments in the order of `:args`, with nil for omitted ones, and
-    /// with a callback first for `:async t`. A wrong number of parameters is an error at the first call. Parameters
-    /// with the names of other arguments receive the wrong values without an error.
+    /// with a callback first for `:async t`. A wrong number of parameters causes an error at the first call. A
+    /// parameter with the name of a different argument silently receives the wrong value.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "copy" :description "Copy a note."

@@ -5,8 +5,8 @@ use crate::text::{Location, SourceId};
 rule! {
     /// an argument description without information
     ///
-    /// The model knows an argument only by its name and description. If the description is empty or repeats the name,
-    /// the model has to guess.
+    /// The model chooses the value of an argument by its name and description. If the description is empty or repeats
+    /// the name, the model has to guess.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "path" :description "path" :type string)))

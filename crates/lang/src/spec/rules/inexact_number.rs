@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// an integer beyond 64 bits
     ///
-    /// JSON parsers support integers of 64 bits, or only 53 bits. The number is sent as the nearest float; Emacs
-    /// before version 30 rejects it.
+    /// JSON parsers support integers of at most 64 bits, some only 53 bits. The number is sent as the nearest float;
+    /// Emacs before version 30 rejects it.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :maximum 99999999999999999999)))

@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// a key written as a string
     ///
-    /// Keys are keywords, not strings as in JSON. Emacs signals an error if a keyword list has a string in the
-    /// position of a key.
+    /// Keys are keywords, not strings as in JSON. Emacs signals an error if a plist has a string in the position of a
+    /// key.
     ///
     /// ```eld fails
     /// (deftool :name "now" "description" "Tell the time.")

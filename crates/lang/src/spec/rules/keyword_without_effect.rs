@@ -6,9 +6,9 @@ use crate::spec::schema::Schema;
 rule! {
     /// a keyword without effect on its :type
     ///
-    /// `:minLength` applies to strings, `:minimum` to numbers, `:items` to arrays, `:properties` to objects. On
-    /// another type it is legal but has no effect. Often it belongs one level deeper, or the type is wrong. Gemini
-    /// rejects some of these keywords.
+    /// `:minLength` applies to strings, `:minimum` to numbers, `:items` to arrays, `:properties` to objects. On any
+    /// other type the keyword is valid but has no effect. Often the keyword belongs one level deeper, or the type is
+    /// wrong. Gemini rejects some of these keywords.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :maxLength 3)))

@@ -7,8 +7,8 @@ rule! {
     /// a single backslash in a :pattern
     ///
     /// Emacs Lisp strings interpret the backslash: `"\w"` is the letter w, `"\s"` a space, `"\d"` the character DEL.
-    /// The resulting pattern differs from the intended one and usually matches nothing. Write two backslashes for each
-    /// one in the pattern.
+    /// The resulting pattern differs from the intended one and usually matches nothing. Write two backslashes in the
+    /// string for each backslash in the pattern.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^\d{4}-\d\d$")))
@@ -79,8 +79,8 @@ fn finding(tool: &Tool, span: Span, literal: &str) -> Option<Diagnostic> {
     Some(finding)
 }
 
-/// Returns the single backslashes before characters with a meaning in patterns. Characters that Emacs escapes (`\n`,
-/// `\u00e9`) may be intended.
+/// Returns the single backslashes before characters with a meaning in patterns. Escapes that Emacs supports (`\n`,
+/// `\u00e9`) may be intended and are skipped.
 fn lone_escapes(inside: &str) -> Vec<(usize, char)> {
     let mut found = Vec::new();
     let mut characters = inside.char_indices();
@@ -105,7 +105,8 @@ pub fn lone_backslashes(findings: &[Diagnostic]) -> Vec<Span> {
     places
 }
 
-/// Whether one of `places`, from [`lone_backslashes`], is inside the string `pattern`: other findings for it may be consequences.
+/// Whether one of `places`, from [`lone_backslashes`], is inside the string `pattern`. Other findings for this pattern
+/// may then be consequences.
 pub fn contains_lone_backslash(places: &[Span], pattern: Span) -> bool {
     let first = places.partition_point(|place| place.start < pattern.start);
     places.get(first).is_some_and(|place| place.end <= pattern.end)

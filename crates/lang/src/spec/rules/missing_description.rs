@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// a tool without a description
     ///
-    /// The model decides by the description whether to call a tool. Gemini rejects a function without one.
+    /// Based on the description, the model decides whether to call a tool. Gemini rejects a function without one.
     ///
     /// ```eld fails
     /// (deftool :name "now")

@@ -1,6 +1,6 @@
 //! The rules for forms, plists, arguments and workers.
 //!
-//! Each file has one rule: its documentation with a failing example and its repair, and its findings.
+//! Each file contains one rule: its documentation, with a failing and a repaired example, and its findings.
 
 use crate::diagnostic::{Diagnostic, rules};
 
@@ -95,8 +95,8 @@ pub use type_as_string::merge_type_as_string;
 pub(in crate::spec) use crate::syntax::quoted;
 pub(in crate::spec) use crate::syntax::rules::not_json::as_vector;
 
-/// Replaces the fix of a finding by a note if the intended key is present as well: only the author knows which is
-/// meant.
+/// Replaces the fix of a finding by a note if the intended key is present as well, because it is unclear which of the
+/// two is correct.
 pub(in crate::spec) fn report_conflict(finding: &mut Diagnostic) {
     if let Some(edit) = finding.fix.take().and_then(|fix| fix.edits.into_iter().next()) {
         finding.notes.push(format!("`{}` is present as well; remove one of the two", edit.replacement));

@@ -26,7 +26,7 @@ pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>
     }
     match schema.get("additionalProperties") {
         Some(member) if member.value.kind == JsonKind::Bool(false) => {
-            let message = "an object without `:properties` and additional properties can only be empty";
+            let message = "an object with neither `:properties` nor additional properties must be empty";
             findings.push(Diagnostic::new(&OBJECT_WITHOUT_PROPERTIES, schema.at(member.span()), message));
         }
         None if !schema.is_written("additionalProperties") => {

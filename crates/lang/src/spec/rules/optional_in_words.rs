@@ -5,7 +5,7 @@ use crate::text::{Location, SourceId, Span};
 rule! {
     /// an argument that is optional only in its description
     ///
-    /// Arguments are required unless they have `:optional t`, whatever the description says. The model must pass a
+    /// Arguments are required unless they have `:optional t`, regardless of the description. The model must pass a
     /// required argument in every call, and makes up a value if it has none.
     ///
     /// ```eld fails

@@ -5,7 +5,7 @@ rule! {
     /// :properties that is not a plist of plists
     ///
     /// `:properties` is a JSON object with the names as keys: `(:first (:type string) :second (:type number))`. Only
-    /// arguments are a list of plists with `:name`. Emacs cannot write such a list of properties as JSON.
+    /// `:args` is a list of plists with `:name`. Emacs cannot write such a list of properties as JSON.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties ((:name "id" :type integer)))))

@@ -4,7 +4,7 @@ use crate::text::{Location, Span};
 rule! {
     /// a duplicate name in a list
     ///
-    /// The duplicate has no effect; often another name was meant.
+    /// The duplicate has no effect. Often a different name was intended.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")

@@ -20,7 +20,7 @@ rule! {
 
 const NOTE: &str = "it is sent unchanged, and some APIs reject it";
 
-/// Reports the flag on an argument. `is_true` means that it is `t`; `optional` is the value of `:optional`.
+/// Reports the flag on an argument. `is_true` means that the flag is `t`; `optional` is the value of `:optional`.
 pub(in crate::spec) fn finding(at: Location, is_true: bool, optional: Option<bool>) -> Diagnostic {
     let message =
         "`:required` has no effect on an argument; arguments are required unless they have `:optional t`";

@@ -5,7 +5,7 @@ use crate::text::{Location, SourceId};
 rule! {
     /// :required that is not a vector of strings
     ///
-    /// Emacs writes a vector as a JSON array. It rejects lists of strings and symbols when the request is sent.
+    /// Emacs writes a vector as a JSON array. When the request is sent, Emacs rejects symbols and lists of strings.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :required ("id"))))

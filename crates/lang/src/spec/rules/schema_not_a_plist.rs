@@ -21,7 +21,7 @@ rule! {
     pub SCHEMA_NOT_A_PLIST, "DT223", "schema-not-a-plist", Error
 }
 
-/// Reports the value; as a warning if Emacs can write it as JSON.
+/// Reports the value. The finding is a warning if Emacs can write the value as JSON.
 pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagnostic {
     let message =
         format!("`:{key}` takes a schema plist such as `(:type string)`, found {}", found.describe());

@@ -26,7 +26,7 @@ pub(in crate::spec) fn is_secret(key: &str) -> bool {
     KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
-/// Reports a user and password, or a key in the query, of an endpoint. The message does not repeat the secret.
+/// Reports a user name and password, or a key in the query, in an endpoint. The message does not repeat the secret.
 pub(in crate::spec) fn check(at: Location, endpoint: &str) -> Option<Diagnostic> {
     let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or("");
@@ -39,7 +39,7 @@ pub(in crate::spec) fn check(at: Location, endpoint: &str) -> Option<Diagnostic>
 
 /// Reports a worker key that is meant for a secret.
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
-    note(Diagnostic::new(&SECRET_IN_FILE, at, format!("`:{key}` puts a secret into the file")))
+    note(Diagnostic::new(&SECRET_IN_FILE, at, format!("`:{key}` stores a secret in the file")))
 }
 
 fn note(finding: Diagnostic) -> Diagnostic {

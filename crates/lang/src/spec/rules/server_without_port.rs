@@ -19,7 +19,6 @@ rule! {
 
 /// `at` is the command.
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {
-    let message = "missing `{port}` in this command or in `:env`, or `:port`: the worker needs to know where \
-                   the server listens";
+    let message = "missing port: use `{port}` in `:command` or `:env`, or set `:port`";
     Diagnostic::new(&SERVER_WITHOUT_PORT, at, message)
 }

@@ -5,7 +5,7 @@ use crate::spec::Tool;
 use crate::text::{Location, Spanned};
 
 rule! {
-    /// two arguments whose names differ only in case or dashes
+    /// two arguments with names that differ only in case or dashes
     ///
     /// Models and people mix up such names.
     ///

@@ -5,8 +5,8 @@ rule! {
     /// a value where a plist needs a key
     ///
     /// In a plist, keys and values alternate. If a value is in the position of a key, Emacs signals an error or swaps
-    /// keys and values from there on. An unescaped quotation mark inside a string has the same effect: the string ends
-    /// there, and the rest is read as symbols.
+    /// keys and values from there on. An unescaped quotation mark inside a string has the same effect, because the
+    /// string ends there and the rest is read as symbols.
     ///
     /// ```eld fails
     /// (deftool :name "now" description "Tell the time.")

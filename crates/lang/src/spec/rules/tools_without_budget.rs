@@ -4,7 +4,7 @@ use crate::text::{Location, Span};
 rule! {
     /// tools that a worker never calls
     ///
-    /// With a tool budget of 0, normal tools are never offered to the model. Only exit tools are free.
+    /// With a tool budget of 0, normal tools are never offered to the model. Exit tools do not use the budget.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "Tell the time.")

@@ -25,8 +25,8 @@ pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
     Diagnostic::new(&TYPE_AS_STRING, at, message).fixed_by(format!("write `{word}`"), at.span, word)
 }
 
-/// Merges all findings of a file into one, because most types of a file are usually written the same way. Allowed
-/// findings are already removed and keep their notation.
+/// Merges all findings of a file into one, because most types of a file are usually written the same way. Types with a
+/// silenced finding keep their notation, because the finding is already removed.
 pub fn merge_type_as_string(findings: &mut Vec<Diagnostic>) {
     let mut edits: BTreeMap<SourceId, Vec<Edit>> = BTreeMap::new();
     findings.retain_mut(|finding| {

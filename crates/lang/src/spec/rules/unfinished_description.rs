@@ -5,7 +5,7 @@ use crate::text::Location;
 rule! {
     /// an unfinished description
     ///
-    /// The description is sent to the model unchanged, which then has to guess the purpose of the tool.
+    /// The description is sent unchanged, and the model has to guess the purpose of the tool.
     ///
     /// ```eld fails
     /// (deftool :name "now" :description "TODO: say what it does")
@@ -32,7 +32,7 @@ pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {
     Some(Diagnostic::new(&UNFINISHED_DESCRIPTION, at, message))
 }
 
-/// Whether the tool handles TODO entries: `TODO entries of the agenda`.
+/// Whether the mark is a part of the description, as in `TODO entries of the agenda`.
 fn is_list_of(rest: &str) -> bool {
     rest.starts_with(' ') && rest.chars().nth(1).is_some_and(char::is_lowercase)
 }

@@ -5,7 +5,7 @@ use crate::text::Location;
 rule! {
     /// :anyOf or a similar keyword that is not a vector of schemas
     ///
-    /// The alternatives are a JSON array, which Emacs writes for a vector. Emacs cannot write a list of plists.
+    /// The alternatives must be a JSON array. Emacs writes a vector as an array, but it cannot write a list of plists.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :anyOf ((:type string) (:type null)))))

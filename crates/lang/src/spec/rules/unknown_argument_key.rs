@@ -28,7 +28,7 @@ pub(in crate::spec) fn finding(at: Location, key: &str, meant: Option<&str>) -> 
     }
 }
 
-/// Returns the keyword that `key` probably misspells or that it is another name for.
+/// Returns the keyword for which `key` is probably a misspelling or a synonym.
 pub(in crate::spec) fn meant(key: &str) -> Option<&'static str> {
     keywords::in_other_case(key)
         .or_else(|| alias(key))

@@ -2,11 +2,11 @@ use crate::diagnostic::{Diagnostic, rule};
 use crate::text::Location;
 
 rule! {
-    /// unquoted data in a call of Emacs Lisp
+    /// unquoted data in an Emacs Lisp call
     ///
-    /// `gptel-make-tool`, `llm-make-tool` and `llm-tool` are functions, so Emacs evaluates their arguments. There
-    /// `(:name "x")` calls a function `:name`, and `string` is a variable. Neither exists, so loading the file fails.
-    /// deftool reads the data as intended and compiles it.
+    /// `gptel-make-tool`, `llm-make-tool` and `llm-tool` are functions, so Emacs evaluates their arguments. Without a
+    /// quote, `(:name "x")` calls a function `:name`, and `string` is a variable. Neither exists, so loading the file
+    /// fails. deftool reads the data as intended and compiles it.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :function #'ignore :args (list (:name "x" :description "An x." :type string)))

@@ -6,9 +6,9 @@ rule! {
     /// a permission that grants nothing
     ///
     /// Paths are relative to the project and used as written; there is no shell to expand `~` or `$HOME`. `:net` takes
-    /// hosts with or without a port (`api.example.org`, `api.example.org:8443`, `*.example.org`, `192.168.1.5`), but
-    /// no URLs or address ranges. `:run` takes programs without arguments, `:env` names without a dollar sign. Any
-    /// other value does not allow what its author intended.
+    /// hosts with or without a port (`api.example.org`, `api.example.org:8443`, `*.example.org`, `192.168.1.5`), but no
+    /// URLs or address ranges. `:run` takes programs without arguments, `:env` names without a dollar sign. Any other
+    /// value does not grant the intended permission.
     ///
     /// ```eld fails
     /// (deftool :name "note" :description "Read a note." :allow (:read ["~/notes/"]))

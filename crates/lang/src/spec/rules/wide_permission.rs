@@ -5,10 +5,10 @@ use crate::text::{Location, Spanned};
 rule! {
     /// a permission that defeats the sandbox
     ///
-    /// The model writes the arguments, and text from a web page can tell it what to write. If `:allow` grants the
-    /// whole disk, every host or a shell, whoever controls that text controls the machine. A program that runs other
-    /// programs is equivalent to a shell: an interpreter, a build tool, git with its settings and hooks. If you need
-    /// such a tool, add the line `;; deftool: allow(wide-permission)`.
+    /// The model writes the arguments, and text from a web page can contain instructions that the model follows. If
+    /// `:allow` grants the whole disk, every host or a shell, the author of that text can control the machine. A
+    /// program that runs other programs is equivalent to a shell: an interpreter, a build tool, git with its settings
+    /// and hooks. If you need such a tool, add the line `;; deftool: allow(wide-permission)`.
     ///
     /// ```eld fails
     /// (deftool :name "note" :description "Read a note." :allow (:read ["/"]))

@@ -19,7 +19,7 @@ rule! {
     pub WRONG_VALUE, "DT113", "wrong-value", Error
 }
 
-/// `found` is the kind of the value, such as `a string`, or the value in backquotes.
+/// `found` is the kind of the value, such as `a string`, or the value in backticks.
 pub(in crate::spec) fn finding(at: Location, key: &str, expected: &str, found: &str) -> Diagnostic {
     Diagnostic::new(&WRONG_VALUE, at, format!("`:{key}` takes {expected}, found {found}"))
 }

@@ -70,7 +70,7 @@ impl Folder<'_> {
     }
 }
 
-/// Whether the list is an argument plist with a bad start rather than a call: `(city :type string)`,
+/// Whether the list is an argument plist with an invalid start rather than a call: `(city :type string)`,
 /// `(name "city" :type string)`.
 fn starts_argument(folder: &Folder<'_>, head: &str, arguments: &[NodeId]) -> bool {
     let is_key = |argument: &NodeId| folder.tree.kind(*argument) == Kind::Keyword;
@@ -82,7 +82,7 @@ fn starts_argument(folder: &Folder<'_>, head: &str, arguments: &[NodeId]) -> boo
     }
 }
 
-/// Functions that build data. Below a quote their names are ordinary elements.
+/// Functions that build data. In quoted data their names are ordinary elements.
 const BUILDERS: [&str; 6] = ["list", "vector", "cons", "append", "concat", "format"];
 
 /// Returns the builder function that a list seems to call, with its arguments. A list with a dot or a keyword is data.

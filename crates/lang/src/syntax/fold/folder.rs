@@ -7,7 +7,7 @@ use crate::syntax::rules::not_a_constant;
 use crate::syntax::tree::{Kind, NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
 
-/// How a form is interpreted.
+/// The interpretation of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Code or unquoted data: calls of known functions are folded, keyword lists are data.

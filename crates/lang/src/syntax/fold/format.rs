@@ -15,7 +15,7 @@ pub(super) const MAX_GROWTH: usize = 1 << 20;
 
 /// The reason why a call cannot be folded.
 pub(super) struct Reason {
-    /// Index of the invalid argument, without the template; `None` for the template.
+    /// Index of the invalid argument, not counting the template; `None` for the template.
     pub(super) argument: Option<usize>,
     pub(super) message: String,
 }

@@ -174,7 +174,7 @@ impl Printer<'_> {
         self.node(entry.first, 0);
         let (from, to) = (self.tree.span(entry.first).end, self.tree.span(value).start);
         let lead = self.gap(from as usize, to as usize, After::Item, indent);
-        // After a key of several lines, the column does not show the depth.
+        // After a multi-line key, the column does not reflect the nesting depth.
         let is_key_whole = self.shapes.flat(entry.first).is_some() || self.is_word(value);
         if lead.printed || !is_key_whole || !self.may_stand_beside(value, closers) {
             self.start_line(false, indent);

@@ -15,7 +15,7 @@ fn is_same_but_for_blanks(before: &str, after: &str) -> bool {
     words(before) == words(after)
 }
 
-/// Returns kind and end of subtree of each node, with the text of tokens.
+/// Returns the kind and the subtree end of each node, with the text of each token.
 fn tokens<'t>((tree, text): (&'t Tree, &'t str)) -> impl Iterator<Item = (Kind, u32, &'t str)> {
     tree.nodes.iter().enumerate().map(move |(index, node)| {
         let is_leaf = node.end as usize == index + 1;

@@ -227,7 +227,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns width on one line and number of keys. The shapes of all children must be known.
+    /// Returns the width on one line and the number of keys. The shapes of all children must be known.
     fn measure(&self, id: NodeId, role: Role) -> (Option<usize>, u32) {
         let shape = |id: NodeId| self.shapes.get(id.0 as usize);
         let span = self.tree.span(id);

@@ -36,7 +36,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the byte at `at` makes the dot before it a token of its own.
+    /// Whether the byte at `at` separates the dot before it from the next token.
     fn is_dot_before(&self, at: usize) -> bool {
         self.bytes.get(at).is_none_or(|byte| *byte <= b' ' || b"\"';([#?`,".contains(byte))
     }

@@ -67,7 +67,7 @@ impl Reader<'_> {
     fn skip_foreign(&mut self, start: usize, opener: &str) {
         let rest = self.text.get(start..).unwrap_or("");
         let end_of_line = start + rest.find('\n').unwrap_or(rest.len());
-        // Only searched while findings are reported: bounds the number of searches.
+        // Search only while findings are reported, to bound the number of searches.
         let is_looked_for = opener == "#|" && self.is_reporting();
         let end = match is_looked_for.then(|| rest.find("|#")).flatten() {
             Some(end) => start + end + 2,
@@ -116,7 +116,7 @@ impl Reader<'_> {
 
     /// Reads a number in another base up to the last letter or digit. Digits outside the base are an error.
     fn read_radix(&mut self, start: usize) {
-        // The end of `#24r`, or of `#x` and the like.
+        // The index of the letter: the `r` of `#24r`, or the `x` of `#x`.
         let radix = start + 1 + self.count_while(start + 1, u8::is_ascii_digit);
         let sign = radix + 1;
         let digits = sign + usize::from(matches!(self.bytes.get(sign), Some(b'+' | b'-')));

@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
         self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
     }
 
-    /// Whether there is a letter at `at` that looks like a space.
+    /// Whether the character at `at` looks like a space but is a letter to Emacs.
     pub(super) fn is_odd_blank(&self, at: usize) -> bool {
         self.char_at(at).is_some_and(odd_blank::is_odd)
     }

@@ -24,7 +24,8 @@ impl Reader<'_> {
         if matches!(byte, b')' | b']' | b';') || !self.is_in_broken_form() {
             return;
         }
-        // Columns of open forms grow from the outermost to the innermost. Forms that are skipped here are closed.
+        // Columns of open forms grow from the outermost to the innermost, so the loop stops at the first form that
+        // stays open.
         let mut outermost = None;
         let mut next = self.innermost();
         while let Some(index) = next.filter(|index| *index > 0)
@@ -51,7 +52,7 @@ impl Reader<'_> {
         self.report_unclosed(opener, String::from("opened here"));
         if let Some(finding) = self.findings.last_mut().filter(|finding| finding.primary.span == opener) {
             let location = Location { source: self.source, span: outsider };
-            let message = String::from("this is outside of it, according to its indentation");
+            let message = String::from("the indentation suggests that this is outside the list");
             finding.labels.push(Label { location, message });
         }
         let end = self.end_of_last_form(self.at);
@@ -65,7 +66,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the string `start..end` seems to include the start of the next form: an even number of quotes is
+    /// Whether the string `start..end` seems to include the start of the next form, because an even number of quotes is
     /// missing.
     pub(super) fn runs_into_form(&self, start: usize, end: usize) -> bool {
         self.has_no_gap_at(end + 1) && self.first_form_in(start, end).is_some()
@@ -95,9 +96,9 @@ impl Reader<'_> {
 
     /// Ends the string that starts at `start` at byte `end`, without its closing quote, and all open forms around it.
     ///
-    /// After a missing quote, all quotes have the opposite meaning, and the unterminated string is not the one with
-    /// the missing quote. That one is the first string since the start of the form whose closing quote is directly
-    /// followed by text: this quote is the opening quote of the next string.
+    /// After a missing quote, opening and closing quotes are swapped, so the unterminated string is not the string with
+    /// the missing quote. That string is the first one in the form with a closing quote directly followed by text,
+    /// because this quote actually opens the next string.
     pub(super) fn end_unclosed_string(&mut self, start: usize, end: usize) {
         let first = self
             .tree

@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// commas between the items of a list
     ///
-    /// Whitespace separates list items. A comma belongs to the form after it and is only meaningful below a backquote.
-    /// Everywhere else Emacs reads `,x` as the list `(\, x)`. There is one finding per form.
+    /// Whitespace separates list items. A comma belongs to the form after it and is only meaningful inside a backquoted
+    /// form. Everywhere else Emacs reads `,x` as the list `(\, x)`. There is one finding per form.
     ///
     /// ```eld fails
     /// (deftool :name "now", :description "Tell the time.")

@@ -4,8 +4,7 @@ use crate::text::{Location, Span};
 rule! {
     /// an unresolved merge conflict
     ///
-    /// Emacs reads the conflict markers of git as symbols, and both versions would be used. deftool reads the first
-    /// version only.
+    /// Emacs reads git's conflict markers as symbols and would use both versions. deftool reads only the first version.
     ///
     /// ```eld fails
     /// <<<<<<< HEAD

@@ -1,6 +1,6 @@
 //! The rules for reading and constant folding.
 //!
-//! Each file has one rule: its documentation with a failing example and its repair, and its findings.
+//! Each file contains one rule: its documentation, with a failing and a repaired example, and its findings.
 
 use crate::diagnostic::rules;
 

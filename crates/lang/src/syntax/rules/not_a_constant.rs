@@ -24,7 +24,7 @@ const NOTE: &str = "specs are data and never executed; write the value itself, o
 pub(in crate::syntax) const FUNCTIONS: [&str; 8] =
     ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
 
-/// Reports a call that is not folded, of `function` if the head is a symbol.
+/// Reports a call that is not folded. `function` is the head of the call, if the head is a symbol.
 pub(in crate::syntax) fn call(at: Location, text: &str, function: Option<&str>) -> Diagnostic {
     let finding = Diagnostic::new(&NOT_A_CONSTANT, at, format!("not a constant: `{}`", excerpt(text)));
     match function {

@@ -98,7 +98,7 @@ pub(crate) fn not_finite(at: Location, number: &str) -> Diagnostic {
     Diagnostic::new(&NOT_JSON, at, format!("the number `{number}` has no JSON form"))
 }
 
-/// Adds a fix that replaces the parentheses by brackets, if there is only the elements between them.
+/// Adds a fix that replaces the parentheses with brackets, if they directly enclose the first and the last element.
 pub(crate) fn as_vector(mut finding: Diagnostic, found: &Datum) -> Diagnostic {
     let DatumKind::List(items) = &found.kind else { return finding };
     let (Some(first), Some(last)) = (items.first(), items.last()) else { return finding };

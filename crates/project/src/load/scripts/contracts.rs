@@ -1,7 +1,7 @@
 //! Findings about the names that a script uses: unknown and assigned globals, host functions without permission, unused
 //! permissions and unused callbacks.
 //!
-//! Everything is derived from the bytecode ([`deftool_script::Contract`]). Nothing is run.
+//! Everything is derived from the bytecode ([`deftool_script::Contract`]). No script is run.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::rules;
 /// Maximum number of findings about globals per file. A file with more was not written for deftool.
 const MAX_OF_FILE: usize = 20;
 
-/// Reports findings once per file, and findings about permissions once per tool.
+/// A reporter of findings. It reports them once per file, and findings about permissions once per tool.
 #[derive(Default)]
 pub(super) struct ContractReporter {
     /// Analysed files by name.
@@ -35,7 +35,7 @@ pub(super) struct ContractReporter {
 
 struct KnownFile {
     uses: Rc<FileUses>,
-    /// Whether its mistakes were reported.
+    /// Whether the file's mistakes were reported.
     is_reported: bool,
 }
 
@@ -86,7 +86,7 @@ impl ContractReporter {
         }
     }
 
-    /// Reports the findings of one file of `script`. Adds the permissions that it needs to `used`.
+    /// Reports the findings of one file of `script`. Adds the permissions that the file uses to `used`.
     fn report_file(
         &mut self,
         load: &mut Load,
@@ -111,7 +111,7 @@ impl ContractReporter {
                 report_mistakes(load, source, &uses.mistakes);
             }
         }
-        // A module may have functions that this tool does not call.
+        // Skip modules: a module may have functions that this tool does not call.
         let is_own = script == name;
         for Need { used, function, keys } in uses.needs.iter().filter(|_| is_own) {
             let is_missing = keys.iter().all(|key| list(&tool.permissions, key).is_empty());
@@ -152,7 +152,7 @@ impl FileUses {
                 needs.push(Need { used: used.clone(), function, keys: any_of });
                 continue;
             }
-            // The table is passed on, or `_G` is used: assume that all of its functions are used.
+            // A host table is used as a value, or `_G` is used: assume that all functions are used.
             let name = used.path.first().map_or("", String::as_str);
             let tables = host_tables().iter().filter(|doc| doc.name == name || name == "_G");
             keys.extend(tables.flat_map(|doc| doc.permissions));
@@ -225,7 +225,7 @@ fn report_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
     }
 }
 
-/// Returns the permissions of which `used` requires one, and the name of the host function.
+/// Returns the permissions, one of which `used` requires, and the name of the host function.
 fn needed(used: &GlobalUse) -> Option<(&'static [&'static str], String)> {
     let [table, function, ..] = used.path.as_slice() else { return None };
     let doc = host_tables().iter().find(|doc| doc.name == *table && used.access == GlobalAccess::Read)?;

@@ -20,7 +20,7 @@ use crate::model::{Load, ScriptState};
 use crate::paths::display_name;
 use crate::rules;
 
-/// Reports the findings of the scripts of all tools.
+/// A reporter of findings about the scripts of all tools.
 pub(super) struct ScriptReporter<'f> {
     from: &'f Path,
     unused: UnusedScripts,

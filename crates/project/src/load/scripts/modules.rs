@@ -46,7 +46,7 @@ impl Unit {
                     }
                     Added::Unreadable(advice) => Some(ModuleFault::Missing { path, advice }),
                     Added::TooMany => {
-                        // Stop: there may be no end.
+                        // Report only the first module above the limit.
                         open.clear();
                         Some(ModuleFault::TooMany(path))
                     }
@@ -149,7 +149,7 @@ enum Added {
     Known(usize),
     Absent,
     TooMany,
-    /// The reason.
+    /// The module cannot be read. Holds the reason.
     Unreadable(String),
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn report_types(load: &mut Load, program: &Path) {
     load.sort_findings();
 }
 
-/// Reports type findings and tracks what was reported.
+/// A reporter of type findings that tracks what was reported.
 struct TypeReporter {
     /// Source ids by file name.
     sources: HashMap<String, SourceId>,

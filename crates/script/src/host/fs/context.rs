@@ -13,16 +13,16 @@ pub(super) const MAX_WRITTEN: u64 = 64 << 20;
 /// Maximum number of files and folders that a call may create.
 const MAX_CREATED: u64 = 10_000;
 
-/// The context of a running function of this table.
+/// The context of a running function of the `fs` table.
 pub(super) struct FsContext {
     pub(super) grants: Arc<FileGrants>,
     pub(super) quota: Arc<Quota>,
-    /// Whether the caller has gone away.
+    /// Whether the call was canceled.
     pub(super) canceled: Arc<AtomicBool>,
 }
 
 impl FsContext {
-    /// Returns an error if the caller has gone away.
+    /// Returns an error if the call was canceled.
     pub(super) fn check_canceled(&self) -> Result<(), HostError> {
         if self.canceled.load(Ordering::Relaxed) {
             let message = String::from("the call has ended");

@@ -3,17 +3,17 @@
 //! A path starts with the name of its grant (`notes/today.md` for the grant `notes/`, `../other/x` for `../other/`) or
 //! is absolute. `.` and `..` are resolved lexically, in paths and grants. A path without a grant is an error that names
 //! the missing permission. Of several grants the most specific one applies. A granted folder may be a link, because the
-//! spec's author named it. Everything below is opened relative to its handle (cap-std), which rejects absolute links
-//! and links that lead out.
+//! spec's author named it. Everything below it is opened relative to the folder's handle (cap-std), which rejects
+//! absolute links and links that lead out of the folder.
 //!
 //! Hidden files and folders (`.env`, `.git`) below a granted folder require a grant that names them. This is checked
 //! twice: in the path as the script wrote it, and in the path with links resolved, which is then opened component by
 //! component without following links. So no link leads to a hidden file, even if it is created in the meantime.
 //!
-//! A granted folder is opened at each use, so that a replaced folder (a checkout, a mount) is found. This is safe:
-//! whoever can replace it can also change its contents. But its real path must be the same as when the call was
-//! requested ([`PinnedPaths`]): the user's trust applies to that path, and another tool may have moved a link there
-//! since.
+//! A granted folder is opened at each use, so that a replaced folder (a checkout, a mount) is found. This is safe: a
+//! program that can replace the folder can also change its contents. But its real path must be the same as when the
+//! call was requested ([`PinnedPaths`]): the user's trust applies to that path, and another tool may have moved a link
+//! there since.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -171,7 +171,7 @@ fn moved_error(grant: &PathGrant) -> HostError {
 
 /// Creates the error for `wanted`, written as `path`, which is hidden in a granted folder.
 fn hidden_error(access: Access, path: &str, wanted: &Path) -> HostError {
-    // Up to the last hidden component: a grant of it covers its contents.
+    // The path up to the last hidden component: a grant of that path covers its contents.
     let named = wanted.ancestors().find(|above| above.file_name().is_some_and(is_hidden));
     let named = named.unwrap_or(wanted).to_string_lossy();
     let needed = if display_path(&named) == named { quoted(&named) } else { String::from("…") };
@@ -387,7 +387,7 @@ impl GrantedPath {
 
     /// Returns an error if `real`, the target of `path`, is hidden and no grant names it.
     fn check_hidden(&self, path: &Path, real: &Path) -> Result<(), HostError> {
-        // Without links it is the path that the script wrote, which was checked.
+        // Without links, `real` is the path that the script wrote, which was already checked.
         if real == path || hidden_names(real).next().is_none() {
             return Ok(());
         }
@@ -433,7 +433,7 @@ impl GrantedPath {
     }
 }
 
-/// Runs before a folder is created. An error prevents the creation.
+/// A check that runs before a folder is created. An error prevents the creation.
 pub(super) type CreateCheck<'m> = &'m dyn Fn() -> Result<(), HostError>;
 
 fn parent(path: &Path) -> &Path {

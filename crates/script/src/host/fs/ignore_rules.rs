@@ -1,7 +1,7 @@
 //! The rules of `.gitignore` and `.ignore` files, with git's semantics.
 //!
-//! Files in the parent folders of a walk apply, up to the granted folder. The user's and the repository's own files
-//! (`core.excludesFile`, `.git/info/exclude`) do not apply, because they are outside of the grant.
+//! Ignore files in the parent folders of a walk apply, up to the granted folder. The user's and the repository's own
+//! files (`core.excludesFile`, `.git/info/exclude`) do not apply, because they are outside of the grant.
 
 use std::io::Read as _;
 use std::path::Path;

@@ -2,10 +2,11 @@
 //!
 //! `grant` finds and opens the granted folder of a path. `open` opens files in it and checks what was opened; both use
 //! `no_follow`. `read`, `metadata`, `walk`, `write` and `change` implement the functions. They block, so they run on an
-//! IO thread while the script is suspended; [`add`] parses the arguments and converts the result on the script's thread.
+//! IO thread while the script is suspended. [`add`] parses the arguments and converts the result on the script's
+//! thread.
 //!
-//! A hard link to a file outside of the granted folder is not detected: whoever can create it in a granted folder can
-//! also read the original.
+//! A hard link to a file outside of the granted folder is not detected: a user who can create one in a granted folder
+//! can also read the original.
 
 mod access;
 mod change;
@@ -177,7 +178,7 @@ fn add<In: Send + 'static, Out: Send + 'static, Returned: IntoLuaMulti + 'static
     table.raw_set(name, function_body)
 }
 
-/// Cancels the work when dropped.
+/// Guard that cancels the work when dropped.
 #[derive(Default)]
 struct CancelOnDrop(Arc<AtomicBool>);
 

@@ -1,4 +1,4 @@
-//! Opens that neither follow a link nor block.
+//! Functions that open files and folders without following links or blocking.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(super) fn open_folder(dir: &Dir, name: &Path) -> std::io::Result<Dir> {
     dir.open_dir(name)
 }
 
-/// Makes an open with `options` never block and never follow a link.
+/// Sets `options` so that opening neither blocks nor follows a link.
 pub(super) fn never_wait(options: &mut OpenOptions) {
     #[cfg(unix)]
     {

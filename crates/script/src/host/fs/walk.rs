@@ -1,7 +1,7 @@
 //! `glob`: finds files by a pattern in a granted folder.
 //!
 //! Each folder is opened relative to the handle of its parent, and links are not followed, so the walk cannot leave the
-//! grant or loop. Entries are visited in sorted order, so a limit always returns the same paths.
+//! grant and cannot loop. Entries are visited in sorted order, so a limit always returns the same paths.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -10,8 +10,8 @@ use super::failure::{explain, script_error};
 use super::request::MAX_BYTES;
 use crate::error::HostError;
 
-/// Maximum number of compressed bytes to decompress before other tasks may run: they expand to at most a thousand times
-/// as many.
+/// Maximum number of compressed bytes to decompress before other tasks may run. They expand to at most about a thousand
+/// times their length.
 const PIECE: usize = 4 << 10;
 
 /// The value of `Accept-Encoding`.

@@ -35,7 +35,7 @@ const MAX_ADDRESSES: usize = 16;
 /// Limits concurrent lookups: a lookup cannot be stopped, and a name server may be slow.
 static LOOKUPS: Semaphore = Semaphore::const_new(64);
 
-/// Resolves a name.
+/// A function that resolves a name.
 pub(super) type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// The shared clients of this process.
@@ -113,7 +113,7 @@ impl Clients {
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
             .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
         if !key.is_tls {
-            // No certificates are needed without TLS, so that it works on a machine that has none.
+            // Without TLS, no certificates are loaded, so that plain HTTP works on a machine without certificates.
             builder = builder.tls_certs_only(std::iter::empty());
         }
         builder.build().map_err(|error| HostError {
@@ -126,7 +126,7 @@ impl Clients {
     }
 }
 
-/// Resolves the names for one client and checks their addresses.
+/// A resolver for one client that checks the addresses of each name.
 struct Resolver {
     lookup: Lookup,
     grants: NetGrants,
@@ -148,7 +148,7 @@ impl Resolve for Resolver {
             if found.is_empty() {
                 return Err(unresolved(name, "no addresses found").into());
             }
-            // One address that is not allowed rejects the name: which one is used would be random.
+            // Reject the name if any address is not allowed, because any of them might be used.
             for address in &found {
                 grants.check_address(name, port, *address)?;
             }

@@ -93,7 +93,7 @@ impl NetGrants {
         )))
     }
 
-    /// Creates the error for `host` as written in the URL. Empty if the URL has no host.
+    /// Creates the error for `host`, as written in the URL. `host` is empty if the URL has no host.
     fn denied(&self, host: &str, port: u16) -> HostError {
         let wanted = host_grant(&clean(host, 253), port);
         let allowed = if self.written.is_empty() {

@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
     sanitize(url)
 }
 
-/// Resolves the `Location` header of a response from `base`.
+/// Resolves the `Location` header of a response against its URL `base`.
 ///
 /// # Errors
 /// As for [`parse`].

@@ -1,7 +1,7 @@
 //! Converts Lua values to the parts of a request: URL, method, headers, query, form and JSON.
 //!
-//! Errors start with the name of the function. Metatables are not used. The size of all data that is copied out of the
-//! script's memory limit is bounded.
+//! Errors start with the name of the function. Metatables are not used. The size of all data that is copied to memory
+//! outside of the script's limit is bounded.
 
 use mlua::{LuaString, Table, Value as LuaValue};
 use reqwest::Method;

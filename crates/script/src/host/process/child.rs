@@ -52,8 +52,8 @@ pub fn kill_programs() {
     }
 }
 
-/// Kills a program and its process group when the call ends. Exists before the program starts, and can prevent the
-/// start.
+/// A handle that kills a program and its process group when the call ends. It is created before the program starts and
+/// can prevent the start.
 #[derive(Debug, Default)]
 pub(super) struct KillHandle(Mutex<KillState>);
 
@@ -182,7 +182,7 @@ impl GuardedProgram {
     }
 }
 
-/// Waits for a program to exit.
+/// The state of the thread that waits for a program to exit.
 struct ExitWaiter {
     guard: std::process::Child,
     group: Arc<GuardedProgram>,

@@ -57,7 +57,7 @@ const CODE_VARIABLES: [&str; 43] = [
     "RUSTC_WRAPPER",
     "MAKEFLAGS",
 ];
-/// Prefixes of such variables.
+/// Prefixes of the names of such variables.
 const CODE_VARIABLE_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_", "LUA_", "NODE_"];
 
 /// The grants of a spec that apply to programs.

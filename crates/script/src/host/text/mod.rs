@@ -260,15 +260,15 @@ fn add_search(
     table.raw_set(name, called)
 }
 
-/// Runs work on IO threads, with limited concurrency: copies of the texts are held outside of the script's memory
-/// limit.
+/// A runner of work on IO threads. Its concurrency is limited, because copies of the texts are held outside of the
+/// script's memory limit.
 struct Background {
     host: Rc<Host>,
     permits: Arc<Semaphore>,
 }
 
 impl Background {
-    /// Runs `work` with the result of `copy` when a permit is available. The flag is set when the caller goes away.
+    /// Runs `work` with the result of `copy` when a permit is available. The flag is set when the future is dropped.
     async fn run<Copied: Send + 'static, Output: Send + 'static>(
         &self,
         function: &'static str,
@@ -291,7 +291,7 @@ impl Background {
     }
 }
 
-/// Cancels a search when dropped.
+/// Guard that cancels a search when dropped.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {

@@ -30,8 +30,8 @@ const MAX_COMPILED: usize = 1 << 20;
 const MAX_GROUPS: usize = 100;
 /// Maximum number of compiled patterns that a Lua state caches.
 const MAX_CACHED: usize = 8;
-/// The cache size of a lazy DFA in bytes, and the number of cache clears after which it gives up, unless it reads at
-/// least the given number of bytes for each state.
+/// The cache size of a lazy DFA in bytes, and the number of cache clears after which it gives up, unless it has read at
+/// least [`MIN_BYTES_PER_STATE`] bytes for each state.
 const CACHE_CAPACITY: usize = 2 << 20;
 const MAX_CACHE_CLEARS: usize = 10;
 const MIN_BYTES_PER_STATE: usize = 1_000;

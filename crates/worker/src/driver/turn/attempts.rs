@@ -1,6 +1,7 @@
 //! The attempts of a turn: what is retried, and with which request variant.
 //!
-//! Only statuses of a temporary condition are retried. A 500 of llama.cpp about tools or arguments is permanent.
+//! Only statuses that indicate a temporary condition are retried. A status 500 from llama.cpp about tools or arguments
+//! is permanent.
 
 use std::time::Duration;
 
@@ -93,7 +94,7 @@ impl Turn<'_> {
                     let delay_ms = wait.as_millis() as u64;
                     let event = Event::Retry { attempt: attempt + 1, delay_ms, detail: reason };
                     self.task.publish_own(self.run, event);
-                    // The server has no part of this request, so a restart of the server does not fail it.
+                    // The server is not processing this request, so a restart of the server does not fail it.
                     drop(streaming);
                     self.wait(wait, is_loading).await?;
                     self.retries += 1;
@@ -155,7 +156,7 @@ impl Turn<'_> {
         self.retries + 1 < MAX_ATTEMPTS
     }
 
-    /// Whether a loading server may be retried again.
+    /// Whether a request to a loading server may be retried.
     fn may_wait_for_load(&mut self, attempt: u32) -> bool {
         let since = self.loading_since.get_or_insert_with(Instant::now);
         attempt < MAX_ATTEMPTS_LOADING && since.elapsed() < LOADING_LIMIT
@@ -176,7 +177,7 @@ impl Turn<'_> {
             while is_loading && is_in_time() {
                 match transport.get_page(Page::Health).await {
                     PageResponse::Received(503, _) | PageResponse::NoAnswer => tokio::time::sleep(step).await,
-                    // Without that page, the request itself shows whether the server is ready.
+                    // Without a health page, the request itself shows whether the server is ready.
                     PageResponse::Received(..) | PageResponse::Unsupported => return,
                 }
             }

@@ -56,7 +56,8 @@ pub(super) async fn is_lost(task: &RequestTask, total: Option<Instant>) -> bool 
     }
 }
 
-/// Waits for a head. If a managed server processes only this request, `limit` counts from its last activity.
+/// Waits for the head of a response. If a managed server processes only this request, `limit` counts from its last
+/// activity.
 pub(super) async fn head_within<T>(
     task: &RequestTask,
     limit: Duration,

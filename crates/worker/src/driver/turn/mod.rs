@@ -38,6 +38,6 @@ pub(super) async fn stream(
 ) {
     let (loading_since, delay) = (None, FIRST_DELAY);
     let mut turn = Turn { task, run, toolbox, total, retries: 0, loading_since, delay };
-    // The machine has recorded an end of the request.
+    // An error needs no handling: the machine has already recorded the end of the request.
     let _: Result<(), RequestEnded> = turn.run(&request, form).await;
 }

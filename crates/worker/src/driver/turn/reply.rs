@@ -25,7 +25,7 @@ const DONE_GRACE: Duration = Duration::from_millis(50);
 const MAX_ERROR_BODY: usize = 64 << 10;
 /// Time limit for reading an error body. The status alone is sufficient.
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(10);
-/// Time limit for the request that finds the reason of an empty stream.
+/// Time limit for the request that finds the reason for an empty stream.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// The reason why reading a reply stops.
@@ -109,7 +109,7 @@ impl Turn<'_> {
     fn warn_lost_frames(&self, lost: usize) {
         let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
         let url = self.task.url();
-        let message = format!("{url}: {what} of the stream could not be decoded and may have held text");
+        let message = format!("{url}: {what} of the stream could not be decoded and may have contained text");
         self.task.publish_own(self.run, Event::Warning { message });
     }
 
@@ -201,7 +201,7 @@ impl Turn<'_> {
                     self.take(&bytes, decoder, guard, timers).and(Err(Stop::EchoedKey))
                 }
             };
-            // Also if this chunk ends the request: a server that generates detects a disconnect.
+            // Also done if this chunk ends the request: a server that is generating detects a disconnect.
             if timers.any_token() || decoder.has_finish_reason() {
                 open.exchange.close();
             }
@@ -298,8 +298,8 @@ impl Turn<'_> {
         Ok(self.fail(Failure::new(FailReason::UnknownError, kind::EMPTY_STREAM, detail)))
     }
 
-    /// Finds the reason of an empty reply with status 200: the same request without streaming often returns an error.
-    /// Used only for the message: the request fails in any case.
+    /// Finds the reason for an empty reply with a success status: the same request without streaming often returns an
+    /// error. Used only for the message: the request fails in any case.
     async fn explain_empty(&mut self, probe: Outgoing) -> Result<String, RequestEnded> {
         match self.send_within(probe, EXPLAIN_LIMIT).await? {
             Some(Ok(open)) if open.incoming.status >= 400 => {

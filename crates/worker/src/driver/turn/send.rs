@@ -12,8 +12,8 @@ use crate::recording::Line;
 use crate::time::{seconds, until};
 use crate::transport::{Outgoing, TransportError};
 
-/// Time limit for the response headers: of a server that sends them early, and of one that queues the request or loads
-/// the model before it sends them.
+/// Time limits for the response headers: for a server that sends them early, and for a server that first queues the
+/// request or loads the model.
 const HEADERS_LIMIT: Duration = Duration::from_secs(30);
 const QUEUED_HEADERS_LIMIT: Duration = Duration::from_secs(10 * 60);
 

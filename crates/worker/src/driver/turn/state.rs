@@ -21,7 +21,7 @@ pub(super) struct Turn<'a> {
     pub(super) total: Option<Instant>,
     /// Number of retries. Another variant of the request is not a retry.
     pub(super) retries: u32,
-    /// Start of the time that the server reports that it is loading.
+    /// Time at which the server first reported that it is loading its model.
     pub(super) loading_since: Option<Instant>,
     pub(super) delay: Duration,
 }
@@ -29,7 +29,7 @@ pub(super) struct Turn<'a> {
 /// The request has ended, and its machine has recorded the end.
 pub(super) struct RequestEnded;
 
-/// A response after its head, while the server may still process the request.
+/// A response after its head was received. The server may still be processing the request.
 pub(super) struct OpenResponse {
     pub(super) incoming: Incoming,
     pub(super) exchange: Exchange,

@@ -14,7 +14,7 @@ use crate::time::{after, seconds};
 /// open.
 const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
 
-/// The deadlines of a stream. Any byte moves the first; only tokens and progress move the second.
+/// The deadlines of a stream. Any byte moves `byte`; only tokens and progress move `token`.
 pub(super) struct StreamTimers<'a> {
     timers: &'a Timers,
     byte: Instant,
@@ -81,7 +81,8 @@ impl<'a> StreamTimers<'a> {
         self.finish.map_or(next, |finish| finish.min(next))
     }
 
-    /// Returns the failure of the exceeded deadline; `None`: the reply is complete, only optional events are missing.
+    /// Returns the failure of the exceeded deadline; `None`: the reply is complete, and only optional events are
+    /// missing.
     pub(super) fn failure(&self, url: &str) -> Option<Failure> {
         if self.finish.is_some() {
             return None;

@@ -76,7 +76,7 @@ pub(super) static SUPPORT: &[SupportEntry] = &[
         .when("it points into a cycle", |occurrence| occurrence.node.is_cyclic()),
     refused(&["minLength", "maxLength", "minItems", "maxItems"], "must be a non-negative integer")
         .when("it is not a 31-bit unsigned integer", |occurrence| is_relevant(occurrence) && count(occurrence).is_none()),
-    refused(&["minLength", "minItems"], "the server never answers")
+    refused(&["minLength", "minItems"], "the server does not respond")
         .when("it is greater than the corresponding maximum", |occurrence| is_counted(occurrence) && is_over_maximum(occurrence)),
     refused(&["minLength", "minItems"], "failed to parse grammar: over 2,000 repetitions").when(
         "it is over 2,000",
@@ -161,8 +161,8 @@ pub(super) static SUPPORT: &[SupportEntry] = &[
     weakened(&["allOf"], "a value must be in every enum").when("every part is an enum", |occurrence| parts_have(occurrence, &["enum"])),
     misread(&["allOf"], "only properties and enums of its parts are read: the model can only generate {}"),
     ignored(&["prefixItems"], "`:items` takes precedence").when("the schema has `:items`", |occurrence| occurrence.node.has("items")),
-    weakened(&["prefixItems"], "exactly these items, neither fewer nor more"),
-    weakened(&["items"], "exactly these items, neither fewer nor more")
+    weakened(&["prefixItems"], "exactly this number of items is required"),
+    weakened(&["items"], "exactly this number of items is required")
         .when("it is a list", |occurrence| occurrence.value().is_some_and(Value::is_array)),
     weakened(&["maxLength", "maxItems"], "it is accepted, but enforcement was not observed")
         .when("it is over 2,000", |occurrence| is_relevant(occurrence) && repetitions(occurrence) > MAX_REPETITION),

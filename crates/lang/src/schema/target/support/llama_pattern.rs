@@ -1,13 +1,14 @@
-//! How the llama.cpp server handles `pattern`: it translates the pattern to its grammar, piece by piece.
+//! Support for `pattern` in the llama.cpp server, which translates the pattern to its grammar piece by piece.
 //!
-//! If it does not understand a piece, it allows any string. An invalid pattern is an error. The translation does not
-//! account for JSON: a piece that matches an unescaped quote, backslash or control character lets the model generate
-//! invalid JSON. Recorded from a real server, as everything for this target: `tests/llama_cpp/patterns.json`.
+//! If the server does not support a piece, it allows any string. An invalid pattern is an error. The translation does
+//! not account for JSON: a piece that matches an unescaped quote, backslash or control character lets the model
+//! generate invalid JSON. Recorded from a real server, like everything for this target:
+//! `tests/llama_cpp/patterns.json`.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// How the server handles a pattern.
+/// The server's handling of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternSupport {
     /// Enforced as written.
@@ -129,7 +130,7 @@ impl Reader<'_> {
             Last::Nothing | Last::Opened | Last::Wide => return Err(PatternSupport::Refused),
             Last::Piece | Last::Repeated | Last::Optional => {}
         }
-        // With a maximum below the minimum the server never answers.
+        // With a maximum below the minimum the server does not respond.
         if least > MAX_REPETITION || most.is_some_and(|most| most < least) {
             return Err(PatternSupport::Refused);
         }
@@ -152,7 +153,7 @@ impl Reader<'_> {
 
     fn class(&mut self) -> Result<(), PatternSupport> {
         self.misreads |= self.rest.next_if_eq(&'^').is_some();
-        // An empty class, or a class that starts with a bracket.
+        // An empty class, or a class that starts with a closing bracket.
         if self.rest.next_if_eq(&']').is_some() {
             return Err(PatternSupport::Ignored);
         }

@@ -1,11 +1,11 @@
-//! What each target does with each schema keyword, as one table per target.
+//! The support tables: one table per target, with the support level of each schema keyword.
 //!
 //! A [`SupportEntry`] is about a keyword, or about something without a keyword (a boolean schema, a name), optionally
 //! under a condition. For a keyword the first entry with a true condition applies. Every entry states which component
 //! enforces the keyword, and the source of that information with its date, because providers change.
 //!
 //! These tables are the only source for the findings of a target, for the keywords of a strict schema and for
-//! `deftool targets`. Out of scope: how a model treats a keyword that is only visible to it.
+//! `deftool targets`. Out of scope: the effect of keywords that only the model reads.
 
 mod anthropic;
 mod gemini;

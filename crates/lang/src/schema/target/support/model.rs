@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::schema::target::node::SchemaNode;
 
-/// How a target treats one keyword or one other property of a tool.
+/// The support of a target for one keyword, or for another property of a tool.
 #[derive(Debug)]
 pub struct SupportEntry {
     /// The keywords or the property.

@@ -1,8 +1,8 @@
 //! OpenAI with `strict: true`: sampling enforces the schema, and a schema outside a subset is rejected.
 //!
 //! A rejected keyword makes the whole request fail. A keyword is therefore dropped if the meaning of the rest stays the
-//! same and deftool can enforce it; otherwise the tool is omitted. Open objects cannot be expressed: a tool is omitted if
-//! its spec opens an object, or has an object with neither properties nor `:additionalProperties`. An object with
+//! same and deftool can enforce it; otherwise the tool is omitted. Open objects cannot be expressed: a tool is omitted
+//! if its spec opens an object, or has an object with neither properties nor `:additionalProperties`. An object with
 //! properties and without `:additionalProperties` is closed.
 
 use serde_json::Value;
