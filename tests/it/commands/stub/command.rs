@@ -322,17 +322,17 @@ fn run_reports_faults_of_the_server() {
     let project = Project::new();
     let cases: &[(&str, i32, &str, &str)] = &[
         ("index-always-zero", 0, "", ""),
-        ("retry-after-ms", 0, "This is what the stub says", ""),
+        ("retry-after-ms", 0, "This is a generated reply", ""),
         (
             "rst-mid-stream",
             1,
-            "This is what the stub says, word for word, ",
+            "This is a generated reply of the stub ",
             "error[stream_incomplete]: the reply was cut off",
         ),
         ("http-502-html", 1, "", "HTTP 502: 502 Bad Gateway; check the server's log"),
         ("http-401", 1, "", "HTTP 401: invalid key; set a valid key in OPENAI_API_KEY"),
         ("html-200", 1, "", "a body that is not a reply: Sign in; check the endpoint"),
-        ("gzip", 0, "This is what the stub says, word for word, so that", ""),
+        ("gzip", 0, "This is a generated reply of the stub server. It is", ""),
         ("retry-after-absurd", 1, "", "HTTP 429: slow down; the server asks to wait 86400 s"),
         ("context-overflow", 1, "", "error[context_overflow]"),
         ("line-repeated", 1, "This is a generated", "times in a row"),
