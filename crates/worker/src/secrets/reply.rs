@@ -190,8 +190,9 @@ fn redact_frames(
             *text = String::from_utf8_lossy(&replace(text.as_bytes(), &hits)).into_owned();
             true
         });
+        // Numbers and names are not visited above. Only known secrets are searched for in them.
+        let changed = redact_numbers(&mut value, find_in_frame) || changed;
         let text = value.to_string().into_bytes();
-        // Names and numbers are not visited above. Only known secrets are searched for in them.
         let hits = find_in_frame(&text);
         if changed || !hits.is_empty() {
             edits.push((range, replace(&text, &hits)));
@@ -268,6 +269,26 @@ fn each_text(
             changed
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Replaces numbers that contain a secret with strings, because a mark is not a number. Returns whether there are any.
+fn redact_numbers(value: &mut Value, find: &dyn Fn(&[u8]) -> Vec<Hit>) -> bool {
+    match value {
+        Value::Number(number) => {
+            let text = number.to_string();
+            let hits = find(text.as_bytes());
+            if !hits.is_empty() {
+                let redacted = replace(text.as_bytes(), &hits);
+                *value = Value::String(String::from_utf8_lossy(&redacted).into_owned());
+            }
+            !hits.is_empty()
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| redact_numbers(item, find) || any),
+        Value::Object(members) => {
+            members.values_mut().fold(false, |any, member| redact_numbers(member, find) || any)
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 
@@ -373,6 +394,17 @@ mod tests {
         // A body without secrets is unchanged.
         let plain = pieces(b"data: {\"a\":  1.50}\n\ndata: [DONE]\n\n", &[3, 9]);
         assert_eq!(redact_reply(plain.clone(), &mask), plain);
+    }
+
+    #[test]
+    fn a_frame_with_a_secret_in_a_number_stays_valid_json() {
+        let mask = mask(&["17901234"], &[]);
+        let body =
+            frame(&json!({"created": 17_901_234, "choices": [{"index": 0, "delta": {"content": "hi"}}]}));
+        let out = redact_reply(pieces(body.as_bytes(), &[10]), &mask);
+        let text = String::from_utf8(joined(&out)).unwrap();
+        assert!(text.contains(r#""created":"[redacted-1]""#), "{text}");
+        assert_eq!(read(text.as_bytes()).0, "hi");
     }
 
     #[test]
