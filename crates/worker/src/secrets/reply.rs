@@ -284,9 +284,15 @@ fn redact_numbers(value: &mut Value, find: &dyn Fn(&[u8]) -> Vec<Hit>) -> bool {
             }
             !hits.is_empty()
         }
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| redact_numbers(item, find) || any),
+        Value::Array(items) => {
+            let mut changed = false;
+            items.iter_mut().for_each(|item| changed |= redact_numbers(item, find));
+            changed
+        }
         Value::Object(members) => {
-            members.values_mut().fold(false, |any, member| redact_numbers(member, find) || any)
+            let mut changed = false;
+            members.values_mut().for_each(|member| changed |= redact_numbers(member, find));
+            changed
         }
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use deftool_chat::request::{FailReason, FinalState};
 use deftool_lang::tool::ToolCall;
+use deftool_test_support::{is_full, step};
 use deftool_worker::{SubmitRequest, Worker, WorkerState};
 use futures_util::future::join_all;
 use rustix::process::Signal;
@@ -50,7 +51,8 @@ const ROUNDS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_open_request_reports_the_loss_of_its_server() {
-    let rows = SERVERS.map(|server| tokio::spawn(requests_of(server)));
+    let servers = SERVERS.into_iter().step_by(step(2));
+    let rows = servers.map(|server| tokio::spawn(requests_of(server)));
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     let mut wrong = Vec::new();
     let mut total = 0;
@@ -68,7 +70,7 @@ async fn every_open_request_reports_the_loss_of_its_server() {
         }
     }
     println!("{total} requests: {ends:#?}");
-    assert!(total >= 100, "{total}");
+    assert!(total >= if is_full() { 100 } else { 40 }, "{total}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -95,7 +97,7 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
     let mut ends = Vec::new();
     for fault in FAULTS {
         for phase in PHASES {
-            let rounds = if fault == Fault::Stop { 1 } else { ROUNDS };
+            let rounds = if fault == Fault::Stop || !is_full() { 1 } else { ROUNDS };
             for round in 0..rounds {
                 worker.ready().await.unwrap();
                 let id = begin(&worker, phase, &called).await;
