@@ -286,12 +286,16 @@ fn redact_numbers(value: &mut Value, find: &dyn Fn(&[u8]) -> Vec<Hit>) -> bool {
         }
         Value::Array(items) => {
             let mut changed = false;
-            items.iter_mut().for_each(|item| changed |= redact_numbers(item, find));
+            for item in items {
+                changed |= redact_numbers(item, find);
+            }
             changed
         }
         Value::Object(members) => {
             let mut changed = false;
-            members.values_mut().for_each(|member| changed |= redact_numbers(member, find));
+            for member in members.values_mut() {
+                changed |= redact_numbers(member, find);
+            }
             changed
         }
         Value::Null | Value::Bool(_) | Value::String(_) => false,
