@@ -17,7 +17,7 @@ const CRATES: [(&str, &[&str]); 7] = [
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 22] = [
+const HOMES: [(&str, &[&str]); 24] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -39,7 +39,9 @@ const HOMES: [(&str, &[&str]); 22] = [
     ("rustyline", &[""]),
     ("similar", &["script", ""]),
     ("flate2", &["script", "worker", "stub"]),
+    ("rustix", &["script", "project", "worker", ""]),
     ("tokio", &["script", "worker", "stub", ""]),
+    ("url", &["lang", "script", "worker"]),
 ];
 
 /// The modules of `lang` from the lowest to the highest layer. Each may import only from those before it.
