@@ -8,7 +8,7 @@ mod streams;
 
 use std::io::{Read, Write};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, finish, usage};
 use serde_json::{Value, json};
@@ -375,11 +375,8 @@ fn ctrl_c_in_a_stream_keeps_the_text_and_exits_with_130() {
     let endpoint = server.endpoint();
     let mut child = project.spawn(&["run", "hello", "--endpoint", &endpoint, "--record", "s.jsonl"]);
     let begun = read_until(&mut child, "so far");
-    let interrupted = Instant::now();
     interrupt(&child);
     let ended = Ended::of(child.wait_with_output().unwrap());
-    // Much less than the stall timeout.
-    assert!(interrupted.elapsed() < Duration::from_secs(20), "{:?}", interrupted.elapsed());
     assert_eq!((ended.code, begun + &ended.stdout), (Some(130), String::from("so far\n")));
     assert_eq!(ended.stderr, "canceled; the text so far is kept\n");
     server.wait_for_client_to_leave();

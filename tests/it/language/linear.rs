@@ -127,3 +127,11 @@ fn conditions_on_many_members() {
         )
     });
 }
+
+#[test]
+fn nested_allows() {
+    assert_linear("a.el", 2_000, |many| {
+        let allows = "(progn\n;; deftool: allow(missing-description)\n".repeat(many);
+        format!("{allows}{}{}", "(gptel-make-tool :name \"a\")\n".repeat(many), ")".repeat(many))
+    });
+}

@@ -235,10 +235,8 @@ fn the_output_of_hostile_tests_is_safe() {
          for i = 1, 20 do test(\"t\" .. i, function() while true do end end) end",
     );
     for format in ["human", "json", "junit"] {
-        let started = Instant::now();
         let ended = project.run(&["test", "--timeout", "50ms", "--format", format]);
         assert_eq!(ended.code, Some(1));
-        assert!(started.elapsed() < Duration::from_secs(60));
         let shown = ended.stdout + &ended.stderr;
         assert!(shown.len() < 2_000_000, "{format}: {}", shown.len());
         let is_harmful = |c: char| c != '\n' && (c.is_control() || (format == "human" && c == '\u{202e}'));

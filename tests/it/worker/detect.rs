@@ -1,6 +1,6 @@
 //! Detection of the dialect and the capabilities of a server, with few requests and for any responses.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deftool_chat::{Capabilities, DIALECTS};
 use deftool_lang::spec::Dialect;
@@ -210,10 +210,8 @@ async fn invalid_responses_are_handled() {
             key: Some(key.into()),
             ..EndpointOptions::default()
         };
-        let started = Instant::now();
         let endpoint = find_endpoint(options).await.unwrap();
         assert_eq!(endpoint.found.server.context, None);
         assert!(!format!("{endpoint:?} {}", endpoint.found).contains(key), "{endpoint:?}");
-        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     }
 }

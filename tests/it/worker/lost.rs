@@ -4,6 +4,7 @@ use deftool_test_support::server::{Answer, Server, call, delta, finish};
 use serde_json::json;
 
 use crate::support::project::{Project, command_in};
+use deftool_stub::Act;
 
 #[test]
 fn each_tool_line_has_its_own_arguments() {
@@ -43,11 +44,13 @@ fn an_unwritable_result_is_an_error() {
 #[cfg(unix)]
 fn a_closed_stdout_ends_the_request() {
     let project = Project::new();
-    let endless = (0..2000).fold(Answer::stream(), |answer, _| answer.delta("word ").wait_ms(50));
+    let word = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n";
+    let chunk = format!("{:x}\r\n{word}\r\n", word.len()).into_bytes();
+    let endless = Answer::stream().then(Act::Endless(chunk));
     let server = Server::script([endless]);
     let command =
         format!("{} run x --endpoint {} | head -c 20", env!("CARGO_BIN_EXE_deftool"), server.endpoint());
-    let started = std::time::Instant::now();
+    // The command does not end unless the request does.
     let output = std::process::Command::new("sh")
         .args(["-c", &command])
         .current_dir(project.path("."))
@@ -55,8 +58,6 @@ fn a_closed_stdout_ends_the_request() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "word word word word ");
-    // The whole answer takes 100 s.
-    assert!(started.elapsed().as_secs() < 50, "the request must end when stdout is closed");
 }
 
 #[test]

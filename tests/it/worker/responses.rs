@@ -1,7 +1,7 @@
 //! The worker over the Responses API: the same loop, events and failures as over chat completions.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deftool_chat::Api;
 use deftool_chat::request::{Event, FinalState, FinishReason};
@@ -372,10 +372,8 @@ async fn a_cancel_disconnects_and_keeps_the_text() {
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     wait_for_text(&worker, &id, 6).await;
     worker.cancel(&id);
-    let started = Instant::now();
     let ended = super::harness::finish(&worker, &id).await;
     assert_eq!((ended.outcome.state, ended.outcome.text.as_str()), (FinalState::Canceled, "so far"));
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert_eq!(worker.in_flight(), 0);
     let server = Arc::new(server);
     tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();

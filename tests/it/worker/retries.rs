@@ -116,10 +116,8 @@ async fn variants_of_concurrent_requests_are_combined() {
 async fn an_endless_error_body_is_read_up_to_the_limit() {
     let endless = Answer::head(500, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()));
     let server = Server::script([endless]);
-    let began = std::time::Instant::now();
     let ended = ask(&worker(&server, config())).await;
     assert!(ended.failed().2.contains("HTTP 500: hello"), "{:?}", ended.outcome);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 /// A proxy answers with a web page when the model server is down: the endpoint is correct.

@@ -148,14 +148,12 @@ async fn a_flood_of_comments_does_not_prevent_stall_detection_or_cancel() {
     let (_, kind, _, said) = ended.failed();
     assert_eq!((kind, said), ("token_stall", "so far"));
 
-    let started = Instant::now();
     let worker = Worker::start(super::harness::config(), echo(), flood());
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     wait_for_text(&worker, &id, 6).await;
     worker.cancel(&id);
     let ended = super::harness::finish(&worker, &id).await;
     assert_eq!(ended.failed().0, FailReason::Canceled);
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,12 +291,11 @@ async fn connect_limit_applies_if_no_process_accepts() {
     let transport = deftool_worker::HttpTransport::new(&endpoint, None, limit).unwrap();
     let worker = Worker::start(config(), echo(), Arc::new(transport));
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
-    let started = Instant::now();
+    // The kernel alone gives up after two minutes, `finish` after 30 s.
     let ended = super::harness::finish(&worker, &id).await;
     let (reason, kind, detail, _) = ended.failed();
     assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
     assert!(detail.contains(&endpoint) && detail.contains("check the address"), "{detail}");
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     assert!(!ended.events.iter().any(|event| matches!(event, Event::Retry { .. })));
 }
 

@@ -533,11 +533,10 @@ fn no_scan_leaves_the_project() {
         symlink(to, &path).unwrap();
         for arguments in [&["check", "--format", "concise"][..], &["compile"], &["test"], &["fmt", "--check"]]
         {
-            let started = std::time::Instant::now();
             let ended = home.run(arguments);
             attacks += 1;
             let told = format!("{}{}", ended.stdout, ended.stderr);
-            if told.contains(CANARY) || told.contains("stolen") || started.elapsed().as_secs() > 20 {
+            if told.contains(CANARY) || told.contains("stolen") {
                 succeeded.push(format!("{name} {arguments:?}: {}", told.lines().next().unwrap_or_default()));
             }
             let is_reported = ended.code != Some(0) && told.contains("the link leads out of the project to ");

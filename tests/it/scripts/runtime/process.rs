@@ -212,15 +212,13 @@ fn a_program_inherits_no_open_files() {
 fn processes_left_in_the_group_are_killed() {
     for source in [
         // Left running at exit, with and without open pipes.
-        "sleep 300 & echo $! > child; exit 0",
-        "sleep 300 < /dev/null > /dev/null 2>&1 & echo $! > child; exit 0",
-        "(trap '' TERM HUP INT; sleep 300) & echo $! > child; exit 0",
+        "sleep 86400 & echo $! > child; exit 0",
+        "sleep 86400 < /dev/null > /dev/null 2>&1 & echo $! > child; exit 0",
+        "(trap '' TERM HUP INT; sleep 86400) & echo $! > child; exit 0",
     ] {
         let (folder, script) =
             granted(&format!("return process.run({{ 'sh', '-c', [[{source}]] }}).ok"), &["sh"]);
-        let started = Instant::now();
         assert_eq!(run(script, json!({})), Ok(json!(true)), "{source}");
-        assert!(started.elapsed() < Duration::from_secs(60), "{source}");
         let id = std::fs::read_to_string(folder.path().join("child")).unwrap();
         assert!(eventually(|| !is_alive(id.trim())), "{source}");
     }

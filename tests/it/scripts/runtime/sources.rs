@@ -1,6 +1,7 @@
 //! Hostile sources that must not crash the compiler.
 
 use deftool_test_support::cpu::CpuClock;
+use deftool_test_support::step;
 
 use super::*;
 
@@ -71,7 +72,7 @@ pub(crate) fn hostile_sources(size: usize) -> Vec<(&'static str, String)> {
 
 #[test]
 fn a_hostile_source_does_not_crash_the_compiler() {
-    for (name, source) in hostile_sources(1 << 20) {
+    for (name, source) in hostile_sources((1 << 20) / step(4)) {
         let clock = CpuClock::start();
         let contract = check_script(&script(&source));
         let took = clock.elapsed();
@@ -115,16 +116,11 @@ fn a_truncated_script_has_an_error_or_runs() {
 #[test]
 fn a_source_above_the_length_limit_is_rejected_immediately() {
     for (piece, count) in [("local a\n", 2_000_000), ("elseif x then ", 1_000_000), ("-", 14 << 20)] {
-        let source = piece.repeat(count);
-        let fastest = (0..3).map(|_| {
-            let script = script(&source);
-            let started = Instant::now();
-            let problem = check_script(&script).unwrap_err();
-            assert!(problem.message.contains("longer than 1024 KiB"), "{problem}");
-            started.elapsed()
-        });
-        let fastest = fastest.min().unwrap();
-        assert!(fastest < Duration::from_millis(500), "{fastest:?}");
+        let script = script(&piece.repeat(count));
+        let clock = CpuClock::start();
+        let problem = check_script(&script).unwrap_err();
+        assert!(problem.message.contains("longer than 1024 KiB"), "{problem}");
+        assert!(clock.elapsed() < Duration::from_millis(500), "{:?}", clock.elapsed());
     }
 }
 

@@ -16,14 +16,11 @@ fn meeting() -> ScriptRunner {
 
 #[test]
 fn a_waiting_script_stops_at_its_deadline() {
-    let mut script = script("return function() pcall(task.wait, 60) return 'late' end");
+    let mut script = script("return function() while true do pcall(task.wait, 3600) end end");
     script.timeout = Some(Duration::from_millis(100));
-    let started = Instant::now();
     let error = run(script, json!({})).unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Timeout);
     assert!(error.message.contains("100 ms"), "{error}");
-    // Well below the 60 s that the script waits.
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -35,10 +32,8 @@ fn dropping_the_future_stops_a_spinning_script() {
         assert!(tokio::time::timeout(Duration::from_millis(60), spinning).await.is_err());
     });
     let normal = Arc::new(self::script("return function() return 'next' end"));
-    let started = Instant::now();
     let ended = block_on(runner.call(normal, call(json!({})), CallContext::default()));
     assert_eq!(ended, Ok(json!("next")));
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -71,11 +66,9 @@ fn calls_run_on_two_threads() {
 
 #[test]
 fn the_top_level_has_its_own_time_limit() {
-    let started = Instant::now();
     let error = run_source("pcall(function() while true do end end) while true do end").unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::Load);
     assert!(error.message.contains("250 ms"), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Answers that are not replies: errors, rejections, retries, and unreachable servers.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use deftool_chat::request::{FailReason, FinalState};
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server};
@@ -102,9 +102,10 @@ async fn a_slow_error_body_is_not_awaited() {
     let trickle = (0..200).fold(Answer::head(400, &[]), |answer, _| answer.wait_ms(50).piece("x"));
     let server = Server::script([trickle.end()]);
     let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_millis(300)));
-    let started = Instant::now();
-    assert_eq!(ask(&worker).await.failed().1, "http_error");
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    let ended = ask(&worker).await;
+    let (_, kind, detail, _) = ended.failed();
+    assert_eq!(kind, "http_error");
+    assert!(!detail.contains(&"x".repeat(200)), "the whole body was read: {detail}");
 }
 
 #[tokio::test]
@@ -184,7 +185,6 @@ async fn retry_after_is_respected_in_every_format() {
 async fn a_refused_connection_is_retried_and_then_reported_with_the_url() {
     let nobody = ClosedPort::reserve();
     let worker = Worker::start(config(), echo(), http(&nobody.endpoint(), None));
-    let started = Instant::now();
     let ended = ask(&worker).await;
     let (reason, kind, detail, _) = ended.failed();
     assert_eq!((reason, kind), (FailReason::ConnectFailed, "connect_failed"));
@@ -192,7 +192,6 @@ async fn a_refused_connection_is_retried_and_then_reported_with_the_url() {
     assert!(detail.contains("refused") && detail.ends_with("is the server running there?"), "{detail}");
     let attempts: Vec<u32> = ended.retries().iter().map(|(attempt, ..)| *attempt).collect();
     assert_eq!(attempts, [2, 3, 4]);
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
