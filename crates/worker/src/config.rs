@@ -1,10 +1,12 @@
 //! The configuration of a worker.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use deftool_chat::request::{BiosProvider, BiosV1, RunConfig};
+use deftool_chat::request::{BiosProvider, BiosTemplate, BiosV1, RunConfig};
 use deftool_chat::{Api, Capabilities};
 use deftool_lang::spec::{Timers, WorkerSpec};
+use deftool_project::read_bios;
 
 use crate::endpoint::Endpoint;
 
@@ -44,8 +46,16 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Creates the configuration from a spec. [`WorkerConfig::at`] adds the model and the capabilities of the endpoint.
-    pub fn of_spec(spec: &WorkerSpec) -> Self {
+    /// Creates the configuration of a worker of the project at `root`. [`WorkerConfig::at`] adds the model and the
+    /// capabilities of the endpoint.
+    ///
+    /// # Errors
+    /// If the file of `:bios` cannot be used. The message names it.
+    pub fn of_project(root: &Path, spec: &WorkerSpec) -> Result<Self, String> {
+        let bios: Arc<dyn BiosProvider> = match read_bios(root, spec)? {
+            Some(text) => Arc::new(BiosTemplate { text }),
+            None => Arc::new(BiosV1),
+        };
         let run = RunConfig {
             worker: spec.name.value.clone(),
             model: spec.model.clone().unwrap_or_default(),
@@ -62,7 +72,7 @@ impl WorkerConfig {
             params: spec.params.clone(),
             ..RunConfig::default()
         };
-        Self {
+        Ok(Self {
             run,
             timers: spec.timers.clone(),
             slots: spec.slots,
@@ -70,9 +80,9 @@ impl WorkerConfig {
             keep_results: spec.keep_results,
             api: spec.api,
             server: Capabilities::of(spec.dialect.unwrap_or_default()),
-            bios: Arc::new(BiosV1),
+            bios,
             approvals: Approvals::default(),
-        }
+        })
     }
 
     /// Returns the configuration with the model and the capabilities of an endpoint.

@@ -77,6 +77,7 @@ struct Report<'r> {
 /// The project and settings of the replays.
 struct Replayer<'o> {
     options: &'o Options,
+    root: PathBuf,
     generation: Arc<Generation>,
     trust: Trust,
     scripts: Arc<ScriptRunner>,
@@ -141,7 +142,15 @@ impl<'o> Replayer<'o> {
             let requests = permission_requests(&generation.load, generation.tools());
             ProjectTrust::resolve(&root, requests, options.scripts.trust)?.of(&generation)
         };
-        Ok(Self { options, generation, trust, scripts: engine::start(&options.scripts)?, worker, secrets })
+        Ok(Self {
+            options,
+            root,
+            generation,
+            trust,
+            scripts: engine::start(&options.scripts)?,
+            worker,
+            secrets,
+        })
     }
 
     /// Replays one recording.
@@ -180,8 +189,15 @@ impl<'o> Replayer<'o> {
                 return played;
             }
         };
+        let config = match WorkerConfig::of_project(&self.root, &spec) {
+            Ok(config) => config,
+            Err(why) => {
+                played.error = Some(why);
+                return played;
+            }
+        };
         let replay = Arc::new(ReplayTransport::with(recording, self.replay_options(&spec)));
-        let is_cut = self.submit_all(&spec, &replay).await;
+        let is_cut = self.submit_all(&spec, config, &replay).await;
         played.differences = replay.differences();
         played.state = match (is_whole && !is_cut, played.differences.is_empty()) {
             (_, false) => ReplayState::Differs,
@@ -210,7 +226,12 @@ impl<'o> Replayer<'o> {
     }
 
     /// Replays all requests. Returns whether the recording ended within a reply.
-    async fn submit_all(&self, spec: &WorkerSpec, replay: &Arc<ReplayTransport>) -> bool {
+    async fn submit_all(
+        &self,
+        spec: &WorkerSpec,
+        config: WorkerConfig,
+        replay: &Arc<ReplayTransport>,
+    ) -> bool {
         let tools = Toolbox {
             generation: self.generation.number,
             tools: self.generation.tool_set(spec),
@@ -220,7 +241,6 @@ impl<'o> Replayer<'o> {
                 trust: self.trust.clone(),
             }),
         };
-        let config = WorkerConfig::of_spec(spec);
         let worker = Worker::replay(config, Arc::new(tools), Arc::clone(replay));
         let mut is_cut = false;
         for _ in 0..replay.requests() {

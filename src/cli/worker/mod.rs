@@ -6,14 +6,11 @@ mod managed;
 
 use std::sync::Arc;
 
-use deftool_chat::request::BiosTemplate;
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::count;
-use deftool_project::{
-    Generation, LiveProject, LoadedTool, ScriptState, find_root, permission_requests, read_bios,
-};
+use deftool_project::{Generation, LiveProject, LoadedTool, ScriptState, find_root, permission_requests};
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 
 pub(super) use connect::{api_key, connect};
@@ -67,10 +64,7 @@ pub(super) fn open(
     let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;
     let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
-    let mut config = WorkerConfig::of_spec(&spec);
-    if let Some(text) = read_bios(&root, &spec).map_err(CliError::Usage)? {
-        config.bios = Arc::new(BiosTemplate { text });
-    }
+    let config = WorkerConfig::of_project(&root, &spec).map_err(CliError::Usage)?;
     Ok(OpenWorker { spec, tools, config })
 }
 

@@ -357,3 +357,28 @@ fn an_accepted_order_of_keys_is_written() {
     let ended = replay(&["--key-order"]);
     assert!(ended.code == Some(0) && ended.stdout.starts_with("ok "), "{ended:?}");
 }
+
+#[test]
+fn the_bios_of_the_worker_is_used() {
+    for (bios, text) in [("\"bios.txt\"", Some("Own rules of {{worker}}.\n")), ("nil", None)] {
+        let project = Project::with_worker(&format!("(defworker :name \"w\" :bios {bios})"));
+        if let Some(text) = text {
+            project.write("bios.txt", text);
+        }
+        let server = Server::script(counted("héllo"));
+        let ended = project.run(&["run", "count", "--endpoint", &server.endpoint(), "--record", "a.jsonl"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended = project.run(&["replay", "a.jsonl"]);
+        assert_eq!(ended.code, Some(0), "{bios}: {ended:?}");
+        if text.is_some() {
+            project.write("bios.txt", "Other rules.\n");
+            let ended = project.run(&["replay", "a.jsonl"]);
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            assert!(ended.stdout.contains("turn 1: messages[0].content: recorded"), "{ended:?}");
+            fs::remove_file(project.path("bios.txt")).unwrap();
+            let ended = project.run(&["replay", "a.jsonl"]);
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            assert!(ended.stderr.contains("the BIOS `bios.txt` of worker `w`"), "{ended:?}");
+        }
+    }
+}

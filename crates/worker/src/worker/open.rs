@@ -4,11 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use deftool_chat::request::{BiosProvider, BiosTemplate, Outcome};
+use deftool_chat::request::{BiosProvider, Outcome};
 use deftool_lang::spec::WorkerSpec;
-use deftool_project::{
-    LiveProject, Load, PermissionRequest, PermissionSet, ProjectError, Trust, find_root, read_bios,
-};
+use deftool_project::{LiveProject, Load, PermissionRequest, PermissionSet, ProjectError, Trust, find_root};
 use deftool_script::{RunnerOptions, ScriptRunner};
 
 use super::handle::Worker;
@@ -239,11 +237,10 @@ impl OpenWorker {
         if !missing.is_empty() {
             return Err(OpenError::NotTrusted { missing });
         }
-        let mut config = WorkerConfig { queue, approvals, ..WorkerConfig::of_spec(&spec) };
+        let mut config = WorkerConfig::of_project(&root, &spec).map_err(OpenError::Bios)?;
+        (config.queue, config.approvals) = (queue, approvals);
         if let Some(bios) = bios {
             config.bios = bios;
-        } else if let Some(text) = read_bios(&root, &spec).map_err(OpenError::Bios)? {
-            config.bios = Arc::new(BiosTemplate { text });
         }
         let model = model.or_else(|| spec.model.clone());
         let scripts = Arc::new(ScriptRunner::new(scripts));
