@@ -12,7 +12,6 @@ use std::sync::Arc;
 use deftool_chat::Api;
 use deftool_chat::request::{Event, RunConfig};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool_lang::spec::WorkerSpec;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
 use deftool_worker::{
     Incoming, Outgoing, Recording, ReplayTransport, SubmitRequest, Toolbox, Transport, TransportError,
@@ -91,7 +90,7 @@ fn measure(bencher: Bencher<'_, '_>, read_bytes: Option<usize>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = WorkerConfig {
         run: RunConfig { model: String::from("memory"), ..RunConfig::default() },
-        ..WorkerConfig::of_spec(&WorkerSpec::named("bench"))
+        ..WorkerConfig::default()
     };
     let transport: Arc<dyn Transport> = Arc::new(Memory(Arc::new(reads)));
     bencher.counter(ItemsCount::new(CHUNKS)).bench_local(|| {

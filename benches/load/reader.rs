@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use deftool_chat::request::{Event, RunConfig};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool_lang::spec::WorkerSpec;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
 use deftool_script::{Parameter, RunnerOptions, Script, ScriptRunner};
 use deftool_worker::{EventStream, HttpTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
@@ -107,12 +106,12 @@ impl Reading {
 /// Opens a worker with one tool and `slots` slots. With many streams it keeps few results, so that only the memory of
 /// streams is measured.
 pub(crate) fn worker(server: &Server, slots: usize) -> Worker {
-    let spec = WorkerSpec::named("load");
+    let default = WorkerConfig::default();
     let config = WorkerConfig {
         slots,
-        keep_results: if slots > 1 { 10 } else { spec.keep_results },
+        keep_results: if slots > 1 { 10 } else { default.keep_results },
         run: RunConfig { model: String::from("stub"), ..RunConfig::default() },
-        ..WorkerConfig::of_spec(&spec)
+        ..default
     };
     let transport = HttpTransport::new(&server.endpoint, None, Duration::from_secs(3)).unwrap();
     Worker::start(config, toolbox(), Arc::new(transport))

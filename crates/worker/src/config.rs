@@ -45,6 +45,13 @@ pub struct WorkerConfig {
     pub approvals: Approvals,
 }
 
+/// The configuration of a worker without a name and with all keys at their defaults.
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        Self::with_built_in_bios(&WorkerSpec::named(""))
+    }
+}
+
 impl WorkerConfig {
     /// Creates the configuration of a worker of the project at `root`. [`WorkerConfig::at`] adds the model and the
     /// capabilities of the endpoint.
@@ -56,6 +63,11 @@ impl WorkerConfig {
             Some(text) => Arc::new(BiosTemplate { text }),
             None => Arc::new(BiosV1),
         };
+        Ok(Self { bios, ..Self::with_built_in_bios(spec) })
+    }
+
+    /// Creates the configuration from a spec, with the built-in BIOS.
+    fn with_built_in_bios(spec: &WorkerSpec) -> Self {
         let run = RunConfig {
             worker: spec.name.value.clone(),
             model: spec.model.clone().unwrap_or_default(),
@@ -72,7 +84,7 @@ impl WorkerConfig {
             params: spec.params.clone(),
             ..RunConfig::default()
         };
-        Ok(Self {
+        Self {
             run,
             timers: spec.timers.clone(),
             slots: spec.slots,
@@ -80,9 +92,9 @@ impl WorkerConfig {
             keep_results: spec.keep_results,
             api: spec.api,
             server: Capabilities::of(spec.dialect.unwrap_or_default()),
-            bios,
+            bios: Arc::new(BiosV1),
             approvals: Approvals::default(),
-        })
+        }
     }
 
     /// Returns the configuration with the model and the capabilities of an endpoint.

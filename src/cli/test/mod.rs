@@ -10,7 +10,7 @@ mod scripts;
 use std::path::{Path, PathBuf};
 
 use deftool_project::{
-    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load_specs, resolve_inputs,
+    Input, Load, LoadOptions, find_root, find_tests, is_test_script, load, load_specs, resolve_inputs,
 };
 
 use super::args::{Isolate, TestFormat, TestOptions};
@@ -34,7 +34,7 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
         return watch(options, &dirs, selection);
     }
     let inputs = resolve_inputs(&selection.paths, &dirs.project)?;
-    let load = load_specs(&inputs, &dirs.current)?;
+    let load = load(&inputs, &dirs.current)?;
     let Some(run) = run_once(&load, &inputs, &selection, options, &dirs.current)? else {
         return Err(CliError::Usage(no_match(options.filter.as_deref())));
     };
@@ -74,8 +74,8 @@ fn watch(options: &TestOptions, dirs: &CommandDirs, selection: TestSelection) ->
         // The summary was already printed.
         String::new()
     };
-    Rerun { options: LoadOptions::default(), clears_screen: format == TestFormat::Human, report }
-        .watch(&paths, dirs)
+    let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
+    Rerun { options, clears_screen: format == TestFormat::Human, report }.watch(&paths, dirs)
 }
 
 /// Runs the examples, then the tests. Returns `None` if nothing matches the filter.

@@ -74,6 +74,10 @@ pub(super) fn describe(summary: &TestSummary) -> String {
         }
         _ => {}
     }
+    if summary.broken_scripts > 0 {
+        let verb = if summary.broken_scripts == 1 { "does" } else { "do" };
+        let _ = write!(text, "; {} {verb} not load", count(summary.broken_scripts, "script"));
+    }
     describe_errors(&mut text, summary);
     text
 }

@@ -1,16 +1,19 @@
 //! Test runs of `deftool test`.
 //!
-//! A [`TestRun`] contains a [`TestResult`] for each example of the selected tools, and the errors that prevented
-//! examples from running; `scripts` adds the script tests. A failing example is also an error finding of its spec; it
+//! A [`TestRun`] contains a [`TestResult`] for each example of the selected tools and for each of their scripts that does
+//! not load, and the errors that prevented examples from running; `scripts` adds the script tests. A failing example is also an error finding of its spec; it
 //! is reported once, as a result.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Example, Violation, rules, try_examples};
 use deftool_lang::text::{LineColumn, Location, SourceId, Sources, Span, count, one_line};
-use deftool_project::{Load, LoadedTool};
+use deftool_lang::tool::ToolError;
+use deftool_project::{Load, LoadedTool, ScriptState};
+use deftool_script::{LocalVm, ScriptSink};
 use serde::Serialize;
 
 use crate::cli::output::{clean, cut};
@@ -28,6 +31,8 @@ const MAX_COMMAND: usize = 2_000;
 pub(super) enum Kind {
     /// An example of `:accepts` or `:rejects`.
     Example,
+    /// A load of a tool's script. Only failures are results.
+    Load,
     /// A script test.
     Script,
     /// Calls with generated arguments.
@@ -39,6 +44,7 @@ impl Kind {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Example => "example",
+            Self::Load => "load",
             Self::Script => "script",
             Self::Fuzz => "fuzz",
         }
@@ -164,6 +170,8 @@ pub(super) struct TestSummary {
     pub(super) left_out: usize,
     /// Errors in the specs, except failing examples.
     pub(super) errors: usize,
+    /// Tools whose scripts are missing, do not compile or do not load.
+    pub(super) broken_scripts: usize,
     /// Script tests that ran.
     pub(super) tests: usize,
     /// Files of these tests.
@@ -193,7 +201,7 @@ pub(super) struct FuzzSummary {
 impl TestSummary {
     /// Returns whether the results cause exit code 1.
     pub(super) fn fails(&self) -> bool {
-        self.failed > 0 || self.errors > 0
+        self.failed > 0 || self.errors > 0 || self.broken_scripts > 0
     }
 }
 
@@ -209,7 +217,11 @@ impl TestRun {
             return Self::default();
         }
         let forms = Forms::of(load);
-        let errors = || load.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        // Examples need no script, so errors in scripts are reported apart.
+        let errors = || {
+            let errors = load.findings.iter().filter(|finding| finding.severity == Severity::Error);
+            errors.filter(|error| !deftool_project::rules::breaks_script(error.rule))
+        };
         // A failing example makes its tool invalid, but it requires a valid schema. Therefore, the examples of tools
         // without other errors can run.
         let (failing, broken): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
@@ -233,6 +245,9 @@ impl TestRun {
         let mut tests = Self { errors, summary, has_tools, ..Self::default() };
         for loaded in run {
             tests.run_examples(loaded, &load.sources);
+            if let Err(error) = load_script(loaded) {
+                tests.results.push(TestResult::of_broken_script(loaded, error, &load.sources));
+            }
         }
         tests
     }
@@ -251,7 +266,8 @@ impl TestRun {
     /// Updates the counts of the summary.
     pub(super) fn count(&mut self) {
         let of_kind = |kind| self.results.iter().filter(move |result| result.kind == kind);
-        let failed = self.results.iter().filter(|result| result.failure.is_some()).count();
+        let broken_scripts = of_kind(Kind::Load).count();
+        let failed = self.results.iter().filter(|result| result.failure.is_some()).count() - broken_scripts;
         let files: BTreeSet<&str> = of_kind(Kind::Script).map(|result| result.at.file.as_str()).collect();
         let is_called = |tool: &&String| of_kind(Kind::Script).any(|result| result.called.contains(*tool));
         self.summary = TestSummary {
@@ -259,7 +275,8 @@ impl TestRun {
             tests: of_kind(Kind::Script).count(),
             test_files: files.len(),
             failed,
-            ok: self.results.len() - failed,
+            ok: self.results.len() - failed - broken_scripts,
+            broken_scripts,
             without_examples: self.without_examples.len(),
             untested: self.without_examples.iter().filter(|tool| !is_called(tool)).count(),
             ..self.summary
@@ -268,6 +285,19 @@ impl TestRun {
 }
 
 impl TestResult {
+    fn of_broken_script(loaded: &LoadedTool, error: ToolError, sources: &Sources) -> Self {
+        let at = Location { source: loaded.tool.source, span: loaded.tool.name.span };
+        let at = SourceRange::of(at, sources);
+        let details = error.details.iter().flat_map(|details| details.lines()).map(str::to_owned).collect();
+        let failure =
+            Failure { kind: error.kind.as_str(), at: at.clone(), message: one_line(error.message), details };
+        Self {
+            tool: Some(loaded.tool.name.value.clone()),
+            failure: Some(failure),
+            ..Self::new(Kind::Load, "loads", at)
+        }
+    }
+
     fn of_example(loaded: &LoadedTool, example: Example, sources: &Sources) -> Self {
         let range = |span| SourceRange::of(Location { source: loaded.tool.source, span }, sources);
         let is_ok = example.is_ok();
@@ -285,6 +315,18 @@ impl TestResult {
             violation,
             ..Self::new(Kind::Example, format!("{} {}", example.expected.as_str(), example.number), at)
         }
+    }
+}
+
+/// Compiles the script of a tool and runs its top level. A tool in Emacs Lisp needs no script.
+fn load_script(loaded: &LoadedTool) -> Result<(), ToolError> {
+    match &loaded.script {
+        ScriptState::Ready(script) => {
+            LocalVm::new(Arc::clone(script), ScriptSink::new(|_| {}))?.run_top_level()
+        }
+        ScriptState::Broken(_) if loaded.tool.has_function => Ok(()),
+        ScriptState::Broken(error) => Err(error.clone()),
+        ScriptState::None => Ok(()),
     }
 }
 

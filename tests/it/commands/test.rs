@@ -27,10 +27,14 @@ fn results(ended: &Ended) -> Vec<Value> {
     report["results"].as_array().unwrap().clone()
 }
 
-/// A project with one spec file and no script.
+/// A project with one spec file and a script for each tool.
 fn project_of(spec: &str) -> Project {
     let project = Project::empty();
     project.write("specs/a.eld", spec);
+    for rest in spec.split("(deftool :name \"").skip(1) {
+        let name = rest.split('"').next().unwrap();
+        project.write(&format!("scripts/{name}.lua"), "return function(...) end");
+    }
     project
 }
 
@@ -77,7 +81,7 @@ fn failing_examples_are_the_findings_of_check() {
     let place = |json: &Value| (json["file"].clone(), json["line"].clone(), json["column"].clone());
     let failed: Vec<_> = results(&deftool(&["test", "--format", "json"]))
         .iter()
-        .filter(|result| result["ok"] == false)
+        .filter(|result| result["ok"] == false && result["kind"] == "example")
         .map(|result| {
             let violation = &result["violation"];
             let at = if violation.is_object() { violation } else { result };
@@ -140,22 +144,53 @@ fn exit_codes_and_summaries() {
     assert_eq!(command_in(nowhere.path(), &["test"]).output().unwrap().status.code(), Some(2));
 }
 
-/// Examples run without the tool's script.
 #[test]
-fn examples_require_no_script() {
+fn a_script_that_does_not_load_fails_and_the_examples_still_run() {
     let project = project_of(KEPT);
-    project.write("scripts/kept.lua", "this is no Lua");
-    assert_eq!(project.run(&["check"]).code, Some(1));
-    assert_eq!(project.run(&["test"]).code, Some(0));
+    for (script, says) in [
+        ("this is no Lua", "scripts/kept.lua:1: "),
+        ("return 7", "to return a function, found a number"),
+        ("return _G.x", "the script must return a function, but it returned nothing"),
+        ("error('no dice') return function(x) end", "scripts/kept.lua:1: no dice"),
+        ("while true do end return function(x) end", "the script's top level ran longer than 250 ms"),
+        ("local x = require('lib/gone') return function(y) return x end", "lib/gone"),
+    ] {
+        project.write("scripts/kept.lua", script);
+        let ended = project.run(&["test"]);
+        assert_eq!(ended.code, Some(1), "{script}: {ended:?}");
+        assert_eq!(ended.stderr, "2 examples of 1 tool: 2 ok; 1 script does not load\n", "{script}");
+        let line = ended.stdout.lines().find(|line| line.starts_with("FAIL kept loads specs/a.eld:1:16: "));
+        assert!(line.is_some_and(|line| line.contains(says)), "{script}: {ended:?}");
+        let report: Value = serde_json::from_str(&project.run(&["test", "--format", "json"]).stdout).unwrap();
+        assert_eq!(report["results"][2]["kind"], "load", "{report:#}");
+        assert_eq!(report["summary"]["broken_scripts"], 1);
+        let junit = project.run(&["test", "--format", "junit"]).stdout;
+        assert!(junit.contains("name=\"specs/a.eld: kept loads\""), "{junit}");
+    }
     // A script as a path selects the tools that use it.
     project.write("specs/b.eld", BROKEN_PROMISE);
+    project.write("scripts/kept.lua", "return function(x) end");
     let ended = project.run(&["test", "scripts/kept.lua"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "2 examples of 1 tool: 2 ok\n"));
+    // The filter also applies to missing scripts.
+    let ended = project.run(&["test", "--filter", "kept"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "2 examples of 1 tool: 2 ok\n"));
+    project.write("specs/b.eld", WITHOUT);
+    let ended = project.run(&["test"]);
+    assert!(
+        ended.stdout.contains("FAIL without loads specs/b.eld:1:16: missing script of `without`"),
+        "{ended:?}"
+    );
+    // A tool in Emacs Lisp needs no script.
+    let project = Project::empty();
+    project.write("specs/a.el", KEPT.replace(":accepts", ":function #'ignore :accepts"));
+    assert_eq!(project.run(&["test"]).code, Some(0));
 }
 
 #[test]
 fn a_filter_selects_tools_and_errors() {
-    let project = project_of(&[KEPT, BROKEN_PROMISE].concat());
+    let project = project_of(&[KEPT, BROKEN_PROMISE, BROKEN, WITHOUT].concat());
+    project.write("specs/a.eld", [KEPT, BROKEN_PROMISE].concat());
     project.write("specs/b.eld", [BROKEN, WITHOUT].concat() + "(deftool");
     for (filter, code, results, errors) in [
         ("kept", 0, 2, 0),

@@ -196,7 +196,8 @@ fn a_broken_tool_fails_the_tests_that_load_it() {
     let ended = project.run(&["test", "--format", "json"]);
     let report = report(&ended);
     assert_eq!((ended.code, report["results"][0]["ok"].as_bool()), (Some(1), Some(true)), "the example");
-    let message = report["results"][1]["message"].as_str().unwrap();
+    assert_eq!(report["results"][1]["kind"], "load");
+    let message = report["results"][2]["message"].as_str().unwrap();
     assert!(message.starts_with("tool.load: scripts/count.lua:1: "), "{message}");
     project.write("specs/a.eld", SPEC.replace(":type string", ":type strin"));
     let report = self::report(&project.run(&["test", "--format", "json"]));

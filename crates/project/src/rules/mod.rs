@@ -42,6 +42,22 @@ rules! {
     script_type: SCRIPT_TYPE,
 }
 
+/// Returns whether an error under `rule` leaves a tool without a usable script
+/// ([`ScriptState::Broken`](crate::ScriptState::Broken)).
+pub fn breaks_script(rule: &deftool_lang::diagnostic::Rule) -> bool {
+    [
+        &missing_script::MISSING_SCRIPT,
+        &script_does_not_compile::SCRIPT_DOES_NOT_COMPILE,
+        &script_arity::SCRIPT_ARITY,
+        &unreadable::UNREADABLE,
+        &script_without_function::SCRIPT_WITHOUT_FUNCTION,
+        &missing_module::MISSING_MODULE,
+        &module_does_not_compile::MODULE_DOES_NOT_COMPILE,
+        &module_without_value::MODULE_WITHOUT_VALUE,
+    ]
+    .contains(&rule)
+}
+
 /// Returns all rules, sorted by code.
 pub fn all() -> Vec<&'static deftool_lang::diagnostic::Rule> {
     let lists = [

@@ -36,6 +36,21 @@ impl LocalVm {
         Ok(Self { script, sink, vm: Some(vm), runtime })
     }
 
+    /// Runs only the script's top level, as at the start of each call. Must not be called from async code.
+    ///
+    /// # Errors
+    /// When the top level fails, exceeds a limit or returns no function.
+    pub fn run_top_level(&mut self) -> Result<(), ToolError> {
+        let control = Control::new(DEFAULT_TIMEOUT, None);
+        let mut vm = match self.vm.take() {
+            Some(vm) => vm,
+            None => Vm::new(&self.script, self.sink.clone(), DEFAULT_MEMORY)?,
+        };
+        let answer = self.runtime.block_on(vm.run_top_level(&control));
+        let memory = self.script.memory.unwrap_or(DEFAULT_MEMORY);
+        answer.map(|_| ()).map_err(|error| error::with_location(error, &self.script.file, memory))
+    }
+
     /// Runs one call to its end. `arguments` must be valid under the tool's schema. Must not be called from async code.
     ///
     /// # Errors

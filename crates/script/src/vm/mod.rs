@@ -88,6 +88,20 @@ impl Vm {
         context: CallContext,
         control: &Arc<Control>,
     ) -> (Answer, bool) {
+        self.enter(Some(arguments), context, control).await
+    }
+
+    /// Runs only the top level. Returns null, or its error.
+    pub(crate) async fn run_top_level(&mut self, control: &Arc<Control>) -> Answer {
+        self.enter(None, CallContext::default(), control).await.0
+    }
+
+    async fn enter(
+        &mut self,
+        arguments: Option<&Map<String, Value>>,
+        context: CallContext,
+        control: &Arc<Control>,
+    ) -> (Answer, bool) {
         let before = self.lua().used_memory();
         let limit = before.saturating_add(self.memory);
         if let Err(error) = self.lua().set_memory_limit(limit) {
@@ -131,8 +145,14 @@ impl Vm {
         &self.sandbox.lua
     }
 
-    async fn run(&self, arguments: &Map<String, Value>, control: &Arc<Control>, started: u64) -> Answer {
+    async fn run(
+        &self,
+        arguments: Option<&Map<String, Value>>,
+        control: &Arc<Control>,
+        started: u64,
+    ) -> Answer {
         let function = self.load()?;
+        let Some(arguments) = arguments else { return Ok(Value::Null) };
         if self.loaded.get() == NOT_LOADED {
             self.loaded.set(now());
         }
