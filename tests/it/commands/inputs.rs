@@ -245,3 +245,15 @@ fn the_specs_folder_stands_for_its_project() {
         assert!(ended.stdout.contains("error[DT302]"), "{path:?}: {}", ended.stdout);
     }
 }
+
+/// An Emacs Lisp file in another encoding is an error only if it defines a tool.
+#[test]
+fn emacs_lisp_without_tools_may_have_any_encoding() {
+    let tool = "(gptel-make-tool :name \"now\" :description \"Tell the time.\" :function #'now)";
+    for (code, exit_code, findings) in [("", 0, 0), (tool, 1, 1)] {
+        let file = [b"(setq name \"Ren\xE9\")\n", code.as_bytes()].concat();
+        let folder = folder_with(&[("a.el", &file)]);
+        let ended = deftool(folder.path(), &["check", "--format", "concise", "a.el"]);
+        assert_eq!((ended.code, ended.out.matches("DT008").count()), (exit_code, findings), "{}", ended.out);
+    }
+}

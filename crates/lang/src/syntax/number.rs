@@ -69,7 +69,18 @@ pub(super) fn parse_number(token: &str) -> Option<Number> {
 }
 
 /// Parses `#x1f`, `#o17`, `#b101` or `#24r1k`.
-pub(super) fn parse_radix(token: &str) -> Option<Number> {
+fn parse_radix(token: &str) -> Option<Number> {
+    let (radix, digits) = radix_and_digits(token)?;
+    parse_integer(digits, radix)
+}
+
+/// Whether the token is an integer of any size with a radix.
+pub(super) fn is_radix(token: &str) -> bool {
+    radix_and_digits(token).is_some()
+}
+
+/// Returns the radix of a token, and its digits with a minus sign if there is one.
+fn radix_and_digits(token: &str) -> Option<(u32, &str)> {
     let body = token.strip_prefix('#')?;
     let (radix, digits) = match body.as_bytes().first()? {
         b'x' | b'X' => (16, body.get(1..)?),
@@ -80,7 +91,10 @@ pub(super) fn parse_radix(token: &str) -> Option<Number> {
             (radix.parse().ok().filter(|radix| (2..=36).contains(radix))?, digits)
         }
     };
-    parse_integer(digits.strip_prefix('+').unwrap_or(digits), radix)
+    let digits = digits.strip_prefix('+').unwrap_or(digits);
+    let magnitude = digits.strip_prefix('-').unwrap_or(digits);
+    let is_number = !magnitude.is_empty() && magnitude.chars().all(|digit| digit.is_digit(radix));
+    is_number.then_some((radix, digits))
 }
 
 fn parse_integer(digits: &str, radix: u32) -> Option<Number> {

@@ -214,7 +214,9 @@ impl SpecFile {
         if is_text {
             load_text(&mut file, id, damage.as_ref());
         }
-        file.findings.extend(damage);
+        // An Emacs Lisp file without tools may have any encoding.
+        let is_spec = FileKind::of_name(&file.source.name) == FileKind::Specs || !file.tools.is_empty();
+        file.findings.extend(damage.filter(|_| is_spec));
         file
     }
 }

@@ -160,6 +160,8 @@ fn compiled_tools_round_trip() {
         .iter()
         .flat_map(|load| load.valid_tools().filter(move |loaded| is_clean(load, &loaded.tool)))
         .map(|loaded| (*loaded.tool).clone())
+        // A provider's own tool cannot be a spec.
+        .filter(|tool| !tool.name.value.starts_with('$'))
         .collect();
     assert!(tools.len() >= 25, "only {} tools", tools.len());
     for tool in &tools {

@@ -50,7 +50,10 @@ fn open_schema(schema: &mut Value) {
 }
 
 fn open_inside(key: &str, value: &mut Value) {
-    // gptel also descends into unknown keywords.
+    // gptel does not descend into this keyword, but into unknown ones.
+    if key == "prefixItems" {
+        return;
+    }
     let Some(keyword) = keywords::find(key) else { return open_schema(value) };
     match keyword.value_kind {
         ValueKind::Schema | ValueKind::Schemas => open_schema(value),

@@ -94,7 +94,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                 if let Some(function) = passed_function(tree, text, node).filter(|_| !noted_code) {
                     noted_code = true;
                     let at = lowerer.at(tree.span(function));
-                    let name = tree.text(function, text);
+                    let name = tree.text(tree.children(function).next().unwrap_or(function), text);
                     lowerer.findings.push(rules::tools_by_code::finding(at, name));
                 }
                 let is_quoted = match tree.kind(node) {

@@ -172,7 +172,7 @@ impl Lowerer {
             // A property may have any name.
             let mut key = key;
             if key.len() > 1 && key.ends_with(':') && !known.is_empty() {
-                let mut finding = rules::stray_colon::finding(at, &key);
+                let mut finding = rules::stray_colon::finding(at, &key, takes_bare_keys);
                 let stem = key.trim_end_matches(':').to_owned();
                 let names = stem == "name" && known.contains(&"name") && entries.index_of("name").is_none();
                 if names {

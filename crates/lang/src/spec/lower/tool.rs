@@ -161,7 +161,7 @@ impl Lowerer {
     pub(super) fn take_name(&mut self, value: Datum) -> Option<String> {
         let at = self.at(value.span);
         let name = self.take_string("name", value)?;
-        self.findings.extend(rules::invalid_name::check(at, &name));
+        self.findings.extend(rules::invalid_name::check(at, &name, self.is_called));
         Some(name)
     }
 }

@@ -20,8 +20,13 @@ rule! {
 /// Maximum length of a name that every API accepts.
 const MAX_NAME: usize = 64;
 
-/// Checks `name`, the string at `at`. For argument names see `argument-name`.
-pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
+/// Checks `name`, the string at `at`. For argument names see `argument-name`. `is_called`: whether Emacs creates the
+/// tool, which may then be one of the provider's own.
+pub(in crate::spec) fn check(at: Location, name: &str, is_called: bool) -> Option<Diagnostic> {
+    let is_reserved = is_reserved(name);
+    if is_reserved && is_called {
+        return None;
+    }
     let message = if name.is_empty() {
         String::from("a name cannot be empty")
     } else if let Some(bad) = name.chars().find(|&character| !is_plain(character)) {
@@ -40,7 +45,9 @@ pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
     let plain: String =
         name.trim().chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
     let is_close = plain.len() <= MAX_NAME && plain.contains(|character: char| character.is_ascii_alphabetic());
-    Some(if is_close && plain != name {
+    Some(if is_reserved {
+        finding.note("names with a `$` are reserved for a provider's own tools, such as Moonshot's `$web_search`")
+    } else if is_close && plain != name {
         finding.maybe_fixed_by(format!("write \"{plain}\""), at.span, super::quoted(&plain))
     } else {
         finding
@@ -50,6 +57,11 @@ pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
 /// Whether every API accepts a tool with this name.
 pub fn is_tool_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain)
+}
+
+/// Whether the name is one of a provider's own tools, such as Moonshot's `$web_search`.
+fn is_reserved(name: &str) -> bool {
+    name.strip_prefix('$').is_some_and(is_tool_name)
 }
 
 fn is_plain(character: char) -> bool {

@@ -20,15 +20,17 @@ rule! {
     pub STRAY_COLON, "DT107", "stray-colon", Warning
 }
 
-/// `key` is the key without its first colon.
-pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {
+/// `key` is the key without its first colon. `is_sent`: whether the key is a keyword of a schema.
+pub(in crate::spec) fn finding(at: Location, key: &str, is_sent: bool) -> Diagnostic {
     let stem = key.trim_end_matches(':');
     // A name can contain any characters, some of which are escaped.
     let meant = write(&Datum { span: at.span, kind: DatumKind::Keyword(format!(":{stem}")) });
-    Diagnostic::new(&STRAY_COLON, at, format!("the key `:{key}` ends in a colon"))
-        .labelled(format!("did you mean `{meant}`?"))
-        .note(format!("it is sent as the JSON key \"{key}\", which APIs do not support"))
-        .fixed_by(format!("write `{meant}`"), at.span, meant)
+    let mut finding = Diagnostic::new(&STRAY_COLON, at, format!("the key `:{key}` ends in a colon"))
+        .labelled(format!("did you mean `{meant}`?"));
+    if is_sent {
+        finding = finding.note(format!("it is sent as the JSON key \"{key}\", which APIs do not support"));
+    }
+    finding.fixed_by(format!("write `{meant}`"), at.span, meant)
 }
 
 /// Merges another finding of the same plist: usually all keys have the stray colon.

@@ -121,10 +121,10 @@ impl Reader<'_> {
         let sign = radix + 1;
         let digits = sign + usize::from(matches!(self.bytes.get(sign), Some(b'+' | b'-')));
         let end = digits + self.count_while(digits, u8::is_ascii_alphanumeric);
-        if number::parse_radix(Span::new(start, end).of(self.text)).is_none() {
-            self.report_unknown_hash(start, end);
-        } else {
+        if number::is_radix(Span::new(start, end).of(self.text)) {
             self.leaf(Kind::Integer, start, end);
+        } else {
+            self.report_unknown_hash(start, end);
         }
     }
 
