@@ -1,11 +1,19 @@
 //! Free ports, and the process that listens on a port.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 
 use deftool_script::processes::{process, processes};
 
-/// Returns a port that is free now. Another process may take it at any time.
+/// Ports below those that systems assign by themselves, from 32768 on Linux and from 49152 elsewhere.
+const PORTS: Range<u16> = 20_000..32_768;
+
+/// Returns a port that is free now. It is not one that the system could assign to another process before the server
+/// listens on it, unless all tried ports are taken.
 pub(super) fn free_port() -> std::io::Result<u16> {
+    if let Some(port) = (0..100).map(|_| fastrand::u16(PORTS)).find(|port| is_port_free(*port)) {
+        return Ok(port);
+    }
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
