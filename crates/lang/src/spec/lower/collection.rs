@@ -3,7 +3,8 @@
 //! Source: the macro of the same name in skissue/llm-tool-collection (2025). It builds `(:name "…" :description DOC
 //! SPECS… :args (…) :function …)`. Dashes in the names of the tool and of the arguments become underscores, `:name` in
 //! SPECS takes precedence, the description of an argument comes before its other keys, and arguments after `&optional`
-//! are optional. Nothing before the body is evaluated.
+//! are optional. Nothing before the body is evaluated. Other versions of the macro take the description of an argument as
+//! a key, which is also read.
 
 use super::lowerer::Lowerer;
 use crate::spec::rules::collection_shape;
@@ -56,22 +57,21 @@ impl Lowerer {
             match item.kind {
                 DatumKind::Symbol(word) if word == "&optional" => optional = true,
                 DatumKind::List(parts) => {
-                    let mut parts = parts.into_iter();
-                    let (name, doc) = (parts.next(), parts.next());
-                    let (
-                        Some(Datum { kind: DatumKind::Symbol(name), span: name_span }),
-                        Some(doc @ Datum { kind: DatumKind::String(_), .. }),
-                    ) = (name, doc)
+                    let mut parts = parts.into_iter().peekable();
+                    let name = parts.next();
+                    let doc = parts.next_if(|part| matches!(part.kind, DatumKind::String(_)));
+                    let has_keys =
+                        parts.peek().is_some_and(|part| matches!(part.kind, DatumKind::Keyword(_)));
+                    let Some(Datum { kind: DatumKind::Symbol(name), span: name_span }) =
+                        name.filter(|_| doc.is_some() || has_keys)
                     else {
                         let found = Datum { span, kind: DatumKind::List(parts.collect()) };
                         return self.report_shape(&found, "an argument `(NAME \"description\" :type …)`");
                     };
-                    let mut plist = vec![
-                        keyword(":name", name_span),
-                        string(&underscored(&name), name_span),
-                        keyword(":description", doc.span),
-                        doc,
-                    ];
+                    let mut plist = vec![keyword(":name", name_span), string(&underscored(&name), name_span)];
+                    if let Some(doc) = doc {
+                        plist.extend([keyword(":description", doc.span), doc]);
+                    }
                     if optional {
                         let t = Datum { span: name_span, kind: DatumKind::Symbol(String::from("t")) };
                         plist.extend([keyword(":optional", name_span), t]);

@@ -19,7 +19,7 @@ pub(super) enum Form {
     Lint,
 }
 
-pub(super) const FORMS: [(&str, Form); 9] = [
+pub(super) const FORMS: [(&str, Form); 10] = [
     ("deftool", Form::Tool(ToolKind::Normal)),
     ("defexit", Form::Tool(ToolKind::Exit)),
     ("defworker", Form::Worker),
@@ -27,6 +27,8 @@ pub(super) const FORMS: [(&str, Form); 9] = [
     ("deflint", Form::Lint),
     ("gptel-make-tool", Form::Tool(ToolKind::Normal)),
     ("llm-make-tool", Form::Tool(ToolKind::Normal)),
+    // The constructor of the structure that `llm-make-tool` returns.
+    ("make-llm-tool", Form::Tool(ToolKind::Normal)),
     ("llm-tool", Form::Tool(ToolKind::Normal)),
     ("llm-tool-collection-deftool", Form::Collection),
 ];
@@ -79,6 +81,8 @@ pub(super) struct SpecForm {
     pub(super) list: NodeId,
     /// Number of elements of the list before the keys and values.
     pub(super) skipped: usize,
+    /// The name of the tool, if it stands before the keys.
+    pub(super) name: Option<NodeId>,
     pub(super) evaluation: Evaluation,
 }
 
@@ -97,6 +101,12 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
             let is_meant = match form {
                 Form::Collection => {
                     let specs = children.next();
+                    // In its first versions, keys followed the name.
+                    let name = tree.children(node).nth(1).filter(|name| tree.kind(*name) == Kind::String);
+                    if name.is_some() && specs.is_some_and(|key| tree.kind(key) == Kind::Keyword) {
+                        let (form, evaluation) = (Form::Tool(ToolKind::Normal), Evaluation::Evaluated);
+                        return Some(SpecForm { form, list: node, skipped: 2, name, evaluation });
+                    }
                     let is_list = |specs| tree.kind(specs) == Kind::List || tree.text(specs, text) == "nil";
                     matches!(second, Some(Kind::Symbol | Kind::String)) && specs.is_some_and(is_list)
                 }
@@ -105,12 +115,18 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
                 Form::Worker | Form::Mcp | Form::Lint => second == Some(Kind::Keyword),
             };
             let evaluation = if is_function(name) { Evaluation::Evaluated } else { Evaluation::Data };
-            (is_meant || !in_code).then_some(SpecForm { form: *form, list: node, skipped: 1, evaluation })
+            (is_meant || !in_code).then_some(SpecForm {
+                form: *form,
+                list: node,
+                skipped: 1,
+                name: None,
+                evaluation,
+            })
         }
         // In Emacs Lisp, a list that starts with a keyword may be any data.
         Kind::Keyword if !in_code => {
             let form = Form::Tool(ToolKind::Normal);
-            Some(SpecForm { form, list: node, skipped: 0, evaluation: Evaluation::Data })
+            Some(SpecForm { form, list: node, skipped: 0, name: None, evaluation: Evaluation::Data })
         }
         _ => None,
     }
@@ -125,7 +141,7 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
     let (first, is_only) = (children.next()?, children.next().is_none());
     let form = Form::Tool(ToolKind::Normal);
     if caller == "funcall" {
-        let found = SpecForm { form, list: node, skipped: 2, evaluation: Evaluation::Evaluated };
+        let found = SpecForm { form, list: node, skipped: 2, name: None, evaluation: Evaluation::Evaluated };
         return (tree.kind(first) == Kind::Keyword).then_some(found);
     }
     let starts = |list: NodeId, word: Option<&str>| {
@@ -136,14 +152,15 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
     };
     let quoted = |list: NodeId| {
         let is_plist = tree.kind(list) == Kind::List && starts(list, None);
-        is_plist.then_some(SpecForm { form, list, skipped: 0, evaluation: Evaluation::Quoted })
+        is_plist.then_some(SpecForm { form, list, skipped: 0, name: None, evaluation: Evaluation::Quoted })
     };
     match tree.kind(first) {
         Kind::Quote if is_only => quoted(tree.children(first).next()?),
         Kind::List if is_only && starts(first, Some("quote")) => quoted(tree.children(first).nth(1)?),
         Kind::List if is_only && starts(first, Some("list")) => {
             let has_keys = tree.children(first).nth(1).is_some_and(|key| tree.kind(key) == Kind::Keyword);
-            has_keys.then_some(SpecForm { form, list: first, skipped: 1, evaluation: Evaluation::Evaluated })
+            let evaluation = Evaluation::Evaluated;
+            has_keys.then_some(SpecForm { form, list: first, skipped: 1, name: None, evaluation })
         }
         _ => None,
     }
@@ -156,6 +173,16 @@ pub(super) fn passed_function(tree: &Tree, text: &str, node: NodeId) -> Option<N
     (tree.kind(head) == Kind::Symbol).then(|| children.find(|child| names_function(tree, text, *child)))?
 }
 
+/// Returns the function or keyword at the start of a list that has the keys of a tool but is not a spec form.
+pub(super) fn unread_tool(tree: &Tree, text: &str, node: NodeId) -> Option<NodeId> {
+    let head = tree.children(node).next().filter(|_| tree.kind(node) == Kind::List)?;
+    let has = |key: &str| {
+        let mut keys = tree.children(node).filter(|item| tree.kind(*item) == Kind::Keyword);
+        keys.any(|item| tree.text(item, text) == key)
+    };
+    (has(":name") && has(":description") && (has(":function") || has(":args"))).then_some(head)
+}
+
 /// Whether the node is `#'gptel-make-tool` or `'gptel-make-tool`.
 fn names_function(tree: &Tree, text: &str, node: NodeId) -> bool {
     matches!(tree.kind(node), Kind::Function | Kind::Quote)
@@ -164,5 +191,5 @@ fn names_function(tree: &Tree, text: &str, node: NodeId) -> bool {
 
 /// Whether the form is an Emacs function call. Its arguments are evaluated.
 fn is_function(head: &str) -> bool {
-    matches!(head, "gptel-make-tool" | "llm-make-tool" | "llm-tool")
+    matches!(head, "gptel-make-tool" | "llm-make-tool" | "make-llm-tool" | "llm-tool")
 }

@@ -22,7 +22,7 @@ mod worker;
 use self::emacs::{Unquoted, Variables};
 pub use self::form::is_spec_form;
 pub(super) use self::form::layout_of;
-use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function};
+use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function, unread_tool};
 use self::lowerer::Lowerer;
 use super::{Definitions, FileKind, Tool, ToolKind};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -48,18 +48,22 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             if !std::mem::replace(&mut noted_code, true) {
                 let head = tree.children(found.list).next().unwrap_or(found.list);
                 let at = lowerer.at(tree.span(head));
-                lowerer.findings.push(rules::tools_by_code::finding(at, tree.text(head, text)));
+                lowerer.findings.push(rules::tools_by_code::finding(at, Some(tree.text(head, text))));
             }
             continue;
         }
         if let Some(found) = found {
             let items = || tree.children(found.list).skip(found.skipped);
             folder.in_code = found.evaluation == Evaluation::Evaluated && kind == FileKind::EmacsLisp;
-            let data = if found.form == Form::Collection {
+            let mut data = if found.form == Form::Collection {
                 items().take(4).map(|item| folder.fold_macro_data(item)).collect()
             } else {
                 fold_entries(&mut folder, tree, items(), &found)
             };
+            if let Some(name) = found.name {
+                let key = Datum { span: tree.span(name), kind: DatumKind::Keyword(String::from(":name")) };
+                data.splice(0..0, [key, folder.fold(name)]);
+            }
             folder.in_code = false;
             folder.report_commas();
             lowerer.form_start = lowerer.findings.len();
@@ -91,11 +95,17 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
             FileKind::Specs => lowerer.report_unknown_form(tree, text, node),
             FileKind::EmacsLisp => {
-                if let Some(function) = passed_function(tree, text, node).filter(|_| !noted_code) {
+                let passed = || {
+                    let function = passed_function(tree, text, node)?;
+                    Some((function, tree.children(function).next().unwrap_or(function)))
+                };
+                let unread = || unread_tool(tree, text, node).map(|head| (head, head));
+                if !noted_code && let Some((at, name)) = passed().or_else(unread) {
                     noted_code = true;
-                    let at = lowerer.at(tree.span(function));
-                    let name = tree.text(tree.children(function).next().unwrap_or(function), text);
-                    lowerer.findings.push(rules::tools_by_code::finding(at, name));
+                    let is_function = tree.kind(name) == Kind::Symbol && tree.text(name, text) != "list";
+                    let function = is_function.then(|| tree.text(name, text));
+                    let at = lowerer.at(tree.span(at));
+                    lowerer.findings.push(rules::tools_by_code::finding(at, function));
                 }
                 let is_quoted = match tree.kind(node) {
                     Kind::Quote | Kind::Backquote => true,

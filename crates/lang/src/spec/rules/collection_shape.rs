@@ -10,7 +10,7 @@ rule! {
     ///
     /// ```el fails
     /// (llm-tool-collection-deftool read-note (:category "notes")
-    ///   ((path :type string))
+    ///   (path)
     ///   "Read a note."
     ///   (ignore path))
     /// ```

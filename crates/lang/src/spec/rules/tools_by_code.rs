@@ -5,8 +5,9 @@ rule! {
     /// tools created by code
     ///
     /// If a function that makes tools is passed to `mapcar`, `apply` or a similar function, its arguments are only
-    /// known in a running Emacs. deftool does not execute code, so these tools are neither checked nor compiled. There
-    /// is one finding per file.
+    /// known in a running Emacs. The same holds for a list with the keys of a tool that is passed to a function which
+    /// deftool does not know. deftool does not execute code, so these tools are neither checked nor compiled. There is
+    /// one finding per file.
     ///
     /// ```el fails
     /// (mapc (lambda (spec) (apply #'gptel-make-tool spec)) my-specs)
@@ -19,7 +20,8 @@ rule! {
 }
 
 /// `function` is the function name as written.
-pub(in crate::spec) fn finding(at: Location, function: &str) -> Diagnostic {
-    let message = format!("tools that code creates with `{function}` are not checked");
+pub(in crate::spec) fn finding(at: Location, function: Option<&str>) -> Diagnostic {
+    let with = function.map_or_else(String::new, |function| format!(" with `{function}`"));
+    let message = format!("tools that code creates{with} are not checked");
     Diagnostic::new(&TOOLS_BY_CODE, at, message).note("deftool does not execute code; write the tools as forms to check them")
 }

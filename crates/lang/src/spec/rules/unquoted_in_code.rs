@@ -4,9 +4,9 @@ use crate::text::Location;
 rule! {
     /// unquoted data in an Emacs Lisp call
     ///
-    /// `gptel-make-tool`, `llm-make-tool` and `llm-tool` are functions, so Emacs evaluates their arguments. Without a
-    /// quote, `(:name "x")` calls a function `:name`, and `string` is a variable. Neither exists, so loading the file
-    /// fails. deftool reads the data as intended and compiles it.
+    /// `gptel-make-tool`, `llm-make-tool`, `make-llm-tool` and `llm-tool` are functions, so Emacs evaluates their
+    /// arguments. Without a quote, `(:name "x")` calls a function `:name`, and `string` is a variable. Neither exists,
+    /// so loading the file fails. deftool reads the data as intended and compiles it.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "a" :description "Do a." :function #'ignore :args (list (:name "x" :description "An x." :type string)))
