@@ -85,10 +85,11 @@ impl Run {
 
 #[test]
 fn run_starts_and_stops_its_server() {
-    let project = project("load=100 family");
+    let project = project("load=1000 family");
     let mut run = Run::start(&project, "hello");
-    run.until("submitted");
+    // While the server loads. The request itself may end before its processes are listed.
     let family = run.family();
+    run.until("submitted");
     assert_eq!(run.until("finished")["text"], "hi");
     let (code, stderr) = run.end();
     assert_eq!(code, Some(0), "{stderr}");
