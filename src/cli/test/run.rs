@@ -1,8 +1,8 @@
 //! Test runs of `deftool test`.
 //!
 //! A [`TestRun`] contains a [`TestResult`] for each example of the selected tools and for each of their scripts that does
-//! not load, and the errors that prevented examples from running; `scripts` adds the script tests. A failing example is also an error finding of its spec; it
-//! is reported once, as a result.
+//! not load, and the errors that prevented examples from running; `scripts` adds the script tests. A failing example is
+//! also an error finding of its spec; it is reported once, as a result.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;

@@ -1,10 +1,9 @@
 //! No output is lost, and no secret is recorded.
 
-use deftool_test_support::server::{Answer, Server, call, delta, finish};
+use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
 use serde_json::json;
 
 use crate::support::project::{Project, command_in};
-use deftool_stub::Act;
 
 #[test]
 fn each_tool_line_has_its_own_arguments() {

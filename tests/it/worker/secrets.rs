@@ -133,7 +133,7 @@ async fn an_interrupted_reply_keeps_no_part_of_the_key() {
     // Text that only starts like the key is kept.
     let left = everything([so_far().delta("a sk").delta("etch").done().end()]).await;
     assert!(left.contains("\"so far a sketch\""), "{left}");
-    // A complete reply may end like a prefix of the key. It ends without waiting for the connection to close.
+    // A complete reply may end like a prefix of the key.
     let left = everything([so_far().delta(first).chunk(&finish("stop")).done().then(Act::Silence)]).await;
     assert!(left.contains(&format!("\"so far {first}\"")), "{left}");
 }

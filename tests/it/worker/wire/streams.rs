@@ -236,7 +236,7 @@ async fn splits_and_line_ends_do_not_affect_the_reply() {
 }
 
 #[tokio::test]
-async fn ten_megabytes_of_text_are_received_completely_and_quickly() {
+async fn ten_megabytes_of_text_are_received_completely() {
     let line = "Each of these lines is another one, number ";
     let mut text = String::new();
     let mut answer = Answer::stream();
