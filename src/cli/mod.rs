@@ -18,6 +18,7 @@ mod doctor;
 mod engine;
 mod fix;
 mod fmt;
+mod generated;
 mod import;
 mod init;
 mod interrupt;

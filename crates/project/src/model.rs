@@ -129,9 +129,9 @@ pub struct Load {
 }
 
 impl Load {
-    /// Returns the tools without errors, in order.
+    /// Returns the tools without errors, in order, each name once.
     pub fn valid_tools(&self) -> impl Iterator<Item = &LoadedTool> {
-        self.tools.iter().filter(|loaded| loaded.tool.valid)
+        self.tools.iter().filter(|loaded| loaded.tool.valid && loaded.shadowed_by.is_none())
     }
 
     /// Returns whether any finding is an error.
@@ -197,12 +197,14 @@ pub struct LoadedTool {
     entry: Arc<OnceLock<Arc<ToolEntry>>>,
     /// The state of the tool's script.
     pub script: ScriptState,
+    /// The name of an earlier tool with the same name, if Emacs can hold both. A request can only contain the earlier.
+    pub shadowed_by: Option<Location>,
 }
 
 impl LoadedTool {
     /// Creates a tool of the spec file `file`, without a script.
     pub(crate) fn new(tool: Arc<Tool>, file: Arc<str>) -> Self {
-        Self { tool, file, entry: Arc::default(), script: ScriptState::None }
+        Self { tool, file, entry: Arc::default(), script: ScriptState::None, shadowed_by: None }
     }
 
     /// Returns the compiled schema.

@@ -101,6 +101,8 @@ Tools with errors are omitted, and so are tools that the target rejects. `deftoo
 Examples:
   deftool compile
   deftool compile --target anthropic specs/weather.eld
+  deftool compile -o tools.json
+  deftool compile --check tools.json
   deftool compile --target gptel > tools.el")]
 pub(in crate::cli) struct CompileOptions {
     /// Spec files, folders or projects [default: the project around the current folder]
@@ -108,6 +110,12 @@ pub(in crate::cli) struct CompileOptions {
     /// Target API, or `gptel` for Emacs Lisp
     #[arg(long, value_parser = compile_target(), default_value = "openai")]
     pub(in crate::cli) target: CompileTarget,
+    /// Write to this file [default: print to stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub(in crate::cli) output: Option<PathBuf>,
+    /// Compare with this file without writing; print the difference and exit with 1 if it is out of date
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub(in crate::cli) check: Option<PathBuf>,
     /// Project folder, or a folder inside it [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,

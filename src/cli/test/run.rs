@@ -324,7 +324,7 @@ fn load_script(loaded: &LoadedTool) -> Result<(), ToolError> {
         ScriptState::Ready(script) => {
             LocalVm::new(Arc::clone(script), ScriptSink::new(|_| {}))?.run_top_level()
         }
-        ScriptState::Broken(_) if loaded.tool.has_function => Ok(()),
+        ScriptState::Broken(_) if loaded.tool.function.is_some() => Ok(()),
         ScriptState::Broken(error) => Err(error.clone()),
         ScriptState::None => Ok(()),
     }

@@ -62,7 +62,7 @@ fn compile_prints_valid_tools_and_reports_the_others() {
     let ended = deftool(folder.path(), &["compile", "bad.eld", "good.eld"]);
     assert_eq!(ended.code, 1);
     assert!(ended.out.contains("\"good\"") && !ended.out.contains("bad name"), "{}", ended.out);
-    assert!(ended.err.contains("DT110") && ended.err.ends_with("1 error; tools with errors are omitted\n"));
+    assert!(ended.err.contains("DT110") && ended.err.ends_with("1 error; these tools are omitted\n"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod bench;
 mod chat;
 mod check_watch;
 mod ci;
+mod compile;
 mod doctor;
 mod fix;
 mod fmt;

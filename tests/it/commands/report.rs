@@ -224,7 +224,9 @@ fn the_project_has_every_kind_of_finding() {
 fn the_human_format_shows_at_most_a_thousand_findings() {
     let folder = tempfile::tempdir().unwrap();
     let tool = |number: usize| {
-        format!("(deftool :name \"a{number}\" :description \"Do a.\" :args ((:name \"x\" :type strng)))\n")
+        format!(
+            "(deftool :name \"a{number}\" :description \"Do a.\" :args ((:name \"x\" :type strng :description \"It.\")))\n"
+        )
     };
     fs::write(folder.path().join("many.eld"), (0..1_200).map(tool).collect::<String>()).unwrap();
     let written = |format: &str| {

@@ -35,7 +35,7 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 const NOW: &str = "(deftool :name \"now\" :description \"Tell the time.\")\n";
-const COPY: &str = "(deftool :name \"copy\" :description \"Copy a note.\" :args ((:name \"from-note\" :type string :description \"Which.\") (:name \"to\" :type string :description \"Where to.\")))\n";
+const COPY: &str = "(deftool :name \"copy\" :description \"Copy a note.\" :args ((:name \"from_note\" :type string :description \"Which.\") (:name \"to\" :type string :description \"Where to.\")))\n";
 const EXIT: &str = "(defexit :name \"done\" :description \"Say that it is done.\")\n";
 const SCRIPT: &str = "return function() return 1 end\n";
 
@@ -97,7 +97,7 @@ fn scripts_are_checked_against_their_specs() {
                 ("specs/a.eld", COPY),
                 ("scripts/copy.lua", "return function(to, from_note) return to end\n"),
             ],
-            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from_note`\n",
         ),
         (
             vec![
@@ -155,19 +155,19 @@ fn allow_comments_work_in_scripts() {
         // A string that looks like a comment is ignored.
         (
             format!("local a = \"-- deftool: allow(DT409)\" {swapped}\n"),
-            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
+            "scripts/copy.lua:1:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from_note`\n",
         ),
         (
             format!("-- deftool: allow(unused-script)\n{swapped}\n"),
-            "scripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
+            "scripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from_note`\n",
         ),
         (
             format!("-- deftool: allow(no-such)\n{swapped}\n"),
-            "scripts/copy.lua:1:19: warning[DT125]: unknown rule `no-such`\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
+            "scripts/copy.lua:1:19: warning[DT125]: unknown rule `no-such`\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from_note`\n",
         ),
         (
             format!("-- deftool: allow swapped-parameters\n{swapped}\n"),
-            "scripts/copy.lua:1:1: warning[DT125]: expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from-note`\n",
+            "scripts/copy.lua:1:1: warning[DT125]: expected `deftool: allow(rule, …)`, or `deftool: skip` on a line of its own\nscripts/copy.lua:2:1: warning[DT409]: the parameter `to` of `copy` receives the argument `from_note`\n",
         ),
     ] {
         assert_eq!(check(&[("specs/a.eld", COPY), ("scripts/copy.lua", &script)]).1, expected, "{script}");

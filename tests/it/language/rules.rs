@@ -136,7 +136,9 @@ fn every_rule_has_a_failing_and_a_repaired_example() {
             wrong.push(format!("{} has no failing or no repaired example", rule.name));
         }
         for example in examples {
-            let load = check(&example.files, example.target);
+            let mut load = check(&example.files, example.target);
+            // Some rules are about names that are not in snake_case.
+            load.findings.retain(|finding| finding.rule == rule || finding.rule.name != "name-style");
             let found = findings(&load);
             let is_right = if example.fails {
                 matches!(load.findings.as_slice(), [finding] if finding.rule == rule)

@@ -32,7 +32,7 @@ pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};
 pub use examples::{Example, Expected, Refusal, try_examples};
 pub use fuzz::{Fuzzer, InvalidArguments, shrink};
-pub use gptel::emit_gptel;
+pub use gptel::{emit_gptel, lost_in_gptel};
 pub use import::{Import, ImportFormat, Importer};
 pub use strict_reply::restore;
 pub use target::{

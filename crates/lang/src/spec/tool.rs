@@ -27,6 +27,18 @@ pub enum Effect {
     Once,
 }
 
+/// The form that defines a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// A form of this language.
+    #[default]
+    Spec,
+    /// An Emacs Lisp call that registers the tool under its category and name, as `gptel-make-tool` does.
+    Registered,
+    /// An Emacs Lisp call that only returns the tool, as `llm-make-tool` does.
+    Returned,
+}
+
 /// A tool or exit tool.
 #[allow(clippy::struct_excessive_bools)] // each is a key of the spec
 #[derive(Debug, Clone)]
@@ -35,6 +47,8 @@ pub struct Tool {
     pub source: SourceId,
     /// Span of the whole form.
     pub span: Span,
+    /// The form that defines it.
+    pub origin: Origin,
     /// Whether calls are executed or recorded.
     pub kind: ToolKind,
     /// The name, as the model writes it.
@@ -47,8 +61,8 @@ pub struct Tool {
     pub is_async: bool,
     /// Path of the script relative to the project, if the spec has one.
     pub script: Option<Spanned<String>>,
-    /// Whether the spec has an Emacs Lisp `:function`.
-    pub has_function: bool,
+    /// Span of the Emacs Lisp `:function`, if the spec has one.
+    pub function: Option<Span>,
     /// Time limit of one call.
     pub timeout: Option<Duration>,
     /// Memory limit of one call, in bytes.
@@ -61,6 +75,8 @@ pub struct Tool {
     pub category: Option<Spanned<String>>,
     /// The calls that need the user's confirmation.
     pub confirm: Confirm,
+    /// Span of the Emacs Lisp function that decides whether a call needs confirmation, if the spec has one.
+    pub confirm_function: Option<Span>,
     /// Whether Emacs shows its results in the conversation.
     pub include: bool,
     /// Arguments that its schema must accept, as objects.
@@ -71,6 +87,13 @@ pub struct Tool {
     pub overrides: Vec<TargetOverride>,
     /// Whether the form has no errors; only a valid tool is compiled, called or offered to a model.
     pub valid: bool,
+}
+
+impl Tool {
+    /// Whether the spec has no `:description`.
+    pub(crate) fn lacks_description(&self) -> bool {
+        self.description.value.is_empty() && self.description.span == Span::default()
+    }
 }
 
 /// The overrides for one target: `:targets (:gemini (:description "…"))`.

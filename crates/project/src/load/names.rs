@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use deftool_lang::spec::{FileKind, Tool, ToolKind};
+use deftool_lang::spec::{FileKind, Origin, Tool, ToolKind};
 use deftool_lang::text::{Location, Spanned};
 
 use crate::model::Load;
@@ -23,18 +23,18 @@ pub(super) fn report_duplicates(load: &mut Load) {
             Entry::Vacant(vacant) => drop(vacant.insert(here)),
             Entry::Occupied(other) => {
                 let other = *other.get();
-                load.findings.push(rules::duplicate_name::finding(here, "worker", name, other, None));
+                load.findings.push(rules::duplicate_name::finding(here, "worker", name, other));
                 worker.valid = false;
             }
         }
     }
 }
 
-/// Reports duplicate tools. In an Emacs Lisp file, which is evaluated in order, the later definition of a name and
-/// category replaces the earlier one. Everywhere else the first one is kept.
+/// Reports duplicate tools. The first one is used, except in an Emacs Lisp file, which is evaluated in order: the later
+/// definition of a name and category replaces the earlier one.
 fn report_duplicate_tools(load: &mut Load) {
     let mut first: HashMap<(Option<usize>, &str), (usize, &Tool)> = HashMap::new();
-    let (mut losers, mut findings) = (Vec::new(), Vec::new());
+    let (mut invalid, mut shadowed, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for (index, tool) in load.tools.iter().map(|loaded| &loaded.tool).enumerate() {
         let name = &tool.name.value;
         let mut entry = match first.entry((load.project_of(tool.source), name)) {
@@ -47,25 +47,40 @@ fn report_duplicate_tools(load: &mut Load) {
         let (other_index, other) = *entry.get();
         let name_of = |tool: &Tool| Location { source: tool.source, span: tool.name.span };
         let (here, there) = (name_of(tool), name_of(other));
-        let (mine, theirs) = (category_of(tool), category_of(other));
-        let file = load.sources.get(tool.source).map(|file| FileKind::of_name(&file.name));
-        let is_code = file == Some(FileKind::EmacsLisp) && tool.source == other.source;
-        if is_code && mine == theirs {
+        if can_coexist(tool, other) {
+            shadowed.push((index, there));
+        } else if is_emacs_lisp(load, tool) && tool.source == other.source {
             entry.insert((index, tool));
-            losers.push(other_index);
+            invalid.push(other_index);
             findings.push(rules::replaced_tool::finding(here, name, there));
         } else {
-            let categories = (mine != theirs).then_some((theirs, mine));
-            losers.push(index);
-            findings.push(rules::duplicate_name::finding(here, "tool", name, there, categories));
+            invalid.push(index);
+            findings.push(rules::duplicate_name::finding(here, "tool", name, there));
         }
     }
     load.findings.append(&mut findings);
-    for loser in losers {
-        if let Some(loser) = load.tools.get_mut(loser) {
-            Arc::make_mut(&mut loser.tool).valid = false;
+    for index in invalid {
+        if let Some(loaded) = load.tools.get_mut(index) {
+            Arc::make_mut(&mut loaded.tool).valid = false;
         }
     }
+    for (index, first) in shadowed {
+        if let Some(loaded) = load.tools.get_mut(index) {
+            loaded.shadowed_by = Some(first);
+        }
+    }
+}
+
+fn is_emacs_lisp(load: &Load, tool: &Tool) -> bool {
+    load.sources.get(tool.source).is_some_and(|file| FileKind::of_name(&file.name) == FileKind::EmacsLisp)
+}
+
+/// Whether Emacs can hold two tools with the same name: it registers tools under their category and name, and a tool
+/// that a call returns is not registered.
+fn can_coexist(one: &Tool, other: &Tool) -> bool {
+    let is_emacs = |tool: &Tool| tool.origin != Origin::Spec;
+    let is_returned = one.origin == Origin::Returned || other.origin == Origin::Returned;
+    is_emacs(one) && is_emacs(other) && (is_returned || category_of(one) != category_of(other))
 }
 
 fn category_of(tool: &Tool) -> &str {

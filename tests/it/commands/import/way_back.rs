@@ -80,7 +80,7 @@ fn round_trip(
         assert_eq!(got.1, expected.1);
     }
     // The export to Emacs round-trips too.
-    let lisp = emit_gptel([&tools[0]]);
+    let lisp = emit_gptel([&tools[0]], |_| "");
     let from_lisp = read_back(&lisp, FileKind::EmacsLisp);
     assert_eq!(emit(target, &from_lisp).to_string(), emit(target, &tools).to_string(), "{lisp}");
     Ok(())
@@ -187,12 +187,12 @@ fn compiled_tools_round_trip() {
             );
             assert!(found.is_empty(), "{emitted}: {found}");
         }
-        let lisp = emit_gptel([tool]);
+        let lisp = emit_gptel([tool], |_| "");
         let from_lisp = read_back(&lisp, FileKind::EmacsLisp);
         // Target-specific keys are not exported to Emacs.
         let plain = Tool { overrides: Vec::new(), ..tool.clone() };
         assert_eq!(emit(Target::OpenAi, &from_lisp), emit(Target::OpenAi, [&plain]), "{lisp}");
-        assert_eq!((from_lisp[0].is_async, from_lisp[0].has_function), (tool.is_async, true));
+        assert_eq!((from_lisp[0].is_async, from_lisp[0].function.is_some()), (tool.is_async, true));
     }
 }
 
@@ -258,6 +258,6 @@ fn every_key_of_a_tool_is_in_its_form() {
  :rejects [nil]
  :targets (:gemini (:description "g")))"#;
     assert_eq!(printed(&tool), expected);
-    let lisp = emit_gptel([&tool]);
+    let lisp = emit_gptel([&tool], |_| "");
     assert!(lisp.ends_with(" :category \"files\"\n :confirm t\n :include t)\n"), "{lisp}");
 }

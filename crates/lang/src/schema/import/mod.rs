@@ -39,7 +39,7 @@ use self::recognise::{Definition, find_definitions};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::rules;
 use crate::spec::form::{datum_of_json, keyword, list, plist_of_argument, symbol};
-use crate::spec::{Effect, Tool, lower_tool};
+use crate::spec::{Effect, Json, JsonKind, Tool, lower_tool};
 use crate::text::{Location, SourceId, Span};
 
 /// Imports definitions from one or more texts.
@@ -127,7 +127,12 @@ fn import_definition(
     }
     let name_span = name.span;
     let mut form = vec![symbol("deftool", json.span), keyword("name", name_span), name];
-    if let Some(description) = envelope.description {
+    // gptel sends `{}` for a tool without a description.
+    let is_given = |json: &&Json| match &json.kind {
+        JsonKind::Object(members) => !members.is_empty(),
+        kind => *kind != JsonKind::Null,
+    };
+    if let Some(description) = envelope.description.filter(is_given) {
         form.extend([keyword("description", description.span), datum_of_json(description)]);
     }
     let plists = arguments.iter().map(plist_of_argument).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Target, description_for};
+use super::model::{Target, emit_description};
 use super::parameters::{Close, emit_properties, emit_required};
 use crate::spec::Tool;
 
@@ -10,7 +10,7 @@ use crate::spec::Tool;
 pub(super) fn emit_tool(tool: &Tool) -> Value {
     json!({
         "name": tool.name.value,
-        "description": description_for(Target::Anthropic, tool).0,
+        "description": emit_description(Target::Anthropic, tool),
         "input_schema": {
             "type": "object",
             "properties": emit_properties(tool, Close::No),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Target, description_for};
+use super::model::{Target, emit_description};
 use super::parameters::{Close, emit_properties, emit_required};
 use crate::spec::Tool;
 use crate::spec::keywords::{self, ValueKind};
@@ -16,7 +16,7 @@ pub(super) fn emit_tools<'t>(tools: impl Iterator<Item = &'t Tool>) -> Value {
 fn emit_declaration(tool: &Tool) -> Value {
     json!({
         "name": tool.name.value,
-        "description": description_for(Target::Gemini, tool).0,
+        "description": emit_description(Target::Gemini, tool),
         "parameters": emit_parameters(tool),
     })
 }

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Target, description_for};
+use super::model::{Target, emit_description};
 use super::openai::emit_parameters;
 use crate::spec::{Effect, Tool};
 
@@ -14,7 +14,7 @@ use crate::spec::{Effect, Tool};
 pub(super) fn emit_tool(tool: &Tool) -> Value {
     let mut definition = json!({
         "name": tool.name.value,
-        "description": description_for(Target::Mcp, tool).0,
+        "description": emit_description(Target::Mcp, tool),
         "inputSchema": emit_parameters(tool),
     });
     let annotations = match tool.effect {

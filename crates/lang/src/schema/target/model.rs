@@ -1,6 +1,8 @@
 //! The target APIs.
 
-use crate::spec::Tool;
+use serde_json::{Value, json};
+
+use crate::spec::{Origin, Tool};
 use crate::text::Span;
 
 /// A model API.
@@ -88,4 +90,12 @@ pub(crate) fn description_for(target: Target, tool: &Tool) -> (&str, Span) {
     let given = tool.overrides.iter().find(|given| given.target.value == target.as_str());
     let text = given.and_then(|given| given.description.as_ref()).unwrap_or(&tool.description);
     (&text.value, text.span)
+}
+
+/// Returns the description to send. For a tool of Emacs without one it is `{}`, as gptel sends it.
+pub(super) fn emit_description(target: Target, tool: &Tool) -> Value {
+    match description_for(target, tool).0 {
+        "" if tool.origin != Origin::Spec && tool.lacks_description() => json!({}),
+        text => Value::from(text),
+    }
 }

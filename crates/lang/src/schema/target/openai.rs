@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Target, description_for};
+use super::model::{Target, emit_description};
 use super::parameters::{Close, emit_properties, emit_required};
 use crate::spec::Tool;
 
@@ -12,7 +12,7 @@ pub(super) fn emit_tool(target: Target, tool: &Tool) -> Value {
         "type": "function",
         "function": {
             "name": tool.name.value,
-            "description": description_for(target, tool).0,
+            "description": emit_description(target, tool),
             "parameters": emit_parameters(tool),
         }
     })

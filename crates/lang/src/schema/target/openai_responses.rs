@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Target, description_for};
+use super::model::{Target, emit_description};
 use super::openai::emit_parameters;
 use crate::spec::Tool;
 
@@ -11,7 +11,7 @@ pub(super) fn emit_tool(tool: &Tool) -> Value {
     json!({
         "type": "function",
         "name": tool.name.value,
-        "description": description_for(Target::OpenAiResponses, tool).0,
+        "description": emit_description(Target::OpenAiResponses, tool),
         "parameters": emit_parameters(tool),
     })
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use super::model::{Target, description_for};
+use super::model::{Target, emit_description};
 use super::node::{Parameters, SchemaNode};
 use super::openai::emit_parameters;
 use super::support::SupportLevel;
@@ -20,7 +20,7 @@ pub(super) fn emit_tool(tool: &Tool) -> Value {
         "type": "function",
         "function": {
             "name": tool.name.value,
-            "description": description_for(Target::OpenAiStrict, tool).0,
+            "description": emit_description(Target::OpenAiStrict, tool),
             "strict": true,
             "parameters": strict_parameters(&emit_parameters(tool)),
         }

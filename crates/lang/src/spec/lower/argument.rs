@@ -88,9 +88,17 @@ impl Lowerer {
                 return None;
             }
         };
+        // An unreadable or misspelt description has its own finding.
+        let is_described = entries.iter().any(|entry| {
+            entry.key == "description"
+                || rules::unknown_argument_key::meant(&entry.key) == Some("description")
+        });
         let optional = take(&mut entries, "optional").map(|entry| self.take_optional(&entry));
         let schema = self.lower_keywords(entries, span, SchemaPosition::Argument { name: &name, optional });
         let argument = Argument { name, optional: optional.unwrap_or(false), schema, span };
+        if !is_described {
+            self.findings.push(rules::undescribed_argument::finding(self.source, &argument));
+        }
         rules::argument_name::check(self.source, &argument, &mut self.findings);
         rules::idle_description::check(self.source, &argument, &mut self.findings);
         rules::default_on_required::check(self.source, &argument, &mut self.findings);

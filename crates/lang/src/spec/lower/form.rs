@@ -4,7 +4,7 @@
 //! declarations and patterns (`:commands (gptel-make-tool)`, `(cl-defstruct (llm-tool …))`), so a list is a spec form
 //! only if keys follow its head.
 
-use crate::spec::{FileKind, ToolKind};
+use crate::spec::{FileKind, Origin, ToolKind};
 use crate::syntax::print::FormLayout;
 use crate::syntax::{Kind, NodeId, Tree};
 
@@ -84,6 +84,7 @@ pub(super) struct SpecForm {
     /// The name of the tool, if it stands before the keys.
     pub(super) name: Option<NodeId>,
     pub(super) evaluation: Evaluation,
+    pub(super) origin: Origin,
 }
 
 /// Returns the spec form that `node` is, if it is one.
@@ -105,7 +106,8 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
                     let name = tree.children(node).nth(1).filter(|name| tree.kind(*name) == Kind::String);
                     if name.is_some() && specs.is_some_and(|key| tree.kind(key) == Kind::Keyword) {
                         let (form, evaluation) = (Form::Tool(ToolKind::Normal), Evaluation::Evaluated);
-                        return Some(SpecForm { form, list: node, skipped: 2, name, evaluation });
+                        let origin = Origin::Registered;
+                        return Some(SpecForm { form, list: node, skipped: 2, name, evaluation, origin });
                     }
                     let is_list = |specs| tree.kind(specs) == Kind::List || tree.text(specs, text) == "nil";
                     matches!(second, Some(Kind::Symbol | Kind::String)) && specs.is_some_and(is_list)
@@ -121,12 +123,14 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
                 skipped: 1,
                 name: None,
                 evaluation,
+                origin: origin_of(name),
             })
         }
         // In Emacs Lisp, a list that starts with a keyword may be any data.
         Kind::Keyword if !in_code => {
             let form = Form::Tool(ToolKind::Normal);
-            Some(SpecForm { form, list: node, skipped: 0, name: None, evaluation: Evaluation::Data })
+            let (evaluation, origin) = (Evaluation::Data, Origin::Spec);
+            Some(SpecForm { form, list: node, skipped: 0, name: None, evaluation, origin })
         }
         _ => None,
     }
@@ -136,12 +140,13 @@ pub(super) fn form_of(tree: &Tree, text: &str, node: NodeId, kind: FileKind) -> 
 fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> {
     let mut children = tree.children(node);
     let caller = tree.text(children.next()?, text);
-    let is_tool = |function: NodeId| names_function(tree, text, function);
-    children.next().filter(|function| matches!(caller, "apply" | "funcall") && is_tool(*function))?;
+    let function = children.next().filter(|_| matches!(caller, "apply" | "funcall"))?;
+    let origin = origin_of(named_function(tree, text, function)?);
     let (first, is_only) = (children.next()?, children.next().is_none());
     let form = Form::Tool(ToolKind::Normal);
     if caller == "funcall" {
-        let found = SpecForm { form, list: node, skipped: 2, name: None, evaluation: Evaluation::Evaluated };
+        let found =
+            SpecForm { form, list: node, skipped: 2, name: None, evaluation: Evaluation::Evaluated, origin };
         return (tree.kind(first) == Kind::Keyword).then_some(found);
     }
     let starts = |list: NodeId, word: Option<&str>| {
@@ -152,7 +157,14 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
     };
     let quoted = |list: NodeId| {
         let is_plist = tree.kind(list) == Kind::List && starts(list, None);
-        is_plist.then_some(SpecForm { form, list, skipped: 0, name: None, evaluation: Evaluation::Quoted })
+        is_plist.then_some(SpecForm {
+            form,
+            list,
+            skipped: 0,
+            name: None,
+            evaluation: Evaluation::Quoted,
+            origin,
+        })
     };
     match tree.kind(first) {
         Kind::Quote if is_only => quoted(tree.children(first).next()?),
@@ -160,7 +172,7 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
         Kind::List if is_only && starts(first, Some("list")) => {
             let has_keys = tree.children(first).nth(1).is_some_and(|key| tree.kind(key) == Kind::Keyword);
             let evaluation = Evaluation::Evaluated;
-            has_keys.then_some(SpecForm { form, list: first, skipped: 1, name: None, evaluation })
+            has_keys.then_some(SpecForm { form, list: first, skipped: 1, name: None, evaluation, origin })
         }
         _ => None,
     }
@@ -170,7 +182,8 @@ fn called_indirectly(tree: &Tree, text: &str, node: NodeId) -> Option<SpecForm> 
 pub(super) fn passed_function(tree: &Tree, text: &str, node: NodeId) -> Option<NodeId> {
     let mut children = tree.children(node);
     let head = children.next().filter(|head| CALLERS.contains(&tree.text(*head, text)))?;
-    (tree.kind(head) == Kind::Symbol).then(|| children.find(|child| names_function(tree, text, *child)))?
+    (tree.kind(head) == Kind::Symbol)
+        .then(|| children.find(|child| named_function(tree, text, *child).is_some()))?
 }
 
 /// Returns the function or keyword at the start of a list that has the keys of a tool but is not a spec form.
@@ -183,13 +196,22 @@ pub(super) fn unread_tool(tree: &Tree, text: &str, node: NodeId) -> Option<NodeI
     (has(":name") && has(":description") && (has(":function") || has(":args"))).then_some(head)
 }
 
-/// Whether the node is `#'gptel-make-tool` or `'gptel-make-tool`.
-fn names_function(tree: &Tree, text: &str, node: NodeId) -> bool {
-    matches!(tree.kind(node), Kind::Function | Kind::Quote)
-        && tree.children(node).next().is_some_and(|name| is_function(tree.text(name, text)))
+/// Returns the function of `#'gptel-make-tool` or `'gptel-make-tool`.
+fn named_function<'t>(tree: &Tree, text: &'t str, node: NodeId) -> Option<&'t str> {
+    let name =
+        tree.children(node).next().filter(|_| matches!(tree.kind(node), Kind::Function | Kind::Quote))?;
+    Some(tree.text(name, text)).filter(|name| is_function(name))
 }
 
 /// Whether the form is an Emacs function call. Its arguments are evaluated.
 fn is_function(head: &str) -> bool {
-    matches!(head, "gptel-make-tool" | "llm-make-tool" | "make-llm-tool" | "llm-tool")
+    origin_of(head) != Origin::Spec && head != "llm-tool-collection-deftool"
+}
+
+fn origin_of(head: &str) -> Origin {
+    match head {
+        "gptel-make-tool" | "llm-tool-collection-deftool" => Origin::Registered,
+        "llm-make-tool" | "make-llm-tool" | "llm-tool" => Origin::Returned,
+        _ => Origin::Spec,
+    }
 }

@@ -1,6 +1,7 @@
 //! The state that all parts of the lowering share.
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::spec::Origin;
 use crate::text::{Location, SourceId, Span};
 
 /// State and findings while one file is lowered.
@@ -11,17 +12,36 @@ pub(super) struct Lowerer {
     pub(super) form_start: usize,
     /// Whether the current form has syntax errors.
     pub(super) is_misread: bool,
-    /// Whether the form is a call to an Emacs function that makes tools.
-    pub(super) is_called: bool,
+    /// Whether the current form has values that only Emacs knows.
+    pub(super) is_partial: bool,
+    /// The kind of the current form.
+    pub(super) origin: Origin,
 }
 
 impl Lowerer {
     pub(super) fn new(source: SourceId) -> Self {
-        Self { source, findings: Vec::new(), form_start: 0, is_misread: false, is_called: false }
+        Self {
+            source,
+            findings: Vec::new(),
+            form_start: 0,
+            is_misread: false,
+            is_partial: false,
+            origin: Origin::Spec,
+        }
+    }
+
+    /// Whether the form is a call to an Emacs function that makes tools.
+    pub(super) fn is_called(&self) -> bool {
+        self.origin != Origin::Spec
     }
 
     pub(super) fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
+    }
+
+    /// Whether the current form has an error or unknown values.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.is_partial || self.has_error()
     }
 
     /// Whether the current form has an error.

@@ -19,14 +19,17 @@ mod tool;
 mod value;
 mod worker;
 
+use std::collections::HashSet;
+
 use self::emacs::{Unquoted, Variables};
 pub use self::form::is_spec_form;
 pub(super) use self::form::layout_of;
 use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function, unread_tool};
 use self::lowerer::Lowerer;
-use super::{Definitions, FileKind, Tool, ToolKind};
+use super::{Definitions, FileKind, Origin, Tool, ToolKind};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
+use crate::syntax::rules::not_a_constant::merge_unknown;
 use crate::syntax::{Datum, DatumKind, Folder, Kind, NodeId, SyntaxError, Tree};
 use crate::text::{SourceId, Span};
 
@@ -35,6 +38,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     let mut lowerer = Lowerer::new(source);
     let mut definitions = Definitions::default();
     let mut folder = Folder::new(source, text, tree);
+    folder.is_emacs = kind == FileKind::EmacsLisp;
     let mut variables = Variables::default();
     let mut noted_code = false;
     // Each node, and whether it is quoted.
@@ -67,10 +71,11 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             folder.in_code = false;
             folder.report_commas();
             lowerer.form_start = lowerer.findings.len();
+            lowerer.is_partial = merge_unknown(&mut folder.findings);
             lowerer.findings.append(&mut folder.findings);
             let syntax_error = tree.syntax_error(node);
             let known = definitions.tools.len();
-            lowerer.is_called = found.evaluation != Evaluation::Data && kind == FileKind::EmacsLisp;
+            lowerer.origin = if kind == FileKind::EmacsLisp { found.origin } else { Origin::Spec };
             lowerer.lower_form(found.form, tree.span(node), data, syntax_error, &mut definitions);
             if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
                 && found.evaluation != Evaluation::Data
@@ -78,12 +83,17 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                 lowerer.check_function(tool, tree, text, &found);
             }
             if found.evaluation == Evaluation::Evaluated && kind == FileKind::EmacsLisp && !is_quoted {
-                let unquoted = emacs::unquoted(tree, text, items(), &mut variables);
+                let mut unquoted = emacs::unquoted(tree, text, items(), &mut variables);
+                folder.in_code = true;
+                unquoted.retain(|(node, kind)| {
+                    *kind != Unquoted::Variable || !folder.is_constant(tree.text(*node, text))
+                });
+                folder.in_code = false;
                 lowerer.report_unquoted(&unquoted, tree, text);
             }
             // With a missing parenthesis or quote, all other findings may be consequences.
             if syntax_error == Some(SyntaxError::Misnested)
-                || (lowerer.has_error() && tree.is_overclosed(node))
+                || (lowerer.is_incomplete() && tree.is_overclosed(node))
             {
                 lowerer.findings.truncate(lowerer.form_start);
             }
@@ -95,18 +105,7 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             FileKind::Specs if !names_form(tree, node) && std::mem::replace(&mut after_loose, true) => {}
             FileKind::Specs => lowerer.report_unknown_form(tree, text, node),
             FileKind::EmacsLisp => {
-                let passed = || {
-                    let function = passed_function(tree, text, node)?;
-                    Some((function, tree.children(function).next().unwrap_or(function)))
-                };
-                let unread = || unread_tool(tree, text, node).map(|head| (head, head));
-                if !noted_code && let Some((at, name)) = passed().or_else(unread) {
-                    noted_code = true;
-                    let is_function = tree.kind(name) == Kind::Symbol && tree.text(name, text) != "list";
-                    let function = is_function.then(|| tree.text(name, text));
-                    let at = lowerer.at(tree.span(at));
-                    lowerer.findings.push(rules::tools_by_code::finding(at, function));
-                }
+                noted_code = noted_code || lowerer.note_unread_tools(tree, text, node);
                 let is_quoted = match tree.kind(node) {
                     Kind::Quote | Kind::Backquote => true,
                     Kind::Unquote | Kind::Splice => false,
@@ -121,12 +120,22 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
             }
         }
     }
+    if folder.has_used_constants() {
+        drop_repeated(&mut lowerer.findings);
+    }
     for tool in &definitions.tools {
         rules::lone_backslash::check(tool, text, &mut lowerer.findings);
     }
     lowerer.note_mcp(&definitions);
     fixes::complete_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
+}
+
+/// Removes repeated findings: several forms may use one constant.
+fn drop_repeated(findings: &mut Vec<Diagnostic>) {
+    let mut seen = HashSet::new();
+    findings
+        .retain(|finding| seen.insert((finding.rule.code, finding.primary.span, finding.message.clone())));
 }
 
 /// Lowers a constant to a tool: a plist, or a list that starts with the name of a tool form. For callers that have
@@ -296,6 +305,21 @@ impl Lowerer {
                 Unquoted::Category => rules::unquoted_in_code::category(at, tree.text(node, text)),
             });
         }
+    }
+
+    /// Reports tools that the code at `node` creates in a way that is not read. Returns whether there are any.
+    fn note_unread_tools(&mut self, tree: &Tree, text: &str, node: NodeId) -> bool {
+        let passed = || {
+            let function = passed_function(tree, text, node)?;
+            Some((function, tree.children(function).next().unwrap_or(function)))
+        };
+        let unread = || unread_tool(tree, text, node).map(|head| (head, head));
+        let Some((at, name)) = passed().or_else(unread) else { return false };
+        let is_function = tree.kind(name) == Kind::Symbol && tree.text(name, text) != "list";
+        let function = is_function.then(|| tree.text(name, text));
+        let at = self.at(tree.span(at));
+        self.findings.push(rules::tools_by_code::finding(at, function));
+        true
     }
 
     /// Reports once per file that MCP servers are read but not used yet.

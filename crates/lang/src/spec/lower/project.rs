@@ -50,7 +50,7 @@ impl Lowerer {
             let at = self.at(name.span);
             self.findings.push(mcp_transport::finding(at, &name.value, both));
         }
-        let transport = transport.filter(|_| !self.has_error() && !name.value.is_empty())?;
+        let transport = transport.filter(|_| !self.is_incomplete() && !name.value.is_empty())?;
         Some(McpServer { source: self.source, span, name, description, transport, env })
     }
 

@@ -7,7 +7,7 @@ use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules;
 use crate::spec::units::{parse_bytes, parse_duration};
-use crate::spec::{Confirm, Effect, Permissions, Tool, ToolKind};
+use crate::spec::{Confirm, Effect, Origin, Permissions, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
@@ -40,7 +40,7 @@ impl Lowerer {
             return None;
         }
         let entries = self.read_plist(items, &TOOL_KEYS);
-        let mut tool = empty_tool(self.source, span, kind);
+        let mut tool = empty_tool(self.source, span, kind, self.origin);
         // A key with an invalid value or a misspelt key is not missing.
         let written = WrittenKeys::of(&entries);
         let mut has_misspelt_name = false;
@@ -64,7 +64,8 @@ impl Lowerer {
             return None;
         }
         if tool.description.value.trim().is_empty() {
-            let is_reported = tool.description.span == Span::default() || self.is_misread || self.has_error();
+            let is_reported =
+                tool.description.span == Span::default() || self.is_misread || self.is_incomplete();
             if !(written.description && is_reported) {
                 let (name, written) = (&tool.name, tool.description.span);
                 let is_empty = written != Span::default();
@@ -75,11 +76,12 @@ impl Lowerer {
             let checks = [rules::unfinished_description::check, rules::description_is_name::check];
             self.findings.extend(checks.iter().find_map(|check| check(&tool)));
         }
-        if !self.has_error() {
+        if !self.is_incomplete() {
             self.findings.extend(rules::builtin_name::check(&tool));
+            self.findings.extend(rules::name_style::check(&tool));
         }
         self.check_arguments(&tool);
-        tool.valid = !self.has_error();
+        tool.valid = !self.is_incomplete();
         Some(tool)
     }
 
@@ -102,7 +104,9 @@ impl Lowerer {
         if tool.kind == ToolKind::Exit && rules::useless_on_exit::KEYS.contains(&key.as_str()) {
             let at = self.at(key_span);
             self.findings.push(rules::useless_on_exit::finding(at, &key));
-            tool.has_function |= key == "function";
+            if key == "function" {
+                tool.function = Some(span);
+            }
             return;
         }
         match key.as_str() {
@@ -118,7 +122,7 @@ impl Lowerer {
             }
             "args" => tool.arguments = self.lower_arguments(value),
             "async" => tool.is_async = self.take_flag("async", &value),
-            "function" => tool.has_function = true,
+            "function" => tool.function = Some(span),
             "script" => {
                 let expected = "a path inside the project such as \"scripts/weather.lua\"";
                 let path = self.take_parsed("script", value, expected, as_inner_path);
@@ -136,7 +140,12 @@ impl Lowerer {
                 tool.effect =
                     self.take_parsed("effect", value, "pure, keyed or once", as_effect).unwrap_or_default();
             }
-            "confirm" => tool.confirm = self.lower_confirm(value),
+            "confirm" => {
+                let is_code = matches!(value.kind, DatumKind::Invalid | DatumKind::Quoted(_))
+                    || matches!(&value.kind, DatumKind::Symbol(name) if name != "t");
+                tool.confirm_function = is_code.then_some(span);
+                tool.confirm = self.lower_confirm(value);
+            }
             // Emacs interprets the value itself: anything but nil is true.
             "include" => tool.include = is_true(&value),
             "category" => {
@@ -161,7 +170,7 @@ impl Lowerer {
     pub(super) fn take_name(&mut self, value: Datum) -> Option<String> {
         let at = self.at(value.span);
         let name = self.take_string("name", value)?;
-        self.findings.extend(rules::invalid_name::check(at, &name, self.is_called));
+        self.findings.extend(rules::invalid_name::check(at, &name, self.is_called()));
         Some(name)
     }
 }
@@ -219,7 +228,7 @@ fn as_effect(word: &str) -> Option<Effect> {
     }
 }
 
-fn empty_tool(source: SourceId, span: Span, kind: ToolKind) -> Tool {
+fn empty_tool(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> Tool {
     Tool {
         source,
         span,
@@ -229,7 +238,9 @@ fn empty_tool(source: SourceId, span: Span, kind: ToolKind) -> Tool {
         arguments: Vec::new(),
         is_async: false,
         script: None,
-        has_function: false,
+        function: None,
+        confirm_function: None,
+        origin,
         timeout: None,
         memory: None,
         permissions: Permissions::default(),

@@ -14,7 +14,7 @@ use crate::text::Span;
 impl Lowerer {
     /// Returns `word`, and reports it if Emacs uses another name.
     pub(super) fn constant<'w>(&mut self, word: &'w str, span: Span) -> &'w str {
-        if self.is_called {
+        if self.is_called() {
             self.findings.extend(rules::constant_of_ours::check(self.at(span), word));
         }
         word

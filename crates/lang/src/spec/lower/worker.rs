@@ -116,7 +116,7 @@ impl Lowerer {
         if let (Some(endpoint), Some(server)) = (place_of_endpoint, place_of_server) {
             self.findings.push(server_and_endpoint::finding(self.at(endpoint), server));
         }
-        worker.valid = !self.has_error();
+        worker.valid = !self.is_incomplete();
         Some(worker)
     }
 

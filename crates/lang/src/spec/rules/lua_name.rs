@@ -25,7 +25,7 @@ const KEYWORDS: [&str; 21] = [
 
 pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     // Emacs Lisp does not have these keywords, and an exit tool has no script.
-    if tool.has_function || tool.kind == ToolKind::Exit {
+    if tool.function.is_some() || tool.kind == ToolKind::Exit {
         return;
     }
     for argument in &tool.arguments {

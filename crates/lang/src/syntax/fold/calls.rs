@@ -1,11 +1,11 @@
-//! The functions that constant folding evaluates.
+//! Calls, and the functions that build lists and vectors.
 
 use super::folder::{Folder, Mode};
-use super::format::format_values;
+use super::functions::function;
+use super::special::SPECIAL;
 use crate::diagnostic::Diagnostic;
 use crate::syntax::datum::{Datum, DatumKind, with_tail};
-use crate::syntax::number::Number;
-use crate::syntax::rules::not_a_constant::{self, FUNCTIONS};
+use crate::syntax::rules::not_a_constant;
 use crate::syntax::tree::{Kind, NodeId};
 use crate::text::Span;
 
@@ -17,7 +17,7 @@ impl Folder<'_> {
         let is_dotted = arguments.iter().any(|&argument| self.tree.kind(argument) == Kind::Dot);
         let kind = match self.tree.text(head, self.text) {
             // A dotted pair is data, not a call: `(key . value)`.
-            name if is_dotted && !FUNCTIONS.contains(&name) => {
+            name if is_dotted && !is_folded(name, self.in_code) => {
                 return self.fold_data_list(id, Mode::Quoted, depth);
             }
             _ if is_dotted => return self.not_a_constant(id),
@@ -37,13 +37,19 @@ impl Folder<'_> {
                 Ok([first, rest]) => with_tail(vec![first], rest.kind, rest.span),
                 Err(_) => return self.not_a_constant(id),
             },
-            "append" => append(self, &arguments, depth),
-            "concat" => concat(self, &arguments, depth),
-            "format" => format(self, &arguments, depth),
-            name if !self.in_code && starts_argument(self, name, &arguments) => {
-                return self.fold_data_list(id, Mode::Quoted, depth);
+            name if self.in_code && SPECIAL.contains(&name) => {
+                return self.fold_special(id, name, &arguments, depth);
             }
-            _ => return self.not_a_constant(id),
+            name => match function(name, self.in_code) {
+                Some(known) => {
+                    let values = fold_values(self, &arguments, depth);
+                    return self.call(name, known, span, values);
+                }
+                None if !self.in_code && starts_argument(self, name, &arguments) => {
+                    return self.fold_data_list(id, Mode::Quoted, depth);
+                }
+                None => return self.not_a_constant(id),
+            },
         };
         Datum { span, kind }
     }
@@ -68,6 +74,13 @@ impl Folder<'_> {
         matches!(first, Some(Kind::String | Kind::Quote | Kind::Backquote))
             .then(|| not_a_constant::in_data(self.at(self.tree.span(list)), name))
     }
+}
+
+/// Whether folding evaluates calls with this head.
+pub(super) fn is_folded(name: &str, in_code: bool) -> bool {
+    matches!(name, "quote" | "function" | "list" | "vector" | "cons")
+        || function(name, in_code).is_some()
+        || (in_code && SPECIAL.contains(&name))
 }
 
 /// Whether the list is an argument plist with an invalid start rather than a call: `(city :type string)`,
@@ -98,15 +111,18 @@ fn builder_in<'t>(folder: &Folder<'t>, list: NodeId) -> Option<(&'t str, Vec<Nod
     (!arguments.iter().any(is_odd)).then_some((name, arguments))
 }
 
-/// Folds arguments. In code a symbol is a variable, except after `:type`: that missing quote is reported elsewhere.
+/// Folds arguments. In code a symbol is a variable; an unknown one after `:type` is probably a type without its quote,
+/// which is reported elsewhere.
 fn fold_all(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
     let mut after_type = false;
     let mut parts = Vec::with_capacity(arguments.len());
     for &argument in arguments {
-        parts.push(if folder.in_code && !after_type {
-            folder.fold_value(argument, depth + 1)
-        } else {
-            folder.fold_in(argument, Mode::Evaluated, depth + 1)
+        let name = folder.tree.text(argument, folder.text);
+        let variable = if after_type { folder.value_of_variable(name, depth) } else { None };
+        parts.push(match variable {
+            Some(value) => value,
+            None if folder.in_code && !after_type => folder.fold_value(argument, depth + 1),
+            None => folder.fold_in(argument, Mode::Evaluated, depth + 1),
         });
         after_type = folder.tree.text(argument, folder.text) == ":type";
     }
@@ -116,92 +132,4 @@ fn fold_all(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<
 /// Folds arguments to their values; a symbol is a variable.
 fn fold_values(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> Vec<Datum> {
     arguments.iter().map(|&argument| folder.fold_value(argument, depth + 1)).collect()
-}
-
-fn any_invalid(parts: &[Datum]) -> bool {
-    parts.iter().any(|part| part.kind == DatumKind::Invalid)
-}
-
-/// Reports that `function` does not accept `part`.
-fn unexpected_argument(folder: &mut Folder<'_>, function: &str, expected: &str, part: &Datum) -> DatumKind {
-    let at = folder.at(part.span);
-    folder.findings.push(not_a_constant::wrong_argument(at, function, expected, part.describe()));
-    DatumKind::Invalid
-}
-
-/// Folds `append`; the last argument becomes the tail of the list.
-fn append(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
-    let mut parts = fold_values(folder, arguments, depth);
-    if any_invalid(&parts) {
-        return DatumKind::Invalid;
-    }
-    let Some(last) = parts.pop() else { return DatumKind::List(Vec::new()) };
-    let mut all = Vec::new();
-    for part in parts {
-        match part.kind {
-            DatumKind::List(items) | DatumKind::Vector(items) => all.extend(items),
-            DatumKind::String(text) => all.extend(text.chars().map(|character| {
-                let code = Number::Integer(i64::from(u32::from(character)));
-                Datum { span: part.span, kind: DatumKind::Number(code) }
-            })),
-            kind => return unexpected_argument(folder, "append", "lists", &Datum { span: part.span, kind }),
-        }
-    }
-    with_tail(all, last.kind, last.span)
-}
-
-/// Folds `concat` of strings and of lists and vectors of characters.
-fn concat(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
-    let parts = fold_values(folder, arguments, depth);
-    if any_invalid(&parts) {
-        return DatumKind::Invalid;
-    }
-    let mut text = String::new();
-    for part in &parts {
-        match &part.kind {
-            DatumKind::String(piece) => text.push_str(piece),
-            DatumKind::List(items) | DatumKind::Vector(items) => {
-                for item in items {
-                    match character(item) {
-                        Some(character) => text.push(character),
-                        None => return unexpected_argument(folder, "concat", "strings and characters", item),
-                    }
-                }
-            }
-            DatumKind::Symbol(_)
-            | DatumKind::Keyword(_)
-            | DatumKind::Number(_)
-            | DatumKind::NotFinite(_)
-            | DatumKind::Dotted(..)
-            | DatumKind::Quoted(_)
-            | DatumKind::Invalid => return unexpected_argument(folder, "concat", "strings", part),
-        }
-    }
-    DatumKind::String(text)
-}
-
-fn character(datum: &Datum) -> Option<char> {
-    let DatumKind::Number(Number::Integer(code)) = datum.kind else { return None };
-    u32::try_from(code).ok().and_then(char::from_u32)
-}
-
-fn format(folder: &mut Folder<'_>, arguments: &[NodeId], depth: usize) -> DatumKind {
-    let parts = fold_values(folder, arguments, depth);
-    if any_invalid(&parts) {
-        return DatumKind::Invalid;
-    }
-    let (template, values) = match parts.split_first() {
-        Some((Datum { kind: DatumKind::String(template), span }, values)) => ((template, *span), values),
-        Some((other, _)) => return unexpected_argument(folder, "format", "a string first", other),
-        None => return DatumKind::Invalid,
-    };
-    match format_values(template.0, values, &mut folder.room) {
-        Ok(text) => DatumKind::String(text),
-        Err(reason) => {
-            let blamed = reason.argument.and_then(|index| values.get(index));
-            let at = folder.at(blamed.map_or(template.1, |value| value.span));
-            folder.findings.push(not_a_constant::because(at, &reason.message));
-            DatumKind::Invalid
-        }
-    }
 }

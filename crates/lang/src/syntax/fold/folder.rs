@@ -1,7 +1,8 @@
 //! The state of folding, shared by all its parts.
 
-use super::format::MAX_GROWTH;
-use crate::diagnostic::{Diagnostic, Edit};
+use super::calls::is_folded;
+use super::variables::Constants;
+use crate::diagnostic::{Diagnostic, Edit, Severity};
 use crate::syntax::datum::{Datum, DatumKind};
 use crate::syntax::rules::not_a_constant;
 use crate::syntax::tree::{Kind, NodeId, Tree};
@@ -18,13 +19,26 @@ pub(super) enum Mode {
     Backquoted,
 }
 
+/// Bytes that folding may produce in addition to the text of the file, at least. Calls can be nested and variables can
+/// be used repeatedly: without a limit, 30 short lines could produce a billion bytes.
+pub(super) const MAX_GROWTH: usize = 1 << 20;
+
+/// Bytes that folding may produce for each byte of the file.
+const GROWTH_PER_BYTE: usize = 16;
+
 /// Folds forms of one tree and collects findings.
 pub struct Folder<'t> {
     pub(super) tree: &'t Tree,
     pub(super) text: &'t str,
     pub(super) source: SourceId,
-    /// Bytes that `format` may still produce in addition to the source text.
+    /// Bytes that folding may still produce in addition to the source text.
     pub(super) room: usize,
+    /// Whether the file is Emacs Lisp: forms that only Emacs can evaluate are reported as warnings.
+    pub is_emacs: bool,
+    /// Variables of the enclosing `let` forms and lambdas, innermost last.
+    pub(super) locals: Vec<(&'t str, Datum)>,
+    /// Variables of the file with a constant value, collected on first use.
+    pub(super) constants: Option<Constants<'t>>,
     /// Whether the folded form is Emacs Lisp, where a symbol among the arguments of `list` is a variable.
     pub in_code: bool,
     /// Whether a macro interprets the data: a list in it may start with any name.
@@ -41,13 +55,21 @@ impl<'t> Folder<'t> {
         Self {
             tree,
             text,
-            room: MAX_GROWTH,
+            room: MAX_GROWTH.max(text.len().saturating_mul(GROWTH_PER_BYTE)),
+            is_emacs: false,
+            locals: Vec::new(),
+            constants: None,
             source,
             in_code: false,
             is_macro_data: false,
             commas: Vec::new(),
             findings: Vec::new(),
         }
+    }
+
+    /// Whether forms have used variables of the file.
+    pub fn has_used_constants(&self) -> bool {
+        self.constants.is_some()
     }
 
     pub(super) fn at(&self, span: Span) -> Location {
@@ -58,8 +80,24 @@ impl<'t> Folder<'t> {
         let span = self.tree.span(id);
         let head = self.tree.children(id).next().filter(|&head| self.tree.kind(head) == Kind::Symbol);
         let head = head.map(|head| self.tree.text(head, self.text));
-        let finding = not_a_constant::call(self.at(span), self.tree.text(id, self.text), head);
+        let is_folded = head.is_some_and(|head| is_folded(head, self.in_code));
+        let finding = not_a_constant::call(self.at(span), self.tree.text(id, self.text), head, is_folded);
+        self.unknown(span, finding)
+    }
+
+    /// Reports a form whose value is only known in a running Emacs.
+    pub(super) fn unknown(&mut self, span: Span, mut finding: Diagnostic) -> Datum {
+        if self.is_emacs {
+            finding.severity = Severity::Warning;
+        }
         self.invalid(span, finding)
+    }
+
+    /// Subtracts `bytes` from the budget. A failed call uses up the budget, so that later calls fail at once.
+    pub(super) fn grow(&mut self, bytes: usize) -> bool {
+        let is_enough = bytes <= self.room;
+        self.room = self.room.saturating_sub(bytes);
+        is_enough
     }
 
     pub(super) fn invalid(&mut self, span: Span, finding: Diagnostic) -> Datum {

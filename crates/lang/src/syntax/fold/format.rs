@@ -1,17 +1,14 @@
 //! `format` with constant arguments, where the result can be computed exactly.
 //!
 //! Source: "Formatting Strings" of the Emacs Lisp reference manual (Emacs 30), verified against the function itself.
-//! Not supported: `%s` and `%S` of lists and vectors, and widths of non-ASCII text, which count display columns.
+//! Not supported: widths of non-ASCII text, which count display columns.
 
+use super::folder::MAX_GROWTH;
 use crate::syntax::datum::{Datum, DatumKind};
 use crate::syntax::number::Number;
 
 /// Maximum width of a field.
 const MAX_FIELD: usize = 1_000;
-
-/// Bytes that the `format` calls of one file may produce in addition to the text of the file. Directives can repeat an
-/// argument and calls can be nested: without a limit, 30 short lines could produce a billion bytes.
-pub(super) const MAX_GROWTH: usize = 1 << 20;
 
 /// The reason why a call cannot be folded.
 pub(super) struct Reason {
@@ -263,7 +260,7 @@ fn float(value: &DatumKind) -> Option<f64> {
 }
 
 /// Prints a value like `princ` or, if `escaped`, like `prin1`.
-fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
+pub(super) fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
     match value {
         // Unlike `quoted`, `prin1` keeps line ends and control characters.
         DatumKind::String(text) if escaped => {
@@ -284,12 +281,29 @@ fn print(value: &DatumKind, escaped: bool) -> Result<String, String> {
         DatumKind::NotFinite(text) => Ok(text.clone()),
         DatumKind::List(items) if items.is_empty() => Ok(String::from("nil")),
         DatumKind::Number(Number::Rounded(_)) => Err(String::from("an integer beyond 64 bits is not folded")),
-        DatumKind::List(_)
-        | DatumKind::Dotted(..)
-        | DatumKind::Vector(_)
-        | DatumKind::Quoted(_)
-        | DatumKind::Invalid => Err(String::from("printing a list or vector is not folded")),
+        DatumKind::List(items) => match items.as_slice() {
+            [Datum { kind: DatumKind::Symbol(head), .. }, form] if head == "quote" => {
+                Ok(format!("'{}", print(&form.kind, escaped)?))
+            }
+            [Datum { kind: DatumKind::Symbol(head), .. }, form] if head == "function" => {
+                Ok(format!("#'{}", print(&form.kind, escaped)?))
+            }
+            items => Ok(format!("({})", print_items(items, escaped)?)),
+        },
+        DatumKind::Dotted(items, tail) => {
+            Ok(format!("({} . {})", print_items(items, escaped)?, print(&tail.kind, escaped)?))
+        }
+        DatumKind::Vector(items) => Ok(format!("[{}]", print_items(items, escaped)?)),
+        // `'x` and `#'x` are not distinguished.
+        DatumKind::Quoted(_) | DatumKind::Invalid => {
+            Err(String::from("printing a quoted form is not folded"))
+        }
     }
+}
+
+fn print_items(items: &[Datum], escaped: bool) -> Result<String, String> {
+    let items: Result<Vec<String>, String> = items.iter().map(|item| print(&item.kind, escaped)).collect();
+    Ok(items?.join(" "))
 }
 
 /// Prints the shortest digits that read back as the same number, at least 15 except for the smallest numbers, with a

@@ -1,11 +1,15 @@
 //! Constant folding: evaluates forms without executing code.
 //!
-//! `quote`, `function`, `list`, `vector`, `cons`, `append`, `concat`, `format` and backquote are folded. Any other call
-//! is reported and becomes [`DatumKind::Invalid`], for which later checks report nothing more.
+//! `quote`, `function`, `list`, `vector`, `cons`, `append`, `concat`, `format` and backquote are folded, and in Emacs Lisp
+//! also other functions without side effects, conditionals, `let`, and variables that the file assigns only once. Any
+//! other form is reported and becomes [`DatumKind::Invalid`], for which later checks report nothing more.
 
 mod calls;
 mod folder;
 mod format;
+mod functions;
+mod special;
+mod variables;
 
 pub use folder::Folder;
 
@@ -45,13 +49,16 @@ impl Folder<'_> {
         self.fold_value(id, 0)
     }
 
-    /// Folds a form in code, where a symbol is a variable with an unknown value.
+    /// Folds a form in code, where a symbol is a variable.
     pub(super) fn fold_value(&mut self, id: NodeId, depth: usize) -> Datum {
         let name = self.tree.text(id, self.text);
         if self.tree.kind(id) == Kind::Symbol && !matches!(name, "nil" | "t") {
+            if let Some(value) = self.value_of_variable(name, depth) {
+                return value;
+            }
             let span = self.tree.span(id);
             let finding = not_a_constant::variable(self.at(span), name);
-            return self.invalid(span, finding);
+            return self.unknown(span, finding);
         }
         self.fold_in(id, Mode::Evaluated, depth)
     }
@@ -111,7 +118,7 @@ impl Folder<'_> {
             Kind::Opaque if self.tree.syntax_error(id).is_some() => DatumKind::Invalid,
             Kind::Opaque => {
                 let finding = not_a_constant::reader_syntax(self.at(span), text);
-                return self.invalid(span, finding);
+                return self.unknown(span, finding);
             }
         };
         Datum { span, kind }

@@ -1,12 +1,16 @@
-use crate::diagnostic::{Diagnostic, rule};
+use crate::diagnostic::{Diagnostic, Severity, rule};
 use crate::text::{Location, Span};
 
 rule! {
     /// code where a constant is required
     ///
     /// Specs are data: nothing in them is executed. Calls of `quote`, `list`, `vector`, `cons`, `append`, `concat` and
-    /// `format`, and backquoted forms, are folded if all their arguments are constants. Anything else has a value only
-    /// in a running Emacs.
+    /// `format`, and backquoted forms, are folded if all their arguments are constants.
+    ///
+    /// In Emacs Lisp, deftool also folds functions without side effects such as `string-join`, `mapconcat` and `upcase`,
+    /// conditionals, `let`, and variables that the file assigns once, at top level, and does not bind or change
+    /// elsewhere. Anything else has a value only in a running Emacs. Such values are one warning for each form: the rest
+    /// of the tool is checked, and `compile` omits the tool.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "notes" :description (concat "Search " my-folder) :function #'my-search)
@@ -18,18 +22,37 @@ rule! {
     pub NOT_A_CONSTANT, "DT102", "not-a-constant", Error
 }
 
+/// Merges the unknown values of one Emacs Lisp form, which are warnings, into one finding.
+pub(crate) fn merge_unknown(findings: &mut Vec<Diagnostic>) -> bool {
+    let is_unknown =
+        |finding: &Diagnostic| *finding.rule == NOT_A_CONSTANT && finding.severity == Severity::Warning;
+    let mut count = 0;
+    let first = findings.iter().position(is_unknown);
+    findings.retain(|finding| {
+        count += usize::from(is_unknown(finding));
+        count <= 1 || !is_unknown(finding)
+    });
+    let Some(finding) = first.and_then(|first| findings.get_mut(first)) else { return false };
+    finding.notes = vec![String::from(match count {
+        1 => "only Emacs knows this value; the rest of the form is checked, and `compile` omits the tool",
+        _ => "only Emacs knows this value and others in this form; the rest is checked, and `compile` omits the tool",
+    })];
+    true
+}
+
 const NOTE: &str = "specs are data and never executed; write the value itself, or put `;; deftool: skip` before the form to ignore it";
 
-/// The functions that constant folding evaluates.
-pub(in crate::syntax) const FUNCTIONS: [&str; 8] =
-    ["quote", "function", "list", "vector", "cons", "append", "concat", "format"];
-
-/// Reports a call that is not folded. `function` is the head of the call, if the head is a symbol.
-pub(in crate::syntax) fn call(at: Location, text: &str, function: Option<&str>) -> Diagnostic {
+/// Reports a call without a constant value. `function` is the head of the call, if the head is a symbol; `is_folded`:
+/// whether other calls of it are folded.
+pub(in crate::syntax) fn call(
+    at: Location,
+    text: &str,
+    function: Option<&str>,
+    is_folded: bool,
+) -> Diagnostic {
     let finding = Diagnostic::new(&NOT_A_CONSTANT, at, format!("not a constant: `{}`", excerpt(text)));
     match function {
-        // A known function with arguments that have no constant value.
-        Some(name) if FUNCTIONS.contains(&name) => {
+        Some(name) if is_folded => {
             finding.note(format!("`{name}` cannot be folded with these arguments"))
         }
         Some("lambda" | "cl-function") => {

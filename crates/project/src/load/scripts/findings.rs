@@ -124,7 +124,7 @@ impl<'f> ScriptReporter<'f> {
         let message = format!("missing script of `{name}`: {expected_path} does not exist");
         let span = tool.script.as_ref().map_or(tool.name.span, |script| script.span);
         let location = Location { source: tool.source, span };
-        if tool.has_function {
+        if tool.function.is_some() {
             // Report once per file: an Emacs configuration may define many tools.
             if self.reported_elisp.insert(tool.source) {
                 load.findings.push(rules::emacs_lisp_only::finding(location, name, &expected_path));

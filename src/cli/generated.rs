@@ -1,0 +1,75 @@
+//! Generated files: written only if their content changes, and compared in CI.
+
+use std::path::Path;
+
+use deftool_project::{ProjectError, replace_file};
+
+use super::command::CliError;
+use super::diff::unified;
+use super::init::write_file;
+use super::output::{clean, eprint_line, print_diff};
+
+/// The effect of writing a generated file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Created,
+    Replaced,
+    Unchanged,
+}
+
+/// Writes the file `name` at `path` and reports the effect. A link is replaced, not its target.
+pub(super) fn write_generated(path: &Path, name: &str, text: &str) -> Result<Written, CliError> {
+    let unwritable = |source| CliError::Unwritable { path: name.to_owned(), source };
+    if path.is_symlink() {
+        std::fs::remove_file(path).map_err(unwritable)?;
+    }
+    let written = match read(path).map_err(unwritable)? {
+        Some(found) if found == text => Written::Unchanged,
+        Some(_) => {
+            replace_file(path, text.as_bytes()).map_err(unwritable)?;
+            Written::Replaced
+        }
+        None => {
+            write_file(path, text)?;
+            Written::Created
+        }
+    };
+    let effect = match written {
+        Written::Created => "created",
+        Written::Replaced => "written",
+        Written::Unchanged => "unchanged",
+    };
+    eprint_line(&format!("{effect}  {}", clean(name)));
+    Ok(written)
+}
+
+/// Compares the file `name` at `path` with the generated text, prints the difference and returns whether they are equal.
+/// `command` is the command that updates the file.
+pub(super) fn compare_generated(
+    path: &Path,
+    name: &str,
+    text: &str,
+    command: &str,
+) -> Result<bool, CliError> {
+    let found = read(path).map_err(|source| ProjectError::Unreadable { path: path.to_owned(), source })?;
+    let is_same = found.as_deref() == Some(text);
+    if let Some(found) = found.as_deref().filter(|_| !is_same) {
+        print_diff(&unified(name, found, text));
+    }
+    let (shown, command) = (clean(name), clean(command));
+    eprint_line(&match found {
+        _ if is_same => format!("{shown} is up to date"),
+        Some(_) => format!("{shown} is out of date; update it with `{command}`"),
+        None => format!("{shown} does not exist; create it with `{command}`"),
+    });
+    Ok(is_same)
+}
+
+/// Reads a file; `None` if it does not exist.
+fn read(path: &Path) -> std::io::Result<Option<String>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
