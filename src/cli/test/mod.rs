@@ -88,6 +88,7 @@ fn run_once(
 ) -> Result<Option<TestRun>, CliError> {
     let filter = options.filter.as_deref();
     let mut run = if selection.with_examples { TestRun::of(load, filter) } else { TestRun::default() };
+    scripts::run_samples(&mut run, from, options)?;
     for (root, only) in selection.roots(inputs) {
         let files = find_tests(load, &root, from, only.as_deref())?;
         if files.is_empty() {

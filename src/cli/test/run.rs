@@ -5,16 +5,19 @@
 //! also an error finding of its spec; it is reported once, as a result.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Example, Violation, rules, try_examples};
+use deftool_lang::spec::SampleCall;
 use deftool_lang::text::{LineColumn, Location, SourceId, Sources, Span, count, one_line};
 use deftool_lang::tool::ToolError;
 use deftool_project::{Load, LoadedTool, ScriptState};
 use deftool_script::{LocalVm, ScriptSink};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::output::{clean, cut};
 
@@ -151,6 +154,21 @@ pub(super) struct TestRun {
     pub(super) has_tools: bool,
     /// The tools without examples.
     without_examples: BTreeSet<String>,
+    /// The examples with a result, which are called.
+    pub(super) samples: Vec<Sample>,
+}
+
+/// An example with a result.
+pub(super) struct Sample {
+    /// The index of its result.
+    pub(super) index: usize,
+    /// The project, if the spec belongs to one.
+    pub(super) root: Option<PathBuf>,
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+    pub(super) returns: Value,
+    /// The location of the result in the spec.
+    pub(super) at: SourceRange,
 }
 
 /// The number of results of a test run.
@@ -244,7 +262,7 @@ impl TestRun {
         let summary = TestSummary { left_out: skipped.len(), errors: errors.len(), ..TestSummary::default() };
         let mut tests = Self { errors, summary, has_tools, ..Self::default() };
         for loaded in run {
-            tests.run_examples(loaded, &load.sources);
+            tests.run_examples(loaded, load);
             if let Err(error) = load_script(loaded) {
                 tests.results.push(TestResult::of_broken_script(loaded, error, &load.sources));
             }
@@ -252,14 +270,27 @@ impl TestRun {
         tests
     }
 
-    fn run_examples(&mut self, loaded: &LoadedTool, sources: &Sources) {
+    fn run_examples(&mut self, loaded: &LoadedTool, load: &Load) {
         if loaded.tool.accepts.is_empty() && loaded.tool.rejects.is_empty() {
             self.without_examples.insert(loaded.tool.name.value.clone());
             return;
         }
         self.summary.tools += 1;
         for example in try_examples(&loaded.tool, &loaded.entry().validator) {
-            self.results.push(TestResult::of_example(loaded, example, sources));
+            let source = loaded.tool.source;
+            if let Some(SampleCall { arguments, returns: Some(returns) }) = example.sample
+                && example.is_ok()
+            {
+                self.samples.push(Sample {
+                    index: self.results.len(),
+                    root: load.root_of(source).map(Path::to_owned),
+                    tool: loaded.tool.name.value.clone(),
+                    arguments: arguments.to_value(),
+                    returns: returns.to_value(),
+                    at: SourceRange::of(Location { source, span: returns.span }, &load.sources),
+                });
+            }
+            self.results.push(TestResult::of_example(loaded, example, &load.sources));
         }
     }
 
@@ -298,7 +329,7 @@ impl TestResult {
         }
     }
 
-    fn of_example(loaded: &LoadedTool, example: Example, sources: &Sources) -> Self {
+    fn of_example(loaded: &LoadedTool, example: Example<'_>, sources: &Sources) -> Self {
         let range = |span| SourceRange::of(Location { source: loaded.tool.source, span }, sources);
         let is_ok = example.is_ok();
         let at = range(example.span);

@@ -1,6 +1,7 @@
 //! Script tests: runs the tests of all files in parallel and returns the results in order.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_project::{Generation, ScriptState, TestScript, Trust};
 use deftool_script::{
-    TestFailure, TestFile, TestLimits, TestName, TestSubject, kill_programs, list_tests,
+    Script, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, kill_programs, list_tests,
     remove_left_test_folders, remove_test_folders, run_test,
 };
 
@@ -17,7 +18,7 @@ use super::super::command::CliError;
 use super::super::interrupt::{self, Signals};
 use super::super::trust::ProjectTrust;
 use super::super::{arguments, script_log};
-use super::run::{Failure, Kind, SourceRange, TestResult, TestRun};
+use super::run::{Failure, Kind, Sample, SourceRange, TestResult, TestRun};
 
 /// Stack size of test threads. Tools run on the stack of the calling test, and fakes may be recursive.
 const STACK: usize = 32 << 20;
@@ -31,11 +32,7 @@ pub(super) fn run(
     options: &TestOptions,
 ) -> Result<(), CliError> {
     remove_left_test_folders();
-    let generation = Arc::new(Generation::load(root, from, None)?);
-    // Do not prompt for trust: most tests fake all access outside of the project.
-    let trust = ProjectTrust::without_prompt(root, options.scripts.trust).of(&generation);
-    let find = move |name: &str| subject(name, &generation, &trust);
-    let find: deftool_script::TestTools = Arc::new(find);
+    let find = tools_of(root, from, options)?;
     let files: Vec<TestFile> = files
         .iter()
         .map(|file| TestFile { script: Arc::clone(&file.script), tools: Arc::clone(&find) })
@@ -48,6 +45,76 @@ pub(super) fn run(
     let limits = TestLimits { timeout: options.timeout, ..TestLimits::default() };
     run.results.extend(in_parallel(&jobs, |job| job.run(&limits))?);
     Ok(())
+}
+
+/// Returns the tools of the project at `root`, for tests.
+fn tools_of(root: &Path, from: &Path, options: &TestOptions) -> Result<TestTools, CliError> {
+    let generation = Arc::new(Generation::load(root, from, None)?);
+    // Do not prompt for trust: most tests fake all access outside of the project.
+    let trust = ProjectTrust::without_prompt(root, options.scripts.trust).of(&generation);
+    Ok(Arc::new(move |name: &str| subject(name, &generation, &trust)))
+}
+
+/// Calls the tools of the examples that have a result, each in a generated script test, and compares the results.
+pub(super) fn run_samples(run: &mut TestRun, from: &Path, options: &TestOptions) -> Result<(), CliError> {
+    let samples = std::mem::take(&mut run.samples);
+    if samples.is_empty() {
+        return Ok(());
+    }
+    let mut tools: HashMap<&Path, TestTools> = HashMap::new();
+    let mut jobs = Vec::new();
+    for sample in &samples {
+        let Some(root) = &sample.root else {
+            let message = String::from("a tool outside of a project has no script to call");
+            set_failure(
+                run,
+                sample,
+                Failure { kind: "load", at: sample.at.clone(), message, details: Vec::new() },
+            );
+            continue;
+        };
+        let find = match tools.entry(root) {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(vacant) => Arc::clone(vacant.insert(tools_of(root, from, options)?)),
+        };
+        let source = format!(
+            "local call = tool.load({})\ntest(\"example\", function()\n  expect(call(json.decode({}))).equals(json.decode({}))\nend)\n",
+            lua_string(&sample.tool),
+            lua_string(&sample.arguments.to_string()),
+            lua_string(&sample.returns.to_string()),
+        );
+        let mut script = Script::new(sample.tool.clone(), "example", source);
+        script.root = Some(root.clone());
+        jobs.push((sample, TestFile { script: Arc::new(script), tools: find }));
+    }
+    let limits = TestLimits { timeout: options.timeout, ..TestLimits::default() };
+    let outcomes = in_parallel(&jobs, |(_, file)| run_test(file, 0, &limits))?;
+    for ((sample, _), outcome) in jobs.iter().zip(outcomes) {
+        if let Some(TestFailure { kind, message, details, .. }) = outcome.failure {
+            set_failure(run, sample, Failure { kind, at: sample.at.clone(), message, details });
+        }
+        if let Some(result) = run.results.get_mut(sample.index) {
+            result.log = outcome.log.iter().map(script_log::line).collect();
+            result.elapsed = Some(outcome.elapsed);
+            result.called = outcome.tools;
+        }
+    }
+    Ok(())
+}
+
+fn set_failure(run: &mut TestRun, sample: &Sample, failure: Failure) {
+    if let Some(result) = run.results.get_mut(sample.index) {
+        result.failure = Some(failure);
+    }
+}
+
+/// Returns a Luau string literal without escapes.
+fn lua_string(text: &str) -> String {
+    let mut level = String::new();
+    while text.contains(&format!("]{level}]")) || text.ends_with(&format!("]{level}")) {
+        level.push('=');
+    }
+    format!("[{level}[{text}]{level}]")
 }
 
 /// Returns a tool that a test loads.

@@ -208,6 +208,61 @@ fn a_filter_selects_tools_and_errors() {
     }
 }
 
+const DOUBLE: &str = "(deftool :name \"double\" :description \"Double it.\"
+ :args ((:name \"x\" :type integer :description \"An x.\"))
+ :accepts [(:x 1) (:args (:x 2) :returns (:twice 4 :text \"a ]] b\"))])\n";
+
+#[test]
+fn an_example_with_a_result_is_called() {
+    let project = project_of(DOUBLE);
+    let run = |script: &str| {
+        project.write("scripts/double.lua", script);
+        let ended = project.run(&["test"]);
+        (ended.code.unwrap(), ended.stdout + &ended.stderr)
+    };
+    let (code, output) = run("return function(x) return { twice = 2 * x, text = 'a ]] b' } end");
+    assert_eq!(
+        (code, output.as_str()),
+        (
+            0,
+            "\
+ok   double accepts 1 specs/a.eld:3:12
+ok   double accepts 2 specs/a.eld:3:26
+2 examples of 1 tool: 2 ok\n"
+        )
+    );
+    let (code, output) = run("return function(x) log.info('x', x) return { twice = 2, text = 'a ]] b' } end");
+    assert_eq!(
+        (code, output.as_str()),
+        (
+            1,
+            "\
+ok   double accepts 1 specs/a.eld:3:12
+FAIL double accepts 2 specs/a.eld:3:42: .twice: expected 4, got 2
+     logged info: double: x 2
+2 examples of 1 tool: 1 ok, 1 failed\n"
+        )
+    );
+    let (code, output) = run("return function(x) error('no dice') end");
+    assert_eq!(code, 1);
+    assert!(
+        output.contains("FAIL double accepts 2 specs/a.eld:3:42: ") && output.contains("no dice"),
+        "{output}"
+    );
+    // The tool runs with its permissions, without a prompt.
+    project.write("specs/a.eld", DOUBLE.replace(" :accepts", " :allow (:run [\"true\"]) :accepts"));
+    let (code, output) = run("return function(x) return process.run({ 'true' }) end");
+    assert_eq!(code, 1);
+    assert!(output.contains("trust"), "{output}");
+    // An argument called `args` is an argument.
+    let own = DOUBLE
+        .replace("\"x\"", "\"args\"")
+        .replace("(:x 1) (:args (:x 2) :returns (:twice 4 :text \"a ]] b\"))", "(:args 1)");
+    project.write("specs/a.eld", own);
+    let (code, output) = run("return function(x) return x end");
+    assert_eq!(code, 0, "{output}");
+}
+
 /// In an `.el` file, a later definition replaces an earlier one, but failing examples of both are errors.
 #[test]
 fn examples_of_a_replaced_tool_run_only_if_they_fail() {

@@ -8,7 +8,7 @@ use super::value_checker::ValueChecker;
 use super::walk::schemas_of;
 use super::{ArgumentValidator, Violation, rules};
 use crate::diagnostic::Diagnostic;
-use crate::spec::{Json, JsonKind, Member, Tool};
+use crate::spec::{Json, JsonKind, Member, SampleCall, Tool};
 use crate::text::{Location, Span};
 
 /// Maximum number of invalid `:examples` reported per schema.
@@ -35,13 +35,15 @@ impl Expected {
 
 /// A sample call of a tool, validated against the tool's schema.
 #[derive(Debug)]
-pub struct Example {
+pub struct Example<'t> {
     /// The expected result.
     pub expected: Expected,
     /// Position under its key, from 1.
     pub number: usize,
     /// Location in the tool's source.
     pub span: Span,
+    /// The sample call, if it has a result.
+    pub sample: Option<&'t SampleCall>,
     /// The reason why the schema rejects the call; `None` if the call is valid.
     pub refusal: Option<Refusal>,
 }
@@ -55,7 +57,7 @@ pub struct Refusal {
     pub span: Span,
 }
 
-impl Example {
+impl Example<'_> {
     /// Returns whether the result is as expected.
     pub fn is_ok(&self) -> bool {
         match self.expected {
@@ -69,15 +71,19 @@ impl Example {
 pub fn try_examples<'t>(
     tool: &'t Tool,
     validator: &'t ArgumentValidator,
-) -> impl Iterator<Item = Example> + 't {
-    let accepts = tool.accepts.iter().enumerate().map(|(index, call)| (Expected::Accepts, index, call));
-    let rejects = tool.rejects.iter().enumerate().map(|(index, call)| (Expected::Rejects, index, call));
-    accepts.chain(rejects).map(|(expected, index, call)| {
-        let refusal = validator.first_violation(&call.to_value());
+) -> impl Iterator<Item = Example<'t>> + 't {
+    let example = |expected, index: usize, arguments: &Json, sample| {
+        let refusal = validator.first_violation(&arguments.to_value());
         let refusal =
-            refusal.map(|(pointer, violation)| Refusal { violation, span: span_at(call, &pointer) });
-        Example { expected, number: index + 1, span: call.span, refusal }
-    })
+            refusal.map(|(pointer, violation)| Refusal { violation, span: span_at(arguments, &pointer) });
+        Example { expected, number: index + 1, span: arguments.span, sample, refusal }
+    };
+    let accepts = tool.accepts.iter().enumerate().map(move |(index, sample)| {
+        let with_result = Some(sample).filter(|sample| sample.returns.is_some());
+        example(Expected::Accepts, index, &sample.arguments, with_result)
+    });
+    let rejects = tool.rejects.iter().enumerate();
+    accepts.chain(rejects.map(move |(index, call)| example(Expected::Rejects, index, call, None)))
 }
 
 /// Checks every `:default` and `:examples` of a tool against its own schema.

@@ -5,7 +5,7 @@
 
 use super::json::{Json, JsonKind, Member};
 use super::keywords::{self, TYPES, ValueKind};
-use super::{Argument, Confirm, Effect, Tool, ToolKind};
+use super::{Argument, Confirm, Effect, SampleCall, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
@@ -74,9 +74,10 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
         Effect::Keyed => entry("effect", symbol("keyed", tool.span)),
         Effect::Once => {}
     }
-    for (key, examples) in [("accepts", &tool.accepts), ("rejects", &tool.rejects)] {
+    let accepts: Vec<Datum> = tool.accepts.iter().map(datum_of_sample).collect();
+    let rejects: Vec<Datum> = tool.rejects.iter().map(datum_of_json).collect();
+    for (key, examples) in [("accepts", accepts), ("rejects", rejects)] {
         if !examples.is_empty() {
-            let examples = examples.iter().map(datum_of_json).collect();
             entry(key, datum(DatumKind::Vector(examples), tool.span));
         }
     }
@@ -91,6 +92,14 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
         entry("targets", list(overrides, tool.span));
     }
     list(form, tool.span)
+}
+
+fn datum_of_sample(sample: &SampleCall) -> Datum {
+    let SampleCall { arguments, returns } = sample;
+    let Some(returns) = returns else { return datum_of_json(arguments) };
+    let span = arguments.span;
+    let (arguments, returns) = (datum_of_json(arguments), datum_of_json(returns));
+    list(vec![keyword("args", span), arguments, keyword("returns", returns.span), returns], span)
 }
 
 /// Builds `(:name "…" :type … …)`.

@@ -33,7 +33,7 @@ pub use lower::is_spec_form;
 pub use lower::{lower, lower_tool};
 pub use nearest::nearest;
 pub use rules::invalid_name::is_tool_name;
-pub use tool::{Argument, Effect, Origin, Permissions, TargetOverride, Tool, ToolKind};
+pub use tool::{Argument, Effect, Origin, Permissions, SampleCall, TargetOverride, Tool, ToolKind};
 pub use units::{parse_bytes, parse_duration};
 pub use value::ToolValueError;
 pub use worker::{

@@ -79,8 +79,8 @@ pub struct Tool {
     pub confirm_function: Option<Span>,
     /// Whether Emacs shows its results in the conversation.
     pub include: bool,
-    /// Arguments that its schema must accept, as objects.
-    pub accepts: Vec<Json>,
+    /// Calls that its schema must accept.
+    pub accepts: Vec<SampleCall>,
     /// Arguments that its schema must reject, as objects.
     pub rejects: Vec<Json>,
     /// Overrides for some targets.
@@ -103,6 +103,15 @@ pub struct TargetOverride {
     pub target: Spanned<String>,
     /// The replacement for the description.
     pub description: Option<Spanned<String>>,
+}
+
+/// A sample call of a tool: its arguments, or `(:args (…) :returns …)`.
+#[derive(Debug, Clone)]
+pub struct SampleCall {
+    /// The arguments, an object.
+    pub arguments: Json,
+    /// The result that the script must return.
+    pub returns: Option<Json>,
 }
 
 /// An argument of a tool.

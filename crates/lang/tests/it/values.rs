@@ -112,7 +112,7 @@ fn a_printed_tool_keeps_what_is_not_sent() {
     };
     let text = "(deftool :name \"a\" :description \"Do it.\" :category \"misc\" :confirm (:when (:x [1 :null]) (:x 5)) :include t
       :args ((:name \"x\" :type integer :description \"It.\"))
-      :accepts [(:x 1) (:x 2)] :rejects [nil (:x [:null :json-false t 1.5 \"s\" (:y nil)])]
+      :accepts [(:x 1) (:args (:x 2) :returns 3)] :rejects [nil (:x [:null :json-false t 1.5 \"s\" (:y nil)])]
       :targets (:gemini (:description \"Other.\")))";
     let tool = lowered(text);
     assert_eq!((tool.accepts.len(), tool.rejects.len(), tool.overrides.len()), (2, 2, 1));
@@ -127,8 +127,19 @@ fn a_printed_tool_keeps_what_is_not_sent() {
         "{printed}"
     );
     assert!(again.include, "{printed}");
-    assert_eq!(again.category.map(|name| name.value), Some(String::from("misc")), "{printed}");
-    assert_eq!(values(&again.accepts), values(&tool.accepts), "{printed}");
+    assert_eq!(
+        again.category.as_ref().map(|name| name.value.clone()),
+        Some(String::from("misc")),
+        "{printed}"
+    );
+    let samples = |tool: &deftool_lang::spec::Tool| {
+        let value = |json: &deftool_lang::spec::Json| json.to_value();
+        let of = |sample: &deftool_lang::spec::SampleCall| {
+            (value(&sample.arguments), sample.returns.as_ref().map(value))
+        };
+        tool.accepts.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(samples(&again), samples(&tool), "{printed}");
     assert_eq!(values(&again.rejects), values(&tool.rejects), "{printed}");
     assert_eq!(again.overrides[0].description.as_ref().unwrap().value, "Other.", "{printed}");
 }

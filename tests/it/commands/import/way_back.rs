@@ -1,7 +1,7 @@
 //! Round trips of random definitions and of every tool in the repository, and the export to Emacs.
 
 use deftool_lang::schema::emit_gptel;
-use deftool_lang::spec::{Json, JsonKind, Member, TargetOverride};
+use deftool_lang::spec::{Json, JsonKind, Member, SampleCall, TargetOverride};
 use deftool_lang::text::Spanned;
 use deftool_project::{Load, load_specs, resolve_inputs};
 use proptest::prelude::*;
@@ -242,7 +242,9 @@ fn every_key_of_a_tool_is_in_its_form() {
     (tool.confirm, tool.include) = (deftool_lang::spec::Confirm::Always, true);
     let json = |kind| Json { span: tool.span, kind };
     let member = Member { key: "x".into(), key_span: tool.span, value: json(JsonKind::Bool(false)) };
-    tool.accepts = vec![json(JsonKind::Object(vec![member]))];
+    let arguments = json(JsonKind::Object(vec![member]));
+    let with_result = SampleCall { arguments: arguments.clone(), returns: Some(json(JsonKind::Null)) };
+    tool.accepts = vec![SampleCall { arguments, returns: None }, with_result];
     tool.rejects = vec![json(JsonKind::Object(Vec::new()))];
     let expected = r#"(deftool
  :name "a"
@@ -254,7 +256,7 @@ fn every_key_of_a_tool_is_in_its_form() {
  :memory "1048576B"
  :allow (:net ["x.org"])
  :effect keyed
- :accepts [(:x :json-false)]
+ :accepts [(:x :json-false) (:args (:x :json-false) :returns :null)]
  :rejects [nil]
  :targets (:gemini (:description "g")))"#;
     assert_eq!(printed(&tool), expected);

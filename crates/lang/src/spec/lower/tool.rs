@@ -7,7 +7,9 @@ use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules;
 use crate::spec::units::{parse_bytes, parse_duration};
-use crate::spec::{Confirm, Effect, Origin, Permissions, Tool, ToolKind};
+use crate::spec::{
+    Argument, Confirm, Effect, Json, JsonKind, Origin, Permissions, SampleCall, Tool, ToolKind,
+};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
@@ -44,6 +46,7 @@ impl Lowerer {
         // A key with an invalid value or a misspelt key is not missing.
         let written = WrittenKeys::of(&entries);
         let mut has_misspelt_name = false;
+        let mut accepts = Vec::new();
         for entry in entries {
             if !written.name && WrittenKeys::meant(&entry.key) == Some("name") {
                 has_misspelt_name = true;
@@ -52,10 +55,13 @@ impl Lowerer {
                 if let DatumKind::String(name) = entry.value.kind {
                     tool.name = Spanned::new(name, entry.value.span);
                 }
+            } else if entry.key == "accepts" {
+                accepts = self.lower_examples("accepts", entry.value);
             } else {
                 self.lower_tool_key(&mut tool, entry);
             }
         }
+        tool.accepts = accepts.into_iter().map(|example| sample_call(example, &tool.arguments)).collect();
         if !written.name && !has_misspelt_name {
             let head = self.at(Span::new(span.start as usize, span.start as usize + 1));
             self.findings.push(rules::missing_name::finding(head, "a tool"));
@@ -154,7 +160,6 @@ impl Lowerer {
                     _ => None,
                 };
             }
-            "accepts" => tool.accepts = self.lower_examples("accepts", value),
             "rejects" => tool.rejects = self.lower_examples("rejects", value),
             "targets" => tool.overrides = self.lower_overrides(value),
             // A stray colon has been reported.
@@ -204,6 +209,20 @@ impl WrittenKeys {
             return None;
         }
         rules::unknown_tool_key::meant(key.trim_end_matches(':'), &TOOL_KEYS)
+    }
+}
+
+/// Reads arguments, or `(:args (…) :returns …)` if the tool has no argument called `args`.
+fn sample_call(example: Json, arguments: &[Argument]) -> SampleCall {
+    let JsonKind::Object(members) = &example.kind else {
+        return SampleCall { arguments: example, returns: None };
+    };
+    let member = |key: &str| members.iter().find(|member| member.key == key).map(|member| &member.value);
+    let is_call = members.iter().all(|member| matches!(member.key.as_str(), "args" | "returns"));
+    let is_argument = arguments.iter().any(|argument| argument.name.value == "args");
+    match member("args").filter(|_| is_call && !is_argument) {
+        Some(given) => SampleCall { arguments: given.clone(), returns: member("returns").cloned() },
+        None => SampleCall { arguments: example, returns: None },
     }
 }
 
