@@ -9,16 +9,16 @@ use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_project::{Generation, LoadedTool, unknown_tool};
 use serde_json::{Map, Value};
 
-/// Maximum size of text on stdin, in bytes.
-const MAX_STDIN: u64 = 64 << 20;
+/// Maximum size of an input, in bytes.
+pub(super) const MAX_INPUT: u64 = 64 << 20;
 
 /// Returns the text on stdin. `what` describes the text in error messages.
 pub(super) fn read_stdin(what: &str) -> Result<String, String> {
-    read_limited(std::io::stdin(), MAX_STDIN).map_err(|why| format!("{what} on stdin {why}"))
+    read_limited(std::io::stdin(), MAX_INPUT).map_err(|why| format!("{what} on stdin {why}"))
 }
 
 /// Reads at most `limit` bytes of UTF-8 text. The error is a clause without a subject.
-fn read_limited(from: impl Read, limit: u64) -> Result<String, String> {
+pub(super) fn read_limited(from: impl Read, limit: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     // Check the size before decoding: the text may be cut within a character.
     from.take(limit + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;

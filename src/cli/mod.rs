@@ -24,6 +24,7 @@ mod init;
 mod interrupt;
 mod new;
 mod output;
+mod prompt;
 mod replay;
 mod report;
 mod rerun;

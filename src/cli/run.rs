@@ -10,10 +10,10 @@ use deftool_worker::{
 
 use super::approve::Approver;
 use super::args::RunOptions;
-use super::arguments::read_stdin;
 use super::command::{CliError, Exit};
 use super::interrupt::Interrupts;
 use super::output::{clean, eprint_error, eprint_line};
+use super::prompt::read_prompt;
 use super::secrets::secrets;
 use super::worker::{self, Follower, OpenWorker, api_key, close, connect};
 
@@ -25,7 +25,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     }
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
     let recorded = recording.as_ref().map(recorded_worker);
-    let OpenWorker { spec, tools, config } = worker::open(&options.worker, &options.scripts, recorded)?;
+    let OpenWorker { spec, tools, config } =
+        worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
     let mut secrets = secrets(&options.redact, tools.project().current().tools())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -96,20 +97,6 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
-}
-
-/// Returns the prompt from the command line or stdin; `None` for the recorded prompt.
-fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliError> {
-    let Some(prompt) = &options.prompt else { return Ok(None) };
-    let (text, source) = if prompt == "-" {
-        (read_stdin("the prompt").map_err(CliError::Usage)?, " on stdin")
-    } else {
-        (prompt.clone(), "")
-    };
-    if text.trim().is_empty() {
-        return Err(CliError::Usage(format!("the prompt{source} is empty")));
-    }
-    Ok(Some(text))
 }
 
 /// Creates the recording on another thread: opening a pipe blocks until it has a reader, and Ctrl-C must work

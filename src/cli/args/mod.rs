@@ -17,7 +17,9 @@ pub(super) use stub::{StubListing, StubOptions};
 pub(super) use tools::{
     BenchOptions, CallOptions, FuzzOptions, Isolate, ScriptOptions, TestFormat, TestOptions,
 };
-pub(super) use worker::{ChatOptions, DoctorOptions, ReplayOptions, RunOptions, WorkerOptions};
+pub(super) use worker::{
+    ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RunOptions, WorkerOptions,
+};
 
 /// Toolchain and engine for the tools that language models call.
 #[derive(Debug, Parser)]

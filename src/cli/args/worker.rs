@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use deftool_lang::spec::is_reserved_param;
+use serde_json::Value;
 
 use super::ScriptOptions;
 
@@ -10,13 +12,19 @@ use super::ScriptOptions;
 #[command(after_help = "\
 Examples:
   deftool run \"What changed since yesterday?\"
-  git diff | deftool run - --system \"Review this change.\"
+  git diff | deftool run \"Review this change.\"
+  deftool run \"What does this do?\" -f src/main.rs --param temperature=0
   deftool run \"Hello\" --endpoint http://127.0.0.1:8080/v1 --record hello.jsonl
   deftool run --replay hello.jsonl")]
 pub(in crate::cli) struct RunOptions {
-    /// Prompt; `-` reads it from stdin [default with --replay: the recorded prompt]
-    #[arg(required_unless_present = "replay")]
+    /// Prompt; stdin is added to it, unless it is a terminal [default: stdin; with --replay: the recorded prompt]
     pub(in crate::cli) prompt: Option<String>,
+    /// Add a text file to the prompt; can be repeated
+    #[arg(short, long = "file", value_name = "FILE")]
+    pub(in crate::cli) files: Vec<PathBuf>,
+    /// Do not read stdin
+    #[arg(long)]
+    pub(in crate::cli) no_stdin: bool,
     #[command(flatten)]
     pub(in crate::cli) worker: WorkerOptions,
     #[command(flatten)]
@@ -148,9 +156,22 @@ pub(in crate::cli) struct RequestOptions {
     /// System message, in addition to the worker's
     #[arg(long, value_name = "TEXT")]
     pub(in crate::cli) system: Option<String>,
+    /// Member of the request body such as `temperature=0`; overrides the worker's :params; can be repeated
+    #[arg(long = "param", value_name = "KEY=VALUE", value_parser = parse_param)]
+    pub(in crate::cli) params: Vec<(String, Value)>,
     /// Run all calls without confirmation prompts, including tools with :confirm
     #[arg(long)]
     pub(in crate::cli) yes: bool,
+}
+
+/// Parses `KEY=VALUE`. A value that is not JSON is a string.
+fn parse_param(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, as in temperature=0")?;
+    let key = key.trim().replace('-', "_");
+    if key.is_empty() || is_reserved_param(&key) {
+        return Err(format!("`{key}` is set by deftool and cannot be a parameter"));
+    }
+    Ok((key, serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))))
 }
 
 /// Parses the factor of `--paced`: finite and greater than 0.

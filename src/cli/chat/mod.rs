@@ -38,9 +38,11 @@ use session::{SessionFile, resume_error};
 use session_writer::SessionWriter;
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
-    let OpenWorker { spec, tools, config } = worker::open(&options.worker, &options.scripts, None)?;
+    let OpenWorker { spec, tools, config } =
+        worker::open(&options.worker, &options.request, &options.scripts, None)?;
     let dirs = command_dirs(options.worker.project.as_deref())?;
-    let root = find_root(&dirs.project)?;
+    // Outside of a project, the sessions belong to the folder.
+    let root = find_root(&dirs.project).unwrap_or(dirs.project);
     let key = api_key(&spec);
     let redactor =
         Arc::new(SessionRedactor::new(key.as_deref(), secrets(&[], tools.project().current().tools())?));

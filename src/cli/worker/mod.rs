@@ -10,14 +10,16 @@ use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::count;
-use deftool_project::{Generation, LiveProject, LoadedTool, ScriptState, find_root, permission_requests};
+use deftool_project::{
+    Generation, LiveProject, LoadedTool, ProjectError, ScriptState, find_root, permission_requests,
+};
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 
 pub(super) use connect::{api_key, connect};
 pub(super) use follow::{FollowResult, Follower};
 pub(super) use managed::close;
 
-use super::args::{ScriptOptions, WorkerOptions};
+use super::args::{RequestOptions, ScriptOptions, WorkerOptions};
 use super::command::{CliError, command_dirs};
 use super::engine;
 use super::output::{clean, eprint_line};
@@ -40,17 +42,30 @@ pub(super) struct OpenWorker {
 /// If there is no project or no such worker, or if a required permission is missing.
 pub(super) fn open(
     options: &WorkerOptions,
+    request: &RequestOptions,
     scripts: &ScriptOptions,
     recorded: Option<&str>,
 ) -> Result<OpenWorker, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;
-    let root = find_root(&dirs.project)?;
-    let project = LiveProject::open(&root, &dirs.current, None)?;
+    let is_standalone = options.endpoint.is_some() && options.worker.is_none() && options.project.is_none();
+    let (root, project) = match find_root(&dirs.project) {
+        Ok(root) => {
+            let project = LiveProject::open(&root, &dirs.current, None)?;
+            (root, project)
+        }
+        // A server that the user names needs no project.
+        Err(ProjectError::NoProject { .. }) if is_standalone => (dirs.current, LiveProject::without_files()),
+        Err(error @ ProjectError::NoProject { .. }) => {
+            return Err(CliError::Usage(format!("{error}, or name a server with --endpoint URL")));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let generation = project.current();
     eprint_errors(&generation);
     eprint_omitted_tools(&generation);
     let is_offline = recorded.is_some();
-    let spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
+    let mut spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
+    spec.params.extend(request.params.iter().cloned());
     let offered = generation.tool_set(&spec);
     let mut requests = permission_requests(
         &generation.load,

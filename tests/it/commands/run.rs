@@ -6,8 +6,8 @@ mod call;
 #[cfg(unix)]
 mod streams;
 
-use std::io::{Read, Write};
-use std::process::Child;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, finish, usage};
@@ -140,6 +140,89 @@ fn a_prompt_is_read_from_stdin_unchanged() {
         assert!(ended.stderr.contains("on stdin exceeds 64 MiB"), "{ended:?}");
     }
     assert_eq!(server.posts().len(), 1);
+}
+
+/// The prompt comes first, then files, then stdin. Without a prompt, stdin is the prompt.
+#[test]
+fn stdin_and_files_are_added_to_the_prompt() {
+    let project = Project::new();
+    project.write("notes.txt", "one\ntwo\n");
+    let file = "<file name=\"notes.txt\">\none\ntwo\n</file>";
+    for (arguments, stdin, expected) in [
+        (vec!["Explain."], "a diff\n", String::from("Explain.\n\na diff\n")),
+        (vec!["Explain.", "-f", "notes.txt"], "a diff", format!("Explain.\n\n{file}\n\na diff")),
+        (vec!["Explain.", "-f", "notes.txt"], "", format!("Explain.\n\n{file}")),
+        (vec!["-f", "notes.txt"], "Explain.\n", format!("Explain.\n\n{file}")),
+        (vec!["-", "-f", "notes.txt"], "Explain.", format!("Explain.\n\n{file}")),
+        (vec!["-f", "notes.txt"], "", String::from(file)),
+        (vec![], "Explain.\n", String::from("Explain.\n")),
+        (vec!["Explain.", "--no-stdin"], "a diff\n", String::from("Explain.")),
+    ] {
+        let server = Server::script([Answer::text("hi")]);
+        let endpoint = server.endpoint();
+        let ended = project
+            .run_with_stdin(&[&["run", "--endpoint", &endpoint][..], &arguments].concat(), stdin.as_bytes());
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        assert_eq!(server.posts()[0].contents("user"), [expected], "{arguments:?}");
+    }
+    project.write("raw", b"a\xff");
+    let failed = project.run(&["run", "hi", "-f", "raw"]);
+    assert_eq!(
+        (failed.code, failed.stderr.as_str()),
+        (Some(2), "error: -f raw: cannot be read: byte 2 is not UTF-8\n")
+    );
+    let failed = project.run(&["run", "hi", "-f", "gone"]);
+    assert!(failed.stderr.starts_with("error: -f gone: cannot be read: "), "{failed:?}");
+}
+
+#[test]
+fn an_open_stdin_is_reported() {
+    let project = Project::new();
+    let server = Server::script([Answer::text("hi")]);
+    let endpoint = server.endpoint();
+    let mut command = project.command(&["run", "Explain.", "--endpoint", &endpoint]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut note = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut note).unwrap();
+    assert_eq!(note, "note: reading stdin to its end; use --no-stdin to ignore it\n");
+    stdin.write_all(b"late").unwrap();
+    drop(stdin);
+    assert_eq!(Ended::of(child.wait_with_output().unwrap()).code, Some(0));
+    assert_eq!(server.posts()[0].contents("user"), ["Explain.\n\nlate"]);
+}
+
+#[test]
+fn parameters_on_the_command_line_take_precedence() {
+    let project = Project::with_worker("(defworker :name \"a\" :params (:temperature 1 :top-p 0.5))");
+    let server = Server::script([Answer::text("hi")]);
+    let ended = run(
+        &project,
+        &server,
+        &["--param", "temperature=0", "--param", "stop=[\"END\"]", "--param", "user=me"],
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let body = &server.posts()[0].body;
+    assert_eq!(
+        [&body["temperature"], &body["top_p"], &body["stop"], &body["user"]],
+        [&json!(0), &json!(0.5), &json!(["END"]), &json!("me")]
+    );
+    for (param, expected) in [("tools=1", "`tools` is set by deftool"), ("x", "expected KEY=VALUE")] {
+        let failed = run(&project, &server, &["--param", param]);
+        assert!(failed.code == Some(2) && failed.stderr.contains(expected), "{failed:?}");
+    }
+}
+
+#[test]
+fn run_works_outside_a_project_with_an_endpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::script([Answer::text("hi")]);
+    let endpoint = server.endpoint();
+    let arguments = ["run", "hello", "--endpoint", &endpoint, "--model", "m"];
+    let ended = Ended::of(command_in(folder.path(), &arguments).output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "hi\n", ""));
+    assert_eq!(server.posts()[0].body.get("tools"), None);
 }
 
 #[cfg(unix)]

@@ -69,6 +69,13 @@ impl LiveProject {
         Ok(Self { state, events })
     }
 
+    /// Creates a project without files, for a worker outside of a project. It is never reloaded.
+    pub fn without_files() -> Self {
+        let current = Arc::new(Generation::first(Load::default(), Instant::now()));
+        let state = Arc::new(Mutex::new(State { current, history: VecDeque::new(), error: None }));
+        Self { state, events: Arc::default() }
+    }
+
     /// Returns the latest generation.
     pub fn current(&self) -> Arc<Generation> {
         Arc::clone(&lock(&self.state).current)

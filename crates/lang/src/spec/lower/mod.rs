@@ -26,6 +26,7 @@ pub use self::form::is_spec_form;
 pub(super) use self::form::layout_of;
 use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function, unread_tool};
 use self::lowerer::Lowerer;
+pub use self::worker::is_reserved_param;
 use super::{Definitions, FileKind, Origin, Tool, ToolKind};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;

@@ -53,6 +53,11 @@ const WORKER_KEYS: [&str; 32] = [
     "category",
 ];
 
+/// Whether `:params` cannot set this member of a request body.
+pub fn is_reserved_param(name: &str) -> bool {
+    RESERVED_PARAMS.contains(&name)
+}
+
 /// Members of a request body that `:params` cannot set.
 const RESERVED_PARAMS: [&str; 8] = [
     "messages",
@@ -304,7 +309,7 @@ impl Lowerer {
         let mut params = Map::new();
         for entry in self.read_plist(items, &[]) {
             let name = entry.key.replace('-', "_");
-            if RESERVED_PARAMS.contains(&name.as_str()) {
+            if is_reserved_param(&name) {
                 self.findings.push(reserved_param::finding(self.at(entry.key_span), &entry.key));
             } else if secret_in_file::is_secret(&entry.key) {
                 self.findings.push(secret_in_file::finding(self.at(entry.key_span), &entry.key));
