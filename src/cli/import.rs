@@ -9,7 +9,10 @@ use deftool_lang::schema::{Import, Importer};
 use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated};
 use deftool_lang::syntax::write;
 use deftool_lang::text::{Sources, count};
-use deftool_project::{SourceText, display_name, read_source, read_stream, replace_file};
+use deftool_project::{
+    SourceText, display_name, find_root, read_source, read_stream, replace_file, script_candidates,
+};
+use deftool_script::scaffold;
 
 use super::args::ImportOptions;
 use super::command::{CliError, Exit, command_dirs};
@@ -38,7 +41,12 @@ pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
             let specs: Vec<String> = tools.iter().map(spec_of).collect();
             print(&specs.join("\n"));
         }
-        Some(folder) => write_files(&tools, folder, options.force)?,
+        Some(folder) => {
+            write_files(&tools, folder, options.force)?;
+            if options.scripts {
+                write_scripts(&tools, &dirs.current.join(folder), &dirs.current)?;
+            }
+        }
     }
     eprint_findings(&findings, &sources);
     let summary = Summary::of(&findings);
@@ -116,6 +124,25 @@ fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliErro
             None => create_file(path, spec.as_bytes()).map(|()| "created "),
         };
         eprint_line(&format!("{} {}", action.map_err(unwritable)?, shown(path)));
+    }
+    Ok(())
+}
+
+/// Writes a script that fails as not implemented for each tool without a script.
+fn write_scripts(tools: &[Tool], specs: &Path, from: &Path) -> Result<(), CliError> {
+    let root = find_root(specs).unwrap_or_else(|_| specs.parent().unwrap_or(specs).to_owned());
+    for tool in tools {
+        let candidates = script_candidates(&root, tool);
+        let existing = candidates.iter().find(|path| path.symlink_metadata().is_ok());
+        let Some(path) = existing.or(candidates.first()) else { continue };
+        let name = display_name(path, from);
+        if existing.is_some() {
+            eprint_line(&format!("kept     {name}"));
+            continue;
+        }
+        create_file(path, scaffold(tool).as_bytes())
+            .map_err(|source| CliError::Unwritable { path: name.clone(), source })?;
+        eprint_line(&format!("created  {name}"));
     }
     Ok(())
 }

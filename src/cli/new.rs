@@ -1,7 +1,10 @@
-//! `deftool new`: adds a tool (a spec and a script) to a project.
+//! `deftool new`: adds a tool (a spec and a script) to a project, or a script to a tool without one.
 
-use deftool_lang::spec::is_tool_name;
-use deftool_project::{display_name, find_root, load_specs, resolve_inputs};
+use std::path::{Path, PathBuf};
+
+use deftool_lang::spec::{ToolKind, is_tool_name};
+use deftool_project::{LoadedTool, display_name, find_root, load_specs, resolve_inputs, script_candidates};
+use deftool_script::scaffold;
 
 use super::args::NewOptions;
 use super::command::{CliError, Exit, command_dirs};
@@ -22,6 +25,11 @@ pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     let root = find_root(&dirs.project)?;
     let load = load_specs(&resolve_inputs(&[], &root)?, &dirs.current)?;
     if let Some(loaded) = load.tools.iter().find(|loaded| loaded.tool.name.value == name) {
+        if let Some(script) = missing_script(&root, loaded) {
+            write_file(&script, &scaffold(&loaded.tool))?;
+            eprint_line(&format!("created  {}", display_name(&script, &dirs.current)));
+            return Ok(Exit::Clean);
+        }
         let at = deftool_lang::text::Location { source: loaded.tool.source, span: loaded.tool.name.span };
         return Err(CliError::Usage(format!(
             "duplicate tool `{name}`: already defined at {}",
@@ -42,6 +50,15 @@ pub(super) fn run(options: &NewOptions) -> Result<Exit, CliError> {
     eprint_line(&format!("created  {}", display_name(&script, &dirs.current)));
     eprint_line(&format!("next:    deftool call {name} '{{\"text\": \"hello\"}}'"));
     Ok(Exit::Clean)
+}
+
+/// Returns the path for the script of a tool that has none.
+fn missing_script(root: &Path, loaded: &LoadedTool) -> Option<PathBuf> {
+    let tool = &loaded.tool;
+    let is_runnable = tool.valid && tool.kind == ToolKind::Normal && tool.function.is_none();
+    let candidates = script_candidates(root, tool);
+    let exists = candidates.iter().any(|path| path.symlink_metadata().is_ok());
+    candidates.into_iter().next().filter(|_| is_runnable && !exists)
 }
 
 const SPEC: &str = r#"(deftool

@@ -43,7 +43,7 @@ mod write;
 pub use generation::{Changes, Generation, GenerationRunner, unknown_tool};
 pub use load::{
     BYTE_ORDER_MARK, SourceText, TestScript, find_root, find_tests, load, load_specs, load_with, read_bios,
-    read_source, read_stream, resolve_inputs,
+    read_source, read_stream, resolve_inputs, script_candidates,
 };
 pub use model::{Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState};
 pub use paths::{display_name, is_test_script, resolve_links};

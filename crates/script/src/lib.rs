@@ -59,6 +59,7 @@ mod limits;
 mod permission;
 pub mod processes;
 mod runner;
+mod scaffold;
 mod script;
 mod testing;
 mod types;
@@ -75,6 +76,7 @@ pub use limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, MAX_SOURCE, TOP_LEVEL_LIMIT};
 pub use permission::{PathGrant, ScriptPermissions};
 pub use permission::{hidden_names, is_hidden};
 pub use runner::{LocalVm, RunnerOptions, ScriptRunner};
+pub use scaffold::scaffold;
 pub use script::{
     Contract, GlobalAccess, GlobalUse, LoadError, MAX_MODULES, Module, Parameter, Require, Returned, Script,
     check_script, count_word, find_requires, module_path,

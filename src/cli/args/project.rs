@@ -20,7 +20,8 @@ pub(in crate::cli) struct InitOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Creates specs/NAME.eld and scripts/NAME.lua.
+Creates specs/NAME.eld and scripts/NAME.lua. If the tool has a spec but no script, creates a script that fails as not
+implemented.
 
 Examples:
   deftool new get_weather")]

@@ -145,7 +145,7 @@ pub(in crate::cli) struct TargetsOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  deftool import tools.json --output specs
+  deftool import tools.json --output specs --scripts
   curl -s http://localhost:3000/tools | deftool import --from mcp")]
 pub(in crate::cli) struct ImportOptions {
     /// JSON files; `-` reads stdin [default: stdin]
@@ -156,9 +156,12 @@ pub(in crate::cli) struct ImportOptions {
     /// Write one spec file per tool to this folder [default: print all to stdout]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
-    /// Overwrite existing files
+    /// Overwrite existing specs
     #[arg(long, requires = "output")]
     pub(in crate::cli) force: bool,
+    /// Also write a script for each tool that has none; it fails as not implemented
+    #[arg(long, requires = "output")]
+    pub(in crate::cli) scripts: bool,
 }
 
 #[derive(Debug, Args)]

@@ -124,6 +124,17 @@ fn scripts_are_checked_against_their_specs() {
             ],
             "specs/a.eld:1:59: warning[DT122]: `:script` has no effect on an exit tool, which executes nothing\n",
         ),
+        // Modules and tests are compiled even if no script uses them.
+        (
+            vec![
+                ("specs/a.eld", NOW),
+                ("scripts/now.lua", SCRIPT),
+                ("scripts/now_test.lua", "test('a',"),
+                ("scripts/lib/deep/m.lua", "return {\n"),
+                ("scripts/lib/n.luau", "return {}"),
+            ],
+            "scripts/lib/deep/m.lua:2:1: error[DT412]: the module does not compile: Expected identifier when parsing expression, got <eof>\nscripts/now_test.lua:1:1: error[DT412]: the test script does not compile: Expected identifier when parsing expression, got <eof>\n",
+        ),
         (
             vec![("specs/a.eld", ""), ("specs/b.eld", "; nothing yet\n")],
             "specs/a.eld:1:1: note[DT407]: the file is empty\n",

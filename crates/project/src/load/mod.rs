@@ -32,7 +32,7 @@ pub use discover::{find_root, resolve_inputs};
 pub(crate) use discover::{resolve_paths, scan_scripts};
 pub use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub(crate) use scripts::resolve_permissions;
-pub use scripts::{TestScript, find_tests};
+pub use scripts::{TestScript, find_tests, script_candidates};
 pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
 
 /// Reads all spec files of `inputs` and the scripts of their tools.

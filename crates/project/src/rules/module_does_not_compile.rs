@@ -2,7 +2,7 @@ use deftool_lang::diagnostic::{Diagnostic, rule};
 use deftool_lang::text::Location;
 
 rule! {
-    /// a module with a syntax error
+    /// a module or test script with a syntax error
     ///
     /// No script that requires the module can run.
     ///
@@ -36,4 +36,9 @@ rule! {
 
 pub(crate) fn finding(at: Location, problem: &str) -> Diagnostic {
     Diagnostic::new(&MODULE_DOES_NOT_COMPILE, at, format!("the module does not compile: {problem}"))
+}
+
+/// Reports a test script.
+pub(crate) fn test(at: Location, problem: &str) -> Diagnostic {
+    Diagnostic::new(&MODULE_DOES_NOT_COMPILE, at, format!("the test script does not compile: {problem}"))
 }

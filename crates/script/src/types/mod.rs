@@ -176,7 +176,7 @@ fn camel(name: &str, prefix: &str) -> String {
 }
 
 /// Converts the name of an argument to a parameter name.
-fn parameter_name(name: &str) -> String {
+pub(crate) fn parameter_name(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if schema::is_identifier(&name) { name } else { format!("_{name}") }
 }

@@ -44,6 +44,32 @@ fn files_are_written_and_never_overwritten() {
 
 /// A read-only file makes the command fail and is not changed.
 #[test]
+fn scripts_are_written_for_tools_without_one() {
+    let project = Project::empty();
+    project.write("tools.json", TWO.replace("\"text\"", "\"the text\""));
+    project.write("scripts/now.luau", "return function() return 1 end\n");
+    let ended = project.run(&["import", "tools.json", "--output", "specs", "--scripts"]);
+    let expected = "created  specs/now.eld\ncreated  specs/say.eld\nkept     scripts/now.luau\ncreated  scripts/say.lua\n2 tools imported\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), expected));
+    let script = "-- Arguments arrive in :args order. Return any JSON value.
+return function(the_text)
+  error(tool.failure(\"say is not implemented\"))
+end
+";
+    assert_eq!(fs::read_to_string(project.path("scripts/say.lua")).unwrap(), script);
+    let called = project.run(&["call", "say", "{\"the text\": \"hi\"}"]);
+    assert_eq!((called.code, called.stderr.as_str()), (Some(1), "error[failure]: say is not implemented\n"));
+    // `new` does the same for one tool.
+    fs::remove_file(project.path("scripts/say.lua")).unwrap();
+    assert_eq!(project.run(&["new", "say"]).stderr, "created  scripts/say.lua\n");
+    assert_eq!(fs::read_to_string(project.path("scripts/say.lua")).unwrap(), script);
+    let again = project.run(&["new", "say"]);
+    assert!(again.code == Some(2) && again.stderr.contains("duplicate tool `say`"), "{again:?}");
+    let alone = project.run(&["import", "tools.json", "--scripts"]);
+    assert_eq!(alone.code, Some(2));
+}
+
+#[test]
 fn force_overwrites_no_protected_file_and_no_file_twice() {
     let project = Project::new();
     project.write("tools.json", TWO);

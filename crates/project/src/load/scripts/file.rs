@@ -15,7 +15,7 @@ use crate::model::LoadedTool;
 use crate::paths::{display_name, scripts_folder};
 
 /// Returns the paths at which the script of a tool may be, in order of precedence.
-pub(super) fn script_candidates(root: &Path, tool: &Tool) -> Vec<PathBuf> {
+pub fn script_candidates(root: &Path, tool: &Tool) -> Vec<PathBuf> {
     match &tool.script {
         Some(path) => vec![root.join(&path.value)],
         None => {

@@ -12,6 +12,7 @@ use deftool_script::{Contract, LoadError, Returned, Script};
 
 use super::contracts::{ContractReporter, report_exit_tools};
 use super::file::script_candidates;
+use super::loose::report_loose;
 use super::unused::UnusedScripts;
 use crate::load::cache::Cache;
 use crate::load::model::{CachedTool, ModuleFault, ModuleProblem, ScriptLocation, ScriptLookup};
@@ -111,6 +112,10 @@ impl<'f> ScriptReporter<'f> {
 
     /// Reports unused scripts. Must be called after all tools were reported.
     pub(super) fn finish(self, cache: &Cache, load: &mut Load) {
+        for root in self.unused.roots() {
+            let is_reported = |name: &str| self.files.get(name).is_some_and(|file| file.is_broken);
+            report_loose(cache, load, root, self.from, is_reported);
+        }
         self.unused.report(load, self.from);
         report_exit_tools(cache, load, self.from);
     }

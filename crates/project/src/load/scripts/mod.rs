@@ -8,6 +8,7 @@ mod contracts;
 mod file;
 mod findings;
 mod lookup;
+mod loose;
 mod modules;
 mod test_scripts;
 mod types;
@@ -27,6 +28,7 @@ use crate::model::Load;
 use crate::parallel;
 
 pub(super) use file::find_script;
+pub use file::script_candidates;
 pub(crate) use lookup::resolve_permissions;
 pub use test_scripts::{TestScript, find_tests};
 pub(super) use types::report_types;

@@ -54,6 +54,11 @@ impl UnusedScripts {
         Self { by_root }
     }
 
+    /// Returns the projects that are read completely.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &Path> {
+        self.by_root.keys().map(PathBuf::as_path)
+    }
+
     /// Removes and returns the unused file with the most similar name to the script of `tool`.
     pub(super) fn take_near(&mut self, root: &Path, tool: &Tool) -> Option<PathBuf> {
         let files = self.by_root.get_mut(root)?;
