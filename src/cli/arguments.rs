@@ -4,7 +4,7 @@ use std::io::Read;
 
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::diagnostic::render::render_concise;
-use deftool_lang::schema::ToolEntry;
+use deftool_lang::schema::{ToolEntry, repeated_member};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_project::{Generation, LoadedTool, unknown_tool};
 use serde_json::{Map, Value};
@@ -30,12 +30,63 @@ pub(super) fn read_limited(from: impl Read, limit: u64) -> Result<String, String
     })
 }
 
-/// Returns the text of the arguments of the tool `name`; `-` reads stdin.
-pub(super) fn read_text(name: &str, text: &str) -> Result<String, ToolError> {
-    if text == "-" {
-        read_stdin(&format!("the arguments of `{name}`")).map_err(invalid)
-    } else {
-        Ok(text.to_owned())
+/// The arguments of a call on the command line.
+#[derive(Clone)]
+pub(super) enum ArgumentInput {
+    /// A JSON object.
+    Json(String),
+    /// Keys and values.
+    Pairs(Vec<(String, String)>),
+}
+
+/// Reads the arguments of the tool `name`: KEY=VALUE pairs or one JSON object; `-` reads an object from stdin.
+pub(super) fn read_input(name: &str, words: &[String]) -> Result<ArgumentInput, ToolError> {
+    match words {
+        [] => return Ok(ArgumentInput::Json(String::from("{}"))),
+        [word] if word == "-" => {
+            let text = read_stdin(&format!("the arguments of `{name}`")).map_err(invalid)?;
+            return Ok(ArgumentInput::Json(text));
+        }
+        [word] if is_json(word) => return Ok(ArgumentInput::Json(word.clone())),
+        _ => {}
+    }
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for word in words {
+        let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(invalid(format!(
+                "the arguments of `{name}` must be KEY=VALUE pairs or one JSON object, not `{word}`"
+            )));
+        };
+        if pairs.iter().any(|(known, _)| known == key) {
+            return Err(invalid(format!("`{name}`: duplicate argument `{key}`")));
+        }
+        pairs.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(ArgumentInput::Pairs(pairs))
+}
+
+/// Whether a word is meant as JSON rather than as a pair.
+fn is_json(word: &str) -> bool {
+    word.trim_start().starts_with(['{', '[', '"']) || !word.contains('=')
+}
+
+/// Parses the arguments and validates them against the schema of the tool.
+pub(super) fn parse_input(
+    loaded: &LoadedTool,
+    input: &ArgumentInput,
+) -> Result<Map<String, Value>, ToolError> {
+    match input {
+        ArgumentInput::Json(text) => parse(loaded.entry(), text),
+        ArgumentInput::Pairs(pairs) => {
+            let value = |key: &str, text: &str| {
+                let argument = loaded.tool.arguments.iter().find(|argument| argument.name.value == key);
+                let is_text = argument.is_some_and(|argument| argument.type_name() == Some("string"));
+                let json = if is_text { None } else { serde_json::from_str(text).ok() };
+                json.unwrap_or_else(|| Value::from(text))
+            };
+            let members = pairs.iter().map(|(key, text)| (key.clone(), value(key, text)));
+            validate(loaded.entry(), Value::Object(members.collect()))
+        }
     }
 }
 
@@ -48,6 +99,9 @@ pub(super) fn parse(entry: &ToolEntry, text: &str) -> Result<Map<String, Value>,
         return Err(invalid(format!(
             "the arguments of `{name}` must be a JSON object such as {{\"name\": \"value\"}}"
         )));
+    }
+    if let Some(member) = repeated_member(text) {
+        return Err(invalid(format!("the arguments of `{name}` have a duplicate member `{member}`")));
     }
     validate(entry, value)
 }

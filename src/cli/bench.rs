@@ -79,8 +79,8 @@ pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
     let root = find_root(&dirs.project)?;
     let generation = Arc::new(Generation::load(&root, &dirs.current, None)?);
     let prepared = arguments::find_tool(&options.tool, &generation).and_then(|loaded| {
-        let text = arguments::read_text(&options.tool, &options.arguments)?;
-        Ok((loaded, arguments::parse(loaded.entry(), &text)?))
+        let input = arguments::read_input(&options.tool, &options.arguments)?;
+        Ok((loaded, arguments::parse_input(loaded, &input)?))
     });
     let (loaded, arguments) = match prepared {
         Ok(prepared) => prepared,

@@ -14,12 +14,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::CallOptions;
+use super::arguments::ArgumentInput;
 use super::command::{CliError, CommandDirs, Exit, command_dirs};
 use super::interrupt::Signals;
-use super::output::{clean, eprint_error, eprint_failure, eprint_line, print_json};
+use super::output::{clean, eprint_error, eprint_failure, eprint_line, print_json, print_styled};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
-use super::{arguments, engine};
+use super::{arguments, engine, tool_help};
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -73,8 +74,15 @@ struct CallResult {
 
 pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;
-    let text = match arguments::read_text(&options.tool, &options.arguments) {
-        Ok(text) => text,
+    let Some(tool) = options.tool.as_deref() else {
+        print_styled(&tool_help::of_command("call"));
+        return Ok(Exit::Clean);
+    };
+    if options.help {
+        return tool_help::print(tool, &dirs);
+    }
+    let input = match arguments::read_input(tool, &options.arguments) {
+        Ok(input) => input,
         Err(error) => {
             let none = Duration::ZERO;
             let called = CallResult {
@@ -90,23 +98,30 @@ pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
         }
     };
     if options.watch {
-        return watch(options, &dirs, text);
+        return watch(options, &dirs, tool, input);
     }
     let root = find_root(&dirs.project)?;
     let generation = Generation::load(&root, &dirs.current, None)?;
-    let Some(called) = call(options, &text, &root, generation)? else { return Ok(Exit::Interrupted) };
+    let Some(called) = call(options, (tool, &input), &root, generation)? else {
+        return Ok(Exit::Interrupted);
+    };
     print_result(&called, options.json, options.time);
     Ok(if called.outcome.is_ok() { Exit::Clean } else { Exit::Failed })
 }
 
 /// Repeats the call after each change of the project.
-fn watch(options: &CallOptions, dirs: &CommandDirs, text: String) -> Result<Exit, CliError> {
+fn watch(
+    options: &CallOptions,
+    dirs: &CommandDirs,
+    tool: &str,
+    input: ArgumentInput,
+) -> Result<Exit, CliError> {
     let root = find_root(&dirs.project)?;
-    let options = options.clone();
+    let (options, tool) = (options.clone(), tool.to_owned());
     let json = options.json;
     let paths = [root.clone()];
     let report = move |load: Load, started| {
-        match call(&options, &text, &root, Generation::first(load, started)) {
+        match call(&options, (&tool, &input), &root, Generation::first(load, started)) {
             Ok(Some(called)) => print_result(&called, options.json, true),
             // Ctrl-C also ends the watch.
             Ok(None) => {}
@@ -121,7 +136,7 @@ fn watch(options: &CallOptions, dirs: &CommandDirs, text: String) -> Result<Exit
 /// Runs one call. Returns `None` if it was interrupted.
 fn call(
     options: &CallOptions,
-    text: &str,
+    (tool, input): (&str, &ArgumentInput),
     root: &Path,
     generation: Generation,
 ) -> Result<Option<CallResult>, CliError> {
@@ -135,13 +150,14 @@ fn call(
         usage: None,
         limit: DEFAULT_MEMORY,
     };
-    let prepared = arguments::find_tool(&options.tool, &generation).and_then(|loaded| {
+    let prepared = arguments::find_tool(tool, &generation).and_then(|loaded| {
         if let ScriptState::Ready(script) = &loaded.script {
             called.limit = script.memory.unwrap_or(DEFAULT_MEMORY);
         }
-        let entry = loaded.entry();
+        // Compile the schema before the measurement.
+        loaded.entry();
         let before = Instant::now();
-        let arguments = arguments::parse(entry, text);
+        let arguments = arguments::parse_input(loaded, input);
         called.validation = before.elapsed();
         arguments
     });
@@ -152,13 +168,12 @@ fn call(
             return Ok(Some(CallResult { outcome, elapsed, ..called }));
         }
     };
-    let runnable =
-        generation.tool(&options.tool).filter(|loaded| matches!(loaded.script, ScriptState::Ready(_)));
+    let runnable = generation.tool(tool).filter(|loaded| matches!(loaded.script, ScriptState::Ready(_)));
     let wanted = permission_requests(&generation.load, runnable);
     let trust = ProjectTrust::resolve(root, wanted, options.scripts.trust)?.of(&generation);
     let scripts = engine::start(&options.scripts)?;
     let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
-    let call = ToolCall { id: String::from("call"), name: options.tool.clone(), arguments };
+    let call = ToolCall { id: String::from("call"), name: tool.to_owned(), arguments };
     let meter = Arc::new(Meter::default());
     let context = CallContext { meter: Some(Arc::clone(&meter)), ..CallContext::default() };
     let runtime =

@@ -6,7 +6,8 @@ use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
 
 use super::args::CheckOptions;
 use super::command::{CliError, CommandDirs, Exit, command_dirs, inputs_of};
-use super::fix::{apply_all, print_changes};
+use super::fix::FixRun;
+use super::selection::Selection;
 use super::{check_watch, report};
 
 /// The program that checks the types of scripts.
@@ -15,24 +16,36 @@ const TYPE_CHECKER: &str = "deftool-types";
 pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;
     let mut load_options = options.load_options()?;
+    let selection = Selection::of(&options.selection, &dirs.current)?;
     let inputs = if options.paths.iter().any(|path| path == Path::new("-")) {
         vec![options.read_stdin(&dirs, &mut load_options.overlay)?]
     } else if options.watch {
-        return check_watch::run(options, &dirs);
+        return check_watch::run(options, selection, &dirs);
     } else {
         inputs_of(&options.paths, &dirs.project)?
     };
+    let fixes = FixRun {
+        inputs: &inputs,
+        from: &dirs.current,
+        selection: &selection,
+        with_unsafe: options.fixing.unsafe_fixes,
+    };
     if options.fixing.diff {
-        return print_changes(&inputs, &dirs.current, load_options, options.fixing.unsafe_fixes);
+        return fixes.print_changes(load_options, options.format);
     }
     let (load, all_applied) = if options.fixing.fix {
-        apply_all(&inputs, &dirs.current, load_options, options.fixing.unsafe_fixes)?
+        fixes.apply_all(load_options)?
     } else {
-        (load_with(&inputs, &dirs.current, &load_options)?, true)
+        let mut load = load_with(&inputs, &dirs.current, &load_options)?;
+        selection.apply(&mut load);
+        (load, true)
     };
     report::print_report(&load, options.format, options.strict);
+    if !options.quiet {
+        report::eprint_summary(&load, options.format);
+    }
     let failed = !all_applied || report::fails(&load, options.strict);
-    Ok(if failed { Exit::Failed } else { Exit::Clean })
+    Ok(if failed && !options.exit_zero { Exit::Failed } else { Exit::Clean })
 }
 
 impl CheckOptions {

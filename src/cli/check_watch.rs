@@ -8,12 +8,17 @@ use super::command::{CliError, CommandDirs, Exit};
 use super::output::print_json;
 use super::report::{describe, print_report};
 use super::rerun::Rerun;
+use super::selection::Selection;
 
 /// Runs until Ctrl-C, or until stdout is closed.
 ///
 /// # Errors
 /// If `--format` is a format that requires one file per run.
-pub(super) fn run(options: &CheckOptions, dirs: &CommandDirs) -> Result<Exit, CliError> {
+pub(super) fn run(
+    options: &CheckOptions,
+    selection: Selection,
+    dirs: &CommandDirs,
+) -> Result<Exit, CliError> {
     let format = options.format;
     match format {
         Format::Human | Format::Concise | Format::Json => {}
@@ -23,7 +28,10 @@ pub(super) fn run(options: &CheckOptions, dirs: &CommandDirs) -> Result<Exit, Cl
         }
     }
     let strict = options.strict;
-    let report = move |load: Load, _| print_load(&load, format, strict);
+    let report = move |mut load: Load, _| {
+        selection.apply(&mut load);
+        print_load(&load, format, strict)
+    };
     Rerun { options: options.load_options()?, clears_screen: format != Format::Json, report }
         .watch(&options.paths, dirs)
 }
@@ -35,6 +43,5 @@ fn print_load(load: &Load, format: Format, strict: bool) -> String {
     } else {
         print_report(load, format, strict);
     }
-    // The human report already includes the summary.
-    if format == Format::Human { String::new() } else { describe(load) }
+    describe(load)
 }

@@ -6,22 +6,25 @@ use deftool_script::{
     Isolation, ProcessOptions, RunnerOptions, ScriptRunner, ScriptSink, check_in_processes, guard_programs,
 };
 
-use super::args::{Command, Isolate, ScriptOptions};
+use super::args::{Isolate, ScriptOptions};
 use super::command::CliError;
 use super::script_log;
 
-/// The subcommand of the child processes of `--isolate process`.
-const SCRIPT_HOST: &str = "script-host";
+/// The first argument of the child processes of `--isolate process` and of the guards of programs.
+pub(super) const SCRIPT_HOST: &str = "script-host";
 
-/// Configures the child processes of `command`: the guards of programs and, with `--isolate process`, the script
-/// compiler. Must be called before any file is read.
+/// The first argument of the guards of managed servers.
+pub(super) const SERVER_GUARD: &str = "server-guard";
+
+/// Configures the child processes of a command: the guards of programs and, with `--isolate process`, the script
+/// compiler. Must be called before any file is read. `options`: those of a command that runs scripts.
 ///
 /// # Errors
 /// If the path of this executable is not known.
-pub(super) fn prepare(command: &Command) -> Result<(), CliError> {
+pub(super) fn prepare(options: Option<&ScriptOptions>) -> Result<(), CliError> {
     let program = ProcessOptions::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?;
     guard_programs(program.clone());
-    if command.scripts().is_some_and(|scripts| scripts.isolate == Isolate::Process) {
+    if options.is_some_and(|scripts| scripts.isolate == Isolate::Process) {
         check_in_processes(program);
     }
     Ok(())

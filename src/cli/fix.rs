@@ -13,9 +13,13 @@ use deftool_lang::syntax::parse;
 use deftool_lang::text::{SourceId, count};
 use deftool_project::{Input, Load, LoadOptions, load_with, replace_text};
 
+use serde_json::{Value, json};
+
+use super::args::Format;
 use super::command::{CliError, Exit};
 use super::diff::unified;
-use super::output::{eprint_error, eprint_line, print_diff};
+use super::output::{eprint_error, eprint_line, print_diff, print_json};
+use super::selection::Selection;
 
 /// Maximum number of rounds. A round may reveal further fixes. Beyond this number, fixes probably undo each other.
 const MAX_ROUNDS: usize = 32;
@@ -47,50 +51,72 @@ struct UnfixedFile {
     reason: String,
 }
 
-/// Applies all fixes, writes the changed files and reports them. Returns the load with the remaining findings, and
-/// whether all fixes were applied and written.
-pub(super) fn apply_all(
-    inputs: &[Input],
-    from: &Path,
-    load_options: LoadOptions,
-    with_unsafe: bool,
-) -> Result<(Load, bool), CliError> {
-    let FixResult { load, files, unfixed } = fix_inputs(inputs, from, load_options.clone(), with_unsafe)?;
-    let mut is_written = true;
-    for file in &files {
-        match replace_text(&file.path, &file.before, &file.after) {
-            Ok(()) => eprint_line(&format!("fixed    {}: {}", file.name, count(file.applied, "finding"))),
-            Err(error) => {
-                is_written = false;
-                eprint_error(&format!("cannot write {}: {error}", file.name));
-            }
-        }
-    }
-    eprint_unfixed(&unfixed);
-    // After a failed write, report the findings of the files on disk.
-    let load = if is_written { load } else { load_with(inputs, from, &load_options)? };
-    Ok((load, is_written && unfixed.is_empty()))
+/// The inputs and the selected fixes.
+pub(super) struct FixRun<'r> {
+    pub(super) inputs: &'r [Input],
+    /// File names in messages are relative to this folder.
+    pub(super) from: &'r Path,
+    pub(super) selection: &'r Selection,
+    pub(super) with_unsafe: bool,
 }
 
-/// Prints the changes of [`apply_all`] without writing them.
-pub(super) fn print_changes(
-    inputs: &[Input],
-    from: &Path,
-    load_options: LoadOptions,
-    with_unsafe: bool,
-) -> Result<Exit, CliError> {
-    let FixResult { files, unfixed, .. } = fix_inputs(inputs, from, load_options, with_unsafe)?;
-    for file in &files {
-        print_diff(&unified(&file.name, &file.before, &file.after));
+impl FixRun<'_> {
+    /// Applies all fixes, writes the changed files and reports them. Returns the load with the remaining findings, and
+    /// whether all fixes were applied and written.
+    pub(super) fn apply_all(&self, load_options: LoadOptions) -> Result<(Load, bool), CliError> {
+        let FixResult { load, files, unfixed } = self.fix_inputs(load_options.clone())?;
+        let mut is_written = true;
+        for file in &files {
+            match replace_text(&file.path, &file.before, &file.after) {
+                Ok(()) => eprint_line(&format!("fixed    {}: {}", file.name, count(file.applied, "finding"))),
+                Err(error) => {
+                    is_written = false;
+                    eprint_error(&format!("cannot write {}: {error}", file.name));
+                }
+            }
+        }
+        eprint_unfixed(&unfixed);
+        // After a failed write, report the findings of the files on disk.
+        let load = if is_written { load } else { self.load(&load_options)? };
+        Ok((load, is_written && unfixed.is_empty()))
     }
-    eprint_unfixed(&unfixed);
-    if files.is_empty() && unfixed.is_empty() {
-        eprint_line("nothing to fix");
-        return Ok(Exit::Clean);
+
+    /// Prints the changes of [`FixRun::apply_all`] without writing them.
+    pub(super) fn print_changes(&self, load_options: LoadOptions, format: Format) -> Result<Exit, CliError> {
+        if !matches!(format, Format::Human | Format::Json) {
+            let message = "--diff supports only `--format` human and json";
+            return Err(CliError::Usage(String::from(message)));
+        }
+        let FixResult { files, unfixed, .. } = self.fix_inputs(load_options)?;
+        let diff = |file: &FixedFile| unified(&file.name, &file.before, &file.after);
+        let exit = if files.is_empty() && unfixed.is_empty() { Exit::Clean } else { Exit::Failed };
+        if format == Format::Json {
+            let change =
+                |file: &FixedFile| json!({"file": file.name, "fixes": file.applied, "diff": diff(file)});
+            let skipped = |file: &UnfixedFile| json!({"file": file.name, "reason": file.reason});
+            let changes: Value = files.iter().map(change).collect();
+            let unfixed: Value = unfixed.iter().map(skipped).collect();
+            print_json(&json!({"changes": changes, "unfixed": unfixed}), true);
+            return Ok(exit);
+        }
+        for file in &files {
+            print_diff(&diff(file));
+        }
+        eprint_unfixed(&unfixed);
+        if exit == Exit::Clean {
+            eprint_line("nothing to fix");
+        } else {
+            let fixes = files.iter().map(|file| file.applied).sum();
+            eprint_line(&format!("would fix {} in {}", count(fixes, "finding"), count(files.len(), "file")));
+        }
+        Ok(exit)
     }
-    let fixes = files.iter().map(|file| file.applied).sum();
-    eprint_line(&format!("would fix {} in {}", count(fixes, "finding"), count(files.len(), "file")));
-    Ok(Exit::Failed)
+
+    fn load(&self, options: &LoadOptions) -> Result<Load, CliError> {
+        let mut load = load_with(self.inputs, self.from, options)?;
+        self.selection.apply(&mut load);
+        Ok(load)
+    }
 }
 
 /// Reports files with fixes that were not applied.
@@ -100,71 +126,71 @@ fn eprint_unfixed(unfixed: &[UnfixedFile]) {
     }
 }
 
-/// Applies fixes in rounds until none is left.
-fn fix_inputs(
-    inputs: &[Input],
-    from: &Path,
-    mut load_options: LoadOptions,
-    with_unsafe: bool,
-) -> Result<FixResult, CliError> {
-    let mut load = load_with(inputs, from, &load_options)?;
-    let mut files: Vec<FixedFile> = Vec::new();
-    let mut unfixed: Vec<UnfixedFile> = Vec::new();
-    for round in 0.. {
-        let mut is_done = true;
-        let fixes = fixes_by_source(&load, with_unsafe);
-        for (source, path) in load.checked.iter().filter_map(|source| Some((source, load.files.get(source)?)))
-        {
-            let (Some(fixes), Some(file)) = (fixes.get(source), load.sources.get(*source)) else { continue };
-            if unfixed.iter().any(|unfixed| unfixed.path == *path) {
-                continue;
-            }
-            let fixed = apply_fixes(&file.text, fixes.iter().copied());
-            if fixed.applied == 0 {
-                continue;
-            }
-            is_done = false;
-            let mut skip = |reason: &str| {
-                unfixed.push(UnfixedFile {
-                    path: path.clone(),
-                    name: file.name.clone(),
-                    reason: reason.to_owned(),
-                });
-            };
-            let index_of_file = files.iter().position(|fixed_file| fixed_file.path == *path);
-            if round >= MAX_ROUNDS {
-                skip("the fixes do not converge; the file was not changed");
-                if let Some(fixed_file) = index_of_file.map(|index| files.remove(index)) {
-                    load_options.overlay.set(path, fixed_file.before.to_string());
+impl FixRun<'_> {
+    /// Applies fixes in rounds until none is left.
+    fn fix_inputs(&self, mut load_options: LoadOptions) -> Result<FixResult, CliError> {
+        let mut load = self.load(&load_options)?;
+        let mut files: Vec<FixedFile> = Vec::new();
+        let mut unfixed: Vec<UnfixedFile> = Vec::new();
+        for round in 0.. {
+            let mut is_done = true;
+            let fixes = fixes_by_source(&load, self.with_unsafe);
+            for (source, path) in
+                load.checked.iter().filter_map(|source| Some((source, load.files.get(source)?)))
+            {
+                let (Some(fixes), Some(file)) = (fixes.get(source), load.sources.get(*source)) else {
+                    continue;
+                };
+                if unfixed.iter().any(|unfixed| unfixed.path == *path) {
+                    continue;
                 }
-                continue;
-            }
-            if adds_errors(*source, &file.text, &fixed.text) {
-                skip("the last fixes would add syntax errors and were not applied");
-                continue;
-            }
-            load_options.overlay.set(path, fixed.text.clone());
-            match index_of_file.and_then(|index| files.get_mut(index)) {
-                Some(fixed_file) => {
-                    fixed_file.after = fixed.text;
-                    fixed_file.applied += fixed.applied;
+                let fixed = apply_fixes(&file.text, fixes.iter().copied());
+                if fixed.applied == 0 {
+                    continue;
                 }
-                None => files.push(FixedFile {
-                    path: path.clone(),
-                    name: file.name.clone(),
-                    before: Arc::clone(&file.text),
-                    after: fixed.text,
-                    applied: fixed.applied,
-                }),
+                is_done = false;
+                let mut skip = |reason: &str| {
+                    unfixed.push(UnfixedFile {
+                        path: path.clone(),
+                        name: file.name.clone(),
+                        reason: reason.to_owned(),
+                    });
+                };
+                let index_of_file = files.iter().position(|fixed_file| fixed_file.path == *path);
+                if round >= MAX_ROUNDS {
+                    skip("the fixes do not converge; the file was not changed");
+                    if let Some(fixed_file) = index_of_file.map(|index| files.remove(index)) {
+                        load_options.overlay.set(path, fixed_file.before.to_string());
+                    }
+                    continue;
+                }
+                if adds_errors(*source, &file.text, &fixed.text) {
+                    skip("the last fixes would add syntax errors and were not applied");
+                    continue;
+                }
+                load_options.overlay.set(path, fixed.text.clone());
+                match index_of_file.and_then(|index| files.get_mut(index)) {
+                    Some(fixed_file) => {
+                        fixed_file.after = fixed.text;
+                        fixed_file.applied += fixed.applied;
+                    }
+                    None => files.push(FixedFile {
+                        path: path.clone(),
+                        name: file.name.clone(),
+                        before: Arc::clone(&file.text),
+                        after: fixed.text,
+                        applied: fixed.applied,
+                    }),
+                }
             }
+            if is_done {
+                break;
+            }
+            load = self.load(&load_options)?;
         }
-        if is_done {
-            break;
-        }
-        load = load_with(inputs, from, &load_options)?;
+        files.retain(|file| *file.before != *file.after);
+        Ok(FixResult { load, files, unfixed })
     }
-    files.retain(|file| *file.before != *file.after);
-    Ok(FixResult { load, files, unfixed })
 }
 
 /// Returns whether `after` has more syntax errors than `before`.

@@ -32,40 +32,53 @@ mod rule;
 mod run;
 mod script_log;
 mod secrets;
+mod selection;
 mod show;
 mod spinner;
 mod stub;
 mod targets;
 mod test;
+mod tool_help;
+mod tools;
 mod trust;
 mod types;
 mod watch;
 mod worker;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
+use clap_complete::Shell;
 
 use args::{Arguments, Command};
 use command::{CliError, Exit};
 
-/// Runs a child process of `--isolate process`.
-fn script_host() -> Result<Exit, CliError> {
-    deftool_script::serve_isolated().map(|()| Exit::Clean).map_err(CliError::Runtime)
-}
-
-/// Runs the guard process between a worker and its managed server.
-fn server_guard() -> Result<Exit, CliError> {
-    deftool_worker::guard_server().map(|()| Exit::Clean).map_err(CliError::Runtime)
-}
-
 /// Runs the command given on the command line.
 pub fn main() -> ExitCode {
-    // clap exits with 2 on usage errors and with 0 on --help and --version.
-    let arguments = Arguments::parse();
+    // The processes that deftool starts itself have no options.
+    let result = match std::env::args_os().nth(1).as_deref().and_then(OsStr::to_str) {
+        Some(engine::SCRIPT_HOST) => {
+            engine::prepare(None).and_then(|()| deftool_script::serve_isolated().map_err(CliError::Runtime))
+        }
+        Some(engine::SERVER_GUARD) => {
+            engine::prepare(None).and_then(|()| deftool_worker::guard_server().map_err(CliError::Runtime))
+        }
+        _ => return run(parse()),
+    };
+    finish(result.map(|()| Exit::Clean))
+}
+
+/// Parses the command line. clap exits with 2 on usage errors and with 0 on --help and --version.
+fn parse() -> Arguments {
+    let matches = args::command().get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+fn run(arguments: Arguments) -> ExitCode {
     output::choose_color(arguments.color);
-    let prepared = engine::prepare(&arguments.command);
-    let result = prepared.and_then(|()| match arguments.command {
+    let prepared = engine::prepare(arguments.command.scripts());
+    finish(prepared.and_then(|()| match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Fmt(options) => fmt::run(&options),
         Command::Compile(options) => compile::run(&options),
@@ -85,9 +98,20 @@ pub fn main() -> ExitCode {
         Command::Rule(options) => rule::run(&options),
         Command::Trust(options) => trust::run(&options),
         Command::Doctor(options) => doctor::run(&options),
-        Command::ScriptHost { .. } => script_host(),
-        Command::ServerGuard => server_guard(),
-    });
+        Command::Tools(options) => tools::run(&options),
+        Command::Completions(options) => Ok(completions(options.shell)),
+    }))
+}
+
+fn completions(shell: Shell) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut args::command(), "deftool", &mut script);
+    output::print(&String::from_utf8_lossy(&script));
+    Exit::Clean
+}
+
+/// Ends the programs of scripts, reports errors and returns the exit code.
+fn finish(result: Result<Exit, CliError>) -> ExitCode {
     // No program started by a script may outlive this process.
     deftool_script::kill_programs();
     match result {

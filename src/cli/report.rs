@@ -10,7 +10,7 @@ use super::output::{
     print_findings, print_json,
 };
 
-/// Writes the findings to stdout and, for some formats, a summary to stderr.
+/// Writes the findings to stdout.
 pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
     match format {
         Format::Human => print_findings(&load.findings, &load.sources),
@@ -33,6 +33,10 @@ pub(super) fn print_report(load: &Load, format: Format, strict: bool) {
             print(&render::junit_report(&load.findings, &load.sources, &checked_files(load), strict));
         }
     }
+}
+
+/// Writes the summary to stderr, unless the output contains it.
+pub(super) fn eprint_summary(load: &Load, format: Format) {
     match format {
         // The output in these formats contains no summary, so the summary goes to stderr.
         Format::Human | Format::Github | Format::Sarif | Format::Junit => eprint_line(&describe(load)),

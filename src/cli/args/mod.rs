@@ -6,16 +6,17 @@ mod stub;
 mod tools;
 mod worker;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub(super) use project::{InitOptions, NewOptions, TrustAction, TrustOptions, WatchOptions};
 pub(super) use specs::{
     CheckOptions, CompileOptions, CompileTarget, FmtOptions, Format, ImportOptions, RuleOptions,
-    TargetsOptions, TypesOptions,
+    SelectionOptions, TargetsOptions, TypesOptions,
 };
 pub(super) use stub::{StubListing, StubOptions};
 pub(super) use tools::{
-    BenchOptions, CallOptions, FuzzOptions, Isolate, ScriptOptions, TestFormat, TestOptions,
+    BenchOptions, CallOptions, CompletionsOptions, FuzzOptions, Isolate, ScriptOptions, TestFormat,
+    TestOptions, ToolsOptions,
 };
 pub(super) use worker::{
     ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RunOptions, WorkerOptions,
@@ -23,7 +24,18 @@ pub(super) use worker::{
 
 /// Toolchain and engine for the tools that language models call.
 #[derive(Debug, Parser)]
-#[command(name = "deftool", version, about, propagate_version = true)]
+#[command(
+    name = "deftool",
+    version,
+    about,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  deftool init --toolbox
+  deftool check --fix
+  deftool call read_file path=README.md
+  deftool run \"What changed since yesterday?\""
+)]
 pub(super) struct Arguments {
     /// When to use colours; `auto` uses them on terminals and respects `NO_COLOR` and `CLICOLOR_FORCE`
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, display_order = 100)]
@@ -79,15 +91,36 @@ pub(super) enum Command {
     Trust(TrustOptions),
     /// Diagnose the set-up: project, scripts, permissions, servers and models
     Doctor(DoctorOptions),
-    /// Run scripts for the parent deftool process
-    #[command(hide = true)]
-    ScriptHost {
-        /// Role of the process, if it is not a script host; read by `serve_isolated`
-        role: Option<String>,
-    },
-    /// Guard the model server of the parent deftool process
-    #[command(hide = true)]
-    ServerGuard,
+    /// List the tools of the project: arguments, permissions and files
+    Tools(ToolsOptions),
+    /// Print shell completions
+    Completions(CompletionsOptions),
+}
+
+/// The commands of `--help` by group.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools"]),
+    ("Use models", &["run", "chat", "replay", "stub", "trust", "doctor"]),
+    ("Convert", &["compile", "import", "types", "targets"]),
+    ("Help", &["rule", "completions", "help"]),
+];
+
+/// Returns the command with its help text.
+pub(super) fn command() -> clap::Command {
+    let command = Arguments::command();
+    let mut groups = String::new();
+    for (group, names) in GROUPS {
+        groups.push_str(&format!("\n{group}:\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about =
+                about.map_or_else(|| String::from("Print the help of a command"), ToString::to_string);
+            groups.push_str(&format!("  {name:<13}{about}\n"));
+        }
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
 }
 
 impl Command {

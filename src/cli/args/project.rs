@@ -29,7 +29,7 @@ pub(in crate::cli) struct NewOptions {
     /// Name of the tool
     pub(in crate::cli) name: String,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ Examples:
   deftool watch --project my-agent")]
 pub(in crate::cli) struct WatchOptions {
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 

@@ -12,6 +12,7 @@ Examples:
   deftool check
   deftool check --fix
   deftool check specs/weather.eld --target openai,gemini
+  deftool check --select DT2 --ignore idle-description
   deftool check --format github --strict")]
 pub(in crate::cli) struct CheckOptions {
     /// Spec files, scripts, folders or projects; `-` reads stdin [default: the project around the current folder]
@@ -32,13 +33,35 @@ pub(in crate::cli) struct CheckOptions {
     #[arg(long)]
     pub(in crate::cli) strict: bool,
     #[command(flatten)]
+    pub(in crate::cli) selection: SelectionOptions,
+    /// Exit with 0 even if there are errors
+    #[arg(long, conflicts_with_all = ["strict", "fixing"])]
+    pub(in crate::cli) exit_zero: bool,
+    /// Do not print the summary
+    #[arg(short, long)]
+    pub(in crate::cli) quiet: bool,
+    #[command(flatten)]
     pub(in crate::cli) fixing: FixOptions,
     /// Check again after each change
-    #[arg(long, conflicts_with = "fixing")]
+    #[arg(short, long, conflicts_with = "fixing")]
     pub(in crate::cli) watch: bool,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
+}
+
+/// The findings to report and fix.
+#[derive(Debug, Clone, Default, Args)]
+pub(in crate::cli) struct SelectionOptions {
+    /// Report only these rules: codes, prefixes such as DT2, or names
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub(in crate::cli) select: Vec<String>,
+    /// Do not report these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub(in crate::cli) ignore: Vec<String>,
+    /// Report only findings that are not in FILE, the output of an earlier `check --format json`
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) baseline: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -50,8 +73,8 @@ pub(in crate::cli) struct FixOptions {
     /// Also apply fixes that may change the meaning
     #[arg(long, requires = "fixing")]
     pub(in crate::cli) unsafe_fixes: bool,
-    /// Print the changes of --fix without writing them; exit with 1 if there are any
-    #[arg(long, conflicts_with = "format")]
+    /// Print the changes of --fix without writing them, as a diff or with `--format json`; exit with 1 if there are any
+    #[arg(long)]
     pub(in crate::cli) diff: bool,
 }
 
@@ -90,7 +113,7 @@ pub(in crate::cli) struct FmtOptions {
     #[arg(long, value_name = "NAME", default_value = "stdin.eld")]
     pub(in crate::cli) stdin_filename: PathBuf,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
@@ -117,7 +140,7 @@ pub(in crate::cli) struct CompileOptions {
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(in crate::cli) check: Option<PathBuf>,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
@@ -154,7 +177,7 @@ pub(in crate::cli) struct ImportOptions {
     #[arg(long, value_parser = import_format(), value_name = "FORMAT")]
     pub(in crate::cli) from: Option<ImportFormat>,
     /// Write one spec file per tool to this folder [default: print all to stdout]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
     /// Overwrite existing specs
     #[arg(long, requires = "output")]
@@ -171,13 +194,13 @@ Examples:
   deftool types --output types --check")]
 pub(in crate::cli) struct TypesOptions {
     /// Write deftool.d.luau to this folder [default: print it to stdout]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
     /// Compare without writing; exit with 1 if the file is out of date
     #[arg(long, requires = "output")]
     pub(in crate::cli) check: bool,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 

@@ -42,7 +42,7 @@ pub(in crate::cli) struct StubOptions {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) log: Option<PathBuf>,
     /// Do not print requests to stderr
-    #[arg(long)]
+    #[arg(short, long)]
     pub(in crate::cli) quiet: bool,
     /// Also stop when stdin is closed
     #[arg(long)]

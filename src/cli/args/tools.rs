@@ -25,13 +25,13 @@ pub(in crate::cli) struct TestOptions {
     #[arg(long, value_enum, default_value_t = TestFormat::Human)]
     pub(in crate::cli) format: TestFormat,
     /// Run again after each change
-    #[arg(long)]
+    #[arg(short, long)]
     pub(in crate::cli) watch: bool,
     /// Time limit of one script test
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub(in crate::cli) timeout: Duration,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) fuzzing: FuzzOptions,
@@ -71,17 +71,25 @@ pub(in crate::cli) enum TestFormat {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
+#[command(
+    disable_help_flag = true,
+    after_help = "\
 Examples:
-  deftool call word_count '{\"text\": \"one two three\"}'
+  deftool call word_count text=\"one two three\"
+  deftool call word_count --help
   deftool call word_count '{\"text\": \"one\"}' --watch
-  echo '{\"text\": \"one\"}' | deftool call word_count - --json")]
+  echo '{\"text\": \"one\"}' | deftool call word_count - --json"
+)]
 pub(in crate::cli) struct CallOptions {
     /// Name of the tool
-    pub(in crate::cli) tool: String,
-    /// Arguments as a JSON object; `-` reads them from stdin
-    #[arg(default_value = "{}")]
-    pub(in crate::cli) arguments: String,
+    #[arg(required_unless_present = "help")]
+    pub(in crate::cli) tool: Option<String>,
+    /// Arguments: KEY=VALUE pairs, or one JSON object; `-` reads an object from stdin
+    #[arg(value_name = "ARGUMENT")]
+    pub(in crate::cli) arguments: Vec<String>,
+    /// Print help; after the name of a tool, the help of the tool
+    #[arg(short, long)]
+    pub(in crate::cli) help: bool,
     /// Print the result or error as one JSON object
     #[arg(long)]
     pub(in crate::cli) json: bool,
@@ -89,10 +97,10 @@ pub(in crate::cli) struct CallOptions {
     #[arg(long)]
     pub(in crate::cli) time: bool,
     /// Call again after each change
-    #[arg(long)]
+    #[arg(short, long)]
     pub(in crate::cli) watch: bool,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
@@ -106,9 +114,9 @@ Examples:
 pub(in crate::cli) struct BenchOptions {
     /// Name of the tool
     pub(in crate::cli) tool: String,
-    /// Arguments as a JSON object; `-` reads them from stdin
-    #[arg(default_value = "{}")]
-    pub(in crate::cli) arguments: String,
+    /// Arguments: KEY=VALUE pairs, or one JSON object; `-` reads an object from stdin
+    #[arg(value_name = "ARGUMENT")]
+    pub(in crate::cli) arguments: Vec<String>,
     /// Maximum number of measured calls [default: limited by --time]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(in crate::cli) calls: Option<u64>,
@@ -125,7 +133,7 @@ pub(in crate::cli) struct BenchOptions {
     #[arg(long)]
     pub(in crate::cli) json: bool,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
@@ -156,4 +164,28 @@ pub(in crate::cli) enum Isolate {
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     deftool_lang::spec::parse_duration(text)
         .ok_or_else(|| String::from("expected a number and a unit, as in 250ms, 5s or 1.5m"))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool tools
+  deftool tools --json")]
+pub(in crate::cli) struct ToolsOptions {
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool completions bash > ~/.local/share/bash-completion/completions/deftool
+  deftool completions fish > ~/.config/fish/completions/deftool.fish")]
+pub(in crate::cli) struct CompletionsOptions {
+    /// The shell
+    pub(in crate::cli) shell: clap_complete::Shell,
 }

@@ -127,7 +127,7 @@ pub(in crate::cli) struct ReplayOptions {
     #[arg(long)]
     pub(in crate::cli) json: bool,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
@@ -146,7 +146,7 @@ pub(in crate::cli) struct WorkerOptions {
     #[arg(long)]
     pub(in crate::cli) model: Option<String>,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
@@ -203,6 +203,6 @@ pub(in crate::cli) struct DoctorOptions {
     #[arg(long)]
     pub(in crate::cli) json: bool,
     /// Project folder, or a folder inside it [default: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
 }

@@ -261,7 +261,7 @@ fn conflicting_options_are_usage_errors() {
     for arguments in [
         &["--unsafe-fixes", "a.eld"][..],
         &["--watch", "--fix", "a.eld"],
-        &["--diff", "--format", "json", "a.eld"],
+        &["--diff", "--format", "sarif", "a.eld"],
         &["--watch", "--format", "sarif", "a.eld"],
     ] {
         assert_eq!(run(folder.path(), arguments).code, Some(2), "{arguments:?}");

@@ -33,7 +33,7 @@ pub use confirm::{Conditions, Confirmation};
 pub use examples::{Example, Expected, Refusal, try_examples};
 pub use fuzz::{Fuzzer, InvalidArguments, shrink};
 pub use gptel::{emit_gptel, lost_in_gptel};
-pub use import::{Import, ImportFormat, Importer};
+pub use import::{Import, ImportFormat, Importer, repeated_member};
 pub use strict_reply::restore;
 pub use target::{
     Limitation, Target, check_count, check_target, check_tools, emit, emit_definition, limitations,

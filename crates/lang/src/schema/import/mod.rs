@@ -31,6 +31,7 @@ mod recognise;
 mod schema;
 
 pub use model::ImportFormat;
+pub use read::repeated_member;
 
 use std::collections::HashMap;
 

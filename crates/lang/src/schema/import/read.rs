@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use crate::diagnostic::Diagnostic;
 use crate::schema::rules;
 use crate::spec::{Json, JsonKind, Member};
-use crate::text::{Location, SourceId, Span};
+use crate::text::{Location, SourceId, Sources, Span};
 
 /// Maximum nesting, as in specs; no real tool is nested more deeply.
 const MAX_DEPTH: usize = 120;
@@ -32,6 +32,14 @@ pub(super) fn read_json(source: SourceId, text: &str) -> (Vec<Json>, Vec<Diagnos
         reader.skip_blanks();
     }
     (values, reader.findings)
+}
+
+/// Returns the first duplicate member of a JSON text.
+pub fn repeated_member(text: &str) -> Option<String> {
+    let (_, findings) = read_json(Sources::new().id_ahead(0), text);
+    let repeated = findings.iter().find(|finding| *finding.rule == rules::REPEATED_MEMBER)?;
+    let key = repeated.primary.span.of(text);
+    Some(serde_json::from_str(key).unwrap_or_else(|_| key.to_owned()))
 }
 
 /// A syntax error in JSON text.

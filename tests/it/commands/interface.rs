@@ -1,0 +1,145 @@
+//! The command line itself: help, completions, `tools`, arguments of calls, and the selection of findings.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::project::Project;
+
+const SPEC: &str = r#"(deftool
+ :name "greet"
+ :description "Greet a person."
+ :args ((:name "name" :type string :description "Who to greet.")
+        (:name "times" :type integer :optional t :default 1 :description "How often.")
+        (:name "style" :type string :optional t :enum ["short" "long"] :description "How."))
+ :allow (:read ["notes/"] :env ["USER"]))
+(defexit :name "done" :description "End the work.")
+"#;
+
+const SCRIPT: &str = "return function(name, times, style) return { name = name, times = times, style = style } end";
+
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("specs/a.eld", SPEC);
+    project.write("scripts/greet.lua", SCRIPT);
+    project
+}
+
+#[test]
+fn help_lists_every_command_in_a_group() {
+    let project = Project::empty();
+    let help = project.run(&["--help"]).stdout;
+    let completions = project.run(&["completions", "fish"]).stdout;
+    let prefix = "-a \"";
+    let names: Vec<&str> = completions
+        .lines()
+        .filter(|line| line.contains("__fish_deftool_needs_command"))
+        .filter_map(|line| line.split(prefix).nth(1)?.split('"').next())
+        .collect();
+    assert!(names.len() > 20, "{completions}");
+    for name in names {
+        assert_eq!(help.matches(&format!("\n  {name} ")).count(), 1, "{name}\n{help}");
+    }
+    assert!(help.contains("\nExamples:\n"));
+    // The processes that deftool starts itself are no commands.
+    let unknown = project.run(&["script-hosts"]);
+    assert!(unknown.code == Some(2) && !unknown.stderr.contains("similar"), "{unknown:?}");
+}
+
+#[test]
+fn completions_are_valid_shell_code() {
+    let script = Project::empty().run(&["completions", "bash"]).stdout;
+    let Ok(mut shell) = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn() else { return };
+    shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    assert!(shell.wait().unwrap().success());
+}
+
+#[test]
+fn tools_are_listed_and_described() {
+    let project = project();
+    let expected = "\
+NAME              ARGUMENTS             PERMISSIONS            DEFINED AT
+greet             name [times] [style]  read notes/; env USER  specs/a.eld:2:8
+done (exit tool)                                               specs/a.eld:8:16
+";
+    assert_eq!(project.run(&["tools"]).stdout, expected);
+    let json: Value = serde_json::from_str(&project.run(&["tools", "--json"]).stdout).unwrap();
+    assert_eq!(json[0]["permissions"]["read"], json!(["notes/"]));
+    assert_eq!((&json[0]["arguments"][1]["optional"], &json[1]["kind"]), (&json!(true), &json!("exit")));
+    let help = project.run(&["call", "greet", "--help"]);
+    let expected = "Greet a person.
+
+Usage: deftool call greet name=STRING [times=INTEGER] [style=STRING]
+
+Arguments:
+  name   Who to greet.
+  times  How often. [default: 1]
+  style  How. [values: short, long]
+
+Permissions: read notes/; env USER
+
+Defined at specs/a.eld:2:8
+";
+    assert_eq!((help.code, help.stdout.as_str()), (Some(0), expected));
+    assert!(project.run(&["call", "--help"]).stdout.contains("deftool call [OPTIONS]"));
+}
+
+#[test]
+fn calls_take_pairs_or_json() {
+    let project = Project::empty();
+    project.write("specs/a.eld", SPEC.replace(" :allow (:read [\"notes/\"] :env [\"USER\"])", ""));
+    project.write("scripts/greet.lua", SCRIPT);
+    let call = |arguments: &[&str]| project.run(&[&["call", "greet"], arguments].concat());
+    for arguments in [&["name=1 = 1", "times=2"][..], &[r#"{"name": "1 = 1", "times": 2}"#]] {
+        let ended = call(arguments);
+        let result: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+        assert_eq!(result, json!({"name": "1 = 1", "times": 2}), "{arguments:?}");
+    }
+    for (arguments, expected) in [
+        (&["name=a", "name=b"][..], "duplicate argument `name`"),
+        (&["name=a", "times"], "must be KEY=VALUE pairs or one JSON object, not `times`"),
+        (&["name=a", "times=x"], "\"x\" is not of type \"integer\""),
+        (&["name=a", "other=1"], "'other' was unexpected"),
+        (&[r#"{"name": "a", "name": "b"}"#], "duplicate member `name`"),
+        (&["name"], "are not JSON"),
+    ] {
+        let ended = call(arguments);
+        assert!(ended.code == Some(1) && ended.stderr.contains(expected), "{arguments:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn findings_are_selected() {
+    let project = Project::empty();
+    project.write("specs/a.eld", "(deftool :name \"aB\" :args ((:name \"x\" :type strng)))\n");
+    let codes = |arguments: &[&str]| {
+        let ended = project.run(&[&["check", "--format", "concise"], arguments].concat());
+        let code = |line: &str| Some(line.split('[').nth(1)?.split(']').next()?.to_owned());
+        (ended.code.unwrap(), ended.stdout.lines().filter_map(code).collect::<Vec<_>>().join(" "))
+    };
+    let all = (1, String::from("DT112 DT259 DT204"));
+    assert_eq!(codes(&[]), all);
+    assert_eq!(codes(&["--select", "DT2"]), (1, String::from("DT259 DT204")));
+    assert_eq!(codes(&["--ignore", "unknown-type,DT112"]), (0, String::from("DT259")));
+    assert_eq!(codes(&["--select", "DT2", "--ignore", "DT259", "--exit-zero"]), (0, String::from("DT204")));
+    let unknown = project.run(&["check", "--ignore", "unknwn-type"]);
+    assert_eq!(unknown.stderr, "error: unknown rule `unknwn-type`; did you mean `unknown-type`?\n");
+    assert_eq!(project.run(&["check", "-q"]).stderr, "");
+
+    // Known findings move with the text; new ones fail.
+    project.write("known.json", project.run(&["check", "--format", "json"]).stdout);
+    assert_eq!(codes(&["--baseline", "known.json"]), (0, String::new()));
+    project.write("specs/a.eld", "\n\n(deftool :name \"aB\" :args ((:name \"x\" :type strng) (:name \"y\" :type strng)))\n");
+    assert_eq!(codes(&["--baseline", "known.json"]), (1, String::from("DT259 DT204")));
+    let invalid = project.run(&["check", "--baseline", "specs/a.eld"]);
+    assert!(invalid.code == Some(2) && invalid.stderr.contains("--baseline"), "{invalid:?}");
+
+    // Only the selected fixes are applied.
+    let diff = project.run(&["check", "--diff", "--unsafe-fixes", "--format", "json", "--select", "DT204"]);
+    let report: Value = serde_json::from_str(&diff.stdout).unwrap();
+    assert_eq!((diff.code, &report["changes"][0]["fixes"]), (Some(1), &json!(2)));
+    assert!(report["changes"][0]["diff"].as_str().unwrap().contains("+(deftool :name \"aB\""));
+    let none = project.run(&["check", "--diff", "--unsafe-fixes", "--ignore", "DT204"]);
+    assert_eq!((none.code, none.stderr.as_str()), (Some(0), "nothing to fix\n"));
+}
