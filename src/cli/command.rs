@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use deftool_project::{Input, ProjectError, resolve_inputs};
 use deftool_worker::{EndpointError, RecordingError};
 
-use super::interrupt::EXIT_CODE;
+use super::interrupt::exit_code;
 
 /// The outcome of a command, mapped to an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Exit {
     Failed,
     /// Nothing was attempted.
     NotAttempted,
-    /// Ctrl-C.
+    /// Ctrl-C or another signal.
     Interrupted,
 }
 
@@ -27,7 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Clean => 0,
             Exit::Failed => 1,
             Exit::NotAttempted => 2,
-            Exit::Interrupted => EXIT_CODE,
+            Exit::Interrupted => exit_code(),
         })
     }
 }

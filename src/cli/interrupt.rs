@@ -2,6 +2,7 @@
 //! process is left behind.
 
 use std::io::Result;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -23,32 +24,37 @@ pub(super) async fn interrupted() -> Result<()> {
     Ok(())
 }
 
-/// A signal listener, active from its creation.
-pub(super) struct Signals(Vec<Signal>);
+/// The number of the first received signal; 0 if none was received.
+static FIRST: AtomicU8 = AtomicU8::new(0);
+
+/// A signal listener, active from its creation. Each signal has its number.
+pub(super) struct Signals(Vec<(Signal, u8)>);
 
 impl Signals {
     #[cfg(unix)]
     pub(super) fn listen() -> Result<Self> {
-        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        let mut kinds = vec![(SignalKind::interrupt(), 2), (SignalKind::terminate(), 15)];
         // Respect `nohup`.
         if !is_hangup_ignored() {
-            kinds.push(SignalKind::hangup());
+            kinds.push((SignalKind::hangup(), 1));
         }
-        kinds.into_iter().map(signal).collect::<Result<_>>().map(Self)
+        kinds.into_iter().map(|(kind, number)| Ok((signal(kind)?, number))).collect::<Result<_>>().map(Self)
     }
 
     #[cfg(windows)]
     pub(super) fn listen() -> Result<Self> {
-        Ok(Self(vec![ctrl_c()?]))
+        Ok(Self(vec![(ctrl_c()?, 2)]))
     }
 
     pub(super) async fn next(&mut self) {
         let next = std::future::poll_fn(|context| {
-            let is_received =
-                self.0.iter_mut().any(|signal| signal.poll_recv(context) == Poll::Ready(Some(())));
-            if is_received { Poll::Ready(()) } else { Poll::Pending }
+            let received = self.0.iter_mut().find_map(|(signal, number)| {
+                (signal.poll_recv(context) == Poll::Ready(Some(()))).then_some(*number)
+            });
+            received.map_or(Poll::Pending, Poll::Ready)
         });
-        next.await;
+        let number = next.await;
+        let _ = FIRST.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -97,8 +103,13 @@ impl Interrupts {
     }
 }
 
-/// The exit code of an interrupted command.
-pub(super) const EXIT_CODE: u8 = 130;
+/// Returns the exit code of an interrupted command: 128 plus the number of the signal, 130 without one.
+pub(super) fn exit_code() -> u8 {
+    match FIRST.load(Ordering::Relaxed) {
+        0 => 130,
+        number => 128 + number,
+    }
+}
 
 /// Ends the process, and the programs of its scripts, at the next signal. For work that cannot be cancelled.
 pub(super) fn end_when_interrupted() -> Result<()> {
@@ -118,7 +129,7 @@ pub(super) fn end_when_interrupted() -> Result<()> {
 /// Ends the process and the programs of its scripts.
 pub(super) fn end_now() -> ! {
     deftool_script::kill_programs();
-    std::process::exit(i32::from(EXIT_CODE));
+    std::process::exit(i32::from(exit_code()));
 }
 
 /// Returns whether SIGHUP is ignored. Returns false if `/proc` is not available.

@@ -1,7 +1,8 @@
 //! The `deftool` command. Only this module depends on all other modules.
 //!
 //! Results go to stdout, all other messages to stderr. Exit codes of every command: 0 success, 1 error findings or a
-//! failed request or call, 2 nothing was attempted, 130 interrupted.
+//! failed request or call, 2 nothing was attempted, 128 plus the
+//! number of the signal that ended it.
 
 mod approve;
 mod args;

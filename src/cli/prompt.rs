@@ -47,9 +47,10 @@ pub(super) fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliErr
         parts.push(input);
     }
     parts.retain(|part| !part.trim().is_empty());
-    let last = parts.pop().unwrap_or_default();
-    let before: String = parts.iter().map(|part| format!("{}\n\n", part.trim_end_matches('\n'))).collect();
-    Ok(Some(before + &last))
+    // The last part is sent unchanged.
+    let last = parts.pop();
+    let before = parts.iter().map(|part| part.trim_end_matches('\n'));
+    Ok(Some(before.chain(last.as_deref()).collect::<Vec<_>>().join("\n\n")))
 }
 
 fn read_file(path: &Path) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use deftool_lang::spec::{Tool, ToolKind};
+use deftool_lang::spec::{Json, Tool, ToolKind};
 use deftool_lang::text::Location;
 use deftool_project::{Load, find_root, load_specs, resolve_inputs};
 use serde_json::{Value, json};
@@ -67,9 +67,9 @@ fn to_json(tool: &Tool, load: &Load) -> Value {
     let arguments = tool.arguments.iter().map(|argument| {
         json!({
             "name": argument.name.value,
-            "type": argument.keyword("type").map(|json| json.to_value()),
+            "type": argument.keyword("type").map(Json::to_value),
             "optional": argument.optional,
-            "description": argument.keyword("description").map(|json| json.to_value()),
+            "description": argument.keyword("description").map(Json::to_value),
         })
     });
     let permissions = &tool.permissions;

@@ -6,6 +6,8 @@ mod stub;
 mod tools;
 mod worker;
 
+use std::fmt::Write;
+
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub(super) use project::{InitOptions, NewOptions, TrustAction, TrustOptions, WatchOptions};
@@ -110,12 +112,13 @@ pub(super) fn command() -> clap::Command {
     let command = Arguments::command();
     let mut groups = String::new();
     for (group, names) in GROUPS {
-        groups.push_str(&format!("\n{group}:\n"));
+        // Writing to a string does not fail.
+        let _ = writeln!(groups, "\n{group}:");
         for name in names {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             let about =
                 about.map_or_else(|| String::from("Print the help of a command"), ToString::to_string);
-            groups.push_str(&format!("  {name:<13}{about}\n"));
+            let _ = writeln!(groups, "  {name:<13}{about}");
         }
     }
     command.help_template(format!(

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueEnum};
 use deftool_lang::schema::{ImportFormat, Target};
 
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -70,6 +70,7 @@ pub(in crate::cli) enum TestFormat {
     Junit,
 }
 
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Clone, Args)]
 #[command(
     disable_help_flag = true,

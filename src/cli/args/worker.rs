@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::ScriptOptions;
 
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

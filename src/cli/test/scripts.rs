@@ -279,7 +279,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
                     // Remove the files of running tests without waiting for them.
                     kill_programs();
                     remove_test_folders();
-                    std::process::exit(i32::from(interrupt::EXIT_CODE));
+                    std::process::exit(i32::from(interrupt::exit_code()));
                 }
             }
         });

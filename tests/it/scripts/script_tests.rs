@@ -41,7 +41,9 @@ fn the_test_functions_work() {
     let left: Vec<_> = folders().into_iter().filter(|folder| !before.contains(folder)).collect();
     // Other tests may be running: folders of running processes are ignored.
     assert!(left.iter().all(|folder| is_running(folder) || !folder.exists()), "{left:?} left behind");
-    assert_eq!(deftool(&["check"]).code, Some(0), "tests must not be reported as unused scripts");
+    // Tests are not unused scripts. One of them does not compile.
+    let checked = deftool(&["check", "--ignore", "module-does-not-compile"]);
+    assert!(checked.code == Some(0) && !checked.stdout.contains("DT408"), "{checked:?}");
 }
 
 fn folders() -> Vec<PathBuf> {

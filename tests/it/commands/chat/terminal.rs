@@ -161,7 +161,7 @@ fn the_terminal_is_restored_if_the_chat_is_terminated() {
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     let master = terminal.master();
     let ended = terminal.end();
-    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert_eq!(ended.code, Some(143), "{ended:?}");
     let now = nix::sys::termios::tcgetattr(&master).unwrap();
     assert!(now.local_flags.contains(nix::sys::termios::LocalFlags::ICANON), "{now:?}");
 }

@@ -186,7 +186,8 @@ fn a_signal_ends_all_descendants_of_the_command() {
     for signal in ["-TERM", "-INT"] {
         kill(signal, &child.id().to_string());
     }
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // Both signals may be pending at once.
+    assert!(matches!(child.wait().unwrap().code(), Some(130 | 143)));
     assert!(!ids.into_iter().any(is_alive));
 }
 
@@ -205,7 +206,8 @@ fn processes_started_before_the_stub_keep_running() {
     for signal in ["-TERM", "-INT"] {
         kill(signal, &child.id().to_string());
     }
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // Both signals may be pending at once.
+    assert!(matches!(child.wait().unwrap().code(), Some(130 | 143)));
     let before = id_in(&project, "before");
     let is_running = is_alive(before);
     kill("-KILL", &before.to_string());
@@ -227,7 +229,7 @@ fn descendants_of_the_command_get_the_grace_period() {
         let mut child = command.spawn().unwrap();
         id_in(&project, "ready");
         kill("-TERM", &format!("-{}", child.id()));
-        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(child.wait().unwrap().code(), Some(143));
         project.path("words").exists()
     });
     assert!(has_output);

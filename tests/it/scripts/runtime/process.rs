@@ -377,8 +377,9 @@ fn an_interrupted_command_kills_its_programs() {
     std::fs::create_dir(&temporary).unwrap();
     let id = || std::fs::read_to_string(folder.path().join("id")).unwrap_or_default().trim().to_owned();
     let commands = [&["call", "linger", "--trust"][..], &["test", "--trust"]];
-    for (arguments, signal) in
-        commands.iter().flat_map(|command| ["-INT", "-TERM", "-HUP"].map(|signal| (*command, signal)))
+    let signals = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
+    for (arguments, (signal, code)) in
+        commands.iter().flat_map(|command| signals.map(|signal| (*command, signal)))
     {
         let _ = std::fs::remove_file(folder.path().join("id"));
         // Under `nohup`, the tests ignore SIGHUP, and so would deftool.
@@ -395,7 +396,7 @@ fn an_interrupted_command_kills_its_programs() {
         assert!(eventually(|| !id().is_empty()), "{arguments:?}");
         assert!(is_alive(&id()));
         std::process::Command::new("kill").arg(signal).arg(command.id().to_string()).status().unwrap();
-        assert_eq!(command.wait().unwrap().code(), Some(130), "{arguments:?} {signal}");
+        assert_eq!(command.wait().unwrap().code(), Some(code), "{arguments:?} {signal}");
         assert!(eventually(|| !is_alive(&id())), "{arguments:?} {signal} {}", id());
         assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{arguments:?} {signal}");
     }
