@@ -152,5 +152,8 @@ fn create_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    std::fs::File::create_new(path)?.write_all(bytes)
+    std::fs::File::create_new(path)?.write_all(bytes).inspect_err(|_| {
+        // Do not leave an empty file on a full disk.
+        let _ = std::fs::remove_file(path);
+    })
 }

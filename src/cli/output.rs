@@ -5,9 +5,10 @@
 //! on a new line.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use deftool_lang::diagnostic::{Diagnostic, Summary, render};
 use deftool_lang::text::{Sources, count, is_control};
@@ -286,12 +287,25 @@ pub(super) fn stdout_is_terminal() -> bool {
 
 /// Writes `error[KIND]: MESSAGE` to stderr; further lines of the message are indented.
 pub(super) fn eprint_failure(kind: &str, message: &str) {
+    let message = &shorten_known_urls(message);
     let mut lines = message.lines();
     let first = lines.next().unwrap_or_default();
     eprint_line(&format!("{} {}", paint(&format!("error[{kind}]:"), anstyle::AnsiColor::Red), clean(first)));
     for line in lines {
         eprint_line(&format!("  {}", clean(line)));
     }
+}
+
+/// Replaces the URLs that an earlier message of this process contained by their hosts.
+fn shorten_known_urls(message: &str) -> String {
+    static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
+    let urls = message.split_whitespace().filter(is_url).map(|word| word.trim_end_matches([':', ';', ',']));
+    let (old, new): (Vec<&str>, Vec<&str>) = urls.partition(|url| known.contains(*url));
+    known.extend(new.into_iter().map(str::to_owned));
+    let host = |url: &str| url.split('/').nth(2).unwrap_or_default().to_owned();
+    old.into_iter().fold(message.to_owned(), |text, url| text.replace(url, &host(url)))
 }
 
 /// Writes text of a model to stdout. On a terminal, control characters are replaced.

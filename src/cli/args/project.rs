@@ -8,14 +8,15 @@ use clap::{Args, Subcommand};
 #[command(after_help = "\
 Examples:
   deftool init my-agent
-  deftool init --toolbox")]
+  deftool init --toolbox
+  deftool init --toolbox read_file,search_text")]
 pub(in crate::cli) struct InitOptions {
     /// Folder of the new project
     #[arg(default_value = ".")]
     pub(in crate::cli) folder: PathBuf,
-    /// Copy the included tools: files, search, programs, git, web, time and arithmetic
-    #[arg(long)]
-    pub(in crate::cli) toolbox: bool,
+    /// Copy the included tools, or only those with these names: files, search, programs, git, web, time and arithmetic
+    #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
+    pub(in crate::cli) toolbox: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]

@@ -3,15 +3,17 @@
 mod toolbox;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
+use deftool_lang::spec::nearest;
 use deftool_lang::text::Location;
 use deftool_project::{Load, load_specs, resolve_inputs};
 
 use super::args::InitOptions;
 use super::command::{CliError, Exit, command_dirs};
 use super::output::{clean, eprint_line};
-use toolbox::{LIBRARY, TOOLBOX};
+use toolbox::{TOOLBOX, ToolboxTool};
 
 /// The sample tool.
 const SAMPLE: [(&str, &str); 2] = [
@@ -27,7 +29,10 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     let folder = &options.folder;
     let specs = folder.join("specs");
     let is_project = specs.is_dir();
-    if is_project && !options.toolbox {
+    if let Some(unknown) = options.toolbox.iter().flatten().find(|name| toolbox::find(name).is_none()) {
+        return Err(CliError::Usage(describe_unknown(unknown)));
+    }
+    if is_project && options.toolbox.is_none() {
         let message = format!(
             "`{}` is already a project; add a tool with `deftool new NAME`, or the toolbox with `deftool init --toolbox`",
             folder.display()
@@ -39,9 +44,9 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
             return Err(CliError::Usage(format!("`{}` exists and is not a directory", path.display())));
         }
     }
-    if options.toolbox {
+    if let Some(names) = &options.toolbox {
         let existing = if is_project { tools_in(folder)? } else { BTreeMap::new() };
-        copy_toolbox(folder, &existing)?;
+        copy_toolbox(folder, &existing, names)?;
     } else {
         create(folder, &SAMPLE)?;
     }
@@ -49,10 +54,10 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         create(folder, &COMMON)?;
     }
     let enter = if is_here(folder) { String::new() } else { format!("cd {} && ", for_shell(folder)) };
-    let call = if options.toolbox {
-        r#"calculate '{"expression": "2 ^ 10"}'"#
-    } else {
-        r#"word_count '{"text": "one two three"}'"#
+    let call = match &options.toolbox {
+        None => r#"word_count text="one two three""#,
+        Some(names) if names.is_empty() => r#"calculate expression="2 ^ 10""#,
+        Some(_) => "TOOL --help",
     };
     eprint_line(&format!("next:    {enter}deftool check && deftool call {call}"));
     Ok(Exit::Clean)
@@ -69,9 +74,28 @@ fn tools_in(folder: &Path) -> Result<BTreeMap<String, String>, CliError> {
     Ok(named.collect())
 }
 
-/// Copies each tool with a name that is not used in the project.
-fn copy_toolbox(folder: &Path, existing: &BTreeMap<String, String>) -> Result<(), CliError> {
-    for tool in TOOLBOX {
+fn describe_unknown(name: &str) -> String {
+    let known = TOOLBOX.iter().map(|tool| tool.name);
+    let advice = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            format!("known tools: {}; a folder comes before --toolbox", known.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!("unknown toolbox tool `{name}`; {advice}")
+}
+
+/// Copies the named tools, or all, unless the project uses their names.
+fn copy_toolbox(
+    folder: &Path,
+    existing: &BTreeMap<String, String>,
+    names: &[String],
+) -> Result<(), CliError> {
+    let selected: Vec<&ToolboxTool> = TOOLBOX
+        .iter()
+        .filter(|tool| names.is_empty() || names.iter().any(|name| name == tool.name))
+        .collect();
+    for tool in &selected {
         let script = format!("scripts/{}.lua", tool.name);
         if let Some(location) = existing.get(tool.name) {
             eprint_line(&format!("skipped  {}: already defined at {location}", tool.name));
@@ -82,7 +106,9 @@ fn copy_toolbox(folder: &Path, existing: &BTreeMap<String, String>) -> Result<()
             create(folder, tool.files)?;
         }
     }
-    create(folder, &LIBRARY)
+    let files: Vec<&str> =
+        selected.iter().flat_map(|tool| tool.files.iter().map(|(_, text)| *text)).collect();
+    create(folder, &toolbox::modules_of(&files))
 }
 
 /// Writes the files that do not exist.
@@ -118,11 +144,16 @@ fn for_shell(path: &Path) -> String {
     path
 }
 
-/// Writes a file and creates its parent folders.
+/// Writes a new file and creates its parent folders.
 pub(super) fn write_file(path: &Path, content: &str) -> Result<(), CliError> {
     let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(unwritable)?;
     }
-    std::fs::write(path, content).map_err(unwritable)
+    let mut file = std::fs::File::create_new(path).map_err(unwritable)?;
+    file.write_all(content.as_bytes()).map_err(|error| {
+        // Do not leave an empty file on a full disk.
+        let _ = std::fs::remove_file(path);
+        unwritable(error)
+    })
 }

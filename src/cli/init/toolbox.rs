@@ -35,10 +35,34 @@ pub(super) const TOOLBOX: &[ToolboxTool] = tools! {
 };
 
 /// Modules that the scripts require.
-pub(super) const LIBRARY: [(&str, &str); 5] = [
+const LIBRARY: [(&str, &str); 5] = [
     ("scripts/lib/attempt.lua", include_str!("../../../scripts/lib/attempt.lua")),
     ("scripts/lib/files.lua", include_str!("../../../scripts/lib/files.lua")),
     ("scripts/lib/expression.lua", include_str!("../../../scripts/lib/expression.lua")),
     ("scripts/lib/git.lua", include_str!("../../../scripts/lib/git.lua")),
     ("scripts/lib/html.lua", include_str!("../../../scripts/lib/html.lua")),
 ];
+
+/// Returns the tool of this name.
+pub(super) fn find(name: &str) -> Option<&'static ToolboxTool> {
+    TOOLBOX.iter().find(|tool| tool.name == name)
+}
+
+/// Returns the modules that the scripts require, directly or through other modules.
+pub(super) fn modules_of(scripts: &[&str]) -> Vec<(&'static str, &'static str)> {
+    let requires = |text: &str, path: &str| {
+        let name = path.trim_start_matches("scripts/lib/").trim_end_matches(".lua");
+        ["./lib/", "./"].iter().any(|folder| text.contains(&format!("require(\"{folder}{name}\")")))
+    };
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    loop {
+        let texts = || scripts.iter().copied().chain(found.iter().map(|(_, text)| *text));
+        let missing = LIBRARY.iter().find(|(path, _)| {
+            !found.iter().any(|(known, _)| known == path) && texts().any(|text| requires(text, path))
+        });
+        match missing {
+            Some(module) => found.push(*module),
+            None => return found,
+        }
+    }
+}

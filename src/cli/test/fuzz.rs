@@ -172,6 +172,7 @@ impl Fuzzing<'_> {
         );
         let found = self.find(tool);
         self.summary.tools += 1;
+        self.summary.failed += usize::from(!found.is_empty());
         let result = |index: usize| TestResult {
             tool: Some(name.clone()),
             elapsed: Some(started.elapsed()),
@@ -239,7 +240,8 @@ impl Fuzzing<'_> {
             if number < INVALID_SOURCES {
                 for wrong in fuzzer.invalid(&arguments) {
                     self.summary.wrong += 1;
-                    if entry.validator.is_valid(&wrong.value) && known.insert(wrong.reason.clone()) {
+                    if entry.validator.is_valid(&wrong.value) && known.insert(without_indices(&wrong.reason))
+                    {
                         let message =
                             format!("the schema accepts invalid arguments: {}", one_line(wrong.reason));
                         found.push(FuzzFailure {
@@ -355,7 +357,7 @@ fn signature(error: &ToolError) -> String {
     match error.kind {
         ToolErrorKind::Timeout | ToolErrorKind::Memory => error.kind.to_string(),
         ToolErrorKind::Unserialisable => {
-            format!("{} {}", error.kind, error.path.as_deref().unwrap_or_default())
+            format!("{} {}", error.kind, without_indices(error.path.as_deref().unwrap_or_default()))
         }
         ToolErrorKind::Script
         | ToolErrorKind::Load
@@ -366,6 +368,17 @@ fn signature(error: &ToolError) -> String {
         | ToolErrorKind::InvalidArguments
         | ToolErrorKind::Permission => format!("{} {location}", error.kind),
     }
+}
+
+/// Removes the array indices from a path: `.items[3].name` becomes `.items[].name`.
+fn without_indices(path: &str) -> String {
+    let mut parts = path.split('[');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push('[');
+        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    text
 }
 
 /// Quotes arguments for a shell. Control characters are escaped.

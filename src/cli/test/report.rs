@@ -102,11 +102,14 @@ fn describe_fuzz(summary: &TestSummary, fuzz: &FuzzSummary) -> String {
         count(fuzz.calls, "call"),
         fuzz.wrong
     );
-    match (summary.ok, summary.failed) {
+    match (summary.ok, fuzz.failed) {
         (0, 0) => text.push_str(" no results"),
         (ok, 0) => _ = write!(text, " {ok} ok"),
         (0, failed) => _ = write!(text, " {failed} failed"),
         (ok, failed) => _ = write!(text, " {ok} ok, {failed} failed"),
+    }
+    if summary.failed > fuzz.failed {
+        let _ = write!(text, " with {} failures", summary.failed);
     }
     if fuzz.left_out > 0 {
         let _ = write!(text, "; {} skipped", fuzz.left_out);

@@ -208,6 +208,8 @@ pub(super) struct FuzzSummary {
     pub(super) seed: u64,
     /// Tools that were fuzzed.
     pub(super) tools: usize,
+    /// Tools with failures.
+    pub(super) failed: usize,
     /// Script calls, including those for shrinking.
     pub(super) calls: usize,
     /// Invalid arguments that were validated against schemas.

@@ -258,3 +258,33 @@ fn schemas_without_valid_values() {
         assert!(clock.elapsed() < Duration::from_secs(20), "{parameters}");
     }
 }
+
+/// The index of an array item is not part of a failure, so that the array can be shrunk.
+#[test]
+fn a_defect_in_array_items_is_one_failure() {
+    let project = Project::empty();
+    let tool = |name: &str| {
+        format!(
+            "(deftool :name \"{name}\" :description \"Divide each.\" :args
+ ((:name \"items\" :type array :minItems 1 :maxItems 30 :items (:type integer :minimum -2 :maximum 2) :description \"Numbers.\")))\n"
+        )
+    };
+    project.write("specs/a.eld", tool("divide") + &tool("keep"));
+    project.write(
+        "scripts/divide.lua",
+        "return function(items) local all = {} for i, item in items do all[i] = { share = 1 / item } end return all end",
+    );
+    project.write("scripts/keep.lua", "return function(items) return items end");
+    let ended = fuzz(&project, &["--format", "json"]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let failures: Vec<&Value> =
+        report["results"].as_array().unwrap().iter().filter(|result| result["ok"] == false).collect();
+    let commands: Vec<&Value> = failures.iter().map(|failure| &failure["details"][0]).collect();
+    assert_eq!(commands, [r#"deftool call divide '{"items":[0]}'"#], "{report:#}");
+    let human = fuzz(&project, &[]);
+    assert!(
+        human.stderr.contains("2 tools fuzzed with seed 11, ")
+            && human.stderr.ends_with(": 1 ok, 1 failed\n"),
+        "{human:?}"
+    );
+}

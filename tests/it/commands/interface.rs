@@ -143,3 +143,27 @@ fn findings_are_selected() {
     let none = project.run(&["check", "--diff", "--unsafe-fixes", "--ignore", "DT204"]);
     assert_eq!((none.code, none.stderr.as_str()), (Some(0), "nothing to fix\n"));
 }
+
+#[test]
+fn init_copies_selected_tools_with_their_modules() {
+    let project = Project::empty();
+    let ended = project.run(&["init", "new", "--toolbox", "calculate,task_complete"]);
+    let created: Vec<&str> =
+        ended.stderr.lines().filter_map(|line| line.strip_prefix("created  new/")).collect();
+    assert_eq!(
+        created,
+        [
+            "specs/calculate.eld",
+            "scripts/calculate.lua",
+            "scripts/calculate_test.lua",
+            "specs/task_complete.eld",
+            "scripts/lib/expression.lua",
+            "specs/worker.eld",
+            ".gitignore"
+        ]
+    );
+    assert_eq!(project.run(&["check", "-C", "new", "--strict"]).code, Some(0));
+    assert_eq!(project.run(&["test", "-C", "new"]).code, Some(0));
+    let unknown = project.run(&["init", "--toolbox", "calulate"]);
+    assert_eq!(unknown.stderr, "error: unknown toolbox tool `calulate`; did you mean `calculate`?\n");
+}

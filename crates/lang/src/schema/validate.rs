@@ -51,6 +51,9 @@ impl Violation {
 /// Maximum number of violations reported per call; malicious arguments could have thousands.
 const MAX_VIOLATIONS: usize = 20;
 
+/// Maximum number of allowed values in a message.
+const MAX_LISTED: usize = 20;
+
 /// Maximum length of a message, in characters.
 const MAX_QUOTED: usize = 200;
 
@@ -194,6 +197,15 @@ fn violation(error: &ValidationError<'_>) -> (String, Violation) {
     // The value comes first in the message; a long one would hide the description.
     if message.chars().nth(MAX_QUOTED).is_some() {
         message = error.masked_with("this value").to_string();
+    }
+    if let ValidationErrorKind::Enum { options } = error.kind()
+        && let Some(options) = options.as_array()
+    {
+        // The message of the library names at most three values.
+        let subject = message.split(" is not one of ").next().unwrap_or_default();
+        let listed: Vec<String> = options.iter().take(MAX_LISTED).map(Value::to_string).collect();
+        let more = if options.len() > MAX_LISTED { ", …" } else { "" };
+        message = format!("{subject} is not one of {}{more}", listed.join(", "));
     }
     let violation = Violation { path: path_of_pointer(&pointer), message: shorten(&message) };
     (pointer, violation)

@@ -12,7 +12,7 @@ use reqwest::{Client, Response, Url};
 use super::client::{TLS_ADVICE, build_client, inflater_of, is_of_tls, is_refused, root_cause};
 use super::inflate::Inflater;
 use super::interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
-use super::probe::Prober;
+use super::probe::{Credentials, Prober};
 use super::url::{absolute_location, endpoint_url, is_sendable, sent_key, server_page, shown_url};
 use crate::secrets::Redactor;
 
@@ -129,6 +129,10 @@ impl Transport for HttpTransport {
 
     fn url(&self, api: Api) -> &str {
         &self.target(api).shown
+    }
+
+    fn lacks_credentials(&self) -> bool {
+        self.prober.credentials() == Credentials::None
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<(), String>> {

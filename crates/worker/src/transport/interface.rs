@@ -112,6 +112,11 @@ pub trait Transport: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Whether requests contain no key, user or password. The default is false.
+    fn lacks_credentials(&self) -> bool {
+        false
+    }
+
     /// Whether `text` contains a secret of this transport, such as an API key.
     fn holds_secret(&self, _text: &str) -> bool {
         false

@@ -144,7 +144,9 @@ impl Turn<'_> {
             return Err(RequestEnded);
         }
         let url = self.task.url();
-        let failure = failure::of_status(url, status, &error, is_page, location.as_deref(), retry_after);
+        let has_key = !self.task.shared.transport.lacks_credentials();
+        let failure =
+            failure::of_status(url, status, &error, (is_page, has_key), location.as_deref(), retry_after);
         Err(self.fail(failure))
     }
 

@@ -30,12 +30,13 @@ pub(super) fn is_page(body: &[u8]) -> bool {
         .any(|tag| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }
 
-/// Returns the failure for an error status. `is_page`: see [`is_page`].
+/// Returns the failure for an error status. `is_page`: see [`is_page`]. `has_key`: whether the request contained
+/// credentials.
 pub(super) fn of_status(
     url: &str,
     status: u16,
     error: &ServerError,
-    is_page: bool,
+    (is_page, has_key): (bool, bool),
     location: Option<&str>,
     retry_after: Option<Duration>,
 ) -> Failure {
@@ -56,6 +57,9 @@ pub(super) fn of_status(
         400 | 404 | 405 | 501 if is_page => String::from(
             "; a model server does not answer with a web page: check the endpoint, which usually ends in `/v1`",
         ),
+        _ if error.kind == ServerErrorKind::Unauthorized && !has_key => {
+            format!("; no API key was sent{}", advice(url, status, error, location, retry_after))
+        }
         _ => advice(url, status, error, location, retry_after),
     };
     Failure::new(FailReason::UnknownError, kind, format!("{url}: HTTP {status}{message}{advice}"))
@@ -134,7 +138,7 @@ mod tests {
             ("http://h/v1/responses", "http://h/v1"),
             ("http://h/login", "http://h/login"),
         ] {
-            let Failure { detail, .. } = of_status(url, 307, &error, false, Some(location), None);
+            let Failure { detail, .. } = of_status(url, 307, &error, (false, true), Some(location), None);
             assert!(detail.ends_with(&format!("use {endpoint} as the endpoint")), "{location}: {detail}");
         }
     }
@@ -148,7 +152,7 @@ mod tests {
         ] {
             let error = classify_http_error(status, body.as_bytes());
             let Failure { detail, .. } =
-                of_status("http://h/v1/chat/completions", status, &error, false, None, None);
+                of_status("http://h/v1/chat/completions", status, &error, (false, true), None, None);
             assert_eq!(detail.contains("set a valid key"), helps, "{detail}");
         }
     }
@@ -160,9 +164,11 @@ mod tests {
             ("http://127.0.0.1:8080/v1/chat/completions", true),
             ("http://127.0.0.1:8081/v1/chat/completions", false),
         ] {
-            let Failure { detail, .. } = of_status(url, 401, &refusal, false, None, None);
+            let Failure { detail, .. } = of_status(url, 401, &refusal, (false, !is_found), None, None);
+            let sent = if is_found { "no API key was sent; " } else { "" };
             assert!(
-                detail.contains("HTTP 401: Invalid API Key; ") && detail.contains(":api-key-env"),
+                detail.contains(&format!("HTTP 401: Invalid API Key; {sent}set "))
+                    && detail.contains(":api-key-env"),
                 "{detail}"
             );
             assert_eq!(detail.contains("set --endpoint"), is_found, "{detail}");
