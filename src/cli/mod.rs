@@ -13,6 +13,7 @@ mod chat;
 mod check;
 mod check_watch;
 mod command;
+mod compare;
 mod compile;
 mod diff;
 mod doctor;
@@ -83,6 +84,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Check(options) => check::run(&options),
         Command::Fmt(options) => fmt::run(&options),
         Command::Compile(options) => compile::run(&options),
+        Command::Diff(options) => compare::run(&options),
         Command::Targets(options) => Ok(targets::run(&options)),
         Command::Import(options) => import::run(&options),
         Command::Types(options) => types::run(&options),

@@ -12,7 +12,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub(super) use project::{InitOptions, NewOptions, TrustAction, TrustOptions, WatchOptions};
 pub(super) use specs::{
-    CheckOptions, CompileOptions, CompileTarget, FmtOptions, Format, ImportOptions, RuleOptions,
+    CheckOptions, CompileOptions, CompileTarget, DiffOptions, FmtOptions, Format, ImportOptions, RuleOptions,
     SelectionOptions, TargetsOptions, TypesOptions,
 };
 pub(super) use stub::{StubListing, StubOptions};
@@ -61,6 +61,8 @@ pub(super) enum Command {
     Fmt(FmtOptions),
     /// Print the tool definitions for an API as JSON
     Compile(CompileOptions),
+    /// Compare two versions of tools and report changes that break callers
+    Diff(DiffOptions),
     /// List the target APIs and their support for schema keywords
     Targets(TargetsOptions),
     /// Convert tool definitions from other formats to specs
@@ -103,7 +105,7 @@ pub(super) enum Command {
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools"]),
     ("Use models", &["run", "chat", "replay", "stub", "trust", "doctor"]),
-    ("Convert", &["compile", "import", "types", "targets"]),
+    ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["rule", "completions", "help"]),
 ];
 

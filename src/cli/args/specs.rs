@@ -145,6 +145,24 @@ pub(in crate::cli) struct CompileOptions {
     pub(in crate::cli) project: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A change breaks callers if arguments that the old schema accepts may be rejected by the new one. Other changes are only
+visible to the model.
+
+Examples:
+  deftool diff tools.json specs
+  git show main:tools.json > old.json; deftool diff old.json . --json")]
+pub(in crate::cli) struct DiffOptions {
+    /// Old tools: a spec file, folder or project, or JSON definitions (.json)
+    pub(in crate::cli) old: PathBuf,
+    /// New tools
+    pub(in crate::cli) new: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
 /// The output of `compile`: JSON for an API, or Emacs Lisp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum CompileTarget {

@@ -5,6 +5,7 @@ mod chat;
 mod check_watch;
 mod ci;
 mod compile;
+mod diff;
 mod doctor;
 mod fix;
 mod fmt;

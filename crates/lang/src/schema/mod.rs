@@ -8,6 +8,7 @@
 //! that enforces it, and the source of that information. [`check_target`] reports each keyword without full support.
 //! [`restore`] undoes the changes that strict mode requires.
 
+mod compare;
 mod compile;
 mod confirm;
 mod cycles;
@@ -28,6 +29,7 @@ mod validate;
 mod value_checker;
 mod walk;
 
+pub use compare::{Change, Impact, compare_definitions};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};
 pub use examples::{Example, Expected, Refusal, try_examples};
