@@ -98,6 +98,6 @@ fn identities_of(report: &Value) -> Vec<Identity> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let findings = report["findings"].as_array().into_iter().flatten();
     findings
-        .map(|finding| (text(&finding["file"]), text(&finding["code"]), text(&finding["message"])))
+        .map(|finding| (text(&finding["file"]), text(&finding["rule"]), text(&finding["message"])))
         .collect()
 }

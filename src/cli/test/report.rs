@@ -247,7 +247,9 @@ impl<'r> JsonResult<'r> {
             column: at.start.column,
         });
         let failure = result.failure.as_ref();
-        let more = (result.kind != Kind::Example).then(|| JsonMore {
+        // Only examples with a result are called.
+        let is_called = result.kind != Kind::Example || result.elapsed.is_some();
+        let more = is_called.then(|| JsonMore {
             tools: (result.kind == Kind::Script).then(|| result.called.iter().map(String::as_str).collect()),
             failure: failure.map(|failure| failure.kind),
             failed_at: failure.map(|failure| JsonRange::of(&failure.at)),

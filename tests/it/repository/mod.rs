@@ -5,3 +5,4 @@ mod ci;
 mod docs;
 mod examples;
 mod readme;
+mod schemas;

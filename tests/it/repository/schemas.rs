@@ -1,0 +1,104 @@
+//! The JSON outputs of the commands match the schemas in `docs/schemas`, which describe every member.
+
+use std::fs;
+
+use deftool_test_support::server::{Answer, Server, call, delta, finish};
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project};
+
+const SPEC: &str = r#"(deftool :name "count" :description "Count the characters." :args ((:name "text" :type string :description "A text."))
+ :accepts [(:text "a") (:args (:text "ab") :returns 3)] :rejects [(:text 1)])
+(deftool :name "Broken" :desciption "Break." :args ((:name "x" :type strng)) :allow (:read ["notes/"]))
+(defexit :name "done" :description "End the work." :args ((:name "note" :type string :optional t :description "A note.")))
+"#;
+
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("specs/a.eld", SPEC);
+    project.write(
+        "scripts/count.lua",
+        "return function(text) if text == '!' then error('no') end return #text end",
+    );
+    project.write(
+        "scripts/count_test.lua",
+        "test('counts', function() log.info('x') expect(tool.load('count')({ text = 'a' })).is(2) end)",
+    );
+    project
+}
+
+/// Forbids members that a schema does not describe.
+fn close(schema: &mut Value) {
+    if let Some(object) = schema.as_object_mut() {
+        if object.contains_key("properties") {
+            object.insert(String::from("additionalProperties"), Value::Bool(false));
+        }
+        object.values_mut().for_each(close);
+    } else if let Some(items) = schema.as_array_mut() {
+        items.iter_mut().for_each(close);
+    }
+}
+
+fn check(name: &str, outputs: impl IntoIterator<Item = Value>) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schemas/{name}.json"));
+    let mut schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    assert!(jsonschema::meta::is_valid(&schema), "{name}");
+    close(&mut schema);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for output in outputs {
+        let problems: Vec<String> = validator.iter_errors(&output).map(|error| error.to_string()).collect();
+        assert!(problems.is_empty(), "{name}: {problems:#?}\n{output:#}");
+    }
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+#[test]
+fn json_outputs_match_their_schemas() {
+    let project = project();
+    let run = |arguments: &[&str]| json(&project.run(arguments));
+    check("check", [run(&["check", "--format", "json"])]);
+    check("check-diff", [run(&["check", "--diff", "--unsafe-fixes", "--format", "json"])]);
+    check(
+        "test",
+        [run(&["test", "--format", "json"]), run(&["test", "--fuzz", "--cases", "20", "--format", "json"])],
+    );
+    let calls = [r#"{"text": "a"}"#, r#"{"text": "!"}"#, r#"{"text": 1}"#];
+    check("call", calls.map(|arguments| run(&["call", "count", arguments, "--json"])));
+    check("tools", [run(&["tools", "--json"])]);
+    check("doctor", [run(&["doctor", "--json"])]);
+    project.write(
+        "old.json",
+        json!([{"type": "function", "function": {"name": "old", "description": "Old."}}]).to_string(),
+    );
+    check("diff", [run(&["diff", "old.json", "specs", "--json"])]);
+}
+
+#[test]
+fn events_match_their_schema() {
+    let project = project();
+    let scripts = [
+        vec![
+            Answer::chunks(&[
+                delta("Let me see."),
+                call(0, "count", r#"{"text": "abc"}"#),
+                finish("tool_calls"),
+            ]),
+            Answer::chunks(&[delta("Three."), call(0, "done", r#"{"note": "ok"}"#), finish("stop")]),
+        ],
+        vec![Answer::chunks(&[call(0, "count", r#"{"text": "!"}"#), finish("tool_calls")])],
+        vec![Answer::chunks(&[
+            json!({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]}),
+            finish("stop"),
+        ])],
+    ];
+    for answers in scripts {
+        let server = Server::script(answers);
+        let endpoint = server.endpoint();
+        let ended = project.run(&["run", "hello", "--json", "--endpoint", &endpoint]);
+        assert!(ended.events().len() > 3, "{ended:?}");
+        check("events", ended.events());
+    }
+}
