@@ -191,11 +191,11 @@ async fn read_rest(
             return Ok(None);
         }
     };
-    let Head { headers, framing, .. } = read_head(buffer.get(..head_end).unwrap_or_default())?;
+    let start = head_end + 4;
+    let Head { headers, framing, .. } = read_head(buffer.get(..start).unwrap_or_default())?;
     if headers.iter().any(|(name, value)| name == "expect" && value.eq_ignore_ascii_case("100-continue")) {
         let _ = write.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
     }
-    let start = head_end + 4;
     let end = match framing {
         Framing::Length(length) => {
             while buffer.len() < start + length {

@@ -28,8 +28,8 @@ impl Received {
     /// Parses the bytes of a complete request.
     pub(crate) fn of_raw(raw: Vec<u8>, at: Instant) -> Option<Self> {
         let head_end = memchr::memmem::find(&raw, b"\r\n\r\n")?;
-        let Head { line, headers, framing } = read_head(raw.get(..head_end)?).ok()?;
         let start = head_end + 4;
+        let Head { line, headers, framing } = read_head(raw.get(..start)?).ok()?;
         let body = match framing {
             Framing::Length(length) => serde_json::from_slice(raw.get(start..start + length)?),
             Framing::Chunked => {
@@ -84,21 +84,24 @@ pub(crate) enum Framing {
     Chunked,
 }
 
-/// Parses a request head without the empty line at its end.
+/// Maximum number of headers of a request.
+const MAX_HEADERS: usize = 256;
+
+/// Parses a request head, with the empty line at its end.
 pub(crate) fn read_head(head: &[u8]) -> Result<Head, BadRequest> {
     let bad = |message| BadRequest { status: 400, message };
-    let head = str::from_utf8(head).map_err(|_| bad("the request head is not UTF-8"))?;
-    let mut lines = head.lines();
-    let line = lines.next().unwrap_or_default();
-    let line = line
-        .strip_suffix(" HTTP/1.1")
-        .or_else(|| line.strip_suffix(" HTTP/1.0"))
-        .filter(|line| line.split(' ').count() == 2)
-        .ok_or(bad("expected a request line such as `POST /v1/chat/completions HTTP/1.1`"))?;
-    let headers: Vec<(String, String)> = lines
-        .filter_map(|line| line.split_once(':'))
-        .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
-        .collect();
+    let mut parsed = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut parsed);
+    let is_complete = request.parse(head).is_ok_and(|status| status.is_complete());
+    let (Some(method), Some(target), true) = (request.method, request.path, is_complete) else {
+        return Err(bad(
+            "invalid request head; expected a line such as `POST /v1/chat/completions HTTP/1.1`",
+        ));
+    };
+    let line = format!("{method} {target}");
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let headers: Vec<(String, String)> =
+        request.headers.iter().map(|header| (header.name.to_ascii_lowercase(), text(header.value))).collect();
     let find = |name| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let framing = if find("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
         Framing::Chunked
@@ -110,7 +113,7 @@ pub(crate) fn read_head(head: &[u8]) -> Result<Head, BadRequest> {
         }
         Framing::Length(length)
     };
-    Ok(Head { line: line.to_owned(), headers, framing })
+    Ok(Head { line, headers, framing })
 }
 
 /// An incremental decoder of a chunked body.
@@ -161,10 +164,15 @@ mod tests {
 
     #[test]
     fn request_heads_are_parsed_or_rejected() {
-        let read = |head: &str| read_head(head.as_bytes()).map(|head| head.line).map_err(|bad| bad.status);
+        let read = |head: &str| {
+            let head = format!("{head}\r\n\r\n");
+            read_head(head.as_bytes()).map(|head| head.line).map_err(|bad| bad.status)
+        };
         assert_eq!(read("POST /v1 HTTP/1.1\r\nA: b").as_deref(), Ok("POST /v1"));
         assert_eq!(read("GET / HTTP/1.0").as_deref(), Ok("GET /"));
-        for bad in ["", "hello", "GET /", "GET  / HTTP/1.1", "GET / HTTP/2", "\u{0}"] {
+        for bad in
+            ["", "hello", "GET /", "GET  / HTTP/1.1", "GET / HTTP/2", "\u{0}", "GET / HTTP/1.1\r\na b: c"]
+        {
             assert_eq!(read(bad), Err(400), "{bad:?}");
         }
         assert_eq!(read("GET / HTTP/1.1\r\ncontent-length: many"), Err(400));
