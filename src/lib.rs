@@ -60,19 +60,19 @@ pub mod worker {
     pub use deftool_worker::{
         Approvals, AskError, Change, ChooseError, Credentials, Detected, Difference, Endpoint, EndpointError,
         EndpointOptions, EventStream, Evidence, Examination, ExamineOptions, GuardProgram, HttpTransport,
-        Incoming, Model, NotReady, OpenError, OpenWorker, Origin, Outgoing, Page, PageResponse, ProbeError,
-        ProjectTools, RecordedRequest, RecordedToolCall, Recorder, Recording, RecordingError,
-        ReplayDifference, ReplayOptions, ReplayTransport, RestartLimits, ResultError, Secrets, ServerLimits,
-        ServerOptions, Session, SubmitError, SubmitRequest, ToolSource, Toolbox, Transport, TransportError,
-        TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus, choose_worker,
-        endpoint_permission_request, endpoint_permission_requests, examine_endpoint, find_endpoint,
-        guard_server, is_remote, server_permission_request, server_permission_requests,
+        Incoming, InvalidSpec, Model, NotReady, OpenError, OpenWorker, Origin, Outgoing, OwnTool, Page,
+        PageResponse, ProbeError, ProjectTools, RecordedRequest, RecordedToolCall, Recorder, Recording,
+        RecordingError, ReplayDifference, ReplayOptions, ReplayTransport, RestartLimits, ResultError,
+        Secrets, ServerLimits, ServerOptions, Session, SubmitError, SubmitRequest, ToolSource, Toolbox,
+        Transport, TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
+        choose_worker, endpoint_permission_request, endpoint_permission_requests, examine_endpoint,
+        find_endpoint, guard_server, is_remote, server_permission_request, server_permission_requests,
     };
 }
 
 pub use deftool_chat::request::{BiosProvider, Outcome};
 pub use deftool_lang::tool::ToolRunner;
-pub use deftool_worker::{SubmitRequest, Transport, Worker};
+pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 
 #[cfg(feature = "cli")]
 pub mod cli;

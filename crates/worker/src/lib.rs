@@ -24,6 +24,7 @@ mod compare;
 mod config;
 mod driver;
 mod endpoint;
+mod own_tool;
 mod permissions;
 mod recording;
 mod replay;
@@ -42,6 +43,7 @@ pub use endpoint::{
     ANY_MODEL, Detected, Endpoint, EndpointError, EndpointOptions, Evidence, Examination, ExamineOptions,
     Model, examine_endpoint, find_endpoint,
 };
+pub use own_tool::{InvalidSpec, OwnTool};
 pub use permissions::{
     endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
     server_permission_request, server_permission_requests,

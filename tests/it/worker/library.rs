@@ -4,11 +4,13 @@
 
 use std::path::PathBuf;
 
-use deftool::Worker;
 use deftool::project::{PermissionSet, Trust};
 use deftool::request::{BiosContext, BiosProvider, FinalState};
+use deftool::tool::{ToolError, ToolErrorKind};
 use deftool::worker::OpenError;
+use deftool::{OwnTool, Worker};
 use deftool_test_support::server::{Answer, Server};
+use serde_json::json;
 
 use crate::support::project::Project;
 
@@ -26,6 +28,57 @@ async fn a_worker_can_be_opened_in_three_lines() {
     assert_eq!(outcome.tool_iterations, 1);
     let result = server.posts()[1].contents("tool");
     assert!(result[0].contains("\"temperature\":21"), "{result:?}");
+}
+
+/// An own tool is offered beside the tools of the project, and replaces one of the same name.
+#[tokio::test]
+async fn a_program_adds_its_own_tools() {
+    let form = |name: &str, keys: &str| {
+        format!(
+            "(deftool :name \"{name}\" :description \"Do it.\" {keys} :args ((:name \"n\" :type integer :description \"A number.\")))"
+        )
+    };
+    let double = OwnTool::new(&form("double", ""), |arguments| async move {
+        let number = arguments["n"].as_i64().unwrap();
+        if number == 0 {
+            Err(ToolError::new(ToolErrorKind::Failure, "nothing"))
+        } else {
+            Ok(json!(number * 2))
+        }
+    });
+    let weather = OwnTool::new(&form("get_weather", ""), |_| async { Ok(json!("own")) });
+    let slow = OwnTool::new(&form("slow", ":timeout \"20ms\""), |_| std::future::pending());
+    let tools = [double.unwrap(), weather.unwrap(), slow.unwrap()];
+    let calls = [
+        (r#"{"n": 21}"#, "double", Ok("42")),
+        (r#"{"n": 1}"#, "get_weather", Ok("\"own\"")),
+        (r#"{"n": 0}"#, "double", Err("nothing")),
+        (r#"{"n": "x"}"#, "double", Err("is not of type")),
+        (r#"{"n": 1}"#, "slow", Err("`slow` did not end within 20ms")),
+    ];
+    for (arguments, name, expected) in calls {
+        let server = Server::script([Answer::calls(&[(name, arguments)]), Answer::text("Done.")]);
+        let open = Worker::open(quickstart()).endpoint(server.endpoint());
+        let worker = tools.iter().fold(open, |open, tool| open.tool(tool.clone())).start().await.unwrap();
+        let outcome = worker.ask("Go.").await.unwrap();
+        let offered = server.posts()[0].body["tools"].as_array().unwrap().len();
+        assert_eq!(offered, 4, "{name}");
+        match expected {
+            Ok(result) => assert_eq!(server.posts()[1].contents("tool"), [result]),
+            Err(message) => {
+                let detail = outcome.detail.clone().unwrap_or_default();
+                assert!(outcome.state == FinalState::Failed && detail.contains(message), "{detail}");
+            }
+        }
+    }
+    for (spec, expected) in [
+        ("", "expected one `(deftool …)` form"),
+        ("(defexit :name \"x\" :description \"X.\")", "expected one `(deftool …)` form"),
+        ("(deftool :name \"x y\" :description \"X.\")", "invalid character ` `"),
+    ] {
+        let error = OwnTool::new(spec, |_| async { Ok(json!(1)) }).unwrap_err().to_string();
+        assert!(error.starts_with("invalid spec of a tool: ") && error.contains(expected), "{error}");
+    }
 }
 
 #[derive(Debug)]

@@ -14,6 +14,7 @@ use super::submit::{SubmitError, SubmitRequest};
 use crate::config::{Approvals, WorkerConfig};
 use crate::driver::ResultError;
 use crate::endpoint::{EndpointError, EndpointOptions, find_endpoint};
+use crate::own_tool::{OwnTool, WithOwnTools};
 use crate::permissions::{endpoint_permission_request, names_key, server_permission_request};
 use crate::server::{GuardProgram, NotReady, ServerOptions};
 use crate::tools::{ProjectTools, ToolSource, TrustSource};
@@ -101,6 +102,7 @@ pub struct OpenWorker {
     bios: Option<Arc<dyn BiosProvider>>,
     guard: Option<GuardProgram>,
     scripts: RunnerOptions,
+    own_tools: Vec<OwnTool>,
 }
 
 /// Does not print the key.
@@ -134,6 +136,7 @@ impl Worker {
             bios: None,
             guard: None,
             scripts: RunnerOptions::default(),
+            own_tools: Vec::new(),
         }
     }
 }
@@ -215,13 +218,20 @@ impl OpenWorker {
         self
     }
 
+    /// Adds a tool that the program implements. Every worker may call it, whatever its `:tools`.
+    #[must_use]
+    pub fn tool(mut self, tool: OwnTool) -> Self {
+        self.own_tools.push(tool);
+        self
+    }
+
     /// Opens the project, starts the worker, and waits for its managed server. Must be called in a tokio runtime.
     ///
     /// # Errors
     /// When the project, the worker or a server is not found, or a permission of the worker's spec is not granted.
     pub async fn start(self) -> Result<Worker, OpenError> {
-        let Self { folder, name, endpoint, model, api_key, trust, approvals, queue, bios, guard, scripts } =
-            self;
+        let Self { folder, name, endpoint, model, api_key, trust, approvals, .. } = self;
+        let Self { queue, bios, guard, scripts, own_tools, .. } = self;
         let root = find_root(&std::path::absolute(&folder).unwrap_or(folder))?;
         let project = LiveProject::open(&root, &root, None)?;
         let generation = project.current();
@@ -244,7 +254,8 @@ impl OpenWorker {
         }
         let model = model.or_else(|| spec.model.clone());
         let scripts = Arc::new(ScriptRunner::new(scripts));
-        let tools = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
+        let tools: Arc<dyn ToolSource> = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
+        let tools = if own_tools.is_empty() { tools } else { Arc::new(WithOwnTools::new(tools, own_tools)) };
         if let (None, Some(server)) = (&endpoint, &spec.server) {
             let guard = guard.ok_or(OpenError::NoGuard)?;
             let dialect = spec.dialect;

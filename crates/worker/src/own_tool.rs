@@ -1,0 +1,144 @@
+//! Tools that the program implements, in addition to those of the project.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use deftool_lang::diagnostic::Severity;
+use deftool_lang::schema::{ToolEntry, ToolSet, compile_tool};
+use deftool_lang::spec::{FileKind, ToolKind, lower};
+use deftool_lang::syntax::parse;
+use deftool_lang::text::Sources;
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::sync::lock;
+use crate::tools::{ToolSource, Toolbox};
+
+type Run = dyn Fn(Map<String, Value>) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
+
+/// A tool that the program implements.
+///
+/// ```
+/// use deftool_lang::tool::{ToolError, ToolErrorKind};
+/// use deftool_worker::OwnTool;
+/// use serde_json::json;
+///
+/// let tool = OwnTool::new(
+///     r#"(deftool :name "stock" :description "Return the stock of an article."
+///         :args ((:name "article" :type string :description "Its number.")))"#,
+///     |arguments| async move {
+///         match arguments["article"].as_str() {
+///             Some("A-1") => Ok(json!({"stock": 12})),
+///             _ => Err(ToolError::new(ToolErrorKind::Failure, "unknown article")),
+///         }
+///     },
+/// );
+/// assert!(tool.is_ok());
+/// ```
+#[derive(Clone)]
+pub struct OwnTool {
+    entry: Arc<ToolEntry>,
+    run: Arc<Run>,
+}
+
+impl std::fmt::Debug for OwnTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnTool").field("name", &self.entry.name).finish_non_exhaustive()
+    }
+}
+
+/// The spec of an [`OwnTool`] is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid spec of a tool: {0}")]
+pub struct InvalidSpec(String);
+
+impl OwnTool {
+    /// Creates a tool with a spec, one `(deftool …)` form, and the function that runs it. The function receives
+    /// arguments that match the spec. A canceled call drops its future.
+    ///
+    /// # Errors
+    /// If the spec is not exactly one normal tool, or has errors.
+    pub fn new<F, R>(spec: &str, run: F) -> Result<Self, InvalidSpec>
+    where
+        F: Fn(Map<String, Value>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let source = Sources::new().id_ahead(0);
+        let (tree, mut findings) = parse(source, spec);
+        let (definitions, more) = lower(source, spec, &tree, FileKind::Specs);
+        findings.extend(more);
+        if let Some(error) = findings.iter().find(|finding| finding.severity == Severity::Error) {
+            return Err(InvalidSpec(error.message.clone()));
+        }
+        match definitions.tools.as_slice() {
+            [tool] if tool.kind == ToolKind::Normal && tool.valid => Ok(Self {
+                entry: Arc::new(compile_tool(tool)),
+                run: Arc::new(move |arguments| run(arguments).boxed()),
+            }),
+            _ => Err(InvalidSpec(String::from("expected one `(deftool …)` form"))),
+        }
+    }
+}
+
+/// A tool source that adds the program's own tools to another source. They replace tools of the same name.
+pub(crate) struct WithOwnTools {
+    source: Arc<dyn ToolSource>,
+    own: Arc<HashMap<String, OwnTool>>,
+    /// The tools of the last requested generation, with its number.
+    cached: Mutex<Option<(u64, ToolSet)>>,
+}
+
+impl WithOwnTools {
+    pub(crate) fn new(source: Arc<dyn ToolSource>, own: Vec<OwnTool>) -> Self {
+        let own = own.into_iter().map(|tool| (tool.entry.name.clone(), tool)).collect();
+        Self { source, own: Arc::new(own), cached: Mutex::default() }
+    }
+}
+
+impl ToolSource for WithOwnTools {
+    fn current(&self) -> Toolbox {
+        let Toolbox { generation, tools, runner } = self.source.current();
+        let mut cached = lock(&self.cached);
+        let tools = match &*cached {
+            Some((number, set)) if *number == generation => set.clone(),
+            Some(_) | None => {
+                let others = tools.iter().filter(|entry| !self.own.contains_key(&entry.name)).cloned();
+                let mut own: Vec<_> = self.own.values().map(|tool| Arc::clone(&tool.entry)).collect();
+                own.sort_by(|one, other| one.name.cmp(&other.name));
+                let set = ToolSet::new(others.chain(own));
+                *cached = Some((generation, set.clone()));
+                set
+            }
+        };
+        let runner = Arc::new(OwnRunner { own: Arc::clone(&self.own), others: runner });
+        Toolbox { generation, tools, runner }
+    }
+
+    fn changes_since(&self, generation: u64) -> String {
+        self.source.changes_since(generation)
+    }
+}
+
+struct OwnRunner {
+    own: Arc<HashMap<String, OwnTool>>,
+    others: Arc<dyn ToolRunner>,
+}
+
+impl ToolRunner for OwnRunner {
+    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+        match self.own.get(&call.name) {
+            Some(tool) => {
+                let ended = (tool.run)(call.arguments);
+                let Some(limit) = context.timeout.or(tool.entry.timeout) else { return ended };
+                let late = move |_| {
+                    let message = format!("`{}` did not end within {limit:?}", call.name);
+                    Err(ToolError::new(ToolErrorKind::Timeout, message))
+                };
+                async move { tokio::time::timeout(limit, ended).await.unwrap_or_else(late) }.boxed()
+            }
+            None => self.others.run(call, context),
+        }
+    }
+}

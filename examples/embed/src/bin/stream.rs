@@ -1,0 +1,29 @@
+//! Prints the text of a reply as it arrives, and the calls of tools.
+
+use std::io::Write;
+
+use deftool::request::Event;
+use deftool::{SubmitRequest, Worker};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(project), Some(prompt)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: stream PROJECT PROMPT; the server is OPENAI_BASE_URL".into());
+    };
+    let worker = Worker::open(project).start().await?;
+    let id = worker.submit(SubmitRequest::prompt(prompt))?;
+    let mut events = worker.events(&id, 0).ok_or("the request is unknown")?;
+    while let Some(event) = events.next().await {
+        match &*event {
+            Event::Text { text } => {
+                print!("{text}");
+                std::io::stdout().flush()?;
+            }
+            Event::ToolCall { name, arguments, .. } => eprintln!("[{name} {arguments}]"),
+            Event::Finished(outcome) => eprintln!("[{:?}]", outcome.finish_reason),
+            _ => {}
+        }
+    }
+    Ok(())
+}
