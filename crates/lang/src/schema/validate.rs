@@ -309,7 +309,7 @@ mod tests {
         let found = validator().validate(&json!({"location": "x", "unit": "é".repeat(500)})).unwrap_err();
         assert_eq!(
             found.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            [".unit: this value is not one of \"celsius\" or \"farenheit\""]
+            [".unit: this value is not one of \"celsius\", \"farenheit\""]
         );
     }
 
