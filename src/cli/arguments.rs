@@ -67,7 +67,7 @@ pub(super) fn read_input(name: &str, words: &[String]) -> Result<ArgumentInput, 
 
 /// Whether a word is meant as JSON rather than as a pair.
 fn is_json(word: &str) -> bool {
-    word.trim_start().starts_with(['{', '[', '"']) || !word.contains('=')
+    word.trim_start().starts_with(['{', '[', '"']) || serde_json::from_str::<Value>(word).is_ok()
 }
 
 /// Parses the arguments and validates them against the schema of the tool.

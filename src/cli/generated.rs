@@ -1,5 +1,6 @@
 //! Generated files: written only if their content changes, and compared in CI.
 
+use std::io::Write;
 use std::path::Path;
 
 use deftool_project::{ProjectError, replace_file};
@@ -17,11 +18,13 @@ pub(super) enum Written {
     Unchanged,
 }
 
-/// Writes the file `name` at `path` and reports the effect. A link is replaced, not its target.
+/// Writes the file `name` at `path` and reports the effect. A pipe or device, such as `/dev/stdout`, is written to.
 pub(super) fn write_generated(path: &Path, name: &str, text: &str) -> Result<Written, CliError> {
     let unwritable = |source| CliError::Unwritable { path: name.to_owned(), source };
-    if path.is_symlink() {
-        std::fs::remove_file(path).map_err(unwritable)?;
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        let mut stream = std::fs::OpenOptions::new().write(true).open(path).map_err(unwritable)?;
+        stream.write_all(text.as_bytes()).map_err(unwritable)?;
+        return Ok(Written::Replaced);
     }
     let written = match read(path).map_err(unwritable)? {
         Some(found) if found == text => Written::Unchanged,

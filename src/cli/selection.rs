@@ -49,10 +49,9 @@ impl Selection {
         if self.known.is_empty() {
             return;
         }
-        let report = json_report(&load.findings, &load.sources);
-        let identities = identities_of(&serde_json::to_value(report).unwrap_or_default());
+        let report = json_report(&load.findings, &load.sources).findings.into_iter();
+        let mut identities = report.map(|finding| (finding.file, finding.rule.to_owned(), finding.message));
         let mut known = self.known.clone();
-        let mut identities = identities.into_iter();
         load.findings.retain(|_| {
             let left = identities.next().and_then(|identity| known.get_mut(&identity));
             let is_known = left.as_ref().is_some_and(|left| **left > 0);

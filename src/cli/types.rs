@@ -37,6 +37,11 @@ pub(super) fn run(options: &TypesOptions) -> Result<Exit, CliError> {
                 let command = format!("deftool types --output {}", folder.display());
                 compare_generated(&path, &name, &text, &command)?
             } else {
+                // Replace a link itself, and never overwrite its target.
+                if path.is_symlink() {
+                    let unwritable = |source| CliError::Unwritable { path: name.clone(), source };
+                    std::fs::remove_file(&path).map_err(unwritable)?;
+                }
                 if write_generated(&path, &name, &text)? == Written::Created {
                     eprint_line(
                         "next:    add it to `luau-lsp.types.definitionFiles` of your editor; see docs/scripting.md",

@@ -41,6 +41,18 @@ fn an_output_file_is_written_and_compared() {
         "\n-      \"description\": \"Tell the time.\",\n+      \"description\": \"Tell the date.\",\n"
     ));
     assert_eq!(other.stderr, "tools.json is out of date; update it with `deftool compile -o tools.json`\n");
+    // A link keeps its target's place, and a device is written to.
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("tools.json", project.path("link.json")).unwrap();
+        assert_eq!(compile(&project, &["-o", "link.json"]).code, Some(0));
+        assert!(project.path("link.json").is_symlink());
+        assert_eq!(read(&project), compile(&project, &[]).stdout);
+        std::os::unix::fs::symlink("/dev/stdout", project.path("out")).unwrap();
+        let streamed = compile(&project, &["-o", "out"]);
+        assert_eq!((streamed.code, streamed.stdout), (Some(0), read(&project)), "{}", streamed.stderr);
+        assert!(project.path("out").is_symlink());
+    }
     // With an error, the file stays complete.
     project.write("specs/b.eld", r#"(deftool :name "b" :description "Do b." :timeout x :function f)"#);
     let before = read(&project);
@@ -109,7 +121,7 @@ fn a_request_contains_each_name_once() {
     assert!(imported.stdout.contains("(deftool\n :name \"now\""), "{}", imported.stdout);
 }
 
-/// A value that only Emacs knows omits the tool.
+/// A tool with values that are only available in a running Emacs is omitted.
 #[test]
 fn a_tool_with_unknown_values_is_omitted() {
     let project = Project::empty();
@@ -119,6 +131,10 @@ fn a_tool_with_unknown_values_is_omitted() {
     );
     let ended = compile(&project, &["-o", "tools.json"]);
     assert_eq!((ended.code, project.path("tools.json").exists()), (Some(1), false));
-    assert!(ended.stderr.contains("only Emacs knows this value and others in this form"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("this value and others in the form are only available in a running Emacs"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(project.run(&["check"]).code, Some(0));
 }

@@ -67,6 +67,16 @@ breaks  find kind: required now
     let pointer =
         |name: &&str| if name.is_empty() { json!("") } else { json!(format!("/properties/{name}")) };
     assert_eq!(breaking(&report), paths.iter().map(pointer).collect::<Vec<_>>());
+    // A new argument of a tool without arguments, and a new member of an open object.
+    let object = |keys: &str| {
+        format!(
+            "(deftool :name \"o\" :description \"Do.\" :args ((:name \"x\" :type object :additionalProperties t :description \"X.\" :properties ({keys}))))"
+        )
+    };
+    project.write("a.eld", object(":a (:type string)") + "(deftool :name \"n\" :description \"Do.\")");
+    project.write("b.eld", object(":a (:type string) :b (:type string)") + "(deftool :name \"n\" :description \"Do.\" :args ((:name \"y\" :type string :optional t :description \"Y.\")))");
+    let opened = project.run(&["diff", "a.eld", "b.eld"]).stdout;
+    assert!(opened.contains("breaks  o x.b: added\n") && opened.contains("model   n y: added\n"), "{opened}");
     // Compiled definitions are compared like specs.
     project.write("old.json", project.run(&["compile", "old.eld"]).stdout);
     let same = project.run(&["diff", "old.json", "old.eld"]);

@@ -102,7 +102,9 @@ fn calls_take_pairs_or_json() {
         (&["name=a", "times=x"], "\"x\" is not of type \"integer\""),
         (&["name=a", "other=1"], "'other' was unexpected"),
         (&[r#"{"name": "a", "name": "b"}"#], "duplicate member `name`"),
-        (&["name"], "are not JSON"),
+        (&["name"], "must be KEY=VALUE pairs or one JSON object, not `name`"),
+        (&["{name"], "are not JSON"),
+        (&["1"], "must be a JSON object"),
     ] {
         let ended = call(arguments);
         assert!(ended.code == Some(1) && ended.stderr.contains(expected), "{arguments:?}: {ended:?}");

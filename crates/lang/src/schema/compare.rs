@@ -3,6 +3,8 @@
 //! Definitions are compared in their `openai` form. A change breaks callers if arguments that the old schema accepts may
 //! be rejected by the new one. Keywords without an order, such as `pattern` or `anyOf`, break callers if they change.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -27,27 +29,30 @@ pub struct Change {
     pub path: String,
     /// The effect.
     pub impact: Impact,
-    /// One clause, as in `argument required`.
+    /// One clause, as in `required now`.
     pub message: String,
 }
 
 /// Compares two arrays of definitions in the `openai` form. Changes are in the order of the old, then of new tools.
 pub fn compare_definitions(old: &Value, new: &Value) -> Vec<Change> {
-    let tools = |list: &'_ Value| list.as_array().cloned().unwrap_or_default();
-    let (old, new) = (tools(old), tools(new));
+    let list = |tools: &Value| tools.as_array().cloned().unwrap_or_default();
+    let (old, new) = (list(old), list(new));
     let name = |tool: &Value| tool["function"]["name"].as_str().unwrap_or_default().to_owned();
+    let by_name =
+        |tools: &[Value]| tools.iter().enumerate().map(|(index, tool)| (name(tool), index)).collect();
+    let (known, current): (HashMap<String, usize>, HashMap<String, usize>) = (by_name(&old), by_name(&new));
     let mut changes = Vec::new();
     let mut report = |tool: String, impact, message: &str| {
         changes.push(Change { tool, path: String::new(), impact, message: message.to_owned() });
     };
     let mut pairs = Vec::new();
     for tool in &old {
-        match new.iter().find(|other| name(other) == name(tool)) {
+        match current.get(&name(tool)).and_then(|index| new.get(*index)) {
             Some(other) => pairs.push((tool, other)),
             None => report(name(tool), Impact::Breaking, "tool removed"),
         }
     }
-    for tool in new.iter().filter(|tool| !old.iter().any(|other| name(other) == name(tool))) {
+    for tool in new.iter().filter(|tool| !known.contains_key(&name(tool))) {
         report(name(tool), Impact::Visible, "tool added");
     }
     for (old, new) in pairs {
@@ -125,20 +130,16 @@ impl Comparison {
 
     /// Compares sets of accepted types or values; `None` accepts all.
     fn compare_sets(&mut self, path: &str, what: &str, old: Option<Vec<Value>>, new: Option<Vec<Value>>) {
-        let missing = |from: &Option<Vec<Value>>, of: &Option<Vec<Value>>| match (of, from) {
-            (Some(of), Some(from)) => of.iter().filter(|value| !from.contains(value)).cloned().collect(),
-            (Some(_), None) => Vec::new(),
-            (None, Some(_)) => vec![Value::Null],
-            (None, None) => Vec::new(),
-        };
-        let shown = |values: &[Value]| values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ");
-        let (removed, added) = (missing(&new, &old), missing(&old, &new));
+        let shown = |values: &[&Value]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match (&old, &new) {
             (None, Some(new)) => {
-                self.report(path, Impact::Breaking, format!("{what} restricted to {}", shown(new)));
+                let all: Vec<&Value> = new.iter().collect();
+                self.report(path, Impact::Breaking, format!("{what} restricted to {}", shown(&all)));
             }
             (Some(_), None) => self.report(path, Impact::Visible, format!("any {what} is accepted now")),
-            _ => {
+            (Some(old), Some(new)) => {
+                let removed: Vec<&Value> = old.iter().filter(|value| !new.contains(value)).collect();
+                let added: Vec<&Value> = new.iter().filter(|value| !old.contains(value)).collect();
                 if !removed.is_empty() {
                     self.report(path, Impact::Breaking, format!("{what} {} removed", shown(&removed)));
                 }
@@ -146,6 +147,7 @@ impl Comparison {
                     self.report(path, Impact::Visible, format!("{what} {} added", shown(&added)));
                 }
             }
+            (None, None) => {}
         }
     }
 
@@ -181,8 +183,12 @@ impl Comparison {
                 }
             }
         }
+        // An open object accepted any value under the name before. The parameters of a tool without arguments are open,
+        // but a caller has nothing to send.
+        let was_closed = old.is_empty() || before.get("additionalProperties") == Some(&Value::Bool(false));
+        let impact = if was_closed { Impact::Visible } else { Impact::Breaking };
         for name in new.keys().filter(|name| !old.contains_key(*name)) {
-            self.report(&member(path, &Value::from(name.as_str())), Impact::Visible, String::from("added"));
+            self.report(&member(path, &Value::from(name.as_str())), impact, String::from("added"));
         }
     }
 }

@@ -38,8 +38,8 @@ pub fn emit_gptel<'t>(
     file
 }
 
-/// A placeholder for code, which [`write`] cannot write.
-const CODE: &str = "deftool--code";
+/// A placeholder for code, which [`write`] cannot write. A tool cannot have this name.
+const CODE: &str = "deftool/code";
 
 fn form_of(tool: &Tool, has_function: bool, has_confirm: bool) -> Datum {
     let span = tool.span;

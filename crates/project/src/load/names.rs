@@ -75,7 +75,7 @@ fn is_emacs_lisp(load: &Load, tool: &Tool) -> bool {
     load.sources.get(tool.source).is_some_and(|file| FileKind::of_name(&file.name) == FileKind::EmacsLisp)
 }
 
-/// Whether Emacs can hold two tools with the same name: it registers tools under their category and name, and a tool
+/// Whether Emacs can contain two tools with the same name: it registers tools under their category and name, and a tool
 /// that a call returns is not registered.
 fn can_coexist(one: &Tool, other: &Tool) -> bool {
     let is_emacs = |tool: &Tool| tool.origin != Origin::Spec;

@@ -12,7 +12,7 @@ pub(super) struct Lowerer {
     pub(super) form_start: usize,
     /// Whether the current form has syntax errors.
     pub(super) is_misread: bool,
-    /// Whether the current form has values that only Emacs knows.
+    /// Whether the current form has values that are only available in a running Emacs.
     pub(super) is_partial: bool,
     /// The kind of the current form.
     pub(super) origin: Origin,

@@ -5,7 +5,8 @@ use crate::text::Location;
 rule! {
     /// a name that is not in `snake_case`
     ///
-    /// Models know tools and arguments with names such as `read_file`, and misspell unusual ones more often.
+    /// The convention for tools and arguments is lowercase words with underscores, such as `read_file`. APIs accept
+    /// other names too.
     ///
     /// ```eld fails
     /// (deftool :name "readFile" :description "Read a file.")

@@ -34,8 +34,8 @@ pub(crate) fn merge_unknown(findings: &mut Vec<Diagnostic>) -> bool {
     });
     let Some(finding) = first.and_then(|first| findings.get_mut(first)) else { return false };
     finding.notes = vec![String::from(match count {
-        1 => "only Emacs knows this value; the rest of the form is checked, and `compile` omits the tool",
-        _ => "only Emacs knows this value and others in this form; the rest is checked, and `compile` omits the tool",
+        1 => "the value is only available in a running Emacs; the rest of the form is checked, and `compile` omits the tool",
+        _ => "this value and others in the form are only available in a running Emacs; the rest is checked, and `compile` omits the tool",
     })];
     true
 }
