@@ -2,7 +2,9 @@ use std::collections::HashMap;
 
 use crate::diagnostic::{Diagnostic, rule};
 use crate::spec::confirm::{Testable, testable_members};
+use crate::spec::form::keyword;
 use crate::spec::{Json, JsonKind, Member, Tool, nearest};
+use crate::syntax::write;
 use crate::text::Location;
 
 rule! {
@@ -87,7 +89,8 @@ impl Check<'_> {
         self.reported += 1;
         let near = (self.reported <= MAX_SUGGESTIONS).then(|| nearest(&test.key, known)).flatten();
         self.findings.push(match near {
-            Some(near) => finding.did_you_mean(at.span, format!(":{near}")),
+            // A name may need escapes.
+            Some(near) => finding.did_you_mean(at.span, write(&keyword(near, at.span))),
             None => finding,
         });
     }
