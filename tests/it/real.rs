@@ -143,10 +143,10 @@ fn recorded_grammar_rejections_still_match() {
         "additional-properties-bracket",
         "not-true",
     ];
-    for (name, record) in crate::language::llama_cpp::records() {
-        if rows.contains(&name.as_str()) {
-            let error = refusal(endpoint, &record["parameters"]);
-            assert_eq!(error.is_none(), record["required"]["status"] == 200, "{name}: {error:?}");
+    for recorded in crate::language::llama_cpp::responses() {
+        if rows.contains(&recorded.name.as_str()) {
+            let error = refusal(endpoint, &recorded.parameters);
+            assert_eq!(error.is_none(), recorded.error.is_none(), "{}: {error:?}", recorded.name);
         }
     }
 }

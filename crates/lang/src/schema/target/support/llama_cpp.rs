@@ -1,6 +1,6 @@
 //! The llama.cpp server: it converts the schemas of a request's tools to one grammar that constrains sampling.
 //!
-//! Every row was verified on a real server: `tests/llama_cpp` contains its responses and grammars, and a test compares
+//! Every row was verified on a real server: `tests/llama_cpp.json` contains its responses, and a test compares
 //! this table with them. A schema that the server cannot convert causes a 400 for the whole request; some make it hang.
 
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::llama_conditions::{
 use super::llama_pattern::PatternSupport;
 use super::model::{Enforcer, Source, Subject, SupportEntry, SupportLevel};
 
-const TRIED: Source = Source { at: "tests/llama_cpp (xllamacpp 2026.10.11549)", date: "2026-11-20" };
+const TRIED: Source = Source { at: "tests/llama_cpp.json (xllamacpp 2026.10.11549)", date: "2026-11-20" };
 
 /// Counts within the repetition limit that exceed the server's rule limit together with the surrounding rules.
 const MAX_ITEMS: std::ops::RangeInclusive<u64> = 2000..=2001;

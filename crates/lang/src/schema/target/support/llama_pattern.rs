@@ -2,24 +2,28 @@
 //!
 //! If the server does not support a piece, it allows any string. An invalid pattern is an error. The translation does
 //! not account for JSON: a piece that matches an unescaped quote, backslash or control character lets the model
-//! generate invalid JSON. Recorded from a real server, like everything for this target:
-//! `tests/llama_cpp/patterns.json`.
+//! generate invalid JSON. Recorded from a real server, like everything for this target: `tests/llama_cpp.json`.
 
-use std::iter::Peekable;
-use std::str::Chars;
+use regex_syntax::ast::parse::Parser;
+use regex_syntax::ast::{
+    Ast, ClassBracketed, ClassSet, ClassSetItem, ErrorKind, GroupKind, HexLiteralKind, Literal, LiteralKind,
+    Repetition, RepetitionKind, RepetitionRange,
+};
 
-/// The server's handling of a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The server's handling of a pattern, from the best to the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PatternSupport {
     /// Enforced as written.
     Enforced,
-    /// Any string is allowed.
-    Ignored,
     /// Interpreted differently.
     Misread,
+    /// Any string is allowed.
+    Ignored,
     /// The server returns an error.
     Refused,
 }
+
+use PatternSupport::{Enforced, Ignored, Misread, Refused};
 
 /// Maximum for the lower bound of a repetition.
 const MAX_REPETITION: u32 = 2000;
@@ -27,185 +31,128 @@ const MAX_REPETITION: u32 = 2000;
 /// Classifies a pattern.
 pub(super) fn classify(pattern: &str) -> PatternSupport {
     let Some(inner) = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$')) else {
-        return PatternSupport::Ignored;
+        return Ignored;
     };
-    let mut reader =
-        Reader { rest: inner.chars().peekable(), depth: 0, misreads: false, last: Last::Nothing };
-    match reader.read() {
-        Err(support) => support,
-        Ok(()) if reader.depth > 0 => PatternSupport::Refused,
-        Ok(()) if reader.misreads => PatternSupport::Misread,
-        Ok(()) => PatternSupport::Enforced,
+    match Parser::new().parse(inner) {
+        Ok(ast) => of(&ast),
+        Err(error) => match error.kind() {
+            ErrorKind::ClassUnclosed
+            | ErrorKind::GroupUnclosed
+            | ErrorKind::GroupUnopened
+            | ErrorKind::RepetitionCountInvalid => Refused,
+            ErrorKind::EscapeUnexpectedEof if error.span().start.offset + 1 == inner.len() => Refused,
+            ErrorKind::RepetitionMissing if !is_brace(inner, error.span().start.offset) => Refused,
+            // The server allows no character.
+            ErrorKind::ClassRangeInvalid => Misread,
+            _ => Ignored,
+        },
     }
 }
 
-/// The element before a quantifier.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
-    Nothing,
-    /// The start of a group.
-    Opened,
-    Piece,
-    /// A multi-byte character, of which the server repeats only the last byte.
-    Wide,
-    /// A quantifier: the server reads `a+?` as an optional `a+`.
-    Repeated,
-    /// A quantifier that also matches nothing, or an empty group.
-    Optional,
+fn is_brace(pattern: &str, offset: usize) -> bool {
+    pattern.get(offset..).is_some_and(|rest| rest.starts_with('{'))
 }
 
-struct Reader<'p> {
-    rest: Peekable<Chars<'p>>,
-    depth: usize,
-    misreads: bool,
-    last: Last,
+fn of(ast: &Ast) -> PatternSupport {
+    match ast {
+        Ast::Empty(_) => Enforced,
+        Ast::Literal(literal) => of_literal(literal, "nrt\"\\-$()*+.?[]^{|}"),
+        Ast::Dot(_) => Misread,
+        Ast::ClassBracketed(class) => of_class(class),
+        Ast::Repetition(repetition) => of_repetition(repetition),
+        Ast::Group(group) => match &group.kind {
+            GroupKind::CaptureIndex(_) => of(&group.ast),
+            GroupKind::NonCapturing(flags) if flags.items.is_empty() => of(&group.ast),
+            GroupKind::NonCapturing(_) | GroupKind::CaptureName { .. } => Ignored,
+        },
+        Ast::Alternation(alternation) => worst(alternation.asts.iter().map(of)),
+        Ast::Concat(concat) => worst(concat.asts.iter().map(of)),
+        Ast::Flags(_) | Ast::Assertion(_) | Ast::ClassPerl(_) | Ast::ClassUnicode(_) => Ignored,
+    }
 }
 
-impl Reader<'_> {
-    fn read(&mut self) -> Result<(), PatternSupport> {
-        while let Some(character) = self.rest.next() {
-            match character {
-                '(' => {
-                    if self.rest.next_if_eq(&'?').is_some() && self.rest.next_if_eq(&':').is_none() {
-                        return Err(PatternSupport::Ignored);
-                    }
-                    self.depth += 1;
-                    self.last = Last::Opened;
-                }
-                ')' => {
-                    self.depth = self.depth.checked_sub(1).ok_or(PatternSupport::Refused)?;
-                    self.last = if self.last == Last::Opened { Last::Optional } else { Last::Piece };
-                }
-                '|' => self.last = Last::Nothing,
-                '*' | '+' | '?' => self.repeat(character)?,
-                '{' => self.repeat_counted()?,
-                '[' => self.class()?,
-                '^' | '$' | ']' | '}' => return Err(PatternSupport::Ignored),
-                '.' => {
-                    self.misreads = true;
-                    self.last = Last::Piece;
-                }
-                '\\' => {
-                    let escaped = self.rest.next().ok_or(PatternSupport::Refused)?;
-                    let literal = self.escape(escaped, "nrt\"\\-$()*+.?[]^{|}")?;
-                    self.note(literal, literal);
-                    self.last = Last::Piece;
-                }
-                plain => {
-                    self.note(plain, plain);
-                    self.last = if plain.is_ascii() { Last::Piece } else { Last::Wide };
-                }
-            }
-        }
-        Ok(())
-    }
+fn worst(supports: impl Iterator<Item = PatternSupport>) -> PatternSupport {
+    supports.max().unwrap_or(Enforced)
+}
 
-    fn repeat(&mut self, quantifier: char) -> Result<(), PatternSupport> {
-        match self.last {
-            Last::Nothing | Last::Opened | Last::Wide => return Err(PatternSupport::Refused),
-            Last::Optional if quantifier != '?' => return Err(PatternSupport::Refused),
-            Last::Repeated | Last::Optional => self.misreads = true,
-            Last::Piece => {}
-        }
-        self.last = if quantifier == '+' { Last::Repeated } else { Last::Optional };
-        Ok(())
-    }
+/// Returns the support for a character, of which the server knows only the escapes in `known`.
+fn of_literal(literal: &Literal, known: &str) -> PatternSupport {
+    let is_supported = match &literal.kind {
+        LiteralKind::Verbatim => !matches!(literal.c, ']' | '}'),
+        LiteralKind::HexFixed(kind) => *kind != HexLiteralKind::UnicodeLong,
+        LiteralKind::Special(_) => matches!(literal.c, '\n' | '\r' | '\t'),
+        LiteralKind::Meta | LiteralKind::Superfluous => known.contains(literal.c),
+        LiteralKind::Octal | LiteralKind::HexBrace(_) => false,
+    };
+    if is_supported { of_range(literal.c, literal.c) } else { Ignored }
+}
 
-    fn repeat_counted(&mut self) -> Result<(), PatternSupport> {
-        let mut text = String::new();
-        loop {
-            match self.rest.next() {
-                Some('}') => break,
-                Some(character) => text.push(character),
-                None => return Err(PatternSupport::Ignored),
-            }
-        }
-        let (least, most) = text.split_once(',').unwrap_or((&text, &text));
-        if most.contains(',') {
-            return Err(PatternSupport::Ignored);
-        }
-        let least = self.bound(least)?.unwrap_or_default();
-        let most = self.bound(most)?;
-        match self.last {
-            Last::Nothing | Last::Opened | Last::Wide => return Err(PatternSupport::Refused),
-            Last::Piece | Last::Repeated | Last::Optional => {}
-        }
-        // With a maximum below the minimum the server does not respond.
-        if least > MAX_REPETITION || most.is_some_and(|most| most < least) {
-            return Err(PatternSupport::Refused);
-        }
-        self.last = Last::Repeated;
-        Ok(())
-    }
+/// Returns whether the range contains characters that JSON strings must escape.
+fn of_range(first: char, last: char) -> PatternSupport {
+    let holds = |character| (first..=last).contains(&character);
+    if first < ' ' || holds('"') || holds('\\') { Misread } else { Enforced }
+}
 
-    /// Parses a number in curly brackets. The server ignores spaces before it and any text after it.
-    fn bound(&mut self, text: &str) -> Result<Option<u32>, PatternSupport> {
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let trimmed = text.trim_start();
-        let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let number =
-            trimmed.get(..digits).and_then(|digits| digits.parse().ok()).ok_or(PatternSupport::Ignored)?;
-        self.misreads |= digits < text.len();
-        Ok(Some(number))
-    }
+fn of_class(class: &ClassBracketed) -> PatternSupport {
+    let negation = if class.negated { Misread } else { Enforced };
+    negation.max(of_set(&class.kind))
+}
 
-    fn class(&mut self) -> Result<(), PatternSupport> {
-        self.misreads |= self.rest.next_if_eq(&'^').is_some();
-        // An empty class, or a class that starts with a closing bracket.
-        if self.rest.next_if_eq(&']').is_some() {
-            return Err(PatternSupport::Ignored);
-        }
-        let mut from: Option<char> = None;
-        let mut is_range = false;
-        loop {
-            let character = match self.rest.next().ok_or(PatternSupport::Refused)? {
-                ']' => break,
-                '-' if from.is_some() && !is_range => {
-                    is_range = true;
-                    continue;
-                }
-                '\\' => {
-                    let escaped = self.rest.next().ok_or(PatternSupport::Ignored)?;
-                    self.escape(escaped, "nrt\"\\-[]")?
-                }
-                plain => plain,
-            };
-            let first = if is_range { from.unwrap_or(character) } else { character };
-            self.note(first, character);
-            (from, is_range) = (Some(character), false);
-        }
-        self.last = Last::Piece;
-        Ok(())
+fn of_set(set: &ClassSet) -> PatternSupport {
+    match set {
+        ClassSet::Item(item) => of_item(item),
+        // Two `&` are only characters.
+        ClassSet::BinaryOp(operation) => of_set(&operation.lhs).max(of_set(&operation.rhs)),
     }
+}
 
-    /// Returns the character of an escape: one of the `known` ones, or one given by its code.
-    fn escape(&mut self, escaped: char, known: &str) -> Result<char, PatternSupport> {
-        match escaped {
-            'x' => self.number(2),
-            'u' => self.number(4),
-            _ if !known.contains(escaped) => Err(PatternSupport::Ignored),
-            'n' => Ok('\n'),
-            'r' => Ok('\r'),
-            't' => Ok('\t'),
-            literal => Ok(literal),
+fn of_item(item: &ClassSetItem) -> PatternSupport {
+    let known = "nrt\"\\-[]";
+    match item {
+        ClassSetItem::Empty(_) => Ignored,
+        ClassSetItem::Literal(literal) => of_literal(literal, known),
+        ClassSetItem::Range(range) => {
+            let ends = of_literal(&range.start, known).max(of_literal(&range.end, known));
+            ends.max(of_range(range.start.c, range.end.c))
         }
+        ClassSetItem::Union(union) => worst(union.items.iter().map(of_item)),
+        ClassSetItem::Ascii(_)
+        | ClassSetItem::Unicode(_)
+        | ClassSetItem::Perl(_)
+        | ClassSetItem::Bracketed(_) => Ignored,
     }
+}
 
-    fn number(&mut self, digits: u32) -> Result<char, PatternSupport> {
-        let mut code = 0;
-        for _ in 0..digits {
-            let digit =
-                self.rest.next().and_then(|digit| digit.to_digit(16)).ok_or(PatternSupport::Ignored)?;
-            code = code * 16 + digit;
+fn of_repetition(repetition: &Repetition) -> PatternSupport {
+    let least = match repetition.op.kind {
+        RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore => 0,
+        RepetitionKind::OneOrMore => 1,
+        RepetitionKind::Range(
+            RepetitionRange::Exactly(least)
+            | RepetitionRange::AtLeast(least)
+            | RepetitionRange::Bounded(least, _),
+        ) => least,
+    };
+    let is_unlimited = matches!(repetition.op.kind, RepetitionKind::ZeroOrMore | RepetitionKind::OneOrMore);
+    let repeated = match &*repetition.ast {
+        // The server repeats only the last byte of a character.
+        Ast::Literal(literal) if literal.kind == LiteralKind::Verbatim && !literal.c.is_ascii() => Refused,
+        inner if is_unlimited && is_optional(inner) => Refused,
+        inner => of(inner),
+    };
+    // The server reads `a+?` as an optional `a+`.
+    let laziness = if repetition.greedy { Enforced } else { Misread };
+    let count = if least > MAX_REPETITION { Refused } else { Enforced };
+    repeated.max(laziness).max(count)
+}
+
+/// Returns whether a piece is written so that it also matches nothing. The server cannot repeat it without a limit.
+fn is_optional(ast: &Ast) -> bool {
+    match ast {
+        Ast::Repetition(inner) => {
+            !inner.greedy || matches!(inner.op.kind, RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore)
         }
-        Ok(char::from_u32(code).unwrap_or('a'))
-    }
-
-    /// Records whether the range contains characters that JSON strings must escape.
-    fn note(&mut self, first: char, last: char) {
-        let holds = |character: char| (first..=last).contains(&character);
-        self.misreads |= first < ' ' || holds('"') || holds('\\');
+        Ast::Group(group) => matches!(*group.ast, Ast::Empty(_)),
+        _ => false,
     }
 }
