@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
+use deftool_script::can_analyse_scripts;
 
 use super::args::CheckOptions;
 use super::command::{CliError, CommandDirs, Exit, command_dirs, inputs_of};
 use super::fix::FixRun;
+use super::output::eprint_line;
 use super::selection::Selection;
 use super::{check_watch, report};
 
@@ -43,6 +45,11 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     report::print_report(&load, options.format, options.strict);
     if !options.quiet {
         report::eprint_summary(&load, options.format);
+        if !can_analyse_scripts() {
+            eprint_line(
+                "note: the parameters and globals of scripts were not checked: unknown version of Luau bytecode",
+            );
+        }
     }
     let failed = !all_applied || report::fails(&load, options.strict);
     Ok(if failed && !options.exit_zero { Exit::Failed } else { Exit::Clean })

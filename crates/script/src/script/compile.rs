@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use mlua::chunk::Compiler;
 
-use super::contract::{self, Contract, LoadError, late};
+use super::contract::{self, Contract, LoadError, Returned, late};
 use crate::control::lock;
 use crate::error;
 use crate::limits::{COMPILE_LIMIT, MAX_SOURCE, STACK_SIZE};
@@ -101,6 +101,15 @@ fn optimized(level: u8, text: &str) -> Result<Vec<u8>, String> {
     compiler.compile(text).map_err(|error| match error {
         mlua::Error::SyntaxError { message, .. } => message,
         other => other.to_string(),
+    })
+}
+
+/// Returns whether scripts can be analysed: whether the bytecode of the linked Luau has a supported version. Otherwise
+/// the parameters and globals of scripts are unknown, and only syntax errors are found.
+pub fn can_analyse_scripts() -> bool {
+    optimized(1, "return function(a) end").is_ok_and(|bytecode| {
+        let contract = contract::contract_of(&bytecode);
+        matches!(contract.returned, Returned::Function { .. })
     })
 }
 
