@@ -13,66 +13,352 @@
 //! # }
 //! ```
 //!
-//! Implement [`ToolRunner`] for custom tools, [`Transport`] for a custom model backend, and [`BiosProvider`] for a
+//! [`OwnTool`] adds a tool in Rust. Implement [`Transport`] for a custom model backend, and [`BiosProvider`] for a
 //! custom first system message. `default-features = false` excludes the command line.
 //!
-//! This crate contains the `deftool` command and re-exports the library, which consists of these crates, from the
-//! lowest layer to the highest:
-//!
-//! | module | crate | contents |
-//! |---|---|---|
-//! | [`text`], [`diagnostic`], [`syntax`], [`spec`], [`schema`], [`tool`] | `deftool-lang` | spec files, findings, JSON Schema |
-//! | [`chat`], [`request`] | `deftool-chat` | the protocols of models, the request machine |
-//! | [`script`] | `deftool-script` | the Luau runtime |
-//! | [`project`] | `deftool-project` | loading and watching of projects |
-//! | [`worker`] | `deftool-worker` | the loop: transport, tools, timers, managed servers, recording and replay |
-//! | [`stub`] | `deftool-stub` | a model server for tests |
+//! | module | contents |
+//! |---|---|
+//! | [`worker`] | the worker loop: requests, events, approvals, own tools, managed servers, recordings |
+//! | [`request`] | the state machine of a request, without IO |
+//! | [`chat`] | messages, events and the decoding of replies |
+//! | [`project`] | loading of projects, permissions |
+//! | [`spec`], [`schema`] | tool specs, their findings, the JSON Schema of each API, validation |
+//! | [`script`] | the limits and the isolation of scripts |
+//! | [`stub`] | a model server for tests |
 
-pub use deftool_chat as chat;
-pub use deftool_chat::request;
-pub use deftool_lang::{diagnostic, schema, spec, syntax, text, tool};
-pub use deftool_stub as stub;
+pub use deftool_chat::request::{BiosProvider, Event, Outcome};
+pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 
-/// Loading and watching of projects.
-pub mod project {
-    pub use deftool_project::{
-        Changes, Generation, GenerationRunner, Input, Listener, LiveProject, Load, LoadOptions, LoadedTool,
-        MAX_MEMORY, MAX_TIMEOUT, OutsideLink, Overlay, PermissionRequest, PermissionSet, ProjectError,
-        ScriptState, TestScript, Trust, find_root, find_tests, is_test_script, keep_loading, load,
-        load_specs, load_with, permission_requests, read_bios, resolve_inputs, unknown_tool,
+/// The worker loop.
+///
+/// [`Worker::open`] connects to the server of a project. [`Worker::submit`] starts a request, and
+/// [`Worker::events`] returns its events. A program can answer approvals, set permissions and record requests:
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::path::Path;
+/// use std::sync::Arc;
+///
+/// use deftool::request::Approval;
+/// use deftool::worker::{Approvals, Recorder, SubmitRequest, Worker};
+/// use deftool::{Event, OwnTool};
+/// use serde_json::json;
+///
+/// let stock = OwnTool::new(
+///     r#"(deftool :name "stock" :description "Return the stock of an article." :confirm t
+///         :args ((:name "article" :type string :description "Its number.")))"#,
+///     |arguments| async move { Ok(json!({"article": arguments["article"], "stock": 12})) },
+/// )?;
+/// let worker = Worker::open("path/to/project").tool(stock).approvals(Approvals::Ask).queue(10).start().await?;
+///
+/// let recorder = Recorder::create(Path::new("session.jsonl"))?;
+/// let mut request = SubmitRequest::prompt("How many of article 7 are left?");
+/// request.recorder = Some(Arc::new(recorder));
+/// let id = worker.submit(request)?;
+/// let mut events = worker.events(&id, 0).ok_or("unknown request")?;
+/// while let Some(event) = events.next().await {
+///     match &*event {
+///         Event::Text { text } => print!("{text}"),
+///         Event::Approval { id: call, answer: None, .. } => {
+///             worker.approve(&id, call, Approval::Allowed);
+///         }
+///         _ => {}
+///     }
+/// }
+/// let outcome = worker.wait(&id).await?;
+/// println!("{:?} after {} calls", outcome.state, outcome.tool_iterations);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A program without a project brings its own tools ([`ToolRunner`](crate::tool::ToolRunner)) and, if it wants, its
+/// own [`Transport`]:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+///
+/// use deftool::chat::Api;
+/// use deftool::schema::ToolSet;
+/// use deftool::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+/// use deftool::worker::{Incoming, Outgoing, Toolbox, Transport, TransportError, Worker, WorkerConfig};
+/// use futures_util::future::BoxFuture;
+/// use futures_util::{FutureExt, StreamExt, future, stream};
+/// use serde_json::Value;
+///
+/// /// Answers every request with the same text.
+/// struct Canned;
+///
+/// impl Transport for Canned {
+///     fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
+///         assert_eq!(request.body["messages"][1]["content"], "Hello");
+///         let text = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";
+///         let body = stream::iter([Ok(text.to_vec())]).boxed();
+///         future::ready(Ok(Incoming { status: 200, retry_after: None, location: None, body })).boxed()
+///     }
+///
+///     fn url(&self, _: Api) -> &str {
+///         "canned"
+///     }
+/// }
+///
+/// struct NoTools;
+///
+/// impl ToolRunner for NoTools {
+///     fn run(&self, call: ToolCall, _: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
+///         future::ready(Err(ToolError::new(ToolErrorKind::Failure, format!("no `{}`", call.name)))).boxed()
+///     }
+/// }
+///
+/// let tools = Toolbox { generation: 1, tools: ToolSet::default(), runner: Arc::new(NoTools) };
+/// let worker = Worker::start(WorkerConfig::default(), Arc::new(tools), Arc::new(Canned));
+/// assert_eq!(worker.ask("Hello").await?.text, "Hi.");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Permissions beyond reading the project are granted with a [`TrustSource`](worker::TrustSource), and a worker that starts its own server
+/// needs a guard, which ends the server with the program:
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use deftool::project::{PermissionSet, Trust};
+/// use deftool::worker::{GuardProgram, NotReady, OpenError, SubmitError, SubmitRequest, Worker, WorkerState, guard_server};
+///
+/// if std::env::args().nth(1).as_deref() == Some("guard") {
+///     return Ok(guard_server()?);
+/// }
+/// let guard = GuardProgram { program: std::env::current_exe()?, arguments: vec!["guard".into()] };
+/// let mut permissions = PermissionSet::default();
+/// permissions.net.insert(String::from("api.example.org"));
+/// let opened = Worker::open("path/to/project").guard(guard).trust(Trust::Only(permissions.into())).start().await;
+/// let worker = match opened {
+///     Ok(worker) => worker,
+///     Err(OpenError::NotTrusted { missing }) => return Err(format!("it also needs {}", missing.len()).into()),
+///     Err(OpenError::NotReady(NotReady { reason, .. })) => return Err(reason.unwrap_or_default().into()),
+///     Err(other) => return Err(other.into()),
+/// };
+/// match worker.submit(SubmitRequest::prompt("Hello")) {
+///     Ok(id) => println!("{}", worker.wait(&id).await?.text),
+///     Err(SubmitError::NoSlotAvailable) => println!("{} requests are waiting", worker.status().queued),
+///     Err(other) if worker.state() == WorkerState::Failed => println!("{other}: {:?}", worker.recent_logs(3)),
+///     Err(other) => return Err(other.into()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub mod worker {
+    pub use deftool_worker::{
+        Approvals, AskError, EventStream, GuardProgram, HttpTransport, Incoming, InvalidSpec, NotReady,
+        OpenError, OpenWorker, Outgoing, OwnTool, Recorder, RecordingError, ResultError, Secrets,
+        SubmitError, SubmitRequest, ToolSource, Toolbox, Transport, TransportError, TrustSource, Worker,
+        WorkerConfig, WorkerState, WorkerStatus, guard_server,
     };
 }
 
-/// The sandboxed Luau runtime.
+/// The state machine of a request: it makes every decision of the tool loop, without IO. It can be serialised.
+///
+/// ```
+/// use deftool::chat::{Api, Message, StreamDecoder, TransportEnd};
+/// use deftool::request::{BiosV1, FinalState, Run, RunConfig, RunStart, Step};
+/// use deftool::schema::ToolSet;
+///
+/// let tools = ToolSet::default();
+/// let conversation = vec![Message::User { content: String::from("Hello") }];
+/// let mut run = Run::new(RunConfig::default(), RunStart { conversation, ..RunStart::default() });
+/// assert!(matches!(run.next_step(&tools, &BiosV1::default()), Step::Stream(_)));
+///
+/// // Send the request. These are the bytes of the answer.
+/// let answer = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";
+/// let (mut decoder, mut events) = (StreamDecoder::new(Api::ChatCompletions, []), Vec::new());
+/// decoder.feed(answer, &mut events);
+/// decoder.finish(TransportEnd::Clean, &mut events);
+/// for event in events {
+///     run.on_event(event, &tools, 20);
+/// }
+/// assert_eq!(run.next_step(&tools, &BiosV1::default()), Step::Finished);
+/// let outcome = run.outcome().unwrap();
+/// assert_eq!((outcome.state, outcome.text.as_str()), (FinalState::Completed, "Hi."));
+/// ```
+///
+/// A [`BiosProvider`] writes the first system message:
+///
+/// ```
+/// use deftool::request::{BiosContext, BiosProvider};
+///
+/// #[derive(Debug)]
+/// struct Terse;
+///
+/// impl BiosProvider for Terse {
+///     fn bios(&self, context: &BiosContext<'_>) -> String {
+///         format!("{}: answer in one word. {} calls are left.", context.worker, context.budget_left)
+///     }
+/// }
+/// ```
+pub mod request {
+    pub use deftool_chat::request::{
+        Approval, BiosBudget, BiosContext, BiosProvider, BiosV1, Budget, BudgetUnit, Event, FailReason,
+        Failure, Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall, RequestOptions,
+        RequestState, RequestStatus, Run, RunConfig, RunStart, Signal, Step, kind, normalize_conversation,
+    };
+}
+
+/// Messages, events and the decoding of replies.
+///
+/// ```
+/// use deftool::chat::{Api, ChatEvent, ReplyStatus, StreamDecoder, TransportEnd};
+///
+/// let (mut decoder, mut events) = (StreamDecoder::new(Api::ChatCompletions, []), Vec::new());
+/// decoder.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n", &mut events);
+/// decoder.finish(TransportEnd::Clean, &mut events);
+/// let [ChatEvent::Text { text }, ChatEvent::Ended { reply }] = &events[..] else { panic!("{events:?}") };
+/// assert_eq!((text.as_str(), &reply.status), ("Hi.", &ReplyStatus::Complete));
+/// ```
+pub mod chat {
+    pub use deftool_chat::{
+        Api, ChatEvent, ChatRequest, FunctionCall, Message, MessageToolCall, RawArguments, RawCall, Reply,
+        ReplyStatus, ServerError, ServerErrorKind, StreamDecoder, StreamNotes, TransportEnd, Usage,
+    };
+}
+
+/// Loading of projects, and the permissions that their scripts and workers request.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use deftool::project::{Generation, ScriptState, find_root};
+///
+/// let root = find_root(Path::new("examples/quickstart/specs"))?;
+/// let generation = Generation::load(&root, Path::new("."), None)?;
+/// assert!(generation.load.findings.is_empty());
+/// let weather = generation.tool("get_weather").unwrap();
+/// assert!(matches!(weather.script, ScriptState::Ready(_)));
+/// # Ok::<(), deftool::project::ProjectError>(())
+/// ```
+pub mod project {
+    pub use deftool_project::{
+        Generation, Load, LoadedTool, PermissionRequest, PermissionSet, ProjectError, ScriptState, Trust,
+        find_root,
+    };
+}
+
+/// Tool specs: their forms, parsed and checked.
+///
+/// ```
+/// use deftool::spec::{FileKind, SourceFile, Sources, apply_fixes, lower, parse};
+///
+/// let text = "(deftool :name \"count\" :description \"Count the words.\" :args ((:name \"text\" :type strng)))";
+/// let mut sources = Sources::new();
+/// let id = sources.add(SourceFile::new("count.eld", text));
+/// let (tree, mut findings) = parse(id, text);
+/// let (definitions, more) = lower(id, text, &tree, FileKind::of_name("count.eld"));
+/// findings.extend(more);
+/// assert_eq!(definitions.tools[0].name.value, "count");
+/// let finding = &findings[0];
+/// assert_eq!((finding.rule.code, sources.describe(finding.primary).as_str()), ("DT204", "count.eld:1:83"));
+///
+/// // A fix is applied completely or not at all.
+/// let fixed = apply_fixes(text, findings.iter().filter_map(|finding| finding.fix.as_ref()));
+/// assert!(fixed.text.contains(":type string"));
+/// ```
+pub mod spec {
+    pub use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Label, Rule, Severity, apply_fixes};
+    pub use deftool_lang::spec::{
+        Argument, Definitions, Effect, FileKind, McpServer, Permissions, Timers, Tool, ToolKind, WorkerSpec,
+        lower,
+    };
+    pub use deftool_lang::syntax::{Tree, parse};
+    pub use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, Spanned};
+}
+
+/// The JSON Schema of a tool for each API, and the validation of arguments.
+///
+/// ```
+/// use deftool::schema::{Target, ToolSet, compile_tool, emit, limitations};
+/// use deftool::spec::{FileKind, SourceFile, Sources, lower, parse};
+/// use serde_json::json;
+///
+/// let text = r#"(deftool :name "count" :description "Count the characters of a text."
+///                 :args ((:name "text" :type string :description "The text.")))"#;
+/// let id = Sources::new().add(SourceFile::new("count.eld", text));
+/// let (definitions, _) = lower(id, text, &parse(id, text).0, FileKind::of_name("count.eld"));
+/// let sent = emit(Target::OpenAi, &definitions.tools);
+/// assert_eq!(sent[0]["function"]["parameters"]["required"], json!(["text"]));
+///
+/// let tool = compile_tool(&definitions.tools[0]);
+/// assert!(tool.accept(json!({"text": "abc"})).is_ok());
+/// assert!(tool.accept(json!({"text": 3})).is_err());
+/// ```
+pub mod schema {
+    pub use deftool_lang::schema::{
+        ArgumentValidator, Confirmation, Limitation, SchemaError, Target, ToolEntry, ToolSet, Violation,
+        check_tool, compile_tool, emit, limitations,
+    };
+}
+
+/// Calls of tools and their errors.
+///
+/// ```
+/// use deftool::tool::{ToolError, ToolErrorKind};
+///
+/// let error = ToolError::new(ToolErrorKind::Failure, "the article is unknown");
+/// assert_eq!(error.to_string(), "error[failure]: the article is unknown");
+/// ```
+pub mod tool {
+    pub use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+}
+
+/// The limits and the isolation of scripts.
+///
+/// The program may run scripts in child processes. It is then its own child:
+///
+/// ```no_run
+/// use deftool::Worker;
+/// use deftool::script::{Isolation, ProcessOptions, RunnerOptions, serve_isolated};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// if std::env::args().nth(1).as_deref() == Some("script-host") {
+///     serve_isolated();
+///     return Ok(());
+/// }
+/// let program = ProcessOptions::this_program([String::from("script-host")])?;
+/// let options = RunnerOptions { isolation: Isolation::Processes(program), ..RunnerOptions::default() };
+/// let worker = Worker::open("path/to/project").scripts(options).start().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub mod script {
     pub use deftool_script::{
-        Contract, DEFAULT_MEMORY, DEFAULT_TIMEOUT, FunctionDoc, Isolation, LoadError, LocalVm, LogLevel,
-        MAX_SOURCE, Module, Parameter, PathGrant, ProcessOptions, Returned, RunnerOptions, Script,
-        ScriptEvent, ScriptPermissions, ScriptRunner, ScriptSink, TOP_LEVEL_LIMIT, TableDoc, TestFailure,
-        TestFile, TestLimits, TestName, TestOutcome, TestSubject, TestTools, ValueDoc, check_in_processes,
-        check_script, definitions, guard_programs, host_tables, kill_programs, list_tests, run_test,
+        Isolation, LogLevel, ProcessOptions, RunnerOptions, ScriptEvent, ScriptSink, guard_programs,
         serve_isolated,
     };
 }
 
-/// The worker loop.
-pub mod worker {
-    pub use deftool_worker::{
-        Approvals, AskError, Change, ChooseError, Credentials, Detected, Difference, Endpoint, EndpointError,
-        EndpointOptions, EventStream, Evidence, Examination, ExamineOptions, GuardProgram, HttpTransport,
-        Incoming, InvalidSpec, Model, NotReady, OpenError, OpenWorker, Origin, Outgoing, OwnTool, Page,
-        PageResponse, ProbeError, ProjectTools, RecordedRequest, RecordedToolCall, Recorder, Recording,
-        RecordingError, ReplayDifference, ReplayOptions, ReplayTransport, RestartLimits, ResultError,
-        Secrets, ServerLimits, ServerOptions, Session, SubmitError, SubmitRequest, ToolSource, Toolbox,
-        Transport, TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
-        choose_worker, endpoint_permission_request, endpoint_permission_requests, examine_endpoint,
-        find_endpoint, guard_server, is_remote, server_permission_request, server_permission_requests,
+/// A model server for tests.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use deftool::Worker;
+/// use deftool::stub::{Reply, Scenario, Stub};
+/// use serde_json::json;
+///
+/// let stub = Stub::start(Scenario::replies([
+///     Reply::new().call("get_weather", &json!({"location": "Paris", "unit": "celsius"})),
+///     Reply::new().text("It is 21 degrees."),
+/// ]))?;
+/// let worker = Worker::open("examples/quickstart").endpoint(stub.endpoint()).start().await?;
+/// assert_eq!(worker.ask("Is it warm in Paris?").await?.text, "It is 21 degrees.");
+/// assert_eq!(stub.failures(), Vec::<String>::new());
+/// # Ok(())
+/// # }
+/// ```
+pub mod stub {
+    pub use deftool_stub::{
+        Answer, Condition, Fault, Received, Reply, Scenario, ScenarioError, Step, Stub, load, read,
     };
 }
-
-pub use deftool_chat::request::{BiosProvider, Outcome};
-pub use deftool_lang::tool::ToolRunner;
-pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -34,7 +34,7 @@
 //! | `event`, `message` | events of a reply and messages of a conversation |
 //! | `dialect` | supported features of each server, with sources |
 //! | `body` | a [`ChatRequest`] → the body of an HTTP request, and other bodies for servers that reject the first |
-//! | `stream` | the bytes of an answer → [`ChatEvent`]s, for each API; [`sse`] splits them into frames |
+//! | `stream` | the bytes of an answer → [`ChatEvent`]s, for each API; `stream/sse` splits them into frames |
 //! | [`fallback`] | calls that a model writes as text |
 //! | [`request`] | the course of a request: turns, calls, outcome |
 //!
@@ -50,15 +50,13 @@ pub mod request;
 mod stream;
 
 pub use body::{
-    BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, merge_neighbours, next_body_fallback,
-    pair_calls, refuses_tools, requires_call, truncation_warning,
+    BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, next_body_fallback, refuses_tools,
+    requires_call, truncation_warning,
 };
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Feature, Support, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use message::{FunctionCall, Message, MessageToolCall};
-pub use stream::{
-    MAX_CALLS, MAX_REPLY_BYTES, StreamDecoder, StreamNotes, TransportEnd, classify_http_error, sse,
-};
+pub use stream::{MAX_CALLS, MAX_EVENT_BYTES, StreamDecoder, StreamNotes, TransportEnd, classify_http_error};
 
 /// The API that a request is sent to. Both produce the same [`ChatEvent`]s.
 pub use deftool_lang::spec::Api;

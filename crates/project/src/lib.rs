@@ -47,8 +47,6 @@ pub use load::{
 };
 pub use model::{Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState};
 pub use paths::{display_name, is_test_script, resolve_links};
-pub use permissions::{
-    MAX_MEMORY, MAX_TIMEOUT, PermissionRequest, PermissionSet, Trust, permission_requests,
-};
+pub use permissions::{PermissionRequest, PermissionSet, Trust, permission_requests};
 pub use watch::{Listener, LiveProject, WatchError, keep_loading, try_event, try_watching};
 pub use write::{create_private, replace_file, replace_text};

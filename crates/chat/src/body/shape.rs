@@ -39,7 +39,7 @@ pub(super) fn shape_messages(messages: &[Message], fallbacks: BodyFallbacks) -> 
 }
 
 /// Merges adjacent messages of the same role. Some templates reject a conversation without alternating roles.
-pub fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
+pub(crate) fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
     let mut merged: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
         match (merged.last_mut(), message) {
@@ -81,7 +81,7 @@ fn split_system(messages: &[Message]) -> (String, Vec<Message>) {
 
 /// Splits a message with several calls into one message per call, each followed by its result. Some templates support
 /// only one call per message.
-pub fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
+pub(crate) fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
     let mut paired = Vec::with_capacity(messages.len());
     let mut rest = messages.into_iter().peekable();
     while let Some(message) = rest.next() {

@@ -36,6 +36,6 @@ mod search;
 
 pub(crate) use escapes::{decode_references, unicode_escape};
 pub use model::{Candidate, Forms, MAX_HELD, Piece, TextArguments, TextCall, TextMember};
-pub use python::read_literal;
+pub(crate) use python::read_literal;
 pub use scanner::Scanner;
-pub use search::calls_in;
+pub(crate) use search::calls_in;

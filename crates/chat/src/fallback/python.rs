@@ -188,7 +188,7 @@ pub(super) fn read_call(text: &str) -> Result<PythonCall<'_>, String> {
 ///
 /// # Errors
 /// A description of the syntax error.
-pub fn read_literal(text: &str) -> Result<Value, String> {
+pub(crate) fn read_literal(text: &str) -> Result<Value, String> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
     reader.blanks();

@@ -17,7 +17,7 @@ use super::scanner::Scanner;
 const MAX_LEVELS: u32 = 4;
 
 /// Calls `found` for each call in `text`. Reports some calls more than once.
-pub fn calls_in(text: &str, found: &mut impl FnMut(&TextCall)) {
+pub(crate) fn calls_in(text: &str, found: &mut impl FnMut(&TextCall)) {
     search(text, MAX_LEVELS, found);
 }
 

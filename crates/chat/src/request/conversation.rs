@@ -7,7 +7,8 @@ use deftool_lang::spec::{BiosBudget, SystemMessages};
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
-use crate::{Message, MessageToolCall, merge_neighbours, pair_calls};
+use crate::body::{merge_neighbours, pair_calls};
+use crate::{Message, MessageToolCall};
 
 /// One answered call.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::outcome::{Outcome, Signal};
 
 /// Version of the event format, sent in `submitted`. Members and types may be added within a version.
-pub const EVENT_VERSION: u32 = 1;
+pub(super) const EVENT_VERSION: u32 = 1;
 
 /// An event of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub const EVENT_VERSION: u32 = 1;
 pub enum Event {
     /// The request was submitted. Always the first event.
     Submitted {
-        /// [`EVENT_VERSION`].
+        /// `1`.
         version: u32,
         /// The request.
         request_id: String,

@@ -26,7 +26,7 @@ mod validate;
 
 pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};
 pub use config::{RequestOptions, RunConfig, RunStart};
-pub use event::{Approval, EVENT_VERSION, Event};
+pub use event::{Approval, Event};
 pub use normalize::{INTERRUPTED, normalize_conversation};
 pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal, kind};
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};

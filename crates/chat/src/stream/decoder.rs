@@ -15,7 +15,7 @@
 //!
 //! [`Reply::lost_frames`]: crate::Reply::lost_frames
 //!
-//! A reply with more than [`MAX_CALLS`](crate::MAX_CALLS) calls or [`MAX_REPLY_BYTES`](crate::MAX_REPLY_BYTES) ends
+//! A reply with more than [`MAX_CALLS`](crate::MAX_CALLS) calls or `MAX_REPLY_BYTES` ends
 //! there with a server error: earlier content is kept, the rest is not read.
 //!
 //! The status is the first that matches:

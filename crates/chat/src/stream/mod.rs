@@ -23,9 +23,9 @@ mod repair;
 mod reply_state;
 mod responses;
 mod sink;
-pub mod sse;
+pub(crate) mod sse;
 
 pub use arguments::MAX_CALLS;
 pub use decoder::{StreamDecoder, StreamNotes, TransportEnd};
 pub use http_error::classify_http_error;
-pub use reply_state::MAX_REPLY_BYTES;
+pub use sse::MAX_EVENT_BYTES;

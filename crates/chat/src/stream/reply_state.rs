@@ -8,7 +8,7 @@ use super::loose::Loose;
 use crate::event::{Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 
 /// Maximum size of the text, the reasoning and the calls of one reply together.
-pub const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The end of the reply, as the body reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -20,7 +20,7 @@ pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// The kind of an event, as far as it matters for chat completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrameKind {
+pub(crate) enum FrameKind {
     /// Data, with any event name.
     Data,
     /// `event: error`, or a field named `error`.
@@ -32,7 +32,7 @@ pub enum FrameKind {
 
 /// One event with data, or one unknown line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     /// The kind.
     pub kind: FrameKind,
     /// The data; several data lines are joined by LF.
@@ -42,14 +42,14 @@ pub struct Frame<'a> {
 /// A line or an event exceeds [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server sent a line or event larger than {limit} bytes, which is not read")]
-pub struct EventTooLarge {
+pub(crate) struct EventTooLarge {
     /// The limit in bytes.
     pub limit: usize,
 }
 
 /// A parser for server-sent events. It stores the incomplete data between two reads.
 #[derive(Debug)]
-pub struct SseParser {
+pub(crate) struct SseParser {
     /// Start of an incomplete line.
     line: Vec<u8>,
     event: OpenEvent,
@@ -76,7 +76,7 @@ impl Default for SseParser {
 
 impl SseParser {
     /// Creates a parser with a different size limit.
-    pub fn with_limit(limit: usize) -> Self {
+    pub(crate) fn with_limit(limit: usize) -> Self {
         Self { line: Vec::new(), event: OpenEvent::default(), after_cr: false, at_start: true, limit }
     }
 
@@ -84,7 +84,11 @@ impl SseParser {
     ///
     /// # Errors
     /// A line or an event exceeds the limit. The rest of the stream must not be fed.
-    pub fn feed(&mut self, bytes: &[u8], on_frame: &mut dyn FnMut(Frame<'_>)) -> Result<(), EventTooLarge> {
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        on_frame: &mut dyn FnMut(Frame<'_>),
+    ) -> Result<(), EventTooLarge> {
         let mut rest = bytes;
         // The only data line of the current event, if it is contained in this read. Most events are like that.
         let mut lent: Option<&[u8]> = None;
@@ -122,7 +126,7 @@ impl SseParser {
     ///
     /// # Errors
     /// The event exceeds the limit.
-    pub fn finish(mut self, on_frame: &mut dyn FnMut(Frame<'_>)) -> Result<(), EventTooLarge> {
+    pub(crate) fn finish(mut self, on_frame: &mut dyn FnMut(Frame<'_>)) -> Result<(), EventTooLarge> {
         let line = std::mem::take(&mut self.line);
         let mut lent = None;
         if !line.is_empty() {

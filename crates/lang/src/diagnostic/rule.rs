@@ -95,9 +95,8 @@ macro_rules! rule {
 macro_rules! rules {
     ($($file:ident: $id:ident,)+) => {
         $(pub(crate) mod $file;)+
-        $(pub use $file::$id;)+
 
         /// Every rule of this layer, in the order of their codes.
-        pub static RULES: &[&$crate::diagnostic::Rule] = &[$(&$id),+];
+        pub static RULES: &[&$crate::diagnostic::Rule] = &[$(&$file::$id),+];
     };
 }

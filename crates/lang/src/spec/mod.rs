@@ -29,11 +29,12 @@ pub use format::{format, format_generated};
 pub use host_grant::{HostGrant, InvalidHostGrant, host_grant};
 pub use json::{Json, JsonKind, Member};
 pub(crate) use json::{is_same, members_to_map, same_key};
-pub use lower::{is_reserved_param, is_spec_form, lower, lower_tool};
+pub(crate) use lower::lower_tool;
+pub use lower::{is_reserved_param, is_spec_form, lower};
 pub use nearest::nearest;
 pub use rules::invalid_name::is_tool_name;
 pub use tool::{Argument, Effect, Origin, Permissions, SampleCall, TargetOverride, Tool, ToolKind};
-pub use units::{parse_bytes, parse_duration};
+pub use units::parse_duration;
 pub use value::ToolValueError;
 pub use worker::{
     Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, SystemMessages,

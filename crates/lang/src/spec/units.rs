@@ -18,7 +18,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Parses `"64MiB"`, `"512KiB"`, `"1GiB"`, `"4096B"`: a positive number with a unit; `KB`, `MB`, `GB` are decimal.
-pub fn parse_bytes(text: &str) -> Option<u64> {
+pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text)?;
     let bytes = number
         * match unit {

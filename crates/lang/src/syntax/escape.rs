@@ -81,15 +81,15 @@ fn push_escape(text: &mut String, escape: Escape) -> Option<(&'static Rule, Stri
                 None
             }
             None => Some((
-                &rules::NOT_JSON,
+                &rules::not_json::NOT_JSON,
                 format!("the character {code:#x} is not in Unicode and has no JSON form"),
             )),
         },
         Escape::RawByte(byte) => {
             text.extend(char::from_u32(byte));
-            Some((&rules::RAW_BYTE, rules::raw_byte::message(byte)))
+            Some((&rules::raw_byte::RAW_BYTE, rules::raw_byte::message(byte)))
         }
-        Escape::Invalid(message) => Some((&rules::BAD_ESCAPE, message)),
+        Escape::Invalid(message) => Some((&rules::bad_escape::BAD_ESCAPE, message)),
     }
 }
 

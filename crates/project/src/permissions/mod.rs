@@ -14,7 +14,7 @@ use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::Script;
 
 pub use request::{PermissionRequest, permission_requests};
-pub use set::{MAX_MEMORY, MAX_TIMEOUT, PermissionSet};
+pub use set::PermissionSet;
 
 /// The permissions in specs that the user trusts.
 #[derive(Debug, Clone)]

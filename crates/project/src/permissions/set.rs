@@ -14,11 +14,11 @@ use crate::paths::resolve_links;
 
 /// The longest `:timeout` that does not require trust. A call occupies one of the few script threads, and 15 minutes
 /// are enough for a build or a slow API.
-pub const MAX_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// The largest `:memory` in bytes that does not require trust. Several calls run at the same time, and four times the
 /// default limit each is acceptable on a small machine.
-pub const MAX_MEMORY: u64 = 256 << 20;
+const MAX_MEMORY: u64 = 256 << 20;
 
 /// A set of permissions beyond reading the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +42,10 @@ pub struct PermissionSet {
     /// Servers that workers start. Each value is the complete command with environment variables and folder.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub server: BTreeSet<String>,
-    /// The time limit of a call in milliseconds, if it is above [`MAX_TIMEOUT`].
+    /// The time limit of a call in milliseconds, if it is above 15 minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The memory limit of a call in bytes, if it is above [`MAX_MEMORY`].
+    /// The memory limit of a call in bytes, if it is above 256 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
 }
@@ -77,7 +77,7 @@ impl PermissionSet {
             .with_limits(script.timeout, script.memory)
     }
 
-    /// Adds the limits of a call that are above [`MAX_TIMEOUT`] and [`MAX_MEMORY`].
+    /// Adds the limits of a call that are above `MAX_TIMEOUT` and `MAX_MEMORY`.
     pub(super) fn with_limits(mut self, timeout: Option<Duration>, memory: Option<u64>) -> Self {
         let timeout = timeout.filter(|timeout| *timeout > MAX_TIMEOUT);
         self.timeout_ms = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));

@@ -18,7 +18,7 @@ rule! {
     /// ```text bios.txt repaired
     /// You are {worker}. Tool iterations left: {budget}.
     /// ```
-    pub BIOS_FILE, "DT320", "bios-file", Error
+    pub(crate) BIOS_FILE, "DT320", "bios-file", Error
 }
 
 pub(crate) fn finding(at: Location, why: &str) -> Diagnostic {

@@ -25,7 +25,7 @@ rule! {
     /// ```text bios.txt repaired
     /// Tool iterations left: {budget}.
     /// ```
-    pub BIOS_PLACEHOLDER, "DT321", "bios-placeholder", Warning
+    pub(crate) BIOS_PLACEHOLDER, "DT321", "bios-placeholder", Warning
 }
 
 /// A word in braces that is not a placeholder and is sent unchanged.

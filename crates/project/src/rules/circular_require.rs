@@ -43,7 +43,7 @@ rule! {
     /// ```lua scripts/lib/names.lua repaired
     /// return { of = function(day) return "day " .. day .. " of 7" end }
     /// ```
-    pub CIRCULAR_REQUIRE, "DT413", "circular-require", Warning
+    pub(crate) CIRCULAR_REQUIRE, "DT413", "circular-require", Warning
 }
 
 /// `files`: the files of the cycle. Each requires the next, and the last one, at `at`, requires the first.

@@ -33,7 +33,7 @@ rule! {
     /// ```lua scripts/lib/dates.lua repaired
     /// return { today = function() return "Friday" end }
     /// ```
-    pub COMPUTED_REQUIRE, "DT414", "computed-require", Warning
+    pub(crate) COMPUTED_REQUIRE, "DT414", "computed-require", Warning
 }
 
 pub(crate) fn finding(at: Location) -> Diagnostic {

@@ -17,7 +17,7 @@ rule! {
     /// (deftool :name "now" :description "Tell the time.")
     /// (deftool :name "today" :description "Tell the date.")
     /// ```
-    pub DUPLICATE_NAME, "DT111", "duplicate-name", Error
+    pub(crate) DUPLICATE_NAME, "DT111", "duplicate-name", Error
 }
 
 /// `what`: `tool` or `worker`.

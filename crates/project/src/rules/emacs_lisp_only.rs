@@ -23,7 +23,7 @@ rule! {
     /// ```lua scripts/today.lua repaired
     /// return function() return "Friday" end
     /// ```
-    pub EMACS_LISP_ONLY, "DT405", "emacs-lisp-only", Note
+    pub(crate) EMACS_LISP_ONLY, "DT405", "emacs-lisp-only", Note
 }
 
 /// `path`: the expected path of a script.

@@ -13,7 +13,7 @@ rule! {
     /// ```eld repaired
     /// ; tools of the next project
     /// ```
-    pub EMPTY_FILE, "DT407", "empty-file", Note
+    pub(crate) EMPTY_FILE, "DT407", "empty-file", Note
 }
 
 /// `at`: any location in the file. `text`: its text.

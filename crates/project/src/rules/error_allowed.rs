@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deflint :allow [missing-description])
     /// ```
-    pub ERROR_ALLOWED, "DT127", "error-allowed", Warning
+    pub(crate) ERROR_ALLOWED, "DT127", "error-allowed", Warning
 }
 
 /// `error`: the location of an error that the allow would silence, if any.

@@ -22,7 +22,7 @@ rule! {
     /// ```lua scripts/done.lua repaired
     /// return function() return "bye" end
     /// ```
-    pub EXIT_TOOL_SCRIPT, "DT426", "exit-tool-script", Note
+    pub(crate) EXIT_TOOL_SCRIPT, "DT426", "exit-tool-script", Note
 }
 
 pub(crate) fn finding(at: Location, tool: &str, file: &str) -> Diagnostic {

@@ -7,7 +7,7 @@ rule! {
     /// JSON is UTF-8. In a file with another encoding, every invalid byte is replaced by a replacement character. Forms
     /// that contain one are not compiled, because the model would receive damaged text. In Emacs, `C-h v
     /// buffer-file-coding-system` shows the encoding of a file, and `C-x RET f utf-8` changes it.
-    pub INVALID_UTF8, "DT008", "invalid-utf8", Error
+    pub(crate) INVALID_UTF8, "DT008", "invalid-utf8", Error
 }
 
 /// `is_text`: whether the file could be read as text.

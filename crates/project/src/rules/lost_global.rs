@@ -29,7 +29,7 @@ rule! {
     ///   return result
     /// end
     /// ```
-    pub LOST_GLOBAL, "DT421", "lost-global", Warning
+    pub(crate) LOST_GLOBAL, "DT421", "lost-global", Warning
 }
 
 pub(crate) fn finding(at: Location, name: &str, is_taken: bool) -> Diagnostic {

@@ -33,7 +33,7 @@ rule! {
     /// ```lua scripts/lib/dates.lua repaired
     /// return { today = function() return "Friday" end }
     /// ```
-    pub MISSING_MODULE, "DT411", "missing-module", Error
+    pub(crate) MISSING_MODULE, "DT411", "missing-module", Error
 }
 
 /// `path`: the path as written. `advice`: the reason and a suggestion.

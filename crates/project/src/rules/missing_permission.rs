@@ -22,7 +22,7 @@ rule! {
     /// ```lua scripts/today.lua repaired
     /// return function() return fs.read("notes/today.md") end
     /// ```
-    pub MISSING_PERMISSION, "DT422", "missing-permission", Warning
+    pub(crate) MISSING_PERMISSION, "DT422", "missing-permission", Warning
 }
 
 /// `function`: for example `fs.read`. `key`: for example `read`.

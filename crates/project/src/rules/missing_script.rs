@@ -24,7 +24,7 @@ rule! {
     /// ```lua scripts/now.lua repaired
     /// return function() return "noon" end
     /// ```
-    pub MISSING_SCRIPT, "DT401", "missing-script", Error
+    pub(crate) MISSING_SCRIPT, "DT401", "missing-script", Error
 }
 
 /// `near`: an unused file with a similar name. `is_named`: whether the spec names the script.

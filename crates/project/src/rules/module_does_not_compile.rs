@@ -31,7 +31,7 @@ rule! {
     /// ```lua scripts/lib/dates.lua repaired
     /// return { today = function() return "Friday" end }
     /// ```
-    pub MODULE_DOES_NOT_COMPILE, "DT412", "module-does-not-compile", Error
+    pub(crate) MODULE_DOES_NOT_COMPILE, "DT412", "module-does-not-compile", Error
 }
 
 pub(crate) fn finding(at: Location, problem: &str) -> Diagnostic {

@@ -33,7 +33,7 @@ rule! {
     /// local dates = { today = function() return "Friday" end }
     /// return dates
     /// ```
-    pub MODULE_WITHOUT_VALUE, "DT415", "module-without-value", Error
+    pub(crate) MODULE_WITHOUT_VALUE, "DT415", "module-without-value", Error
 }
 
 pub(crate) fn finding(at: Location) -> Diagnostic {

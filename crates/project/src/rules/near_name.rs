@@ -19,7 +19,7 @@ rule! {
     /// (deftool :name "read_note" :description "Read a note.")
     /// (deftool :name "speak_note" :description "Read a note aloud.")
     /// ```
-    pub NEAR_NAME, "DT128", "near-name", Warning
+    pub(crate) NEAR_NAME, "DT128", "near-name", Warning
 }
 
 pub(crate) fn check(load: &Load) -> Vec<Diagnostic> {

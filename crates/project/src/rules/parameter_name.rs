@@ -26,7 +26,7 @@ rule! {
     /// ```lua scripts/weather.lua repaired
     /// return function(location) return "fine in " .. location end
     /// ```
-    pub PARAMETER_NAME, "DT424", "parameter-name", Note
+    pub(crate) PARAMETER_NAME, "DT424", "parameter-name", Note
 }
 
 /// Minimum length of a name. Shorter names are similar to too many others.

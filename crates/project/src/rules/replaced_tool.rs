@@ -15,7 +15,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "now" :description "Tell the exact time." :function #'now)
     /// ```
-    pub REPLACED_TOOL, "DT129", "replaced-tool", Warning
+    pub(crate) REPLACED_TOOL, "DT129", "replaced-tool", Warning
 }
 
 pub(crate) fn finding(at: Location, name: &str, first: Location) -> Diagnostic {

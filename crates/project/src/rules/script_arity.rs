@@ -25,7 +25,7 @@ rule! {
     /// ```lua scripts/greet.lua repaired
     /// return function(who) return "hello " .. who end
     /// ```
-    pub SCRIPT_ARITY, "DT403", "script-arity", Error
+    pub(crate) SCRIPT_ARITY, "DT403", "script-arity", Error
 }
 
 /// `expected`: the expected parameters.

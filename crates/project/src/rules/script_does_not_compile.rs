@@ -22,7 +22,7 @@ rule! {
     /// ```lua scripts/now.lua repaired
     /// return function() return 1 end
     /// ```
-    pub SCRIPT_DOES_NOT_COMPILE, "DT402", "script-does-not-compile", Error
+    pub(crate) SCRIPT_DOES_NOT_COMPILE, "DT402", "script-does-not-compile", Error
 }
 
 pub(crate) fn finding(at: Location, tool: &str, problem: &str) -> Diagnostic {

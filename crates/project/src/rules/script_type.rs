@@ -7,7 +7,7 @@ rule! {
     /// the types of `deftool types`. Only `deftool check --types` reports type errors, and only where types are known:
     /// arguments, host tables, libraries. `--!strict` in the first line of a script enables all checks, `--!nocheck`
     /// disables them.
-    pub SCRIPT_TYPE, "DT427", "script-type", Warning
+    pub(crate) SCRIPT_TYPE, "DT427", "script-type", Warning
 }
 
 pub(crate) fn finding(at: deftool_lang::text::Location, message: &str) -> deftool_lang::diagnostic::Diagnostic {

@@ -22,7 +22,7 @@ rule! {
     /// local function now() return "noon" end
     /// return now
     /// ```
-    pub SCRIPT_WITHOUT_FUNCTION, "DT406", "script-without-function", Error
+    pub(crate) SCRIPT_WITHOUT_FUNCTION, "DT406", "script-without-function", Error
 }
 
 /// `returned`: for example `a table`.

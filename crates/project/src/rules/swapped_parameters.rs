@@ -27,7 +27,7 @@ rule! {
     /// ```lua scripts/copy.lua repaired
     /// return function(from, to) return to .. from end
     /// ```
-    pub SWAPPED_PARAMETERS, "DT409", "swapped-parameters", Warning
+    pub(crate) SWAPPED_PARAMETERS, "DT409", "swapped-parameters", Warning
 }
 
 /// Compares the parameters with the expected ones, both in order.

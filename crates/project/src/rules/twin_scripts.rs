@@ -25,7 +25,7 @@ rule! {
     /// ```lua scripts/now.luau repaired
     /// return function() return "midnight" end
     /// ```
-    pub TWIN_SCRIPTS, "DT410", "twin-scripts", Warning
+    pub(crate) TWIN_SCRIPTS, "DT410", "twin-scripts", Warning
 }
 
 pub(crate) fn finding(at: Location, tool: &str, used: &str, other: &str) -> Diagnostic {

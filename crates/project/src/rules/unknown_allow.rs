@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deflint :deny [missing-description])
     /// ```
-    pub UNKNOWN_ALLOW, "DT125", "unknown-allow", Warning
+    pub(crate) UNKNOWN_ALLOW, "DT125", "unknown-allow", Warning
 }
 
 pub(crate) fn finding(at: Location, word: &str) -> Diagnostic {

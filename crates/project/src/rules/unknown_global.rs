@@ -30,7 +30,7 @@ rule! {
     ///   return fs.read("notes/today.md")
     /// end
     /// ```
-    pub UNKNOWN_GLOBAL, "DT420", "unknown-global", Warning
+    pub(crate) UNKNOWN_GLOBAL, "DT420", "unknown-global", Warning
 }
 
 /// `path`: the global and the accessed fields.

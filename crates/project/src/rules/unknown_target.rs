@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time." :targets (:gemini (:description "Tell the hour.")))
     /// ```
-    pub UNKNOWN_TARGET, "DT124", "unknown-target", Warning
+    pub(crate) UNKNOWN_TARGET, "DT124", "unknown-target", Warning
 }
 
 pub(crate) fn check(load: &Load) -> Vec<Diagnostic> {

@@ -17,7 +17,7 @@ rule! {
     /// (deftool :name "now" :description "Tell the time.")
     /// (defworker :name "local" :tools ["now"])
     /// ```
-    pub UNKNOWN_WORKER_TOOL, "DT302", "unknown-worker-tool", Error
+    pub(crate) UNKNOWN_WORKER_TOOL, "DT302", "unknown-worker-tool", Error
 }
 
 /// `what`: `tool` or `exit tool`. `known`: the names of that kind. `is_other`: whether the name is of the other kind.

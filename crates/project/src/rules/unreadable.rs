@@ -6,7 +6,7 @@ rule! {
     ///
     /// The path is a folder, a pipe, a file without read permission, or a link out of the project. Every call of the
     /// tool would fail.
-    pub UNREADABLE, "DT404", "unreadable", Error
+    pub(crate) UNREADABLE, "DT404", "unreadable", Error
 }
 
 pub(crate) fn finding(at: Location, message: &str) -> Diagnostic {

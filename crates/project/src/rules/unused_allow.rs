@@ -16,7 +16,7 @@ rule! {
     /// ;; deftool: allow(missing-description)
     /// (deftool :name "now")
     /// ```
-    pub UNUSED_ALLOW, "DT126", "unused-allow", Note
+    pub(crate) UNUSED_ALLOW, "DT126", "unused-allow", Note
 }
 
 pub(crate) fn finding(at: Location, word: &str) -> Diagnostic {

@@ -22,7 +22,7 @@ rule! {
     /// ```lua scripts/now.lua repaired
     /// return function(callback) callback(time.iso()) end
     /// ```
-    pub UNUSED_CALLBACK, "DT425", "unused-callback", Warning
+    pub(crate) UNUSED_CALLBACK, "DT425", "unused-callback", Warning
 }
 
 pub(crate) fn finding(at: Location, tool: &str, callback: &str) -> Diagnostic {

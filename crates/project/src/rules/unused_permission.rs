@@ -22,7 +22,7 @@ rule! {
     /// ```lua scripts/today.lua repaired
     /// return function() return time.format("%F") end
     /// ```
-    pub UNUSED_PERMISSION, "DT423", "unused-permission", Note
+    pub(crate) UNUSED_PERMISSION, "DT423", "unused-permission", Note
 }
 
 /// `key`: for example `read`.

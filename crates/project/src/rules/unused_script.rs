@@ -25,7 +25,7 @@ rule! {
     /// ```lua scripts/now.lua repaired
     /// return function() return "noon" end
     /// ```
-    pub UNUSED_SCRIPT, "DT408", "unused-script", Note
+    pub(crate) UNUSED_SCRIPT, "DT408", "unused-script", Note
 }
 
 /// `stem`: the file name without extension.

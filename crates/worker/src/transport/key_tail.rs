@@ -7,7 +7,7 @@
 //!
 //! This filter runs before the decoder and the recorder, so that a replay reads the same bytes as the request.
 
-use deftool_chat::sse::MAX_EVENT_BYTES;
+use deftool_chat::MAX_EVENT_BYTES;
 
 use super::interface::Transport;
 use crate::secrets::{Channel, Frame, Hit, REDACTED, Redactor, frames_of, rewrite_texts, texts_of};

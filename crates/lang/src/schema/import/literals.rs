@@ -8,7 +8,7 @@ use serde_json::Number;
 use super::read::{Reader, SyntaxError};
 use crate::diagnostic::Diagnostic;
 use crate::spec::JsonKind;
-use crate::spec::rules::INEXACT_NUMBER;
+use crate::spec::rules::inexact_number::INEXACT_NUMBER;
 use crate::text::{Location, Span};
 
 impl Reader<'_> {

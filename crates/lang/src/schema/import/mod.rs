@@ -79,7 +79,7 @@ impl Importer {
         // Findings about numbers and keys matter only inside a tool, not elsewhere in a request body.
         let spans: Vec<Span> = definitions.iter().map(|definition| definition.json.span).collect();
         read.retain(|finding| {
-            finding.rule == &rules::INVALID_JSON || is_inside(finding.primary.span, &spans)
+            finding.rule == &rules::invalid_json::INVALID_JSON || is_inside(finding.primary.span, &spans)
         });
         sink.findings.extend(read);
         for definition in definitions {

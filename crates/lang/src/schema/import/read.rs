@@ -37,7 +37,8 @@ pub(super) fn read_json(source: SourceId, text: &str) -> (Vec<Json>, Vec<Diagnos
 /// Returns the first duplicate member of a JSON text.
 pub fn repeated_member(text: &str) -> Option<String> {
     let (_, findings) = read_json(Sources::new().id_ahead(0), text);
-    let repeated = findings.iter().find(|finding| *finding.rule == rules::REPEATED_MEMBER)?;
+    let repeated =
+        findings.iter().find(|finding| *finding.rule == rules::repeated_member::REPEATED_MEMBER)?;
     let key = repeated.primary.span.of(text);
     Some(serde_json::from_str(key).unwrap_or_else(|_| key.to_owned()))
 }

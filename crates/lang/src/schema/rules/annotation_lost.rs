@@ -16,7 +16,7 @@ rule! {
     /// (deftool :name "search" :description "Search the notes."
     ///  :args ((:name "limit" :type integer :optional t :description "How many; 10 is usual.")))
     /// ```
-    pub ANNOTATION_LOST, "DT504", "annotation-lost", Note
+    pub(crate) ANNOTATION_LOST, "DT504", "annotation-lost", Note
 }
 
 pub(crate) fn annotation_lost(limitation: &ToolLimitation<'_>) -> Diagnostic {

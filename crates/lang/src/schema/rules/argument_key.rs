@@ -15,7 +15,7 @@ rule! {
     /// ```json repaired
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}}
     /// ```
-    pub ARGUMENT_KEY, "DT608", "argument-key", Warning
+    pub(crate) ARGUMENT_KEY, "DT608", "argument-key", Warning
 }
 
 /// `key` is `name` or `optional`.

@@ -16,7 +16,7 @@ rule! {
     /// (deftool :name "drop" :description "Drop a file." :confirm (:when (:force t))
     ///     :args ((:name "force" :description "Whether to." :type boolean)))
     /// ```
-    pub CONFIRM_NEVER, "DT258", "confirm-never", Error
+    pub(crate) CONFIRM_NEVER, "DT258", "confirm-never", Error
 }
 
 /// `why` is a clause that explains why the schema rejects the value.

@@ -17,7 +17,7 @@ rule! {
     /// (deftool :name "drop" :description "Drop a file." :confirm (:when (:path "^/etc/"))
     ///     :args ((:name "path" :description "Which." :type string)))
     /// ```
-    pub CONFIRM_PATTERN, "DT257", "confirm-pattern", Error
+    pub(crate) CONFIRM_PATTERN, "DT257", "confirm-pattern", Error
 }
 
 /// `problem` is a clause that describes the error.

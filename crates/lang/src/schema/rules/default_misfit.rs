@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :minimum 1 :default 1 :optional t)))
     /// ```
-    pub DEFAULT_MISFIT, "DT229", "default-misfit", Warning
+    pub(crate) DEFAULT_MISFIT, "DT229", "default-misfit", Warning
 }
 
 pub(in crate::schema) fn finding(at: Location, misfit: &Misfit) -> Diagnostic {

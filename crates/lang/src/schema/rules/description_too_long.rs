@@ -14,7 +14,7 @@ rule! {
     /// ```eld for-openai repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub DESCRIPTION_TOO_LONG, "DT509", "description-too-long", Warning
+    pub(crate) DESCRIPTION_TOO_LONG, "DT509", "description-too-long", Warning
 }
 
 pub(crate) fn description_too_long(limitation: &ToolLimitation<'_>, limit: usize) -> Diagnostic {

@@ -17,7 +17,7 @@ rule! {
     /// (deftool :name "rename" :description "Rename the note."
     ///  :args ((:name "title" :type string :description "The new title, at most 80 characters.")))
     /// ```
-    pub DROPPED_BY_TARGET, "DT503", "dropped-by-target", Warning
+    pub(crate) DROPPED_BY_TARGET, "DT503", "dropped-by-target", Warning
 }
 
 pub(crate) fn dropped_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :maxLength 3 :examples ["abc" "bcd"])))
     /// ```
-    pub EXAMPLE_MISFIT, "DT230", "example-misfit", Warning
+    pub(crate) EXAMPLE_MISFIT, "DT230", "example-misfit", Warning
 }
 
 pub(in crate::schema) fn finding(at: Location, misfit: &Misfit) -> Diagnostic {

@@ -16,7 +16,7 @@ rule! {
     /// (deftool :name "search" :description "Search the notes."
     ///  :args ((:name "limit" :type integer :description "How many, at least 1.")))
     /// ```
-    pub IGNORED_BY_TARGET, "DT505", "ignored-by-target", Warning
+    pub(crate) IGNORED_BY_TARGET, "DT505", "ignored-by-target", Warning
 }
 
 pub(crate) fn ignored_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {

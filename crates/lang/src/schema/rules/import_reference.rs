@@ -16,7 +16,7 @@ rule! {
     /// {"name": "tree", "description": "Plant it.", "input_schema": {"type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}},
     ///   "$defs": {"Node": {"type": "object", "properties": {"next": {"type": "string"}}}}}}
     /// ```
-    pub IMPORT_REFERENCE, "DT605", "import-reference", Error
+    pub(crate) IMPORT_REFERENCE, "DT605", "import-reference", Error
 }
 
 /// `why` is a clause that explains why the reference cannot be inlined.

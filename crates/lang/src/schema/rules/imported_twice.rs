@@ -13,7 +13,7 @@ rule! {
     /// ```json repaired
     /// [{"name": "today", "description": "Tell the date."}, {"name": "now", "description": "Tell the time."}]
     /// ```
-    pub IMPORTED_TWICE, "DT612", "imported-twice", Error
+    pub(crate) IMPORTED_TWICE, "DT612", "imported-twice", Error
 }
 
 /// The tool at `location` has the same name as the tool at `first`.

@@ -14,7 +14,7 @@ rule! {
     /// ```json repaired
     /// {"name": "now", "description": "Tell the time."}
     /// ```
-    pub INVALID_JSON, "DT601", "invalid-json", Error
+    pub(crate) INVALID_JSON, "DT601", "invalid-json", Error
 }
 
 /// The text is not valid JSON at `location`.

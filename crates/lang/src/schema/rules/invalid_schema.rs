@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :dependentRequired (:id ["id"]))))
     /// ```
-    pub INVALID_SCHEMA, "DT216", "invalid-schema", Warning
+    pub(crate) INVALID_SCHEMA, "DT216", "invalid-schema", Warning
 }
 
 pub(in crate::schema) fn finding(at: Location, problem: &SchemaError) -> Diagnostic {

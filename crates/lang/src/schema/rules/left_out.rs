@@ -14,7 +14,7 @@ rule! {
     /// ```json repaired
     /// {"name": "now", "description": "Tell the time.", "input_schema": {"type": "object"}}
     /// ```
-    pub LEFT_OUT, "DT607", "left-out", Note
+    pub(crate) LEFT_OUT, "DT607", "left-out", Note
 }
 
 /// Returns one finding for all unsupported keys of a tool.

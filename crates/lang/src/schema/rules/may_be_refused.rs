@@ -16,7 +16,7 @@ rule! {
     /// (deftool :name "page" :description "Show a page."
     ///  :args ((:name "number" :type integer :minimum 1 :description "Its number.")))
     /// ```
-    pub MAY_BE_REFUSED, "DT502", "may-be-refused", Warning
+    pub(crate) MAY_BE_REFUSED, "DT502", "may-be-refused", Warning
 }
 
 pub(crate) fn may_be_refused(limitation: &ToolLimitation<'_>) -> Diagnostic {

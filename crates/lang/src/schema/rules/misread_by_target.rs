@@ -17,7 +17,7 @@ rule! {
     /// (deftool :name "rename" :description "Rename the note."
     ///  :args ((:name "title" :type string :minLength 1 :description "The new title.")))
     /// ```
-    pub MISREAD_BY_TARGET, "DT507", "misread-by-target", Warning
+    pub(crate) MISREAD_BY_TARGET, "DT507", "misread-by-target", Warning
 }
 
 pub(crate) fn misread_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {

@@ -42,22 +42,29 @@ rules! {
 }
 
 use crate::diagnostic::Rule;
-use crate::spec::rules::{ARGUMENT_NAME, ARRAY_WITHOUT_ITEMS};
+use crate::spec::rules::argument_name::ARGUMENT_NAME;
+use crate::spec::rules::array_without_items::ARRAY_WITHOUT_ITEMS;
 
 /// Returns whether the rule `of_target` duplicates `base`, a rule for all targets, at the same location.
 pub fn repeats(of_target: &Rule, base: &Rule) -> bool {
-    let same = [(&NAME_REFUSED, &ARGUMENT_NAME), (&MAY_BE_REFUSED, &ARRAY_WITHOUT_ITEMS)];
+    let same = [
+        (&name_refused::NAME_REFUSED, &ARGUMENT_NAME),
+        (&may_be_refused::MAY_BE_REFUSED, &ARRAY_WITHOUT_ITEMS),
+    ];
     same.into_iter().any(|(known, its_base)| of_target == known && base == its_base)
 }
 
+pub use accepted_example_fails::ACCEPTED_EXAMPLE_FAILS;
 pub(crate) use annotation_lost::annotation_lost;
 pub(crate) use description_too_long::description_too_long;
 pub(crate) use dropped_by_target::dropped_by_target;
 pub(crate) use ignored_by_target::ignored_by_target;
+pub use invalid_pattern::INVALID_PATTERN;
 pub(crate) use may_be_refused::may_be_refused;
 pub(crate) use misread_by_target::misread_by_target;
 pub(crate) use name_refused::name_refused;
 pub(crate) use refused_by_target::refused_by_target;
+pub use rejected_example_passes::REJECTED_EXAMPLE_PASSES;
 pub(crate) use too_large::too_large;
 pub(crate) use too_many_tools::too_many_tools;
 pub(crate) use weakened_by_target::weakened_by_target;

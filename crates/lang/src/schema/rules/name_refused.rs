@@ -15,7 +15,7 @@ rule! {
     /// ```eld for-gemini repaired
     /// (deftool :name "pack_7z" :description "Pack a folder.")
     /// ```
-    pub NAME_REFUSED, "DT508", "name-refused-by-target", Warning
+    pub(crate) NAME_REFUSED, "DT508", "name-refused-by-target", Warning
 }
 
 pub(crate) fn name_refused(limitation: &ToolLimitation<'_>) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```json repaired
     /// {"name": "now", "description": "Tell the time.", "input_schema": {"type": "object"}}
     /// ```
-    pub NAMELESS_TOOL, "DT603", "nameless-tool", Error
+    pub(crate) NAMELESS_TOOL, "DT603", "nameless-tool", Error
 }
 
 /// `missing` lists the missing sources of a name.

@@ -14,7 +14,7 @@ rule! {
     /// ```json repaired
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}}
     /// ```
-    pub NOT_A_SCHEMA, "DT614", "not-a-schema", Error
+    pub(crate) NOT_A_SCHEMA, "DT614", "not-a-schema", Error
 }
 
 /// The schema of the argument `name` is at `location`.

@@ -15,7 +15,7 @@ rule! {
     /// {"name": "tag", "description": "Tag it.", "input_schema": {"type": "object", "properties": {"id": {"type": "string"},
     ///   "tags": {"type": "object", "additionalProperties": true}}}}
     /// ```
-    pub OPEN_ARGUMENTS, "DT609", "open-arguments", Warning
+    pub(crate) OPEN_ARGUMENTS, "DT609", "open-arguments", Warning
 }
 
 /// `additionalProperties` is at `location`.

@@ -14,7 +14,7 @@ rule! {
     /// ```json repaired
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}}}
     /// ```
-    pub PARAMETERS_NOT_AN_OBJECT, "DT604", "parameters-not-an-object", Error
+    pub(crate) PARAMETERS_NOT_AN_OBJECT, "DT604", "parameters-not-an-object", Error
 }
 
 /// `found` describes the actual type.

@@ -14,7 +14,7 @@ rule! {
     /// ```json repaired
     /// {"tools": [{"name": "now", "description": "Tell the time.", "inputSchema": {"type": "object"}}]}
     /// ```
-    pub PARTIAL_LIST, "DT613", "partial-list", Warning
+    pub(crate) PARTIAL_LIST, "DT613", "partial-list", Warning
 }
 
 /// The cursor is at `location`.

@@ -18,7 +18,7 @@ rule! {
     /// (deftool :name "tag" :description "Tag a note."
     ///  :args ((:name "tags" :type object :properties (:author (:type string)) :required ["author"] :description "Who it is by.")))
     /// ```
-    pub REFUSED_BY_TARGET, "DT501", "refused-by-target", Error
+    pub(crate) REFUSED_BY_TARGET, "DT501", "refused-by-target", Error
 }
 
 pub(crate) fn refused_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {

@@ -13,7 +13,7 @@ rule! {
     /// ```json repaired
     /// {"name": "now", "description": "Tell the time."}
     /// ```
-    pub REPEATED_MEMBER, "DT611", "repeated-member", Warning
+    pub(crate) REPEATED_MEMBER, "DT611", "repeated-member", Warning
 }
 
 /// `key` occurs at `location` and earlier at `first`.

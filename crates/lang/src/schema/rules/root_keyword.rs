@@ -17,7 +17,7 @@ rule! {
     /// {"name": "find", "description": "Find it. Give an id or a name.", "input_schema": {"type": "object",
     ///   "properties": {"id": {"type": "string"}, "name": {"type": "string"}}}}
     /// ```
-    pub ROOT_KEYWORD, "DT606", "root-keyword", Warning
+    pub(crate) ROOT_KEYWORD, "DT606", "root-keyword", Warning
 }
 
 /// Returns one finding for all such keywords of a tool.

@@ -8,7 +8,7 @@ rule! {
     /// models also choose more reliably among fewer tools.
     ///
     /// The finding is at the first tool over the limit. In a project, DT311 reports this per worker instead.
-    pub TOO_MANY_TOOLS, "DT510", "too-many-tools-for-target", Warning
+    pub(crate) TOO_MANY_TOOLS, "DT510", "too-many-tools-for-target", Warning
 }
 
 pub(crate) fn too_many_tools(limitation: &ToolLimitation<'_>, limit: usize) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```json repaired
     /// {"name": "say", "description": "Say it.", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}}
     /// ```
-    pub UNKNOWN_REQUIRED, "DT610", "unknown-required", Warning
+    pub(crate) UNKNOWN_REQUIRED, "DT610", "unknown-required", Warning
 }
 
 /// `required` contains the unknown property `name`.

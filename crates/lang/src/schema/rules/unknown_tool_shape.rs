@@ -16,7 +16,7 @@ rule! {
     /// ```json repaired
     /// [{"type": "function", "name": "web_search", "description": "Search the web.", "parameters": {"type": "object", "properties": {}}}]
     /// ```
-    pub UNKNOWN_TOOL_SHAPE, "DT602", "unknown-tool-shape", Error
+    pub(crate) UNKNOWN_TOOL_SHAPE, "DT602", "unknown-tool-shape", Error
 }
 
 /// Not a known tool definition, with a specific message.

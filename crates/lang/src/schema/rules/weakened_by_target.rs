@@ -16,7 +16,7 @@ rule! {
     /// (deftool :name "find" :description "Find a note."
     ///  :args ((:name "by" :anyOf [(:type string) (:type integer)] :description "Its title or number.")))
     /// ```
-    pub WEAKENED_BY_TARGET, "DT506", "weakened-by-target", Warning
+    pub(crate) WEAKENED_BY_TARGET, "DT506", "weakened-by-target", Warning
 }
 
 pub(crate) fn weakened_by_target(limitation: &ToolLimitation<'_>) -> Diagnostic {

@@ -141,7 +141,7 @@ fn drop_repeated(findings: &mut Vec<Diagnostic>) {
 
 /// Lowers a constant to a tool: a plist, or a list that starts with the name of a tool form. For callers that have
 /// specs as values. All findings point to byte 0 of `source`.
-pub fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnostic>) {
+pub(crate) fn lower_tool(source: SourceId, datum: Datum) -> (Option<Tool>, Vec<Diagnostic>) {
     let mut lowerer = Lowerer::new(source);
     let mut kind = ToolKind::Normal;
     let at = lowerer.at(datum.span);

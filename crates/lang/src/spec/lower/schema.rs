@@ -304,7 +304,8 @@ impl Lowerer {
         // In an alist, a `:type` must be a string.
         let later = self.findings.split_off(reported);
         let is_right = |finding: &Diagnostic| {
-            *finding.rule == rules::TYPE_AS_STRING && types.binary_search(&finding.primary.span).is_ok()
+            *finding.rule == rules::type_as_string::TYPE_AS_STRING
+                && types.binary_search(&finding.primary.span).is_ok()
         };
         self.findings.extend(later.into_iter().filter(|finding| !is_right(finding)));
         members

@@ -15,7 +15,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (:id (:type integer)))))
     /// ```
-    pub ALIST_OBJECT, "DT248", "alist-object", Warning
+    pub(crate) ALIST_OBJECT, "DT248", "alist-object", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string)))
     /// ```
-    pub ARGS_NOT_A_LIST, "DT201", "args-not-a-list", Error
+    pub(crate) ARGS_NOT_A_LIST, "DT201", "args-not-a-list", Error
 }
 
 /// Reports an `:args` value that is not a list.

@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "file_name" :description "A name." :type string)))
     /// ```
-    pub ARGUMENT_NAME, "DT237", "argument-name", Warning
+    pub(crate) ARGUMENT_NAME, "DT237", "argument-name", Warning
 }
 
 /// Anthropic, messages: property keys match `^[a-zA-Z0-9_.-]{1,64}$` (its error message, 2026-11).

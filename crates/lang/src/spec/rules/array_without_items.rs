@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array :items (:type string))))
     /// ```
-    pub ARRAY_WITHOUT_ITEMS, "DT209", "array-without-items", Warning
+    pub(crate) ARRAY_WITHOUT_ITEMS, "DT209", "array-without-items", Warning
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

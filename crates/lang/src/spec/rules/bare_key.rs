@@ -16,7 +16,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type object :properties (:id (:type integer)))))
     /// ```
-    pub BARE_KEY, "DT249", "bare-key", Warning
+    pub(crate) BARE_KEY, "DT249", "bare-key", Warning
 }
 
 /// `at` is the whole plist with the elements `items`. A string key is an error, because Emacs cannot write it.

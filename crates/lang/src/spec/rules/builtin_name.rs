@@ -18,7 +18,7 @@ rule! {
     /// (deftool :name "web_search" :description "Search the web."
     ///  :args ((:name "query" :type string :description "What to look for.")))
     /// ```
-    pub BUILTIN_NAME, "DT121", "builtin-name", Warning
+    pub(crate) BUILTIN_NAME, "DT121", "builtin-name", Warning
 }
 
 /// Tool names with the argument that llama.cpp expects.

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :async t :args ())
     /// ```
-    pub CALLBACK_ARGUMENT, "DT239", "callback-argument", Warning
+    pub(crate) CALLBACK_ARGUMENT, "DT239", "callback-argument", Warning
 }
 
 /// `findings` ends with the findings for the tool's form.

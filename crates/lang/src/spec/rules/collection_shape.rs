@@ -21,7 +21,7 @@ rule! {
     ///   "Read a note."
     ///   (ignore path))
     /// ```
-    pub COLLECTION_SHAPE, "DT130", "collection-shape", Error
+    pub(crate) COLLECTION_SHAPE, "DT130", "collection-shape", Error
 }
 
 /// `place` is the expected element, with its article.

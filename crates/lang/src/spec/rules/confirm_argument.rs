@@ -22,7 +22,7 @@ rule! {
     /// (deftool :name "drop" :description "Drop a file." :confirm (:when (:path "^/etc/"))
     ///     :args ((:name "path" :description "Which." :type string)))
     /// ```
-    pub CONFIRM_ARGUMENT, "DT134", "confirm-argument", Error
+    pub(crate) CONFIRM_ARGUMENT, "DT134", "confirm-argument", Error
 }
 
 /// Maximum number of suggestions for one tool, to limit their cost.

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :const "1")))
     /// ```
-    pub CONST_MISFIT, "DT233", "const-misfit", Error
+    pub(crate) CONST_MISFIT, "DT233", "const-misfit", Error
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

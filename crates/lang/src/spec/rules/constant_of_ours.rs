@@ -14,7 +14,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "a" :function #'ignore :description "Do a." :args '((:name "x" :description "An x." :type boolean :optional t :default :json-false)))
     /// ```
-    pub CONSTANT_OF_OURS, "DT256", "constant-of-ours", Warning
+    pub(crate) CONSTANT_OF_OURS, "DT256", "constant-of-ours", Warning
 }
 
 /// Returns the Emacs constant for `word`, if Emacs uses another name.

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :anyOf [(:type string) (:type integer)])))
     /// ```
-    pub CONTRADICTORY_TYPES, "DT247", "contradictory-types", Error
+    pub(crate) CONTRADICTORY_TYPES, "DT247", "contradictory-types", Error
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

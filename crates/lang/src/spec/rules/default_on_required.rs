@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :default 1 :optional t)))
     /// ```
-    pub DEFAULT_ON_REQUIRED, "DT231", "default-on-required", Note
+    pub(crate) DEFAULT_ON_REQUIRED, "DT231", "default-on-required", Note
 }
 
 pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &mut Vec<Diagnostic>) {

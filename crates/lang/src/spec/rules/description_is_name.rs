@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "get_weather" :description "Tell the current weather of a city.")
     /// ```
-    pub DESCRIPTION_IS_NAME, "DT118", "description-is-name", Note
+    pub(crate) DESCRIPTION_IS_NAME, "DT118", "description-is-name", Note
 }
 
 pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {

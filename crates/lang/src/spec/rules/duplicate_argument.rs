@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string) (:name "y" :description "A y." :type string)))
     /// ```
-    pub DUPLICATE_ARGUMENT, "DT202", "duplicate-argument", Error
+    pub(crate) DUPLICATE_ARGUMENT, "DT202", "duplicate-argument", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, name: &str, first: Span) -> Diagnostic {

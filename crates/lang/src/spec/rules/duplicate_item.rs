@@ -18,7 +18,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["a" "b"])))
     /// ```
-    pub DUPLICATE_ITEM, "DT222", "duplicate-item", Warning
+    pub(crate) DUPLICATE_ITEM, "DT222", "duplicate-item", Warning
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

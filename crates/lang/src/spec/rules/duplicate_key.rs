@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub DUPLICATE_KEY, "DT106", "duplicate-key", Warning
+    pub(crate) DUPLICATE_KEY, "DT106", "duplicate-key", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, first: Span) -> Diagnostic {

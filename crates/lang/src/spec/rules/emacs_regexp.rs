@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^(on|off)$")))
     /// ```
-    pub EMACS_REGEXP, "DT227", "emacs-regexp", Warning
+    pub(crate) EMACS_REGEXP, "DT227", "emacs-regexp", Warning
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

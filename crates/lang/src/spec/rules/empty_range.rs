@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :minimum 1 :maximum 10)))
     /// ```
-    pub EMPTY_RANGE, "DT225", "empty-range", Error
+    pub(crate) EMPTY_RANGE, "DT225", "empty-range", Error
 }
 
 /// Lower and upper bounds, and whether they exclude the bound itself.

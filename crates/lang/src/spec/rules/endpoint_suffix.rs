@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (defworker :name "local" :endpoint "http://127.0.0.1:8080/v1")
     /// ```
-    pub ENDPOINT_SUFFIX, "DT307", "endpoint-suffix", Warning
+    pub(crate) ENDPOINT_SUFFIX, "DT307", "endpoint-suffix", Warning
 }
 
 const SUFFIXES: [&str; 5] = ["/chat/completions", "/completions", "/responses", "/messages", "/models"];

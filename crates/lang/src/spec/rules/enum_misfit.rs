@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :enum [1 2])))
     /// ```
-    pub ENUM_MISFIT, "DT208", "enum-misfit", Error
+    pub(crate) ENUM_MISFIT, "DT208", "enum-misfit", Error
 }
 
 /// Maximum number of labels in addition to the first one.

@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["fast" "slow"])))
     /// ```
-    pub ENUM_NOT_A_VECTOR, "DT207", "enum-not-a-vector", Error
+    pub(crate) ENUM_NOT_A_VECTOR, "DT207", "enum-not-a-vector", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, found: &Datum) -> Diagnostic {

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :enum ["a" "b"])))
     /// ```
-    pub ENUM_WITHOUT_TYPE, "DT232", "enum-without-type", Warning
+    pub(crate) ENUM_WITHOUT_TYPE, "DT232", "enum-without-type", Warning
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

@@ -23,7 +23,7 @@ rule! {
     ///  :args (list '(:name "from" :type string :description "Which.")
     ///              '(:name "to" :type string :description "Where to.")))
     /// ```
-    pub FUNCTION_PARAMETERS, "DT131", "function-parameters", Warning
+    pub(crate) FUNCTION_PARAMETERS, "DT131", "function-parameters", Warning
 }
 
 /// `names` are the parameters, of which the first `required` are mandatory; `expected` are the arguments of the call.

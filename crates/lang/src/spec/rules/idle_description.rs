@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "path" :description "The file to read, relative to the project." :type string)))
     /// ```
-    pub IDLE_DESCRIPTION, "DT240", "idle-description", Note
+    pub(crate) IDLE_DESCRIPTION, "DT240", "idle-description", Note
 }
 
 pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &mut Vec<Diagnostic>) {

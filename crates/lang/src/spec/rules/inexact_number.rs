@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :maximum 9223372036854775807)))
     /// ```
-    pub INEXACT_NUMBER, "DT215", "inexact-number", Warning
+    pub(crate) INEXACT_NUMBER, "DT215", "inexact-number", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, sent: f64) -> Diagnostic {

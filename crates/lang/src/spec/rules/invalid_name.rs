@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "tell_time" :description "Tell the time.")
     /// ```
-    pub INVALID_NAME, "DT110", "invalid-name", Error
+    pub(crate) INVALID_NAME, "DT110", "invalid-name", Error
 }
 
 /// Maximum length of a name that every API accepts.

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub KEY_AS_STRING, "DT115", "key-as-string", Error
+    pub(crate) KEY_AS_STRING, "DT115", "key-as-string", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :minLength 1)))
     /// ```
-    pub KEYWORD_SPELLING, "DT219", "keyword-spelling", Warning
+    pub(crate) KEYWORD_SPELLING, "DT219", "keyword-spelling", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &str) -> Diagnostic {

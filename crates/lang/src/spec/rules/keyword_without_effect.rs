@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer :maximum 999)))
     /// ```
-    pub KEYWORD_WITHOUT_EFFECT, "DT224", "keyword-without-effect", Warning
+    pub(crate) KEYWORD_WITHOUT_EFFECT, "DT224", "keyword-without-effect", Warning
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :pattern "^\\d{4}-\\d\\d$")))
     /// ```
-    pub LONE_BACKSLASH, "DT255", "lone-backslash", Warning
+    pub(crate) LONE_BACKSLASH, "DT255", "lone-backslash", Warning
 }
 
 /// Checks every `:pattern` of `tool` that is a single string literal in `text`, the complete text of its source.

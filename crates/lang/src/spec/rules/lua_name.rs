@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "last" :description "The last line." :type integer)))
     /// ```
-    pub LUA_NAME, "DT250", "lua-name", Note
+    pub(crate) LUA_NAME, "DT250", "lua-name", Note
 }
 
 /// Keywords of Luau, 2026-11.

@@ -13,7 +13,7 @@ rule! {
     /// ```eld repaired
     /// (defmcp :name "files" :command ["mcp-server-filesystem" "notes/"]) ; deftool: allow(mcp-without-effect)
     /// ```
-    pub MCP_TRANSPORT, "DT304", "mcp-transport", Error
+    pub(crate) MCP_TRANSPORT, "DT304", "mcp-transport", Error
 }
 
 /// `both` means that there are two transports.

@@ -13,7 +13,7 @@ rule! {
     /// ```eld repaired
     /// ; (defmcp :name "files" :command ["mcp-server-filesystem" "notes/"])
     /// ```
-    pub MCP_WITHOUT_EFFECT, "DT306", "mcp-without-effect", Note
+    pub(crate) MCP_WITHOUT_EFFECT, "DT306", "mcp-without-effect", Note
 }
 
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {

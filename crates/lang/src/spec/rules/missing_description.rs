@@ -13,7 +13,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the current time.")
     /// ```
-    pub MISSING_DESCRIPTION, "DT112", "missing-description", Warning
+    pub(crate) MISSING_DESCRIPTION, "DT112", "missing-description", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, name: &str, is_empty: bool) -> Diagnostic {

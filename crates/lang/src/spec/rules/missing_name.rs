@@ -13,7 +13,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub MISSING_NAME, "DT109", "missing-name", Error
+    pub(crate) MISSING_NAME, "DT109", "missing-name", Error
 }
 
 /// `what` is a noun with its article, such as `a tool`.

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string)))
     /// ```
-    pub MISSING_TYPE, "DT203", "missing-type", Warning
+    pub(crate) MISSING_TYPE, "DT203", "missing-type", Warning
 }
 
 /// Keywords that define the type or replace it.

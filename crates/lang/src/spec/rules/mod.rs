@@ -93,6 +93,7 @@ rules! {
 pub use function_parameters::swapped_parameter;
 pub use lone_backslash::{contains_lone_backslash, lone_backslashes};
 pub use type_as_string::merge_type_as_string;
+pub use useless_on_exit::USELESS_ON_EXIT;
 
 pub(in crate::spec) use crate::syntax::quoted;
 pub(in crate::spec) use crate::syntax::rules::not_json::as_vector;

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array :items (:type string))))
     /// ```
-    pub NAME_MISPLACED, "DT244", "name-misplaced", Warning
+    pub(crate) NAME_MISPLACED, "DT244", "name-misplaced", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "read_file" :description "Read a file.")
     /// ```
-    pub NAME_STYLE, "DT135", "name-style", Note
+    pub(crate) NAME_STYLE, "DT135", "name-style", Note
 }
 
 /// Reports the names of the tool and its arguments in one finding.

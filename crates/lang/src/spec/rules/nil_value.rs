@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type boolean :default :json-false :optional t)))
     /// ```
-    pub NIL_VALUE, "DT243", "nil-value", Warning
+    pub(crate) NIL_VALUE, "DT243", "nil-value", Warning
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)))))
     /// ```
-    pub OBJECT_WITHOUT_PROPERTIES, "DT210", "object-without-properties", Warning
+    pub(crate) OBJECT_WITHOUT_PROPERTIES, "DT210", "object-without-properties", Warning
 }
 
 pub(in crate::spec) fn check(schema: &Schema<'_>, findings: &mut Vec<Diagnostic>) {

@@ -13,7 +13,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time." :timeout "5s")
     /// ```
-    pub ODD_PLIST, "DT105", "odd-plist", Error
+    pub(crate) ODD_PLIST, "DT105", "odd-plist", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {

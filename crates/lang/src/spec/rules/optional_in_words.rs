@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :optional t)))
     /// ```
-    pub OPTIONAL_IN_WORDS, "DT251", "optional-in-words", Warning
+    pub(crate) OPTIONAL_IN_WORDS, "DT251", "optional-in-words", Warning
 }
 
 pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &mut Vec<Diagnostic>) {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)))))
     /// ```
-    pub OPTIONAL_MISPLACED, "DT218", "optional-misplaced", Warning
+    pub(crate) OPTIONAL_MISPLACED, "DT218", "optional-misplaced", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string)))
     /// ```
-    pub OPTIONAL_NOT_A_FLAG, "DT241", "optional-not-a-flag", Warning
+    pub(crate) OPTIONAL_NOT_A_FLAG, "DT241", "optional-not-a-flag", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, found: &DatumKind) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)))))
     /// ```
-    pub PROPERTIES_NOT_A_PLIST, "DT211", "properties-not-a-plist", Error
+    pub(crate) PROPERTIES_NOT_A_PLIST, "DT211", "properties-not-a-plist", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, found: &str) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "a" :description "Do a." :args '((:name "x" :description "An x." :type string)))
     /// ```
-    pub QUOTED_IN_DATA, "DT205", "quoted-in-data", Error
+    pub(crate) QUOTED_IN_DATA, "DT205", "quoted-in-data", Error
 }
 
 /// `inside` is the span of the quoted form.

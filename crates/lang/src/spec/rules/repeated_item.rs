@@ -15,7 +15,7 @@ rule! {
     /// (deftool :name "now" :description "Tell the time.")
     /// (defworker :name "local" :tools ["now"])
     /// ```
-    pub REPEATED_ITEM, "DT123", "repeated-item", Warning
+    pub(crate) REPEATED_ITEM, "DT123", "repeated-item", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, item: &str, first: Span) -> Diagnostic {

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string)))
     /// ```
-    pub REQUIRED_MISPLACED, "DT212", "required-misplaced", Warning
+    pub(crate) REQUIRED_MISPLACED, "DT212", "required-misplaced", Warning
 }
 
 const NOTE: &str = "it is sent unchanged, and some APIs reject it";

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :required ["id"])))
     /// ```
-    pub REQUIRED_NOT_A_VECTOR, "DT221", "required-not-a-vector", Error
+    pub(crate) REQUIRED_NOT_A_VECTOR, "DT221", "required-not-a-vector", Error
 }
 
 /// Checks the value of `:required`. Only the first wrong element is reported, but all are fixed.

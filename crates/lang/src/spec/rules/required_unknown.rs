@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type object :properties (:id (:type integer)) :required ["id"])))
     /// ```
-    pub REQUIRED_UNKNOWN, "DT213", "required-unknown", Error
+    pub(crate) REQUIRED_UNKNOWN, "DT213", "required-unknown", Error
 }
 
 /// Maximum number of suggestions for one schema, to limit their cost.

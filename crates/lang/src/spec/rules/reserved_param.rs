@@ -13,7 +13,7 @@ rule! {
     /// ```eld repaired
     /// (defworker :name "local" :params (:temperature 0))
     /// ```
-    pub RESERVED_PARAM, "DT303", "reserved-param", Warning
+    pub(crate) RESERVED_PARAM, "DT303", "reserved-param", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str) -> Diagnostic {

@@ -18,7 +18,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "Some x." :type array :items (:type string))))
     /// ```
-    pub SCHEMA_NOT_A_PLIST, "DT223", "schema-not-a-plist", Error
+    pub(crate) SCHEMA_NOT_A_PLIST, "DT223", "schema-not-a-plist", Error
 }
 
 /// Reports the value. The finding is a warning if Emacs can write the value as JSON.

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (defworker :name "hosted" :endpoint "https://llm.example.org/v1" :api-key-env "LLM_KEY")
     /// ```
-    pub SECRET_IN_FILE, "DT308", "secret-in-file", Warning
+    pub(crate) SECRET_IN_FILE, "DT308", "secret-in-file", Warning
 }
 
 /// Keys with secret values.

@@ -16,7 +16,7 @@ rule! {
     /// (defworker :name "local"
     ///  :server (:command ["llama-server" "-m" "model.gguf" "--port" "{port}"]))
     /// ```
-    pub SERVER_AND_ENDPOINT, "DT314", "server-and-endpoint", Warning
+    pub(crate) SERVER_AND_ENDPOINT, "DT314", "server-and-endpoint", Warning
 }
 
 /// `at` is the endpoint.

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (defworker :name "local" :server (:command ["llama-server" "-m" "model.gguf" "--port" "{port}"]))
     /// ```
-    pub SERVER_WITHOUT_COMMAND, "DT312", "server-without-command", Error
+    pub(crate) SERVER_WITHOUT_COMMAND, "DT312", "server-without-command", Error
 }
 
 pub(in crate::spec) fn finding(at: Location) -> Diagnostic {

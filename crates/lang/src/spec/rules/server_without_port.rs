@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (defworker :name "local" :server (:command ["llama-server" "-m" "model.gguf" "--port" "{port}"]))
     /// ```
-    pub SERVER_WITHOUT_PORT, "DT313", "server-without-port", Error
+    pub(crate) SERVER_WITHOUT_PORT, "DT313", "server-without-port", Error
 }
 
 /// `at` is the command.

@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "old_name" :description "A name." :type string) (:name "new_name" :description "Another." :type string)))
     /// ```
-    pub SIMILAR_ARGUMENTS, "DT238", "similar-arguments", Warning
+    pub(crate) SIMILAR_ARGUMENTS, "DT238", "similar-arguments", Warning
 }
 
 pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {

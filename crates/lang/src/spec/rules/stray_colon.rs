@@ -17,7 +17,7 @@ rule! {
     /// (deftool :name "now" :description "Tell the time in a city."
     ///  :args ((:name "city" :type string :description "Which city.")))
     /// ```
-    pub STRAY_COLON, "DT107", "stray-colon", Warning
+    pub(crate) STRAY_COLON, "DT107", "stray-colon", Warning
 }
 
 /// `key` is the key without its first colon. `is_sent`: whether the key is a keyword of a schema.

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub STRAY_VALUE, "DT104", "stray-value", Error
+    pub(crate) STRAY_VALUE, "DT104", "stray-value", Error
 }
 
 /// `touches_string` means that the value directly follows a string.

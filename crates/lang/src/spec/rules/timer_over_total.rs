@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (defworker :name "local" :tool "1m" :total "5m")
     /// ```
-    pub TIMER_OVER_TOTAL, "DT310", "timer-over-total", Warning
+    pub(crate) TIMER_OVER_TOTAL, "DT310", "timer-over-total", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, timer: Duration, total: (Duration, Span)) -> Diagnostic {

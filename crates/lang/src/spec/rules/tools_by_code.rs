@@ -16,7 +16,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "now" :description "Tell the time." :function #'current-time-string)
     /// ```
-    pub TOOLS_BY_CODE, "DT133", "tools-by-code", Note
+    pub(crate) TOOLS_BY_CODE, "DT133", "tools-by-code", Note
 }
 
 /// `function` is the function name as written.

@@ -15,7 +15,7 @@ rule! {
     /// (deftool :name "now" :description "Tell the time.")
     /// (defworker :name "local" :tools ["now"] :tool-budget 3)
     /// ```
-    pub TOOLS_WITHOUT_BUDGET, "DT309", "tools-without-budget", Warning
+    pub(crate) TOOLS_WITHOUT_BUDGET, "DT309", "tools-without-budget", Warning
 }
 
 /// `at` is the budget, `tools` the list.

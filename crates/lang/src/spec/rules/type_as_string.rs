@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string)))
     /// ```
-    pub TYPE_AS_STRING, "DT217", "type-as-string", Note
+    pub(crate) TYPE_AS_STRING, "DT217", "type-as-string", Note
 }
 
 pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {

@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type ["string" "null"])))
     /// ```
-    pub TYPE_NOT_A_WORD, "DT235", "type-not-a-word", Error
+    pub(crate) TYPE_NOT_A_WORD, "DT235", "type-not-a-word", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, found: &Datum) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "path" :description "The file to read, relative to the project." :type string)))
     /// ```
-    pub UNDESCRIBED_ARGUMENT, "DT259", "undescribed-argument", Warning
+    pub(crate) UNDESCRIBED_ARGUMENT, "DT259", "undescribed-argument", Warning
 }
 
 pub(in crate::spec) fn finding(source: SourceId, argument: &Argument) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the current time.")
     /// ```
-    pub UNFINISHED_DESCRIPTION, "DT119", "unfinished-description", Warning
+    pub(crate) UNFINISHED_DESCRIPTION, "DT119", "unfinished-description", Warning
 }
 
 /// Marks at the start of an unfinished description.

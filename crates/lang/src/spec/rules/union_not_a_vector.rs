@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :anyOf [(:type string) (:type null)])))
     /// ```
-    pub UNION_NOT_A_VECTOR, "DT234", "union-not-a-vector", Error
+    pub(crate) UNION_NOT_A_VECTOR, "DT234", "union-not-a-vector", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, found: &Datum) -> Diagnostic {

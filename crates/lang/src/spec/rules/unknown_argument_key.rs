@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string)))
     /// ```
-    pub UNKNOWN_ARGUMENT_KEY, "DT206", "unknown-argument-key", Warning
+    pub(crate) UNKNOWN_ARGUMENT_KEY, "DT206", "unknown-argument-key", Warning
 }
 
 /// `meant` is the result of [`meant`].

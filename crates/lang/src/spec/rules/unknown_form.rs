@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub UNKNOWN_FORM, "DT101", "unknown-form", Error
+    pub(crate) UNKNOWN_FORM, "DT101", "unknown-form", Error
 }
 
 /// A form of stub scenarios that looks like a spec form.

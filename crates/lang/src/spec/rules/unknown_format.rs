@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type string :format "date-time")))
     /// ```
-    pub UNKNOWN_FORMAT, "DT228", "unknown-format", Warning
+    pub(crate) UNKNOWN_FORMAT, "DT228", "unknown-format", Warning
 }
 
 const FORMATS: [&str; 19] = [

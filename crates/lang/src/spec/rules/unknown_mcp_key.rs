@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (defmcp :name "web" :url "https://example.org/mcp") ; deftool: allow(DT306)
     /// ```
-    pub UNKNOWN_MCP_KEY, "DT305", "unknown-mcp-key", Warning
+    pub(crate) UNKNOWN_MCP_KEY, "DT305", "unknown-mcp-key", Warning
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagnostic {

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "note" :description "Read a note." :allow (:read ["notes/"]))
     /// ```
-    pub ALLOW_UNKNOWN, "DT114", "unknown-permission", Error
+    pub(crate) ALLOW_UNKNOWN, "DT114", "unknown-permission", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, key: &str, known: &[&str]) -> Diagnostic {

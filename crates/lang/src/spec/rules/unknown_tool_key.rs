@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub UNKNOWN_TOOL_KEY, "DT108", "unknown-tool-key", Warning
+    pub(crate) UNKNOWN_TOOL_KEY, "DT108", "unknown-tool-key", Warning
 }
 
 /// Names of the keys in other programs.

@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type boolean)))
     /// ```
-    pub UNKNOWN_TYPE, "DT204", "unknown-type", Error
+    pub(crate) UNKNOWN_TYPE, "DT204", "unknown-type", Error
 }
 
 pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (defworker :name "local" :tool-budget 3)
     /// ```
-    pub UNKNOWN_WORKER_KEY, "DT301", "unknown-worker-key", Warning
+    pub(crate) UNKNOWN_WORKER_KEY, "DT301", "unknown-worker-key", Warning
 }
 
 /// Names of the keys in other programs.

@@ -15,7 +15,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "a" :description "Do a." :function #'ignore :args (list '(:name "x" :description "An x." :type string)))
     /// ```
-    pub UNQUOTED_IN_CODE, "DT132", "unquoted-in-code", Warning
+    pub(crate) UNQUOTED_IN_CODE, "DT132", "unquoted-in-code", Warning
 }
 
 /// Reports a list with the head `head`.

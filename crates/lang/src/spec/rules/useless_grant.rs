@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "note" :description "Read a note." :allow (:read ["/home/me/notes/"]))
     /// ```
-    pub USELESS_GRANT, "DT117", "useless-grant", Warning
+    pub(crate) USELESS_GRANT, "DT117", "useless-grant", Warning
 }
 
 /// Checks `grant`, one of the values of `key`.

@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "note" :description "Read a note." :allow (:read ["notes/"]))
     /// ```
-    pub WIDE_PERMISSION, "DT116", "wide-permission", Warning
+    pub(crate) WIDE_PERMISSION, "DT116", "wide-permission", Warning
 }
 
 /// Programs that execute text passed to them.

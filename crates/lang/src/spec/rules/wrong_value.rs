@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time." :timeout "5s")
     /// ```
-    pub WRONG_VALUE, "DT113", "wrong-value", Error
+    pub(crate) WRONG_VALUE, "DT113", "wrong-value", Error
 }
 
 /// `found` is the kind of the value, such as `a string`, or the value in backticks.

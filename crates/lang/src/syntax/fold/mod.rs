@@ -162,10 +162,10 @@ impl Folder<'_> {
         let inside = inside.as_str();
         let mut problems = Vec::new();
         let value = escape::decode_string(inside, &mut problems).into_owned();
-        for problem in problems.into_iter().filter(|problem| problem.rule != &rules::BAD_ESCAPE) {
+        for problem in problems.into_iter().filter(|problem| problem.rule != &rules::bad_escape::BAD_ESCAPE) {
             let start = span.start as usize + quote + problem.at;
             let at = self.at(Span::new(start, start + problem.len));
-            self.findings.push(if problem.rule == &rules::RAW_BYTE {
+            self.findings.push(if problem.rule == &rules::raw_byte::RAW_BYTE {
                 rules::raw_byte::finding(at, problem.message)
             } else {
                 Diagnostic::new(problem.rule, at, problem.message)

@@ -9,12 +9,12 @@
 //!
 //! - A tool form has its head on the first line, then one key per line with the value next to it, indented to one
 //!   column inside the parenthesis.
-//! - An inner plist stays on one line if it fits into [`WIDTH`] columns and has at most [`MAX_KEYS`] keys, including
+//! - An inner plist stays on one line if it fits into 100 columns and has at most five keys, including
 //!   those of nested plists. Otherwise it has one key per line, aligned after its parenthesis.
 //! - The items of a list or vector stay on one line if they fit; otherwise they have one aligned line each. Atoms fill
 //!   their lines. Two or more plists in a list, such as arguments, always have one line each.
 //! - The arguments of `list`, `vector`, `append`, `concat` and similar functions are aligned under the first one.
-//! - A value that must be broken goes below its key if it would start right of column [`BESIDE`] or is a plist of
+//! - A value that must be broken goes below its key if it would start right of column 50 or is a plist of
 //!   plists, such as the value of `:properties`.
 //! - Code (a `lambda` or any other call) keeps its layout and is moved as a block with its first line. Lines that start
 //!   inside a string never move.
@@ -25,7 +25,7 @@
 //! - There is no trailing whitespace and one line end at the end of a file. Line ends are CRLF if all line ends of the
 //!   file are; a byte order mark stays.
 //!
-//! A list that starts at column [`WIDTH`] or further right keeps its layout. Each level adds a column, so this bounds
+//! A list that starts at column 100 or further right keeps its layout. Each level adds a column, so this bounds
 //! indentation and recursion. Time and output size are linear.
 //!
 //! Deliberately absent: options, wrapping or joining of strings, an indenter for Emacs Lisp. Text that cannot be moved
@@ -44,9 +44,6 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::text::SourceId;
 use printer::Printer;
 use shape::{Role, Shapes};
-
-pub use printer::{BESIDE, WIDTH};
-pub use shape::MAX_KEYS;
 
 /// The parts of a text to format.
 #[derive(Debug, Clone, Copy)]

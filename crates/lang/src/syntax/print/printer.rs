@@ -5,10 +5,10 @@ use super::block::column_after;
 use super::shape::Shapes;
 
 /// Maximum line width, as far as lines can be broken.
-pub const WIDTH: usize = 100;
+pub(crate) const WIDTH: usize = 100;
 
 /// The last column (from 0) in which a multi-line value starts next to its key.
-pub const BESIDE: usize = 50;
+pub(crate) const BESIDE: usize = 50;
 
 /// Prints the forms of one text.
 pub(super) struct Printer<'t> {

@@ -4,7 +4,7 @@ use super::super::NodeId;
 use super::super::tree::{Kind, Tree};
 
 /// Maximum number of keys in a plist on one line.
-pub const MAX_KEYS: u32 = 5;
+pub(crate) const MAX_KEYS: u32 = 5;
 
 /// The functions with formatted calls; any other call is code.
 const CALLS: [&str; 9] =

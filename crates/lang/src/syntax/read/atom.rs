@@ -109,7 +109,7 @@ impl Reader<'_> {
     fn check_escapes(&mut self, start: usize, end: usize) {
         let mut problems = Vec::new();
         escape::decode_string(self.text.get(start..end).unwrap_or(""), &mut problems);
-        for problem in problems.into_iter().filter(|problem| problem.rule == &rules::BAD_ESCAPE) {
+        for problem in problems.into_iter().filter(|problem| problem.rule == &rules::bad_escape::BAD_ESCAPE) {
             let at = start + problem.at;
             let at = self.at(Span::new(at, at + problem.len));
             self.report(rules::bad_escape::finding(at, problem.message));

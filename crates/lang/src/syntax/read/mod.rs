@@ -61,7 +61,7 @@ fn read_again(first: Reader<'_>) -> Reader<'_> {
 }
 
 fn count_other_findings(reader: &Reader<'_>) -> usize {
-    reader.findings.iter().filter(|finding| *finding.rule != rules::UNCLOSED).count()
+    reader.findings.iter().filter(|finding| *finding.rule != rules::unclosed::UNCLOSED).count()
 }
 
 /// Reads `text` once.

@@ -230,7 +230,8 @@ impl<'t> Reader<'t> {
 
     pub(super) fn report(&mut self, finding: Diagnostic) {
         let span = finding.primary.span;
-        let is_misnested = *finding.rule == rules::UNCLOSED || *finding.rule == rules::STRAY_CLOSER;
+        let is_misnested =
+            *finding.rule == rules::unclosed::UNCLOSED || *finding.rule == rules::stray_closer::STRAY_CLOSER;
         let error = if is_misnested { SyntaxError::Misnested } else { SyntaxError::InvalidAtom };
         if self.findings.len() < MAX_FINDINGS {
             self.tree.errors.push(span, error);

@@ -13,7 +13,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "sep" :description "Split a text." :function (lambda () (string ?a ?b)))
     /// ```
-    pub BAD_CHARACTER, "DT006", "bad-character", Error
+    pub(crate) BAD_CHARACTER, "DT006", "bad-character", Error
 }
 
 /// `problem` is the error message.

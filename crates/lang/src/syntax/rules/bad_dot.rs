@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time." :timeout "5s")
     /// ```
-    pub BAD_DOT, "DT004", "bad-dot", Error
+    pub(crate) BAD_DOT, "DT004", "bad-dot", Error
 }
 
 pub(in crate::syntax) fn finding(at: Location) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "clean" :description "Remove what stands in C:\\users\\temp.")
     /// ```
-    pub BAD_ESCAPE, "DT005", "bad-escape", Error
+    pub(crate) BAD_ESCAPE, "DT005", "bad-escape", Error
 }
 
 /// `problem` is the error message.

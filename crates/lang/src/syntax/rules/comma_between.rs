@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub COMMA_BETWEEN, "DT012", "comma-between", Error
+    pub(crate) COMMA_BETWEEN, "DT012", "comma-between", Error
 }
 
 /// `at` is the first of the commas that `edits` remove.

@@ -17,7 +17,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the current time.")
     /// ```
-    pub MERGE_CONFLICT, "DT013", "merge-conflict", Error
+    pub(crate) MERGE_CONFLICT, "DT013", "merge-conflict", Error
 }
 
 /// `last` is the marker at the end of the conflict.

@@ -21,3 +21,7 @@ rules! {
     too_deep: TOO_DEEP,
     not_json: NOT_JSON,
 }
+
+pub use not_a_constant::NOT_A_CONSTANT;
+pub use stray_closer::STRAY_CLOSER;
+pub use unclosed::UNCLOSED;

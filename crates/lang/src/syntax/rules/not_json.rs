@@ -16,7 +16,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type array :items (:type string) :default ["a" "b"] :optional t)))
     /// ```
-    pub NOT_JSON, "DT214", "not-json", Error
+    pub(crate) NOT_JSON, "DT214", "not-json", Error
 }
 
 /// A symbol other than t and nil.

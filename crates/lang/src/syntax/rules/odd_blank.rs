@@ -15,7 +15,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time.")
     /// ```
-    pub ODD_BLANK, "DT010", "odd-blank", Error
+    pub(crate) ODD_BLANK, "DT010", "odd-blank", Error
 }
 
 /// Whether the character looks like a space or is invisible, but is a letter to Emacs. Joiners are excluded: some

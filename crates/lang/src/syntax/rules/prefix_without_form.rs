@@ -13,7 +13,7 @@ rule! {
     /// ```el repaired
     /// (gptel-make-tool :name "now" :description "Tell the current time." :function #'now :args '())
     /// ```
-    pub PREFIX_WITHOUT_FORM, "DT003", "prefix-without-form", Error
+    pub(crate) PREFIX_WITHOUT_FORM, "DT003", "prefix-without-form", Error
 }
 
 pub(in crate::syntax) fn finding(at: Location, prefix: &str) -> Diagnostic {

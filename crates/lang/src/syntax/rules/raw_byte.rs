@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "cafe" :description "Find a caf\u00e9.")
     /// ```
-    pub RAW_BYTE, "DT009", "raw-byte", Error
+    pub(crate) RAW_BYTE, "DT009", "raw-byte", Error
 }
 
 pub(in crate::syntax) fn message(byte: u32) -> String {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time, as “noon” or “six”.")
     /// ```
-    pub SMART_QUOTE, "DT011", "smart-quote", Error
+    pub(crate) SMART_QUOTE, "DT011", "smart-quote", Error
 }
 
 /// Returns the marks that close a string opened by `opener`; `None` if it is not an opening mark.

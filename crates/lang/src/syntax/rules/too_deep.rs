@@ -16,7 +16,7 @@ rule! {
     /// (deftool :name "deep" :description "Take a value."
     /// :args ((:name "x" :description "It." :type string :optional t :default "[[1]]")))
     /// ```
-    pub TOO_DEEP, "DT103", "too-deep", Error
+    pub(crate) TOO_DEEP, "DT103", "too-deep", Error
 }
 
 pub(in crate::syntax) fn finding(at: Location, most: usize) -> Diagnostic {

@@ -14,7 +14,7 @@ rule! {
     /// ```eld repaired
     /// (deftool :name "now" :description "Tell the time." :async nil)
     /// ```
-    pub UNKNOWN_HASH, "DT007", "unknown-hash", Error
+    pub(crate) UNKNOWN_HASH, "DT007", "unknown-hash", Error
 }
 
 /// Reports a comment of another language, or a line with Org mode syntax.

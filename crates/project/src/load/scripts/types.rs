@@ -11,7 +11,8 @@ use deftool_script::{
 };
 
 use crate::model::{Load, ScriptState};
-use crate::rules::{self, UNKNOWN_GLOBAL};
+use crate::rules;
+use crate::rules::unknown_global::UNKNOWN_GLOBAL;
 
 /// Checks the scripts of all tools with `program`, one project at a time.
 pub(crate) fn report_types(load: &mut Load, program: &Path) {
