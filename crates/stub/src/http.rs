@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::answer::{Act, Answer};
 use super::request::{BadRequest, Chunks, Framing, Head, MAX_HEAD, Received, read_head};
+use super::service::Service;
 
 /// The time limit for reading a request, from its first byte.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
@@ -23,20 +24,8 @@ const BEFORE_RESET: Duration = Duration::from_millis(50);
 /// A stream that falls further behind restarts its schedule, so that a client that paused reading is not flooded.
 const MAX_BEHIND: Duration = Duration::from_secs(1);
 
-/// Callbacks of the HTTP server.
-pub(super) trait Service: Send + Sync + 'static {
-    /// Called when a client connects.
-    fn connected(&self);
-
-    /// Returns the answer to a request.
-    fn answer(&self, request: Received) -> Arc<Answer>;
-
-    /// Called when a client closes the connection in the middle of an answer.
-    fn disconnected(&self);
-}
-
 /// Accepts connections forever.
-pub(super) async fn serve(listener: TcpListener, service: Arc<dyn Service>) {
+pub(super) async fn serve(listener: TcpListener, service: Arc<Service>) {
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
@@ -56,7 +45,7 @@ enum AfterAnswer {
     Reset,
 }
 
-async fn serve_connection(socket: TcpStream, service: Arc<dyn Service>) {
+async fn serve_connection(socket: TcpStream, service: Arc<Service>) {
     let _ = socket.set_nodelay(true);
     let (mut read, mut write) = socket.into_split();
     let mut waiting = Vec::new();

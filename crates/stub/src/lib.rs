@@ -41,11 +41,11 @@ mod reply;
 mod request;
 mod responses;
 mod scenario;
+mod service;
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -62,19 +62,12 @@ pub use request::{Condition, MAX_BODY, MAX_HEAD, Received};
 pub use scenario::{Scenario, Step};
 
 use player::Player;
-
-/// The maximum number of stored requests. The oldest are discarded.
-const MAX_STORED: usize = 10_000;
-/// The maximum size of the stored requests, in bytes.
-const MAX_STORED_BYTES: usize = 64 << 20;
-
-/// A function that returns the answer to a request.
-type Handler = dyn Fn(&Received) -> Arc<Answer> + Send + Sync;
+use service::{Handler, Service};
 
 /// A running stub server. It stops when it is dropped.
 pub struct Stub {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    service: Arc<Service>,
     player: Option<Arc<Player>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -130,20 +123,20 @@ impl Stub {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { handler, log: Mutex::default(), changed: Condvar::new() });
+        let service = Arc::new(Service::new(handler));
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let service: Arc<dyn http::Service> = Arc::<Shared>::clone(&shared);
+        let served = Arc::clone(&service);
         let thread = std::thread::Builder::new().name(String::from("stub")).spawn(move || {
             runtime.block_on(async {
                 let Ok(listener) = TcpListener::from_std(listener) else { return };
                 tokio::select! {
-                    () = http::serve(listener, service) => {}
+                    () = http::serve(listener, served) => {}
                     _ = stopped => {}
                 }
             });
         })?;
-        Ok(Self { address, shared, player, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, service, player, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Returns the base URL for clients.
@@ -158,21 +151,17 @@ impl Stub {
 
     /// Returns the newest requests, at most 10,000 and 64 MiB. Each call of this function parses them again.
     pub fn requests(&self) -> Vec<Received> {
-        let stored: Vec<StoredRequest> = self.shared.with_log(|log| log.requests.iter().cloned().collect());
-        stored
-            .into_iter()
-            .filter_map(|StoredRequest { raw, at }| Received::of_raw(raw.to_vec(), at))
-            .collect()
+        self.service.requests()
     }
 
     /// Returns the number of accepted connections.
     pub fn connections(&self) -> usize {
-        self.shared.with_log(|log| log.connections)
+        self.service.with_log(|log| log.connections)
     }
 
     /// Returns the times at which clients closed the connection in the middle of an answer.
     pub fn disconnects(&self) -> Vec<Instant> {
-        self.shared.with_log(|log| log.disconnects.clone())
+        self.service.with_log(|log| log.disconnects.clone())
     }
 
     /// Returns the expectations that were not met, and the requests for which the scenario had no step.
@@ -184,17 +173,11 @@ impl Stub {
     pub fn wait_until(&self, limit: Duration, is_met: impl Fn(&Self) -> bool) -> bool {
         let until = Instant::now() + limit;
         loop {
-            let Ok(log) = self.shared.log.lock() else { return false };
-            let seen = log.changes;
-            drop(log);
+            let seen = self.service.with_log(|log| log.changes);
             if is_met(self) {
                 return true;
             }
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(log) = self.shared.log.lock() else { return false };
-            // A change since `seen` was read ends the wait immediately.
-            let waited = self.shared.changed.wait_timeout_while(log, left, |log| log.changes == seen);
-            if waited.map_or(true, |(_log, result)| result.timed_out()) {
+            if !self.service.wait_for_change(seen, until) {
                 return is_met(self);
             }
         }
@@ -207,71 +190,5 @@ impl Drop for Stub {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-/// The state shared by the server's thread and its owner.
-struct Shared {
-    handler: Box<Handler>,
-    log: Mutex<Log>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Log {
-    requests: VecDeque<StoredRequest>,
-    /// The size of the requests, in bytes.
-    size: usize,
-    connections: usize,
-    disconnects: Vec<Instant>,
-    /// The number of changes so far.
-    changes: u64,
-}
-
-/// A stored request. Raw bytes take much less memory than parsed JSON.
-#[derive(Clone)]
-struct StoredRequest {
-    raw: Arc<[u8]>,
-    at: Instant,
-}
-
-impl Shared {
-    fn with_log<T: Default>(&self, access: impl FnOnce(&mut Log) -> T) -> T {
-        self.log.lock().map(|mut log| access(&mut log)).unwrap_or_default()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Log)) {
-        self.with_log(|log| {
-            change(log);
-            log.changes += 1;
-        });
-        self.changed.notify_all();
-    }
-}
-
-impl http::Service for Shared {
-    fn connected(&self) {
-        self.change(|log| log.connections += 1);
-    }
-
-    fn answer(&self, request: Received) -> Arc<Answer> {
-        let stored = StoredRequest { raw: Arc::from(request.raw.as_slice()), at: request.at };
-        self.change(|log| {
-            log.size += stored.raw.len();
-            log.requests.push_back(stored);
-            while log.requests.len() > MAX_STORED || log.size > MAX_STORED_BYTES {
-                let Some(oldest) = log.requests.pop_front() else { break };
-                log.size -= oldest.raw.len();
-            }
-        });
-        (self.handler)(&request)
-    }
-
-    fn disconnected(&self) {
-        self.change(|log| {
-            if log.disconnects.len() < MAX_STORED {
-                log.disconnects.push(Instant::now());
-            }
-        });
     }
 }
