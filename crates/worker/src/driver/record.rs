@@ -3,14 +3,19 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event_log::EventLog;
 use crate::sync::lock;
+
+/// Maximum wait for the last bytes of a server that was lost.
+const LAST_BYTES_LIMIT: Duration = Duration::from_secs(1);
 
 /// One request.
 #[derive(Debug)]
@@ -34,6 +39,8 @@ struct State {
     approvals: HashMap<String, Option<Approval>>,
     /// The reason why the worker ends the request, if it does.
     stop_reason: Option<Failure>,
+    /// When the server was lost.
+    lost_at: Option<Instant>,
     events: EventLog,
     status: RequestStatus,
     conversation: Vec<Message>,
@@ -45,6 +52,7 @@ impl RequestRecord {
         let state = State {
             approvals: HashMap::new(),
             stop_reason: None,
+            lost_at: None,
             events: EventLog::default(),
             status,
             conversation: Vec::new(),
@@ -95,6 +103,23 @@ impl RequestRecord {
     pub(crate) fn stop_with(&self, failure: Failure) {
         lock(&self.state).stop_reason.get_or_insert(failure);
         self.cancel.cancel();
+    }
+
+    /// Ends the request with a failure of its server. What the server sent before is still read: its connection ends
+    /// by itself.
+    pub(crate) fn lose_server(&self, failure: Failure) {
+        lock(&self.state).lost_at.get_or_insert_with(Instant::now);
+        self.stop_with(failure);
+    }
+
+    /// Waits until reading a reply must stop: until a cancel or, after the loss of the server, for at most
+    /// [`LAST_BYTES_LIMIT`].
+    pub(crate) async fn stops_reading(&self) {
+        self.cancel.cancelled().await;
+        let lost_at = lock(&self.state).lost_at;
+        if let Some(lost_at) = lost_at {
+            tokio::time::sleep_until(lost_at + LAST_BYTES_LIMIT).await;
+        }
     }
 
     /// Marks the request as streaming until the result is dropped. Meanwhile, a loss of the server fails the request.

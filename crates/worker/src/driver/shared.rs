@@ -103,10 +103,11 @@ impl Shared {
         lock(&self.registry).all().iter().filter(|record| record.is_streaming()).count()
     }
 
-    pub(crate) fn fail_streams(&self, failure: &Failure) {
+    /// Calls `stop` for each request with an open stream.
+    pub(crate) fn fail_streams(&self, failure: &Failure, stop: fn(&RequestRecord, Failure)) {
         let records = lock(&self.registry).all();
         for record in records.iter().filter(|record| record.is_streaming()) {
-            record.stop_with(failure.clone());
+            stop(record, failure.clone());
         }
     }
 
@@ -127,7 +128,7 @@ impl Dependents for WorkerRequests {
 
     fn fail(&self, failure: &Failure) {
         if let Some(shared) = self.0.upgrade() {
-            shared.fail_streams(failure);
+            shared.fail_streams(failure, RequestRecord::lose_server);
         }
     }
 }

@@ -8,14 +8,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::{GuardReport, GuardRequest};
 use super::logs::Logs;
 use super::plan::{GuardProgram, Plan, ProcessEvent, Termination};
 
 /// Time limit for reading the last output of an ended server: its children may keep the pipe open.
-const LAST_LINES: Duration = Duration::from_millis(250);
+const LAST_LINES: Duration = Duration::from_secs(1);
 /// Time limit for a guard to end its server, in addition to the grace period.
 const GUARD_LIMIT: Duration = Duration::from_secs(4);
 
@@ -30,7 +30,8 @@ pub(super) struct Process {
     grace: Duration,
     /// Id of the server's process and group.
     id: Option<u32>,
-    ended: Option<Termination>,
+    /// How and when the server ended.
+    ended: Option<(Termination, Instant)>,
     failed: Option<String>,
 }
 
@@ -85,7 +86,11 @@ impl Process {
     /// Waits for the next event: the start or the end of the server. Cancel safe.
     pub(super) async fn next_event(&mut self) -> ProcessEvent {
         loop {
-            if let Some(ending) = &self.ended {
+            if let Some((ending, at)) = &self.ended {
+                if let Some(output) = &mut self.output {
+                    let _ = timeout_at(*at + LAST_LINES, output).await;
+                    self.output = None;
+                }
                 return ProcessEvent::Ended(ending.clone());
             }
             let report = match self.reports.next_line().await {
@@ -102,24 +107,21 @@ impl Process {
                 Some(GuardReport::Exited { code, signal }) => {
                     let ending = Termination::Exited { code, signal };
                     let why = self.failed.take();
-                    self.end(why.map_or(ending, Termination::NotStarted)).await;
+                    self.end(why.map_or(ending, Termination::NotStarted));
                 }
                 None => {
                     let why = self.failed.take();
                     if why.is_none() {
                         self.kill_group();
                     }
-                    self.end(why.map_or(Termination::GuardLost, Termination::NotStarted)).await;
+                    self.end(why.map_or(Termination::GuardLost, Termination::NotStarted));
                 }
             }
         }
     }
 
-    async fn end(&mut self, ending: Termination) {
-        self.ended = Some(ending);
-        if let Some(output) = self.output.take() {
-            let _ = timeout(LAST_LINES, output).await;
-        }
+    fn end(&mut self, ending: Termination) {
+        self.ended = Some((ending, Instant::now()));
     }
 
     /// Ends the server: SIGTERM to its group, then SIGKILL after the grace period.

@@ -365,7 +365,7 @@ impl Worker {
             });
             server.send(SupervisorCommand::Restart);
         }
-        shared.fail_streams(&Failure::new(FailReason::WorkerRestarted, "", detail));
+        shared.fail_streams(&Failure::new(FailReason::WorkerRestarted, "", detail), RequestRecord::stop_with);
     }
 
     fn record(&self, id: &str) -> Option<Arc<RequestRecord>> {

@@ -181,7 +181,7 @@ impl Turn<'_> {
             let deadline = timers.next();
             let piece = tokio::select! {
                 biased;
-                () = task.cancel.cancelled() => return Err(Stop::By(task.record.stop_reason())),
+                () = task.record.stops_reading() => return Err(Stop::By(task.record.stop_reason())),
                 () = until(self.total) => return Err(Stop::By(Some(task.total_failure()))),
                 piece = open.incoming.body.next() => Some(piece),
                 () = tokio::time::sleep_until(deadline) => None,
