@@ -313,13 +313,13 @@ async fn cpu_activity_counts_as_progress_before_the_first_token() {
     options.limits.probe_interval = Duration::from_millis(100);
     options.limits.probe = Duration::from_millis(200);
     let config = with_timers(|timers| {
-        timers.stall = Duration::from_millis(500);
-        timers.first_token = Duration::from_millis(500);
+        timers.stall = Duration::from_secs(2);
+        timers.first_token = Duration::from_secs(2);
     });
     let worker = Worker::start_managed(config, echo(), options);
     worker.ready().await.unwrap();
-    assert_eq!(say(&worker, "read 1500").await.text(), "read");
-    let ended = say(&worker, "sleep 8000").await;
+    assert_eq!(say(&worker, "read 3000").await.text(), "read");
+    let ended = say(&worker, "sleep 60000").await;
     let (reason, kind, _, text) = ended.failed();
     assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", ""));
     assert_eq!(worker.status().restarts, 0);

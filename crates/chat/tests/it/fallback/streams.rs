@@ -242,7 +242,7 @@ fn joined(pieces: &[Piece]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig::with_cases(120 / step(3) as u32))]
 
     #[test]
     fn pieces_joined_are_the_text(text in texts(), unmarked in any::<bool>()) {

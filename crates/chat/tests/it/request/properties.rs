@@ -5,6 +5,7 @@ use deftool_chat::request::{
 };
 use deftool_chat::{ChatRequest, ReplyStatus};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_test_support::step;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -121,7 +122,7 @@ fn random_play(config: &RunConfig, fails: u64) -> Play {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(400 / step(4) as u32))]
 
     #[test]
     fn invariants_hold_for_any_request(

@@ -7,6 +7,7 @@ use deftool_chat::request::{
 use deftool_chat::{ChatEvent, ChatRequest, Message, ReplyStatus, ServerError, ServerErrorKind, Usage};
 use deftool_lang::schema::ToolSet;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_test_support::step;
 use serde_json::{Value, json};
 
 use super::play::{assert_final, play, reply_with, tools, user, weather};
@@ -301,7 +302,7 @@ fn reported_errors_stop_when_the_budget_is_exhausted() {
 #[test]
 fn many_reported_calls_do_not_recurse() {
     let mut script = reply_with("");
-    for _ in 0..20_000 {
+    for _ in 0..20_000 / step(4) {
         script = script.malformed("look", "{");
     }
     let played = play()
