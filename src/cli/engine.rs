@@ -46,7 +46,11 @@ pub(super) fn start_quiet(options: &ScriptOptions) -> Result<Arc<ScriptRunner>, 
     start_with(options, ScriptSink::new(|_| {}))
 }
 
-fn start_with(options: &ScriptOptions, sink: ScriptSink) -> Result<Arc<ScriptRunner>, CliError> {
+/// Starts a script runner with `sink` for log lines and progress.
+///
+/// # Errors
+/// If the path of this executable is not known.
+pub(super) fn start_with(options: &ScriptOptions, sink: ScriptSink) -> Result<Arc<ScriptRunner>, CliError> {
     let isolation = match options.isolate {
         Isolate::Threads => Isolation::Threads,
         Isolate::Process => {

@@ -24,6 +24,7 @@ mod generated;
 mod import;
 mod init;
 mod interrupt;
+mod mcp;
 mod new;
 mod output;
 mod prompt;
@@ -96,6 +97,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Stub(options) => stub::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Watch(options) => watch::run(&options),
+        Command::Mcp(options) => mcp::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
         Command::Rule(options) => rule::run(&options),

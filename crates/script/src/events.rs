@@ -66,7 +66,8 @@ impl ScriptSink {
         Self(Some(Arc::new(sink)))
     }
 
-    pub(super) fn send(&self, event: ScriptEvent) {
+    /// Sends an event.
+    pub fn send(&self, event: ScriptEvent) {
         if let Some(sink) = &self.0 {
             return sink(event);
         }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub(super) use project::{InitOptions, NewOptions, TrustAction, TrustOptions, WatchOptions};
+pub(super) use project::{InitOptions, McpOptions, NewOptions, TrustAction, TrustOptions, WatchOptions};
 pub(super) use specs::{
     CheckOptions, CompileOptions, CompileTarget, DiffOptions, FmtOptions, Format, ImportOptions, RuleOptions,
     SelectionOptions, TargetsOptions, TypesOptions,
@@ -85,6 +85,8 @@ pub(super) enum Command {
     Replay(ReplayOptions),
     /// Watch the project and report what each change does
     Watch(WatchOptions),
+    /// Serve the tools of the project to an MCP host, on stdin and stdout
+    Mcp(McpOptions),
     /// Create a project with a tool and a worker
     Init(InitOptions),
     /// Add a tool to the project: a spec and a script
@@ -104,7 +106,7 @@ pub(super) enum Command {
 /// The commands of `--help` by group.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools"]),
-    ("Use models", &["run", "chat", "replay", "stub", "trust", "doctor"]),
+    ("Use models", &["run", "chat", "mcp", "replay", "stub", "trust", "doctor"]),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["rule", "completions", "help"]),
 ];
@@ -138,6 +140,7 @@ impl Command {
             Self::Run(options) => Some(&options.scripts),
             Self::Chat(options) => Some(&options.scripts),
             Self::Replay(options) => Some(&options.scripts),
+            Self::Mcp(options) => Some(&options.scripts),
             _ => None,
         }
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::tools::ScriptOptions;
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,6 +44,25 @@ Examples:
   deftool watch
   deftool watch --project my-agent")]
 pub(in crate::cli) struct WatchOptions {
+    /// Project folder, or a folder inside it [default: the current folder]
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+An MCP host starts this command and sends its calls on stdin. Messages and log lines of scripts go to stderr. Exit tools
+are not offered.
+
+Examples:
+  deftool mcp -C my-agent
+  claude mcp add my-agent -- deftool mcp -C /path/to/my-agent")]
+pub(in crate::cli) struct McpOptions {
+    /// Run calls of tools with :confirm without asking
+    #[arg(long)]
+    pub(in crate::cli) yes: bool,
+    #[command(flatten)]
+    pub(in crate::cli) scripts: ScriptOptions,
     /// Project folder, or a folder inside it [default: the current folder]
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,

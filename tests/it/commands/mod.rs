@@ -13,6 +13,7 @@ mod fuzz;
 mod import;
 mod inputs;
 pub(crate) mod managed;
+mod mcp;
 mod replay;
 mod report;
 mod run;

@@ -6,18 +6,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("lang", &[]),
     ("chat", &["lang"]),
     ("script", &["lang"]),
     ("project", &["lang", "script"]),
     ("worker", &["lang", "chat", "script", "project"]),
     ("stub", &["lang", "chat"]),
-    ("", &["lang", "chat", "script", "project", "worker", "stub"]),
+    ("mcp", &["lang"]),
+    ("", &["lang", "chat", "script", "project", "worker", "stub", "mcp"]),
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 24] = [
+const HOMES: [(&str, &[&str]); 25] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -40,7 +41,8 @@ const HOMES: [(&str, &[&str]); 24] = [
     ("similar", &["script", ""]),
     ("flate2", &["script", "worker", "stub"]),
     ("rustix", &["script", "project", "worker", ""]),
-    ("tokio", &["script", "worker", "stub", ""]),
+    ("tokio", &["script", "worker", "stub", "mcp", ""]),
+    ("rmcp", &["mcp"]),
     ("url", &["lang", "script", "worker"]),
 ];
 

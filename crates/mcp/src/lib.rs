@@ -1,0 +1,18 @@
+//! Serves tools over the Model Context Protocol.
+//!
+//! A [`ToolServer`] offers the tools of a [`CatalogSource`] to one client. Arguments are validated before a call, and
+//! every failure of a call is a tool error with a text for the model. A call uses the [`Catalog`] that is current at
+//! its start until its end. The protocol itself (framing, versions, request ids) is implemented by `rmcp`, which only
+//! this crate uses.
+//!
+//! Invariants: a call that is canceled, or whose client is gone, is dropped, which stops it; a call that needs approval
+//! runs only after the user approved it; nothing is written to stdout except messages of the protocol.
+
+mod approval;
+mod catalog;
+mod progress;
+mod server;
+
+pub use catalog::{Catalog, CatalogSource, CatalogTool};
+pub use progress::{Progress, ProgressReports};
+pub use server::{ApprovalMode, ServeError, ToolServer};
