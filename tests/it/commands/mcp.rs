@@ -63,8 +63,8 @@ careful: failed: the user refused this call of `careful`
 missing: unknown tool `missing`
 ";
 
-/// The clients of the Python SDK (`ClientSession` for 2025-11-25, `Client` for 2026-07-28), of FastMCP and of the
-/// TypeScript SDK.
+/// The clients of the libraries for Python (`ClientSession` for 2025-11-25, `Client` for 2026-07-28) and JavaScript, and
+/// of `fastmcp`.
 #[test]
 fn clients_that_others_wrote_see_the_same() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");

@@ -139,6 +139,11 @@ fn chat_page_commands_print_the_shown_output() {
 }
 
 #[test]
+fn mcp_page_commands_print_the_shown_output() {
+    check_page("docs/mcp.md", 2);
+}
+
+#[test]
 fn import_page_commands_print_the_shown_output() {
     check_page("docs/import.md", 3);
 }
