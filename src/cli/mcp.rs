@@ -1,5 +1,6 @@
 //! `deftool mcp`: serves the tools of the project over the Model Context Protocol, on stdin and stdout.
 
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,6 +53,11 @@ pub(super) fn run(options: &McpOptions) -> Result<Exit, CliError> {
     eprint_line(&format!("serving {} of {}", count(offered, "tool"), clean(&root.display().to_string())));
     print_findings(&generation);
     report_untrusted(&generation);
+    if std::io::stdin().is_terminal() {
+        eprint_line(
+            "note: an MCP host starts this command and sends messages on stdin; press Ctrl-C to stop",
+        );
+    }
     let reports = ProgressReports::default();
     let tools = LiveTools {
         project,

@@ -1,7 +1,8 @@
-// Like clients.py, with the client of the TypeScript SDK: client.mjs PROGRAM ARGUMENT...
+// Like clients.py, with the client of the TypeScript SDK: client.mjs PROGRAM ARGUMENT... PROJECT
+import { renameSync, writeFileSync } from "node:fs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const [command, ...args] = process.argv.slice(2);
 const answers = ["accept", "decline"];
@@ -30,4 +31,13 @@ for (const [name, toolArguments] of calls) {
     console.log(`${name}: ${error.message}`);
   }
 }
+const changed = new Promise((resolve) =>
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => resolve("ToolsListChanged()")),
+);
+const project = args.at(-1);
+writeFileSync(`${project}/saved.lua`, "return function(text) return #text end\n");
+renameSync(`${project}/saved.lua`, `${project}/scripts/count.lua`);
+console.log(await changed);
+const { content } = await client.callTool({ name: "count", arguments: { text: "ab" } });
+console.log(`count: ${content[0].text}`);
 await client.close();

@@ -50,6 +50,10 @@ impl ProgressReceiver {
             None => std::future::pending().await,
         }
     }
+
+    pub(crate) fn next_queued(&mut self) -> Option<Progress> {
+        self.receiver.try_recv().ok()
+    }
 }
 
 impl Drop for ProgressReceiver {

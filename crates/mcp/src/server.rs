@@ -11,7 +11,7 @@ use rmcp::model::{
     PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, SubscriptionFilter,
     Tool,
 };
-use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Map, Value};
@@ -48,8 +48,14 @@ pub struct ToolServer {
 
 /// The connection of a client could not be served.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ServeError(String);
+pub enum ServeError {
+    /// The client closed the connection before its first request.
+    #[error("the MCP client closed the connection before it started a session")]
+    NoSession,
+    /// The connection failed.
+    #[error("cannot serve the MCP client: {0}")]
+    Failed(String),
+}
 
 impl ToolServer {
     /// Creates a server. `changes` must change whenever the tools change. `progress` receives the progress that tools
@@ -73,19 +79,12 @@ impl ToolServer {
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
         let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
-        let service = self.serve_with(transport).await?;
+        let service = ServiceExt::serve(self, transport).await.map_err(|error| match error {
+            ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,
+            other => ServeError::Failed(other.to_string()),
+        })?;
         // Ends when the client is gone. An error means that the task of the connection panicked.
-        service.waiting().await.map(drop).map_err(|error| ServeError(error.to_string()))
-    }
-
-    async fn serve_with<T>(
-        self,
-        transport: T,
-    ) -> Result<rmcp::service::RunningService<RoleServer, Self>, ServeError>
-    where
-        T: rmcp::transport::Transport<RoleServer> + 'static,
-    {
-        ServiceExt::serve(self, transport).await.map_err(|error| ServeError(error.to_string()))
+        service.waiting().await.map(drop).map_err(|error| ServeError::Failed(error.to_string()))
     }
 
     /// Runs an approved call with valid arguments.
@@ -106,14 +105,17 @@ impl ToolServer {
             CallContext { request_id: id.clone(), timeout: tool.entry.timeout, ..CallContext::default() };
         let mut progress = self.progress.subscribe(&id);
         let mut running = catalog.runner.run(call, call_context);
-        loop {
+        let outcome = loop {
             tokio::select! {
-                biased;
-                // Before the outcome: what was reported is sent, even if the call has ended since.
                 report = progress.next() => notify_progress(report, context).await,
-                outcome = &mut running => return outcome.map_err(|error| error.to_string()),
+                outcome = &mut running => break outcome,
             }
+        };
+        // Sent before the result, after which clients ignore progress.
+        while let Some(report) = progress.next_queued() {
+            notify_progress(report, context).await;
         }
+        outcome.map_err(|error| error.to_string())
     }
 
     async fn call(

@@ -61,6 +61,8 @@ careful: changed a
 asked: Run careful with {\"path\":\"b\"}?
 careful: failed: the user refused this call of `careful`
 missing: unknown tool `missing`
+ToolsListChanged()
+count: 2
 ";
 
 /// The clients of the libraries for Python (`ClientSession` for 2025-11-25, `Client` for 2026-07-28) and JavaScript, and
@@ -78,8 +80,8 @@ fn clients_that_others_wrote_see_the_same() {
     let mut client = Command::new("node");
     client.arg(folder.join("client.mjs"));
     clients.push(("typescript", client, folder.join("node_modules/installed")));
-    let project = project();
     for (name, mut client, installed) in clients {
+        let project = project();
         if !installed.exists() {
             let is_required = std::env::var("DEFTOOL_MCP").as_deref() == Ok("required");
             assert!(!is_required, "the MCP clients are required and not there: run tests/mcp/install");
@@ -91,6 +93,15 @@ fn clients_that_others_wrote_see_the_same() {
         let root = project.path("").canonicalize().unwrap();
         let seen = seen.replace(&format!("{}/", root.display()), "").replace("MCP error -32602: ", "");
         assert_eq!(seen, SEEN, "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_starts_no_session_is_reported() {
+    for input in ["", "hello\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n"] {
+        let ended = project().run_with_stdin(&["mcp"], input.as_bytes());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.ends_with("closed the connection before it started a session\n"), "{ended:?}");
     }
 }
 
