@@ -148,6 +148,63 @@ pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// The errors of each step, and the state of a worker:
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use deftool::project::{Generation, Trust};
+/// use deftool::worker::{
+///     AskError, EventStream, HttpTransport, InvalidSpec, OpenWorker, OwnTool, Recorder, RecordingError, ResultError,
+///     Secrets, ToolSource, TrustSource, Worker, WorkerConfig, WorkerStatus,
+/// };
+///
+/// /// Trusts a project of one tool.
+/// struct Small;
+///
+/// impl TrustSource for Small {
+///     fn of(&self, generation: &Generation) -> Trust {
+///         if generation.tools().count() == 1 { Trust::Everything } else { Trust::Only(Default::default()) }
+///     }
+/// }
+///
+/// fn prepared() -> Result<OpenWorker, InvalidSpec> {
+///     let now = OwnTool::new(r#"(deftool :name "now" :description "Return the time.")"#, |_| async { Ok(12.into()) })?;
+///     Ok(Worker::open("path/to/project").trust(Small).tool(now))
+/// }
+///
+/// fn connected(config: WorkerConfig, tools: Arc<dyn ToolSource>) -> Result<Worker, String> {
+///     let transport = HttpTransport::new("http://localhost:8080/v1", None, Duration::from_secs(5))?;
+///     Ok(Worker::start(config, tools, Arc::new(transport)))
+/// }
+///
+/// fn recorder() -> Result<Recorder, RecordingError> {
+///     Ok(Recorder::create("session.jsonl".as_ref())?.without_secrets(Secrets::default()))
+/// }
+///
+/// async fn last_event(worker: &Worker, id: &str) -> Option<String> {
+///     let mut events: EventStream = worker.events(id, 0)?;
+///     let mut last = None;
+///     while let Some(event) = events.next().await {
+///         last = serde_json::to_string(&*event).ok();
+///     }
+///     last
+/// }
+///
+/// async fn answer(worker: &Worker) -> Result<String, AskError> {
+///     Ok(worker.ask("Hello").await?.text.clone())
+/// }
+///
+/// fn is_done(worker: &Worker, id: &str) -> bool {
+///     !matches!(worker.result(id), Err(ResultError::NotReady))
+/// }
+///
+/// fn load(status: &WorkerStatus) -> f64 {
+///     status.in_flight as f64 / status.slots as f64
+/// }
+/// ```
 pub mod worker {
     pub use deftool_worker::{
         Approvals, AskError, EventStream, GuardProgram, HttpTransport, Incoming, InvalidSpec, NotReady,
@@ -196,11 +253,49 @@ pub mod worker {
 ///     }
 /// }
 /// ```
+///
+/// A configuration, and the parts of an outcome:
+///
+/// ```
+/// use deftool::request::{
+///     BiosBudget, BudgetUnit, FailReason, Fallback, FinishReason, OnFailure, Outcome, PendingCall, RequestState,
+///     RequestStatus, RunConfig, Signal,
+/// };
+///
+/// let config = RunConfig {
+///     tool_budget: 5,
+///     budget_unit: BudgetUnit::Call,
+///     fallback: Fallback::Off,
+///     on_invalid_arguments: OnFailure::Report,
+///     bios_budget: BiosBudget::Tail,
+///     ..RunConfig::default()
+/// };
+/// assert_eq!(config.on_tool_error, OnFailure::Fail);
+///
+/// fn describe(outcome: &Outcome) -> String {
+///     match (outcome.finish_reason, outcome.fail_reason) {
+///         (FinishReason::Failed, Some(FailReason::ToolExecutionError)) => String::from("a tool failed"),
+///         (FinishReason::MaxTokens, _) => format!("{} …", outcome.text),
+///         _ => match outcome.signals.as_slice() {
+///             [Signal { tool_name, arguments, .. }, ..] => format!("{tool_name} {arguments}"),
+///             [] => outcome.text.clone(),
+///         },
+///     }
+/// }
+///
+/// fn is_busy(status: &RequestStatus) -> bool {
+///     matches!(status.state, RequestState::Running | RequestState::ToolRunning)
+/// }
+///
+/// fn needs_user(calls: &[PendingCall]) -> bool {
+///     calls.iter().any(|call| call.needs_approval)
+/// }
+/// ```
 pub mod request {
     pub use deftool_chat::request::{
-        Approval, BiosBudget, BiosContext, BiosProvider, BiosV1, Budget, BudgetUnit, Event, FailReason,
-        Failure, Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall, RequestOptions,
-        RequestState, RequestStatus, Run, RunConfig, RunStart, Signal, Step, kind, normalize_conversation,
+        Approval, BiosBudget, BiosContext, BiosProvider, BiosV1, BudgetUnit, Event, FailReason, Failure,
+        Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall, RequestState, RequestStatus,
+        Run, RunConfig, RunStart, Signal, Step, kind, normalize_conversation,
     };
 }
 
@@ -215,10 +310,40 @@ pub mod request {
 /// let [ChatEvent::Text { text }, ChatEvent::Ended { reply }] = &events[..] else { panic!("{events:?}") };
 /// assert_eq!((text.as_str(), &reply.status), ("Hi.", &ReplyStatus::Complete));
 /// ```
+///
+/// What a reply says, in words:
+///
+/// ```
+/// use deftool::chat::{
+///     ChatRequest, Message, MessageToolCall, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind,
+///     Usage,
+/// };
+///
+/// fn describe(reply: &Reply) -> String {
+///     match &reply.status {
+///         ReplyStatus::ServerError { error: ServerError { kind: ServerErrorKind::ContextOverflow, .. } } => {
+///             String::from("the conversation is too long")
+///         }
+///         ReplyStatus::ServerError { error } => error.message.clone(),
+///         _ => match (reply.calls.as_slice(), &reply.usage) {
+///             ([RawCall { name, arguments: RawArguments::Malformed { error, .. }, .. }], _) => format!("{name}: {error}"),
+///             (calls, Some(Usage { completion_tokens, .. })) => format!("{} calls, {completion_tokens} tokens", calls.len()),
+///             (calls, None) => format!("{} calls", calls.len()),
+///         },
+///     }
+/// }
+///
+/// fn calls_of(request: &ChatRequest) -> impl Iterator<Item = &MessageToolCall> {
+///     request.messages.iter().flat_map(|message| match message {
+///         Message::Assistant { tool_calls, .. } => tool_calls.as_slice(),
+///         _ => &[],
+///     })
+/// }
+/// ```
 pub mod chat {
     pub use deftool_chat::{
-        Api, ChatEvent, ChatRequest, FunctionCall, Message, MessageToolCall, RawArguments, RawCall, Reply,
-        ReplyStatus, ServerError, ServerErrorKind, StreamDecoder, StreamNotes, TransportEnd, Usage,
+        Api, ChatEvent, ChatRequest, Message, MessageToolCall, RawArguments, RawCall, Reply, ReplyStatus,
+        ServerError, ServerErrorKind, StreamDecoder, TransportEnd, Usage,
     };
 }
 
@@ -235,6 +360,18 @@ pub mod chat {
 /// let weather = generation.tool("get_weather").unwrap();
 /// assert!(matches!(weather.script, ScriptState::Ready(_)));
 /// # Ok::<(), deftool::project::ProjectError>(())
+/// ```
+///
+/// ```
+/// use deftool::project::{Load, LoadedTool, PermissionRequest};
+///
+/// fn names(load: &Load) -> Vec<&str> {
+///     load.valid_tools().map(|LoadedTool { tool, .. }| tool.name.value.as_str()).collect()
+/// }
+///
+/// fn describe(request: &PermissionRequest) -> String {
+///     format!("{request}")
+/// }
 /// ```
 pub mod project {
     pub use deftool_project::{
@@ -262,13 +399,47 @@ pub mod project {
 /// let fixed = apply_fixes(text, findings.iter().filter_map(|finding| finding.fix.as_ref()));
 /// assert!(fixed.text.contains(":type string"));
 /// ```
+///
+/// The parts of a tool, and of a finding as an editor shows it:
+///
+/// ```
+/// use deftool::spec::{
+///     Argument, Definitions, Diagnostic, Edit, Effect, Fix, Location, Permissions, Rule, Severity, SourceId, Span,
+///     Spanned, Timers, Tool, ToolKind, WorkerSpec,
+/// };
+///
+/// fn signature(tool: &Tool) -> String {
+///     let Spanned { value: name, .. } = &tool.name;
+///     let arguments: Vec<&str> = tool.arguments.iter().map(|Argument { name, .. }| name.value.as_str()).collect();
+///     format!("{name}({})", arguments.join(", "))
+/// }
+///
+/// fn is_harmless(tool: &Tool) -> bool {
+///     tool.kind == ToolKind::Normal && tool.effect == Effect::Pure && tool.permissions == Permissions::default()
+/// }
+///
+/// fn slowest(definitions: &Definitions) -> Option<&WorkerSpec> {
+///     definitions.workers.iter().max_by_key(|WorkerSpec { timers: Timers { tool, .. }, .. }| *tool)
+/// }
+///
+/// fn edits(finding: &Diagnostic) -> Vec<(Location, &str)> {
+///     let Location { source, .. }: Location = finding.primary;
+///     let at = |source: SourceId, span: Span| Location { source, span };
+///     let Some(Fix { edits, is_safe: true, .. }) = &finding.fix else { return Vec::new() };
+///     edits.iter().map(|Edit { span, replacement }| (at(source, *span), replacement.as_str())).collect()
+/// }
+///
+/// fn code(finding: &Diagnostic) -> Option<&'static str> {
+///     let Rule { code, .. } = finding.rule;
+///     (finding.severity == Severity::Error).then_some(*code)
+/// }
+/// ```
 pub mod spec {
-    pub use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Label, Rule, Severity, apply_fixes};
+    pub use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Rule, Severity, apply_fixes};
     pub use deftool_lang::spec::{
-        Argument, Definitions, Effect, FileKind, McpServer, Permissions, Timers, Tool, ToolKind, WorkerSpec,
-        lower,
+        Argument, Definitions, Effect, FileKind, Permissions, Timers, Tool, ToolKind, WorkerSpec, lower,
     };
-    pub use deftool_lang::syntax::{Tree, parse};
+    pub use deftool_lang::syntax::parse;
     pub use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, Spanned};
 }
 
@@ -289,6 +460,26 @@ pub mod spec {
 /// let tool = compile_tool(&definitions.tools[0]);
 /// assert!(tool.accept(json!({"text": "abc"})).is_ok());
 /// assert!(tool.accept(json!({"text": 3})).is_err());
+/// ```
+///
+/// ```
+/// use deftool::schema::{ArgumentValidator, Confirmation, SchemaError, Target, ToolEntry, Violation, limitations};
+/// use serde_json::{Value, json};
+///
+/// let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "pattern": "^a"}}});
+/// let validator: Result<ArgumentValidator, SchemaError> = ArgumentValidator::compile("double", &schema);
+/// let found: Vec<Violation> = validator?.validate(&json!({"n": "x"})).unwrap_err();
+/// assert_eq!(found[0].path, ".n");
+///
+/// let ignored: Vec<deftool::schema::Limitation> = limitations(Target::Gemini, &schema);
+/// assert!(ignored.iter().all(|limitation| limitation.pointer.starts_with('/') || limitation.pointer.is_empty()));
+///
+/// fn is_asked(tool: &ToolEntry, arguments: &Value) -> bool {
+///     arguments.as_object().is_some_and(|arguments| tool.needs_approval(arguments))
+/// }
+///
+/// assert!(matches!(Confirmation::default(), Confirmation::Never));
+/// # Ok::<(), SchemaError>(())
 /// ```
 pub mod schema {
     pub use deftool_lang::schema::{
@@ -328,6 +519,20 @@ pub mod tool {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Log lines and progress of scripts go to a sink:
+///
+/// ```
+/// use deftool::script::{LogLevel, RunnerOptions, ScriptEvent, ScriptSink};
+///
+/// let sink = ScriptSink::new(|event| match event {
+///     ScriptEvent::Logged { level: LogLevel::Warn | LogLevel::Error, tool, text, .. } => eprintln!("{tool}: {text}"),
+///     ScriptEvent::Logged { .. } => {}
+///     ScriptEvent::Progressed { tool, text, .. } => eprintln!("{tool} … {text}"),
+/// });
+/// let options = RunnerOptions { sink, ..RunnerOptions::default() };
+/// assert!(options.threads > 0);
+/// ```
 pub mod script {
     pub use deftool_script::{
         Isolation, LogLevel, ProcessOptions, RunnerOptions, ScriptEvent, ScriptSink, guard_programs,
@@ -354,10 +559,22 @@ pub mod script {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A scenario may come from a file, and a function may answer each request:
+///
+/// ```
+/// use deftool::stub::{Answer, Received, Scenario, ScenarioError, Stub, load};
+///
+/// let scenarios: Result<Vec<Scenario>, ScenarioError> = load("examples/quickstart/stub/weather.eld".as_ref());
+/// assert!(!scenarios?.is_empty());
+///
+/// let address = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+/// let stub = Stub::answering(address, |request: &Received| Answer::text(&format!("{} {}", request.method(), request.path())))?;
+/// assert_eq!(stub.connections(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub mod stub {
-    pub use deftool_stub::{
-        Answer, Condition, Fault, Received, Reply, Scenario, ScenarioError, Step, Stub, load, read,
-    };
+    pub use deftool_stub::{Answer, Fault, Received, Reply, Scenario, ScenarioError, Step, Stub, load};
 }
 
 #[cfg(feature = "cli")]
