@@ -17,7 +17,7 @@ pub(super) const EVENT_VERSION: u32 = 1;
 pub enum Event {
     /// The request was submitted. Always the first event.
     Submitted {
-        /// `1`.
+        /// The version of the event format: 1.
         version: u32,
         /// The request.
         request_id: String,

@@ -83,12 +83,11 @@ fn misread(tail: &str) -> Option<String> {
 fn foreign(tail: &str) -> Option<String> {
     let known = FOREIGN.iter().find(|(syntax, _)| tail.starts_with(syntax));
     let known = known.map(|(_, description)| (*description).to_owned());
-    let flags = || enclosed(tail, "(?", ')', |character| character.is_ascii_alphabetic() || character == '-');
-    let flags = || {
-        flags()
-            .map(|flags| format!("`(?{flags})` is Python and PCRE syntax; ECMA-262 has no such inline flag"))
+    let inline_flags = || {
+        let flags = enclosed(tail, "(?", ')', |letter| letter.is_ascii_alphabetic() || letter == '-')?;
+        Some(format!("`(?{flags})` is Python and PCRE syntax; ECMA-262 has no such inline flag"))
     };
-    known.or_else(flags).or_else(|| misread(tail))
+    known.or_else(inline_flags).or_else(|| misread(tail))
 }
 
 /// Returns the text between `open` and `close` at the start of `tail` if it is not empty and all its characters pass

@@ -10,17 +10,18 @@ use regex_syntax::ast::{
     Repetition, RepetitionKind, RepetitionRange,
 };
 
-/// The server's handling of a pattern, from the best to the worst.
+/// The server's handling of a pattern. If its pieces differ, the last one applies: a piece that is not supported makes
+/// the server allow any string, before it reads the grammar of the other pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PatternSupport {
     /// Enforced as written.
     Enforced,
     /// Interpreted differently.
     Misread,
-    /// Any string is allowed.
-    Ignored,
     /// The server returns an error.
     Refused,
+    /// Any string is allowed.
+    Ignored,
 }
 
 use PatternSupport::{Enforced, Ignored, Misread, Refused};
@@ -65,13 +66,13 @@ fn of(ast: &Ast) -> PatternSupport {
             GroupKind::NonCapturing(flags) if flags.items.is_empty() => of(&group.ast),
             GroupKind::NonCapturing(_) | GroupKind::CaptureName { .. } => Ignored,
         },
-        Ast::Alternation(alternation) => worst(alternation.asts.iter().map(of)),
-        Ast::Concat(concat) => worst(concat.asts.iter().map(of)),
+        Ast::Alternation(alternation) => last(alternation.asts.iter().map(of)),
+        Ast::Concat(concat) => last(concat.asts.iter().map(of)),
         Ast::Flags(_) | Ast::Assertion(_) | Ast::ClassPerl(_) | Ast::ClassUnicode(_) => Ignored,
     }
 }
 
-fn worst(supports: impl Iterator<Item = PatternSupport>) -> PatternSupport {
+fn last(supports: impl Iterator<Item = PatternSupport>) -> PatternSupport {
     supports.max().unwrap_or(Enforced)
 }
 
@@ -115,7 +116,7 @@ fn of_item(item: &ClassSetItem) -> PatternSupport {
             let ends = of_literal(&range.start, known).max(of_literal(&range.end, known));
             ends.max(of_range(range.start.c, range.end.c))
         }
-        ClassSetItem::Union(union) => worst(union.items.iter().map(of_item)),
+        ClassSetItem::Union(union) => last(union.items.iter().map(of_item)),
         ClassSetItem::Ascii(_)
         | ClassSetItem::Unicode(_)
         | ClassSetItem::Perl(_)
@@ -134,16 +135,15 @@ fn of_repetition(repetition: &Repetition) -> PatternSupport {
         ) => least,
     };
     let is_unlimited = matches!(repetition.op.kind, RepetitionKind::ZeroOrMore | RepetitionKind::OneOrMore);
-    let repeated = match &*repetition.ast {
-        // The server repeats only the last byte of a character.
-        Ast::Literal(literal) if literal.kind == LiteralKind::Verbatim && !literal.c.is_ascii() => Refused,
-        inner if is_unlimited && is_optional(inner) => Refused,
-        inner => of(inner),
-    };
+    // The server repeats only the last byte of a character.
+    let is_wide = matches!(&*repetition.ast, Ast::Literal(literal)
+        if literal.kind == LiteralKind::Verbatim && !literal.c.is_ascii());
+    let repeated = of(&repetition.ast);
+    if is_wide || least > MAX_REPETITION || (is_unlimited && is_optional(&repetition.ast)) {
+        return repeated.max(Refused);
+    }
     // The server reads `a+?` as an optional `a+`.
-    let laziness = if repetition.greedy { Enforced } else { Misread };
-    let count = if least > MAX_REPETITION { Refused } else { Enforced };
-    repeated.max(laziness).max(count)
+    if repetition.greedy { repeated } else { repeated.max(Misread) }
 }
 
 /// Returns whether a piece is written so that it also matches nothing. The server cannot repeat it without a limit.
