@@ -13,7 +13,7 @@ use deftool_lang::schema::ToolSet;
 use deftool_lang::spec::{Permissions, ToolKind, WorkerSpec, nearest};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::Spanned;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, check_result};
 use deftool_script::ScriptRunner;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -313,17 +313,22 @@ pub struct GenerationRunner {
 
 impl ToolRunner for GenerationRunner {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
-        let error = match self.generation.tool(&call.name).map(|loaded| &loaded.script) {
-            Some(ScriptState::Ready(script)) => match self.trust.allow(script) {
-                Ok(()) => return self.scripts.call(Arc::clone(script), call, context).boxed(),
+        let Some(loaded) = self.generation.tool(&call.name) else {
+            return std::future::ready(Err(unknown_tool(&call.name, self.generation.tool_names()))).boxed();
+        };
+        let error = match &loaded.script {
+            ScriptState::Ready(script) => match self.trust.allow(script) {
+                Ok(()) => {
+                    let result = self.scripts.call(Arc::clone(script), call, context);
+                    return async move { check_result(loaded.entry(), result.await?) }.boxed();
+                }
                 Err(error) => error,
             },
-            Some(ScriptState::Broken(error)) => error.clone(),
-            Some(ScriptState::None) => {
+            ScriptState::Broken(error) => error.clone(),
+            ScriptState::None => {
                 let message = format!("`{}` is an exit tool and cannot be run", call.name);
                 ToolError::new(ToolErrorKind::UnknownTool, message)
             }
-            None => unknown_tool(&call.name, self.generation.tool_names()),
         };
         std::future::ready(Err(error)).boxed()
     }

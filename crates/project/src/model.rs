@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
-use deftool_lang::spec::{Api, McpServer, Tool, WorkerSpec};
+use deftool_lang::spec::{Api, Json, McpServer, Tool, WorkerSpec};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
@@ -229,11 +229,20 @@ impl LoadedTool {
         if self.entry.get().is_none()
             && let Some(entry) = before.entry.get()
             && self.has_same_definition(before)
-            && self.tool.timeout == before.tool.timeout
+            && self.has_same_rules(before)
         {
             // Store it so that later loads of the same spec can reuse it.
             let _ = self.entry.set(Arc::clone(entry));
         }
+    }
+
+    /// Returns whether the parts of the compiled tool that are not sent to the model are the same.
+    fn has_same_rules(&self, other: &Self) -> bool {
+        let rules = |Tool { timeout, confirm, returns, .. }: &Tool| {
+            let conditions: Vec<_> = confirm.conditions().iter().map(Json::to_value).collect();
+            (*timeout, confirm.is_set(), conditions, returns.as_ref().map(Json::to_value))
+        };
+        Arc::ptr_eq(&self.tool, &other.tool) || rules(&self.tool) == rules(&other.tool)
     }
 
     /// Returns whether the definition sent to the model is the same.

@@ -140,6 +140,7 @@ pub(super) fn with_location(error: ToolError, file: &str, memory: u64) -> ToolEr
         ToolErrorKind::Failure
         | ToolErrorKind::UnknownTool
         | ToolErrorKind::InvalidArguments
+        | ToolErrorKind::InvalidResult
         | ToolErrorKind::Permission
         | ToolErrorKind::Canceled
         | ToolErrorKind::Internal => return error,

@@ -8,7 +8,7 @@ use deftool_lang::schema::{ToolEntry, ToolSet, compile_tool};
 use deftool_lang::spec::{FileKind, ToolKind, lower};
 use deftool_lang::syntax::parse;
 use deftool_lang::text::Sources;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, check_result};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -131,6 +131,7 @@ impl ToolRunner for OwnRunner {
         match self.own.get(&call.name) {
             Some(tool) => {
                 let ended = (tool.run)(call.arguments);
+                let ended = async { check_result(&tool.entry, ended.await?) }.boxed();
                 let Some(limit) = context.timeout.or(tool.entry.timeout) else { return ended };
                 let late = move |_| {
                     let message = format!("`{}` did not end within {limit:?}", call.name);

@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool_lang::schema::{Fuzzer, shrink};
+use deftool_lang::schema::{Fuzzer, ToolEntry, shrink};
 use deftool_lang::spec::Permissions;
 use deftool_lang::text::{Location, one_line};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, check_result};
 use deftool_project::{Load, LoadedTool, ScriptState, Trust, load, permission_requests, resolve_inputs};
 use deftool_script::{DEFAULT_TIMEOUT, Script, ScriptRunner};
 use serde_json::{Map, Value};
@@ -254,7 +254,7 @@ impl Fuzzing<'_> {
                 }
             }
             let Some((script, trust)) = &script else { continue };
-            let Some(error) = self.call(script, trust, &arguments) else { continue };
+            let Some(error) = self.call(script, entry, trust, &arguments) else { continue };
             let key = signature(&error);
             timeouts += usize::from(error.kind == ToolErrorKind::Timeout);
             if self.is_interrupted || !known.insert(key.clone()) {
@@ -264,10 +264,10 @@ impl Fuzzing<'_> {
             let smallest = shrink(arguments, MAX_SHRINK_CALLS, |smaller| {
                 Instant::now() < enough
                     && entry.validator.is_valid(&Value::Object(smaller.clone()))
-                    && self.call(script, trust, smaller).is_some_and(|error| signature(&error) == key)
+                    && self.call(script, entry, trust, smaller).is_some_and(|error| signature(&error) == key)
             });
             // Report the error of the smallest arguments.
-            let error = self.call(script, trust, &smallest).unwrap_or(error);
+            let error = self.call(script, entry, trust, &smallest).unwrap_or(error);
             let lines = error.details.iter().flat_map(|details| details.lines());
             found.push(FuzzFailure {
                 kind: error.kind.as_str(),
@@ -306,6 +306,7 @@ impl Fuzzing<'_> {
     fn call(
         &mut self,
         script: &Arc<Script>,
+        entry: &ToolEntry,
         trust: &Trust,
         arguments: &Map<String, Value>,
     ) -> Option<ToolError> {
@@ -336,7 +337,7 @@ impl Fuzzing<'_> {
             self.stopped_early += 1;
             return None;
         }
-        ended.err().filter(|error| match error.kind {
+        ended.and_then(|result| check_result(entry, result)).err().filter(|error| match error.kind {
             // Intended by the script, or raised by the runtime before it ran.
             ToolErrorKind::Failure | ToolErrorKind::InvalidArguments | ToolErrorKind::Permission => false,
             ToolErrorKind::UnknownTool
@@ -345,6 +346,7 @@ impl Fuzzing<'_> {
             | ToolErrorKind::Timeout
             | ToolErrorKind::Memory
             | ToolErrorKind::Unserialisable
+            | ToolErrorKind::InvalidResult
             | ToolErrorKind::Canceled
             | ToolErrorKind::Internal => true,
         })
@@ -356,7 +358,7 @@ fn signature(error: &ToolError) -> String {
     let location = error.message.split(": ").next().unwrap_or_default();
     match error.kind {
         ToolErrorKind::Timeout | ToolErrorKind::Memory => error.kind.to_string(),
-        ToolErrorKind::Unserialisable => {
+        ToolErrorKind::Unserialisable | ToolErrorKind::InvalidResult => {
             format!("{} {}", error.kind, without_indices(error.path.as_deref().unwrap_or_default()))
         }
         ToolErrorKind::Script

@@ -129,9 +129,10 @@ fn subject(name: &str, generation: &Arc<Generation>, trust: &Trust) -> Result<Te
         }
     };
     let entry = Arc::clone(loaded.entry());
+    let validating = Arc::clone(&entry);
     // Put all violations in the message, because tests compare it.
     let validate = move |value| {
-        arguments::validate(&entry, value).map_err(|error| match error.details.as_deref() {
+        arguments::validate(&validating, value).map_err(|error| match error.details.as_deref() {
             Some(more) => {
                 let message = format!("{}; {}", error.message, more.replace('\n', "; "));
                 ToolError { message, details: None, ..error }
@@ -142,6 +143,7 @@ fn subject(name: &str, generation: &Arc<Generation>, trust: &Trust) -> Result<Te
     let trust = trust.clone();
     Ok(TestSubject {
         script,
+        entry,
         validate: Arc::new(validate),
         authorize: Arc::new(move |script| trust.allow(script)),
     })

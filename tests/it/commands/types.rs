@@ -169,6 +169,7 @@ fn callbacks_and_parameters() {
 const SCHEMAS: &str = r#"(deftool
  :name "get-weather"
  :description "Tell the weather."
+ :returns (:type object :properties (:celsius (:type number)) :required ["celsius"])
  :args ((:name "location" :type string :description "Where.")
         (:name "unit" :type string :enum ["celsius" "a\"b\\"] :description "Of what." :optional t)
         (:name "end" :type integer :description "When.")
@@ -200,7 +201,7 @@ export type GetWeatherModes = { ("a" | "b") }
 export type GetWeatherPlaceData = { name: string, ["zip-code"]: string?, deep: { x: any }? }
 export type GetWeatherAnything = { [string]: any }
 --- The function that the script of `get-weather` returns.
-export type GetWeather = (location: string, unit: GetWeatherUnit?, _end: number, days: { number }, modes: GetWeatherModes, place_data: GetWeatherPlaceData, anything: GetWeatherAnything?) -> ...any
+export type GetWeather = (location: string, unit: GetWeatherUnit?, _end: number, days: { number }, modes: GetWeatherModes, place_data: GetWeatherPlaceData, anything: GetWeatherAnything?) -> { celsius: number }
 
 --- The function that the script of `get_weather` returns.
 export type GetWeather2 = (callback: (result: any) -> (), _42nd_street: boolean?) -> ()

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use deftool_lang::schema::{ToolEntry, ToolKind};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::{
     Module, Parameter, Script, TestFile, TestLimits, TestOutcome, TestSubject, list_tests, run_test,
@@ -252,7 +253,13 @@ fn subject(script: Script) -> TestSubject {
         Value::Object(arguments) => Ok(arguments),
         _ => Err(ToolError::new(ToolErrorKind::InvalidArguments, "no object")),
     };
-    TestSubject { script: Arc::new(script), validate: Arc::new(validate), authorize: Arc::new(|_| Ok(())) }
+    let entry = ToolEntry::new(ToolKind::Normal, json!({}), None).unwrap();
+    TestSubject {
+        script: Arc::new(script),
+        entry: Arc::new(entry),
+        validate: Arc::new(validate),
+        authorize: Arc::new(|_| Ok(())),
+    }
 }
 
 fn run_on(test: &str, tool: impl Fn() -> Script + Send + Sync + 'static) -> TestOutcome {

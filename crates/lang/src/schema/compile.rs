@@ -3,21 +3,25 @@
 use serde_json::Value;
 
 use super::confirm::{check_confirm, compile_confirm};
-use super::examples::{check_calls, check_defaults};
+use super::examples::{check_calls, check_defaults, span_at};
 use super::locate::locate_near;
 use super::plain::is_plain;
 use super::target::{Target, description_for, emit_definition};
-use super::walk::schemas_of;
-use super::{SchemaError, ToolEntry, ecma, references, rules};
+use super::walk::{schemas_of, schemas_under};
+use super::{ArgumentValidator, SchemaError, ToolEntry, ecma, references, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::keywords::{self, ValueKind};
-use crate::spec::{Api, Tool};
+use crate::spec::{Api, JsonKind, Member, Tool};
 use crate::text::Location;
 
 /// Compiles `tool`. A keyword that is not valid JSON Schema is sent but not enforced.
 pub fn compile_tool(tool: &Tool) -> ToolEntry {
     let (mut entry, _) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
     entry.confirm = compile_confirm(tool);
+    entry.returns = tool
+        .returns
+        .as_ref()
+        .map(|schema| ArgumentValidator::compile_lenient(&tool.name.value, schema.to_value()).0);
     entry
 }
 
@@ -48,7 +52,29 @@ pub fn check_tool(tool: &Tool) -> Vec<Diagnostic> {
     }
     check_defaults(tool, &mut findings);
     check_confirm(tool, &mut findings);
+    check_returns(tool, &mut findings);
     findings
+}
+
+/// Checks the schema of the results, and the results in `:accepts`.
+fn check_returns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
+    let Some(returns) = &tool.returns else { return };
+    let schema = returns.to_value();
+    let (validator, problems) = ArgumentValidator::compile_lenient(&tool.name.value, schema.clone());
+    let at = |span| Location { source: tool.source, span };
+    if let JsonKind::Object(members) = &returns.kind {
+        check_patterns(tool, schemas_under(members), findings);
+    }
+    for problem in &problems {
+        let text = schema.pointer(&problem.path).and_then(Value::as_str);
+        findings.extend(report(at(span_at(returns, &problem.path)), problem, text, false));
+    }
+    for result in tool.accepts.iter().filter_map(|sample| sample.returns.as_ref()) {
+        if let Some((pointer, violation)) = validator.first_violation(&result.to_value()) {
+            let location = at(span_at(result, &pointer));
+            findings.push(rules::accepted_example_fails::result(location, &violation));
+        }
+    }
 }
 
 fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
@@ -56,17 +82,22 @@ fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
     references::check(tool, parameters, findings);
     let has_lost_references = !findings.is_empty();
-    check_patterns(tool, findings);
+    check_patterns(tool, schemas_of(tool).map(|(_, schema)| schema), findings);
     for problem in &problems {
         let text = parameters.pointer(&problem.path).and_then(Value::as_str);
-        findings.extend(report(tool, problem, text, has_lost_references));
+        let at = Location { source: tool.source, span: locate_near(tool, &problem.path) };
+        findings.extend(report(at, problem, text, has_lost_references));
     }
     check_calls(tool, &entry.validator, findings);
 }
 
 /// Reports patterns that are not valid in ECMA-262, even if the validator accepts them.
-fn check_patterns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
-    for member in schemas_of(tool).flat_map(|(_, schema)| schema).filter(|member| member.key == "pattern") {
+fn check_patterns<'t>(
+    tool: &Tool,
+    schemas: impl Iterator<Item = &'t [Member]>,
+    findings: &mut Vec<Diagnostic>,
+) {
+    for member in schemas.flatten().filter(|member| member.key == "pattern") {
         if let Some(problem) = member.value.as_str().and_then(ecma::problem) {
             let location = Location { source: tool.source, span: member.span() };
             findings.push(rules::invalid_pattern::finding(location, &problem));
@@ -76,12 +107,11 @@ fn check_patterns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
 
 /// Returns the finding for a validator error, unless another rule already reports it. `text` is the rejected string.
 fn report(
-    tool: &Tool,
+    location: Location,
     problem: &SchemaError,
     text: Option<&str>,
     has_lost_references: bool,
 ) -> Option<Diagnostic> {
-    let location = Location { source: tool.source, span: locate_near(tool, &problem.path) };
     // `/properties/x/enum/0`: skip the index to get the keyword.
     let mut steps = problem.path.rsplit('/').skip_while(|step| step.parse::<usize>().is_ok());
     let (last, parent) = (steps.next().unwrap_or_default(), steps.next().unwrap_or_default());

@@ -91,6 +91,7 @@ pub fn lost_in_gptel(tool: &Tool) -> Vec<String> {
         ("memory", tool.memory.is_some()),
         ("allow", tool.permissions != Permissions::default()),
         ("effect", tool.effect != Effect::default()),
+        ("returns", tool.returns.is_some()),
         ("accepts", !tool.accepts.is_empty()),
         ("rejects", !tool.rejects.is_empty()),
         ("targets", !tool.overrides.is_empty()),

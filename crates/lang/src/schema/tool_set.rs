@@ -27,6 +27,8 @@ pub struct ToolEntry {
     pub definition: Value,
     /// The compiled parameters schema.
     pub validator: ArgumentValidator,
+    /// The compiled schema of the results, if the tool has one.
+    pub returns: Option<ArgumentValidator>,
     /// The tool's own time limit for one call; overrides the worker's limit.
     pub timeout: Option<Duration>,
     /// Which calls need the user's approval.
@@ -42,14 +44,15 @@ impl ToolEntry {
     pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
         let (name, parameters) = split_definition(&definition);
         let validator = ArgumentValidator::compile(&name, &parameters)?;
-        Ok(Self { name, kind, definition, validator, timeout, confirm: Confirmation::Never })
+        Ok(Self { name, kind, definition, validator, returns: None, timeout, confirm: Confirmation::Never })
     }
 
     /// Like [`ToolEntry::new`], but the validator ignores invalid keywords, which are returned as errors.
     pub fn lenient(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> (Self, Vec<SchemaError>) {
         let (name, parameters) = split_definition(&definition);
         let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
-        (Self { name, kind, definition, validator, timeout, confirm: Confirmation::Never }, problems)
+        let confirm = Confirmation::Never;
+        (Self { name, kind, definition, validator, returns: None, timeout, confirm }, problems)
     }
 
     /// Converts the tool to strict mode: the definition is in the `openai-strict` format, and the validator removes

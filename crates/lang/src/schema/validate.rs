@@ -22,7 +22,7 @@ pub struct SchemaError {
 }
 
 /// A violation of a schema by arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Violation {
     /// Path into the arguments, as in `.items[2].name`; empty for all arguments.
     pub path: String,

@@ -5,13 +5,18 @@ use crate::spec::{Argument, Json, JsonKind, Member, Tool};
 
 /// Returns every schema with its argument, in pre-order.
 pub(super) fn schemas_of(tool: &Tool) -> impl Iterator<Item = (&Argument, &[Member])> {
-    let arguments = tool.arguments.iter().rev();
-    let mut pending: Vec<_> = arguments.map(|argument| (argument, argument.schema.as_slice())).collect();
+    tool.arguments
+        .iter()
+        .flat_map(|argument| schemas_under(&argument.schema).map(move |schema| (argument, schema)))
+}
+
+/// Returns a schema and every schema in it, in pre-order.
+pub(super) fn schemas_under(schema: &[Member]) -> impl Iterator<Item = &[Member]> {
+    let mut pending = vec![schema];
     std::iter::from_fn(move || {
-        let (argument, schema) = pending.pop()?;
-        let inside = schema.iter().rev().flat_map(|member| schemas_in(member).into_iter().rev());
-        pending.extend(inside.map(|inside| (argument, inside)));
-        Some((argument, schema))
+        let schema = pending.pop()?;
+        pending.extend(schema.iter().rev().flat_map(|member| schemas_in(member).into_iter().rev()));
+        Some(schema)
     })
 }
 

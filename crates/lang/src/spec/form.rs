@@ -74,6 +74,9 @@ pub fn form_of_tool(tool: &Tool) -> Datum {
         Effect::Keyed => entry("effect", symbol("keyed", tool.span)),
         Effect::Once => {}
     }
+    if let Some(returns) = &tool.returns {
+        entry("returns", datum_of_schema(returns));
+    }
     let accepts: Vec<Datum> = tool.accepts.iter().map(datum_of_sample).collect();
     let rejects: Vec<Datum> = tool.rejects.iter().map(datum_of_json).collect();
     for (key, examples) in [("accepts", accepts), ("rejects", rejects)] {
@@ -136,7 +139,7 @@ pub(crate) fn datum_of_json(json: &Json) -> Datum {
     datum(kind, json.span)
 }
 
-fn datum_of_schema(json: &Json) -> Datum {
+pub(crate) fn datum_of_schema(json: &Json) -> Datum {
     match &json.kind {
         JsonKind::Object(members) => list(schema_entries(members), json.span),
         JsonKind::Null

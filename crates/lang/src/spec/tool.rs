@@ -79,6 +79,8 @@ pub struct Tool {
     pub confirm_function: Option<Span>,
     /// Whether Emacs shows its results in the conversation.
     pub include: bool,
+    /// The JSON Schema of its results, if the spec has one.
+    pub returns: Option<Json>,
     /// Calls that its schema must accept.
     pub accepts: Vec<SampleCall>,
     /// Arguments that its schema must reject, as objects.

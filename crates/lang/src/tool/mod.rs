@@ -10,6 +10,8 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::schema::{ToolEntry, Violation};
+
 /// A validated call of a normal tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -93,6 +95,8 @@ pub enum ToolErrorKind {
     Memory,
     /// The result is not JSON.
     Unserialisable,
+    /// The result violates the tool's `:returns`.
+    InvalidResult,
     /// The script needs a permission that its spec does not grant.
     Permission,
     /// The caller canceled the call.
@@ -113,11 +117,30 @@ impl ToolErrorKind {
             Self::Timeout => "timeout",
             Self::Memory => "memory",
             Self::Unserialisable => "unserialisable",
+            Self::InvalidResult => "invalid_result",
             Self::Permission => "permission",
             Self::Canceled => "canceled",
             Self::Internal => "internal",
         }
     }
+}
+
+/// Returns the result of a call if it has the type that the tool promises in `:returns`.
+///
+/// # Errors
+/// If it does not.
+pub fn check_result(tool: &ToolEntry, result: Value) -> Result<Value, ToolError> {
+    let Some(Err(violations)) = tool.returns.as_ref().map(|schema| schema.validate(&result)) else {
+        return Ok(result);
+    };
+    let mut violations = violations.into_iter();
+    let Violation { path, message } = violations.next().unwrap_or_default();
+    let message = format!("the result violates `:returns`: {message}");
+    let mut error = ToolError::new(ToolErrorKind::InvalidResult, message);
+    error.path = Some(path).filter(|path| !path.is_empty());
+    let more: Vec<String> = violations.map(|violation| violation.to_string()).collect();
+    error.details = (!more.is_empty()).then(|| more.join("\n"));
+    Err(error)
 }
 
 impl fmt::Display for ToolErrorKind {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::schema::ToolEntry;
 use deftool_lang::tool::ToolError;
 use serde_json::{Map, Value};
 
@@ -43,6 +44,8 @@ pub struct TestSubject {
     pub script: Arc<Script>,
     /// Validates arguments against the tool's schema. The error is the one that a model would receive.
     pub validate: Validate,
+    /// The compiled tool.
+    pub entry: Arc<ToolEntry>,
     /// Checks whether the script may run with its permissions, except those of faked tables and those of the test's own
     /// folder.
     pub authorize: Authorize,

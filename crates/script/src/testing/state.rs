@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
+use deftool_lang::schema::ToolEntry;
+use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, check_result};
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use serde_json::{Map, Value};
@@ -312,6 +313,7 @@ fn temp_table(state: &Rc<TestState>, lua: &Lua, host: &Rc<Host>) -> mlua::Result
 /// A tool that a test loaded.
 struct Loaded {
     script: Arc<Script>,
+    entry: Arc<ToolEntry>,
     validate: Validate,
     fakes: Vec<Fake>,
     authorize: Authorize,
@@ -427,7 +429,8 @@ async fn call(
     let control = Control::new(limit, None);
     let (answer, _) = vm.call(&arguments, context, &control).await;
     let memory = loaded.script.memory.unwrap_or(DEFAULT_MEMORY);
-    answer.map_err(|error| error::with_location(error, &loaded.script.file, memory))
+    let answer = answer.map_err(|error| error::with_location(error, &loaded.script.file, memory))?;
+    check_result(&loaded.entry, answer)
 }
 
 /// Applies `options` to a tool.
@@ -478,8 +481,8 @@ fn load(state: &TestState, subject: TestSubject, options: &Table) -> mlua::Resul
     let authorized = Script { permissions, timeout: None, ..script.clone() };
     (subject.authorize)(&authorized)
         .map_err(|error| HostError::lua(error.kind, format!("tool.load: {}", error.message)))?;
-    let TestSubject { validate, authorize, .. } = subject;
-    Ok(Loaded { script: Arc::new(script), validate, fakes, authorize, authorized })
+    let TestSubject { entry, validate, authorize, .. } = subject;
+    Ok(Loaded { script: Arc::new(script), entry, validate, fakes, authorize, authorized })
 }
 
 fn fake(table: String, value: LuaValue) -> mlua::Result<Fake> {

@@ -15,7 +15,7 @@ mod schema;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use deftool_lang::spec::{Tool, ToolKind};
+use deftool_lang::spec::{JsonKind, Tool, ToolKind};
 
 use super::host::{TableDoc, host_tables};
 
@@ -99,9 +99,16 @@ impl<'t> ToolTypes<'t> {
         let parameters = self.parameters();
         let given =
             parameters.iter().flatten().zip(names).map(|(written, name)| format!("{name}: {written}"));
-        let callback = self.tool.is_async.then(|| String::from("callback: (result: any) -> ()"));
+        let returned = self.tool.returns.as_ref().map(|schema| match &schema.kind {
+            JsonKind::Object(members) => schema::luau_type(members),
+            _ => String::from("any"),
+        });
+        let callback = self.tool.is_async.then(|| {
+            let result = returned.as_deref().unwrap_or("any");
+            format!("callback: (result: {result}) -> ()")
+        });
         let given: Vec<String> = callback.into_iter().chain(given).collect();
-        let result = if self.tool.is_async { "()" } else { "...any" };
+        let result = if self.tool.is_async { "()" } else { returned.as_deref().unwrap_or("...any") };
         let _ = writeln!(text, "export type {} = ({}) -> {result}", self.name, given.join(", "));
         text
     }

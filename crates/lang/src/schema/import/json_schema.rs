@@ -27,6 +27,7 @@ pub(super) fn read<'j>(schema: &'j Json, file_name: Option<&str>) -> Envelope<'j
         description: described(schema).or_else(|| described(body?)),
         parameters: Some(schema),
         effect: Effect::default(),
+        returns: None,
         left_out: Vec::new(),
     }
 }

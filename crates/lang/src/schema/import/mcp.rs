@@ -2,12 +2,13 @@
 //!
 //! Source: `Tool` and `ToolAnnotations` of the MCP schema, 2025-06-18. Only hints with the value true have an effect.
 
-use super::model::Envelope;
+use super::model::{Envelope, is_null};
 use crate::spec::{Effect, Json, JsonKind};
 
 /// Reads `{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}`.
 pub(super) fn read(tool: &Json) -> Envelope<'_> {
-    let mut envelope = Envelope::read(tool, &["inputSchema"], &["annotations"]);
+    let mut envelope = Envelope::read(tool, &["inputSchema"], &["annotations", "outputSchema"]);
+    envelope.returns = tool.get("outputSchema").map(|member| &member.value).filter(|schema| !is_null(schema));
     if let Some(annotations) = tool.get("annotations").map(|member| &member.value) {
         let is_hinted =
             |key: &str| annotations.get(key).is_some_and(|hint| hint.value.kind == JsonKind::Bool(true));

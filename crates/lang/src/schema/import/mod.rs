@@ -37,9 +37,10 @@ use std::collections::HashMap;
 
 use self::model::FindingSink;
 use self::recognise::{Definition, find_definitions};
+use self::schema::Rewriter;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::schema::rules;
-use crate::spec::form::{datum_of_json, keyword, list, plist_of_argument, symbol};
+use crate::spec::form::{datum_of_json, datum_of_schema, keyword, list, plist_of_argument, symbol};
 use crate::spec::{Effect, Json, JsonKind, Tool, lower_tool};
 use crate::text::{Location, SourceId, Span};
 
@@ -144,6 +145,10 @@ fn import_definition(
         Effect::Once => None,
     };
     form.extend(effect.iter().flat_map(|word| [keyword("effect", json.span), symbol(word, json.span)]));
+    if let Some(returns) = envelope.returns {
+        let schema = Rewriter::new(returns, false).rewrite(returns, 0, sink);
+        form.extend([keyword("returns", json.span), datum_of_schema(&schema)]);
+    }
     let (tool, findings) = lower_tool(sink.source, list(form, json.span));
     // Warnings are left to `check` of the spec. Fixes and notes refer to the spec source, so they are removed.
     let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);

@@ -67,6 +67,8 @@ pub(super) struct Envelope<'j> {
     pub(super) description: Option<&'j Json>,
     pub(super) parameters: Option<&'j Json>,
     pub(super) effect: Effect,
+    /// The schema of the results.
+    pub(super) returns: Option<&'j Json>,
     /// Keys that a spec does not support.
     pub(super) left_out: Vec<(String, Span)>,
 }
@@ -82,6 +84,7 @@ impl<'j> Envelope<'j> {
             description: get("description"),
             parameters: parameters.iter().find_map(|key| get(key)),
             effect: Effect::default(),
+            returns: None,
             left_out: Vec::new(),
         };
         envelope.leave_out(tool, "", &[&["name", "description"], parameters, known].concat());

@@ -5,8 +5,8 @@ use crate::text::Location;
 rule! {
     /// a call in :accepts that the schema rejects
     ///
-    /// `:accepts` lists calls that must be valid. The schema rejects this one, so either the schema or the example is
-    /// wrong.
+    /// `:accepts` lists calls that must be valid, and results that must match `:returns`. The schema rejects this one, so
+    /// either the schema or the example is wrong.
     ///
     /// ```eld fails
     /// (deftool :name "a" :description "Do a." :args ((:name "x" :description "An x." :type integer))
@@ -22,4 +22,9 @@ rule! {
 
 pub(in crate::schema) fn finding(at: Location, violation: &Violation) -> Diagnostic {
     Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema rejects this example of `:accepts`: {}", violation.in_value()))
+}
+
+/// The finding for the result of an example.
+pub(in crate::schema) fn result(at: Location, violation: &Violation) -> Diagnostic {
+    Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema in `:returns` rejects this result: {}", violation.in_value()))
 }

@@ -6,6 +6,7 @@ use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
 use crate::spec::rules;
+use crate::spec::schema::SchemaPosition;
 use crate::spec::units::{parse_bytes, parse_duration};
 use crate::spec::{
     Argument, Confirm, Effect, Json, JsonKind, Origin, Permissions, SampleCall, Tool, ToolKind,
@@ -13,7 +14,7 @@ use crate::spec::{
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
-const TOOL_KEYS: [&str; 16] = [
+const TOOL_KEYS: [&str; 17] = [
     "name",
     "description",
     "args",
@@ -27,6 +28,7 @@ const TOOL_KEYS: [&str; 16] = [
     "memory",
     "allow",
     "effect",
+    "returns",
     "accepts",
     "rejects",
     "targets",
@@ -160,6 +162,7 @@ impl Lowerer {
                     _ => None,
                 };
             }
+            "returns" => tool.returns = self.lower_schema("returns", value, SchemaPosition::Nested),
             "rejects" => tool.rejects = self.lower_examples("rejects", value),
             "targets" => tool.overrides = self.lower_overrides(value),
             // A stray colon has been reported.
@@ -267,6 +270,7 @@ fn empty_tool(source: SourceId, span: Span, kind: ToolKind, origin: Origin) -> T
         category: None,
         confirm: Confirm::Never,
         include: false,
+        returns: None,
         accepts: Vec::new(),
         rejects: Vec::new(),
         overrides: Vec::new(),
