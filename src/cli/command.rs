@@ -1,5 +1,6 @@
 //! Shared by all commands: the exit codes, the errors, the folders that a command starts from, and its inputs.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -47,6 +48,16 @@ pub(super) enum CliError {
     Runtime(std::io::Error),
     #[error("cannot write {path}: {source}")]
     Unwritable { path: String, source: std::io::Error },
+}
+
+/// Returns the message for an address that cannot be listened on.
+pub(super) fn listen_error(address: SocketAddr, error: &std::io::Error) -> String {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => "; choose a different --port, or 0 for a free one",
+        std::io::ErrorKind::AddrNotAvailable => "; choose an --address of this machine, or omit it",
+        _ => "",
+    };
+    format!("cannot listen on {address}: {error}{hint}")
 }
 
 /// The folders that a command starts from.

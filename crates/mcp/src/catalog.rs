@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deftool_lang::schema::ToolEntry;
+use deftool_lang::spec::Permissions;
 use deftool_lang::tool::ToolRunner;
 use rmcp::model::Tool;
 use serde_json::Value;
@@ -22,6 +23,19 @@ impl CatalogTool {
     /// If `definition` is not such an element.
     pub fn new(definition: Value, entry: Arc<ToolEntry>) -> Result<Self, serde_json::Error> {
         Ok(Self { listed: serde_json::from_value(definition)?, entry })
+    }
+
+    /// Adds the hints that follow from the permissions of a sandboxed script: without hosts and programs it does not
+    /// reach the outside world, and without folders to write in it destroys nothing.
+    #[must_use]
+    pub fn with_hints(mut self, permissions: &Permissions) -> Self {
+        let Permissions { net, read: _, write, run, env: _ } = permissions;
+        if net.is_empty() && run.is_empty() {
+            let hints = self.listed.annotations.get_or_insert_default();
+            hints.open_world_hint = Some(false);
+            hints.destructive_hint = write.is_empty().then_some(false);
+        }
+        self
     }
 }
 

@@ -51,16 +51,29 @@ pub(in crate::cli) struct WatchOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An MCP host starts this command and sends its calls on stdin. Messages and log lines of scripts go to stderr. Exit tools
-are not offered.
+An MCP host starts this command and sends its calls on stdin. With --port, hosts connect to the URL that is printed after
+`READY`. Messages and log lines of scripts go to stderr.
 
 Examples:
   deftool mcp -C my-agent
+  deftool mcp --port 8808 --token-env MY_TOKEN
   claude mcp add my-agent -- deftool mcp -C /path/to/my-agent")]
 pub(in crate::cli) struct McpOptions {
     /// Run calls of tools with :confirm without asking
     #[arg(long)]
     pub(in crate::cli) yes: bool,
+    /// Offer exit tools too; their calls are printed to stderr
+    #[arg(long)]
+    pub(in crate::cli) exit_tools: bool,
+    /// Serve streamable HTTP on this port instead of stdin and stdout; 0 chooses a free port
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) port: Option<u16>,
+    /// With --port: address to listen on; one that is not a loopback address requires --token-env
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", requires = "port")]
+    pub(in crate::cli) address: std::net::IpAddr,
+    /// With --port: environment variable with the bearer token that clients must send
+    #[arg(long, value_name = "NAME", requires = "port")]
+    pub(in crate::cli) token_env: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
     /// Project folder, or a folder inside it [default: the current folder]

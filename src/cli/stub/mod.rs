@@ -12,7 +12,7 @@ use deftool_lang::text::count;
 use deftool_stub::{Fault, GROUPS, Received, Scenario, Stub, load};
 
 use super::args::{StubListing, StubOptions};
-use super::command::{CliError, Exit};
+use super::command::{CliError, Exit, listen_error};
 use super::interrupt::Signals;
 use super::output::{clean, cut, eprint_error, eprint_line, print, print_json, print_styled};
 use command::run_command;
@@ -72,15 +72,6 @@ pub(super) fn run(options: &StubOptions) -> Result<Exit, CliError> {
         eprint_error(&format!("{} not match the scenario", failure_count(failures.len())));
     }
     Ok(if exit == Exit::Clean && !failures.is_empty() { Exit::Failed } else { exit })
-}
-
-fn listen_error(address: SocketAddr, error: &std::io::Error) -> String {
-    let hint = match error.kind() {
-        std::io::ErrorKind::AddrInUse => "; choose a different --port, or omit it for a free one",
-        std::io::ErrorKind::AddrNotAvailable => "; choose an --address of this machine, or omit it",
-        _ => "",
-    };
-    format!("cannot listen on {address}: {error}{hint}")
 }
 
 fn failure_count(failures: usize) -> String {

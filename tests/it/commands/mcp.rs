@@ -2,7 +2,8 @@
 
 #![cfg(unix)]
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 
@@ -14,6 +15,7 @@ use crate::support::watching::{LIMIT, WatchProcess};
 
 const SPECS: &str = r#"
 (deftool :name "count" :description "Count the characters of a text." :effect pure
+ :returns (:type object :properties (:length (:type integer)) :required ["length"])
  :args ((:name "text" :type string :description "The text.")))
 (deftool :name "broken" :description "Fails." :args ())
 (deftool :name "careful" :description "Change a file with care." :confirm t
@@ -27,7 +29,8 @@ fn project() -> Project {
     project.write("specs/tools.eld", SPECS);
     project.write(
         "scripts/count.lua",
-        "return function(text) tool.progress(0.5, \"half\") return { length = utf8.len(text) } end\n",
+        "return function(text)\n tool.progress(0.5, \"half\")\n log.warn(\"odd\")\n log.debug(\"no\")\n\
+         return { length = utf8.len(text) }\nend\n",
     );
     project.write("scripts/broken.lua", "return function() error(\"no luck\") end\n");
     project.write("scripts/careful.lua", "return function(path) return \"changed \" .. path end\n");
@@ -41,18 +44,29 @@ const WAIT: &str = r#"return function()
 end
 "#;
 
-/// Runs the server for a client program and returns what the client printed.
-fn outcome_of(client: &mut Command, project: &Project) -> String {
-    let server = [env!("CARGO_BIN_EXE_deftool"), "mcp", "-C"];
+/// Runs a client program and returns what it printed. `server`: its arguments that name the server.
+fn outcome_of(client: &mut Command, server: &[&str], project: &Project) -> String {
     let ended =
         Ended::of(client.args(server).arg(project.path("")).env("XDG_STATE_HOME", STATE).output().unwrap());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended.stdout
 }
 
+/// A server over HTTP with the token `secret`, and its URL.
+fn start_http(project: &Project, arguments: &[&str]) -> (WatchProcess, String) {
+    let arguments = [&["mcp", "--port", "0", "--token-env", "TOKEN"], arguments].concat();
+    let mut command = command_in(&project.path(""), &arguments);
+    command.env("TOKEN", "secret").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let process = WatchProcess::of(command.spawn().unwrap());
+    let ready = process.stdout.recv_timeout(LIMIT).unwrap();
+    (process, ready.strip_prefix("READY ").unwrap().to_owned())
+}
+
 const SEEN: &str = "\
 tools: broken careful count wait
+log: count warning odd
 count: {\"length\":3}
+structured: {\"length\": 3}
 count: failed: invalid arguments of `count`: Additional properties are not allowed ('txt' was unexpected); \"text\" is a required property
 broken: failed: error[script]: scripts/broken.lua:1: no luck
 asked: Run careful with {\"path\":\"a\"}?
@@ -61,40 +75,76 @@ asked: Run careful with {\"path\":\"b\"}?
 careful: failed: the user refused this call of `careful`
 missing: unknown tool `missing`
 ToolsListChanged()
-count: 2
-";
+count: {\"length\": 2}";
 
-/// The clients of the libraries for Python (`ClientSession` for 2025-11-25, `Client` for 2026-07-28) and JavaScript, and
-/// of `fastmcp`.
+/// The clients of the libraries for Python (`ClientSession` for 2025-11-25, `Client` for 2026-07-28) and JavaScript
+/// (version 1 for 2025-11-25, version 2 for 2026-07-28), and of `fastmcp`.
 #[test]
 fn clients_that_others_wrote_see_the_same() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");
     let python = folder.join(".venv/bin/python");
     let mut clients = Vec::new();
     for name in ["session", "client", "fastmcp"] {
-        let mut client = Command::new(&python);
-        client.arg(folder.join("clients.py")).arg(name);
-        clients.push((name, client, folder.join(".venv/installed")));
+        clients.push((name, vec![python.clone(), folder.join("clients.py"), name.into()], ".venv"));
     }
-    let mut client = Command::new("node");
-    client.arg(folder.join("client.mjs"));
-    clients.push(("typescript", client, folder.join("node_modules/installed")));
-    for (name, mut client, installed) in clients {
-        let project = project();
-        if !installed.exists() {
-            let is_required = std::env::var("DEFTOOL_MCP").as_deref() == Ok("required");
-            assert!(!is_required, "the MCP clients are required and not there: run tests/mcp/install");
-            let _ =
-                writeln!(std::io::stderr(), "skipped: no MCP client {name}; tests/mcp/install installs it");
+    for version in ["v1", "v2"] {
+        clients.push((
+            version,
+            vec!["node".into(), folder.join("client.mjs"), version.into()],
+            "node_modules",
+        ));
+    }
+    for (name, program, installed) in clients {
+        if !is_installed(installed) {
             continue;
         }
-        let seen = outcome_of(&mut client, &project).replace("0.5 1.0 half", "0.5 1 half");
-        let root = project.path("").canonicalize().unwrap();
-        let seen = seen.replace(&format!("{}/", root.display()), "").replace("MCP error -32602: ", "");
-        // A client may drop progress that it reads together with the result.
-        let progress = "progress: 0.5 1 half\n";
-        assert_eq!(seen.replace(progress, ""), SEEN, "{name}");
+        for is_http in [false, true] {
+            let project = project();
+            let mut client = Command::new(&program[0]);
+            client.args(&program[1..]);
+            let seen = if is_http {
+                let (_server, url) = start_http(&project, &[]);
+                outcome_of(&mut client, &[&url], &project)
+            } else {
+                outcome_of(&mut client, &[env!("CARGO_BIN_EXE_deftool"), "mcp", "-C"], &project)
+            };
+            let root = project.path("").canonicalize().unwrap();
+            let seen = seen.replace(&format!("{}/", root.display()), "").replace("MCP error -32602: ", "");
+            // A client may drop progress that it reads together with the result, or add its own.
+            let is_progress = |line: &&str| line.starts_with("progress: ");
+            let seen: Vec<&str> = seen.lines().filter(|line| !is_progress(line)).collect();
+            assert_eq!(seen.join("\n"), SEEN, "{name}, HTTP: {is_http}");
+        }
     }
+}
+
+#[test]
+fn the_inspector_lists_and_calls_tools() {
+    if !is_installed("node_modules") {
+        return;
+    }
+    let inspector = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/node_modules/.bin/mcp-inspector");
+    let project = project();
+    let run = |arguments: &[&str]| -> Value {
+        let mut command = Command::new(&inspector);
+        command.args(["--cli", env!("CARGO_BIN_EXE_deftool"), "mcp", "-C"]).arg(project.path(""));
+        let ended = Ended::of(command.args(arguments).env("XDG_STATE_HOME", STATE).output().unwrap());
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"))
+    };
+    assert_eq!(run(&["--method", "tools/list"])["tools"][2]["name"], "count");
+    let call = ["--method", "tools/call", "--tool-name", "count", "--tool-arg", "text=abc"];
+    assert_eq!(run(&call)["structuredContent"]["length"], 3);
+}
+
+/// Whether a folder of `tests/mcp` is installed. Only CI requires it.
+fn is_installed(folder: &str) -> bool {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(folder).join("installed");
+    if !installed.exists() {
+        let is_required = std::env::var("DEFTOOL_MCP").as_deref() == Ok("required");
+        assert!(!is_required, "the MCP clients are required and not there: run tests/mcp/install");
+        let _ = writeln!(std::io::stderr(), "skipped: no MCP clients; tests/mcp/install installs them");
+    }
+    installed.exists()
 }
 
 #[test]
@@ -195,23 +245,48 @@ fn tools_are_listed_as_they_are_compiled() {
     let mut compiled = compiled.as_array().unwrap().clone();
     compiled.retain(|tool| tool["name"] != "done");
     compiled.sort_by_key(|tool| tool["name"].to_string());
-    assert_eq!(listed["result"]["tools"], json!(compiled));
-    assert_eq!(listed["result"]["tools"][2]["annotations"]["readOnlyHint"], true);
+    let mut listed = listed["result"]["tools"].clone();
+    // What the sandbox ensures is known only to the server that runs the scripts.
+    let count = &listed[2]["annotations"];
+    assert_eq!(
+        *count,
+        json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false})
+    );
+    assert_eq!(listed[3].get("annotations"), None, "this tool may run programs: {listed}");
+    for (index, tool) in compiled.iter().enumerate() {
+        match tool.get("annotations") {
+            Some(annotations) => listed[index]["annotations"] = annotations.clone(),
+            None => drop(listed[index].as_object_mut().unwrap().shift_remove("annotations")),
+        }
+    }
+    assert_eq!(listed, json!(compiled));
     assert_eq!(host.end(), Some(0));
 }
 
 #[test]
-fn progress_is_sent_before_the_result_if_the_client_asks_for_it() {
+fn progress_and_log_lines_are_sent_before_the_result_if_the_client_asks_for_them() {
     let project = project();
     let mut host = Host::start(&project, &[]);
-    let params = json!({"name": "count", "arguments": {"text": "a"}, "_meta": {"progressToken": "t"}});
-    host.ask(1, "tools/call", &params);
-    let progress = host.next();
-    let expected = json!({"progressToken": "t", "progress": 0.5, "total": 1.0, "message": "half"});
-    assert_eq!((&progress["method"], &progress["params"]), (&json!("notifications/progress"), &expected));
-    assert_eq!(host.next()["id"], 1);
-    host.ask(2, "tools/call", &json!({"name": "count", "arguments": {"text": "a"}}));
-    assert_eq!(host.next()["id"], 2);
+    let mut seen_of = |id: u32, level: Option<&str>, meta: Value| {
+        if let Some(level) = level {
+            host.request(100 + id, "logging/setLevel", &json!({"level": level}));
+        }
+        host.ask(id, "tools/call", &json!({"name": "count", "arguments": {"text": "a"}, "_meta": meta}));
+        let mut seen = Vec::new();
+        loop {
+            let message = host.next();
+            if message["id"] == id {
+                return seen;
+            }
+            seen.push(message["params"].clone());
+        }
+    };
+    let progress = json!({"progressToken": "t", "progress": 0.5, "total": 1.0, "message": "half"});
+    let warning = json!({"level": "warning", "logger": "count", "data": "odd"});
+    let debug = json!({"level": "debug", "logger": "count", "data": "no"});
+    assert_eq!(seen_of(1, None, json!({"progressToken": "t"})), [progress, warning.clone()]);
+    assert_eq!(seen_of(2, Some("debug"), json!({})), [warning, debug]);
+    assert_eq!(seen_of(3, Some("critical"), json!({})), Vec::<Value>::new());
 }
 
 #[test]
@@ -307,4 +382,133 @@ fn no_process_outlives_its_call() {
             _ => assert_eq!(host.process.child.wait().unwrap().code(), Some(143)),
         }
     }
+}
+
+/// Sends a request over HTTP.
+fn send(url: &str, headers: &[(&str, &str)], body: &Value) -> TcpStream {
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = body.to_string();
+    let mut request =
+        b"POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n".to_vec();
+    for (name, value) in headers {
+        write!(request, "{name}: {value}\r\n").unwrap();
+    }
+    let accept = "Accept: application/json, text/event-stream";
+    write!(request, "{accept}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    stream.write_all(&request).unwrap();
+    stream
+}
+
+/// Sends a request over HTTP and returns the status line and the body.
+fn post(url: &str, headers: &[(&str, &str)], body: &Value) -> (String, String) {
+    let mut stream = send(url, headers, body);
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (status, rest) = answer.split_once("\r\n").unwrap();
+    (status.to_owned(), rest.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+/// Only clients with the token reach the server, and no web page does.
+#[test]
+fn http_requests_are_checked() {
+    let project = project();
+    let (_server, url) = start_http(&project, &[]);
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let start = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let (host, token) = (("Host", "localhost"), ("Authorization", "Bearer secret"));
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (&[host, token], "HTTP/1.1 200 OK"),
+        (&[host], "HTTP/1.1 401 Unauthorized"),
+        (&[host, ("Authorization", "Bearer secre")], "HTTP/1.1 401 Unauthorized"),
+        (&[host, ("Authorization", "Basic secret")], "HTTP/1.1 401 Unauthorized"),
+        (&[host, token, ("Origin", "http://localhost:3000")], "HTTP/1.1 403 Forbidden"),
+        (&[("Host", "rebound.example"), token], "HTTP/1.1 403 Forbidden"),
+    ];
+    for (headers, expected) in cases {
+        let (status, body) = post(&url, headers, &start);
+        assert_eq!(status, expected, "{headers:?}: {body}");
+        assert_eq!(body.contains("\"serverInfo\""), status.ends_with("OK"), "{headers:?}: {body}");
+    }
+    for (arguments, expected) in [
+        (["--address", "0.0.0.0"], "set a bearer token with --token-env NAME"),
+        (["--token-env", "DEFTOOL_NO_SUCH"], "`DEFTOOL_NO_SUCH` contains no token"),
+        (["--address", "192.0.2.1"], "set a bearer token with --token-env NAME"),
+    ] {
+        let ended = project.run(&[&["mcp", "--port", "0"], &arguments[..]].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(expected), "{ended:?}");
+    }
+    let taken = url.rsplit_once(':').unwrap().1.strip_suffix("/mcp").unwrap();
+    let ended = project.run(&["mcp", "--port", taken]);
+    assert!(ended.stderr.contains("choose a different --port"), "{ended:?}");
+}
+
+/// Two clients on one server: each call has its own answer, and a client that goes away stops only its own call.
+#[test]
+fn clients_of_one_http_server_are_independent() {
+    let project = project();
+    let (_server, url) = start_http(&project, &["--trust"]);
+    let version = "io.modelcontextprotocol/protocolVersion";
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    let info = "io.modelcontextprotocol/clientInfo";
+    let call = |id: u32, name: &str, arguments: Value| {
+        let meta = json!({version: "2026-07-28", capabilities: {}, info: {"name": "test", "version": "1"}});
+        let params = json!({"name": name, "arguments": arguments, "_meta": meta});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let headers = [
+        ("Host", "localhost"),
+        ("Authorization", "Bearer secret"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+    ];
+    let wait = [&headers[..], &[("Mcp-Name", "wait")]].concat();
+    let count = [&headers[..], &[("Mcp-Name", "count")]].concat();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| post(&url, &wait, &call(1, "wait", json!({}))));
+        line_of(&project.path("pid"));
+        let (status, counted) = post(&url, &count, &call(1, "count", json!({"text": "abc"})));
+        assert!(status.ends_with("200 OK") && counted.contains(r#""length":3"#), "{counted}");
+        project.write("go", "");
+        let (_, waited) = waiting.join().unwrap();
+        assert!(waited.contains("first"), "{waited}");
+    });
+    std::fs::remove_file(project.path("go")).unwrap();
+    std::fs::remove_file(project.path("pid")).unwrap();
+    let gone = send(&url, &wait, &call(2, "wait", json!({})));
+    let id = line_of(&project.path("pid")).parse().unwrap();
+    drop(gone);
+    wait_until_gone(Pid::from_raw(id).unwrap());
+}
+
+#[test]
+fn exit_tools_are_offered_on_request() {
+    let project = project();
+    let mut host = Host::start(&project, &["--exit-tools"]);
+    let listed = host.request(1, "tools/list", &json!({})).to_string();
+    assert!(listed.contains("\"done\""), "{listed}");
+    let done = host.call(2, "done", &json!({}));
+    assert_eq!(done["result"]["content"][0]["text"], "recorded");
+    host.process.wait_for_stderr("exit tool done: {}");
+}
+
+/// A change of the parts of a spec that the model does not see.
+#[test]
+fn a_reload_applies_to_approvals_and_results() {
+    let project = project();
+    let mut host = Host::start(&project, &[]);
+    assert_eq!(host.call(1, "count", &json!({"text": "abc"}))["result"]["structuredContent"]["length"], 3);
+    project.write("specs/tools.eld", SPECS.replace("(:type integer)", "(:type string)"));
+    assert_eq!(host.next()["method"], "notifications/tools/list_changed");
+    let text = host.call(2, "count", &json!({"text": "abc"}))["result"]["content"][0]["text"].to_string();
+    assert!(
+        text.contains("error[invalid_result]: the result violates `:returns`: 3 is not of type"),
+        "{text}"
+    );
+    project.write("specs/tools.eld", SPECS.replace(":effect pure", ":effect pure :confirm t"));
+    assert_eq!(host.next()["method"], "notifications/tools/list_changed");
+    let text = host.call(3, "count", &json!({"text": "abc"}))["result"]["content"][0]["text"].to_string();
+    assert!(text.contains("needs the user's approval"), "{text}");
 }

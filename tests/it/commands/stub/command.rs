@@ -378,7 +378,7 @@ fn usage_errors_are_reported_and_nothing_is_served() {
         (&["gone.eld"], "gone.eld: error: cannot be read: No such file"),
         (&["--fault", "gzipp"], "unknown fault `gzipp`; did you mean `gzip`?"),
         (&["--address", "192.0.2.1"], "; choose an --address of this machine, or omit it"),
-        (&["--port", &taken], "; choose a different --port, or omit it for a free one"),
+        (&["--port", &taken], "; choose a different --port, or 0 for a free one"),
         (&["specs"], "specs: error: is a directory; expected a scenario file"),
         (&["--log", "no/such/folder.jsonl"], "cannot write no/such/folder.jsonl: "),
         (&["--", "no-such-program-at-all"], "cannot run `no-such-program-at-all`: "),
