@@ -10,7 +10,7 @@ use super::command::{CliError, CommandDirs, Exit, command_dirs, inputs_of};
 use super::fix::FixRun;
 use super::output::eprint_line;
 use super::selection::Selection;
-use super::{check_watch, report};
+use super::{check_watch, online, report};
 
 /// The program that checks the types of scripts.
 const TYPE_CHECKER: &str = "deftool-types";
@@ -39,6 +39,9 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         fixes.apply_all(load_options)?
     } else {
         let mut load = load_with(&inputs, &dirs.current, &load_options)?;
+        if options.online {
+            online::check(&mut load)?;
+        }
         selection.apply(&mut load);
         (load, true)
     };

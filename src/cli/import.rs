@@ -4,18 +4,20 @@ use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use deftool_lang::diagnostic::{Diagnostic, Summary};
+use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Import, Importer};
 use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated};
 use deftool_lang::syntax::write;
 use deftool_lang::text::{Sources, count};
 use deftool_project::{
-    SourceText, display_name, find_root, read_source, read_stream, replace_file, script_candidates,
+    Generation, SourceText, display_name, find_root, read_source, read_stream, replace_file,
+    script_candidates,
 };
 use deftool_script::scaffold;
 
 use super::args::ImportOptions;
-use super::command::{CliError, Exit, command_dirs};
+use super::command::{CliError, CommandDirs, Exit, command_dirs};
+use super::online;
 use super::output::{describe_summary, eprint_findings, eprint_line, print};
 
 /// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
@@ -24,7 +26,11 @@ pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
     let mut sources = Sources::new();
     let mut importer = Importer::new(options.from);
     let mut findings = Vec::new();
-    for (text, file_name) in read_inputs(&options.files, &dirs.current)? {
+    let inputs = match &options.mcp {
+        Some(name) => vec![(read_server(name, &dirs)?, None)],
+        None => read_inputs(&options.files, &dirs.current)?,
+    };
+    for (text, file_name) in inputs {
         let is_text = text.is_text();
         let (file, damage) = text.into_source(sources.id_ahead(0), &dirs.current);
         let source = sources.add(file);
@@ -35,7 +41,9 @@ pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
     }
     let Import { mut tools, findings: import_findings } = importer.finish();
     tools.retain(|tool| !is_damaged(tool, &findings, &sources));
-    findings.extend(import_findings);
+    // Nobody here can change what a server sends besides the schemas.
+    let is_shown = |finding: &Diagnostic| options.mcp.is_none() || finding.severity != Severity::Note;
+    findings.extend(import_findings.into_iter().filter(is_shown));
     match &options.output {
         None => {
             let specs: Vec<String> = tools.iter().map(spec_of).collect();
@@ -90,6 +98,23 @@ fn read_inputs(files: &[PathBuf], from: &Path) -> Result<Vec<(SourceText, Option
         }
     }
     Ok(texts)
+}
+
+/// Reads the tools that an MCP server of the project offers, as JSON.
+fn read_server(name: &str, dirs: &CommandDirs) -> Result<SourceText, CliError> {
+    let root = find_root(&dirs.project)?;
+    let load = Generation::load(&root, &dirs.current, None)?.load;
+    let Some(server) = load.mcp_servers.iter().find(|server| server.name.value == name) else {
+        let names: Vec<&str> = load.mcp_servers.iter().map(|server| server.name.value.as_str()).collect();
+        let known = if names.is_empty() { String::from("none") } else { names.join(", ") };
+        return Err(CliError::Usage(format!("unknown MCP server `{name}`; the project has {known}")));
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let offer = runtime.block_on(online::offer_of(&load, server, &root))?;
+    let offer = offer.map_err(|reason| CliError::Usage(format!("MCP server `{name}`: {reason}")))?;
+    let listed = format!("{:#}", serde_json::json!({"tools": offer.listed}));
+    Ok(read_stream(&format!("MCP server {name}"), listed.as_bytes())?)
 }
 
 /// Writes each tool to a file with the name of the tool. Writes nothing if one of the files exists, unless `force` is

@@ -26,6 +26,7 @@ mod init;
 mod interrupt;
 mod mcp;
 mod new;
+mod online;
 mod output;
 mod prompt;
 mod replay;

@@ -15,7 +15,7 @@ use super::interrupt::Interrupts;
 use super::output::{clean, eprint_error, eprint_line};
 use super::prompt::read_prompt;
 use super::secrets::secrets;
-use super::worker::{self, Follower, OpenWorker, api_key, close, connect};
+use super::worker::{self, Follower, OpenWorker, api_key, close, connect, join};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
@@ -25,7 +25,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     }
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
     let recorded = recording.as_ref().map(recorded_worker);
-    let OpenWorker { spec, tools, config } =
+    let OpenWorker { spec, tools, config, servers } =
         worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
     let mut secrets = secrets(&options.redact, tools.project().current().tools())?;
     let runtime =
@@ -37,6 +37,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let mut approver = Approver::new(options.request.yes);
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let config = WorkerConfig { approvals: approver.approvals(), ..config };
+        let remote = tokio::select! {
+            connected = servers.connect() => connected?,
+            () = interrupts.next() => return Ok(Exit::Interrupted),
+        };
+        let tools = join(tools, remote.as_ref());
         let replay = recording.map(|recording| {
             secrets.add_value(&api_key(&spec).unwrap_or_default());
             let options = ReplayOptions {
@@ -81,6 +86,9 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
             followed = next.map(|next| if exit == Exit::Clean { next.exit() } else { exit });
         }
         close(&worker, &mut interrupts).await;
+        if let Some(remote) = remote {
+            remote.close().await;
+        }
         let mut exit = followed?;
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
             eprint_error(&format!("{error}; the recording is incomplete"));

@@ -1,21 +1,30 @@
-//! Serves tools over the Model Context Protocol.
+//! The Model Context Protocol, as a server and as a client.
 //!
-//! A [`ToolServer`] offers the tools of a [`CatalogSource`] to one client on a stream, or to many over HTTP. Arguments are validated before a call, and
-//! every failure of a call is a tool error with a text for the model. A call uses the [`Catalog`] that is current at
-//! its start until its end. The protocol itself (framing, versions, request ids) is implemented by `rmcp`, which only
-//! this crate uses.
+//! A [`ToolServer`] offers the tools of a [`CatalogSource`] to one client on a stream, or to many over HTTP
+//! ([`HttpServer`]). Arguments are validated before a call, and every failure of a call is a tool error with a text for
+//! the model. A call uses the [`Catalog`] that is current at its start until its end.
+//!
+//! [`RemoteTools`] offers the tools of MCP servers to a worker. It keeps the connections, and connects again after one
+//! was lost.
+//!
+//! The protocol itself (framing, versions, request ids) is implemented by `rmcp`, which only this crate uses.
 //!
 //! Invariants: a call that is canceled, or whose client is gone, is dropped, which stops it; a call that needs approval
-//! runs only after the user approved it; nothing is written to stdout except messages of the protocol.
+//! runs only after the user approved it; nothing is written to stdout except messages of the protocol; no server is
+//! contacted before [`RemoteTools::connect`] or [`inspect`].
 
 mod approval;
 mod catalog;
+mod client;
 mod events;
 mod http;
 mod server;
 mod session;
 
 pub use catalog::{Catalog, CatalogSource, CatalogTool};
+pub use client::{
+    ConnectError, Launch, Offer, RemoteServer, RemoteTools, Report, ServerProgram, ServerTransport, inspect,
+};
 pub use events::{CallEvent, CallEvents, LogLevel};
 pub use http::HttpServer;
 pub use server::{ApprovalMode, ServeError, ToolServer};

@@ -32,6 +32,7 @@
 
 mod generation;
 mod load;
+mod mcp;
 mod model;
 mod parallel;
 mod paths;
@@ -45,8 +46,11 @@ pub use load::{
     BYTE_ORDER_MARK, SourceText, TestScript, find_root, find_tests, load, load_specs, load_with, read_bios,
     read_source, read_stream, resolve_inputs, script_candidates,
 };
+pub use mcp::McpOffer;
 pub use model::{Input, Load, LoadOptions, LoadedTool, OutsideLink, Overlay, ProjectError, ScriptState};
 pub use paths::{display_name, is_test_script, resolve_links};
-pub use permissions::{PermissionRequest, PermissionSet, Trust, permission_requests};
+pub use permissions::{
+    PermissionRequest, PermissionSet, Trust, mcp_permission_request, permission_requests, quote, quote_words,
+};
 pub use watch::{Listener, LiveProject, WatchError, keep_loading, try_event, try_watching};
 pub use write::{create_private, replace_file, replace_text};

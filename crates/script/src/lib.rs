@@ -67,6 +67,8 @@ mod vm;
 
 pub use control::MAX_GRACE;
 pub use events::{LogLevel, ScriptEvent, ScriptSink};
+#[cfg(unix)]
+pub use host::StreamProgram;
 pub use host::{FunctionDoc, TableDoc, ValueDoc, guard_programs, host_tables, kill_programs};
 pub use isolate::{Isolation, ProcessOptions, check_in_processes, serve_isolated};
 pub use leftover::create_beside;

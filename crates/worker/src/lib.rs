@@ -38,6 +38,7 @@ mod worker;
 
 pub use compare::{Change, Difference};
 pub use config::{Approvals, WorkerConfig};
+pub use deftool_lang::tool::{ToolSource, Toolbox};
 pub use driver::{EventStream, ResultError};
 pub use endpoint::{
     ANY_MODEL, Detected, Endpoint, EndpointError, EndpointOptions, Evidence, Examination, ExamineOptions,
@@ -57,7 +58,7 @@ pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
     guard_server, is_port_free, port_holder,
 };
-pub use tools::{ProjectTools, ToolSource, Toolbox, TrustSource};
+pub use tools::{ProjectTools, TrustSource};
 pub use transport::{
     Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport, TransportError,
 };

@@ -1,20 +1,19 @@
 //! Tools that the program implements, in addition to those of the project.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use deftool_lang::diagnostic::Severity;
 use deftool_lang::schema::{ToolEntry, ToolSet, compile_tool};
 use deftool_lang::spec::{FileKind, ToolKind, lower};
 use deftool_lang::syntax::parse;
 use deftool_lang::text::Sources;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, check_result};
+use deftool_lang::tool::{
+    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, Toolbox, check_result,
+};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-
-use crate::sync::lock;
-use crate::tools::{ToolSource, Toolbox};
 
 type Run = dyn Fn(Map<String, Value>) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
@@ -82,64 +81,28 @@ impl OwnTool {
     }
 }
 
-/// A tool source that adds the program's own tools to another source. They replace tools of the same name.
-pub(crate) struct WithOwnTools {
-    source: Arc<dyn ToolSource>,
-    own: Arc<HashMap<String, OwnTool>>,
-    /// The tools of the last requested generation, with its number.
-    cached: Mutex<Option<(u64, ToolSet)>>,
+/// Returns a source of the program's own tools, sorted by name.
+pub(crate) fn own_tools(tools: Vec<OwnTool>) -> Toolbox {
+    let tools: BTreeMap<_, _> = tools.into_iter().map(|tool| (tool.entry.name.clone(), tool)).collect();
+    let entries = tools.values().map(|tool| Arc::clone(&tool.entry));
+    Toolbox { generation: 0, tools: ToolSet::new(entries), runner: Arc::new(OwnRunner(tools)) }
 }
 
-impl WithOwnTools {
-    pub(crate) fn new(source: Arc<dyn ToolSource>, own: Vec<OwnTool>) -> Self {
-        let own = own.into_iter().map(|tool| (tool.entry.name.clone(), tool)).collect();
-        Self { source, own: Arc::new(own), cached: Mutex::default() }
-    }
-}
-
-impl ToolSource for WithOwnTools {
-    fn current(&self) -> Toolbox {
-        let Toolbox { generation, tools, runner } = self.source.current();
-        let mut cached = lock(&self.cached);
-        let tools = match &*cached {
-            Some((number, set)) if *number == generation => set.clone(),
-            Some(_) | None => {
-                let others = tools.iter().filter(|entry| !self.own.contains_key(&entry.name)).cloned();
-                let mut own: Vec<_> = self.own.values().map(|tool| Arc::clone(&tool.entry)).collect();
-                own.sort_by(|one, other| one.name.cmp(&other.name));
-                let set = ToolSet::new(others.chain(own));
-                *cached = Some((generation, set.clone()));
-                set
-            }
-        };
-        let runner = Arc::new(OwnRunner { own: Arc::clone(&self.own), others: runner });
-        Toolbox { generation, tools, runner }
-    }
-
-    fn changes_since(&self, generation: u64) -> String {
-        self.source.changes_since(generation)
-    }
-}
-
-struct OwnRunner {
-    own: Arc<HashMap<String, OwnTool>>,
-    others: Arc<dyn ToolRunner>,
-}
+struct OwnRunner(BTreeMap<String, OwnTool>);
 
 impl ToolRunner for OwnRunner {
     fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
-        match self.own.get(&call.name) {
-            Some(tool) => {
-                let ended = (tool.run)(call.arguments);
-                let ended = async { check_result(&tool.entry, ended.await?) }.boxed();
-                let Some(limit) = context.timeout.or(tool.entry.timeout) else { return ended };
-                let late = move |_| {
-                    let message = format!("`{}` did not end within {limit:?}", call.name);
-                    Err(ToolError::new(ToolErrorKind::Timeout, message))
-                };
-                async move { tokio::time::timeout(limit, ended).await.unwrap_or_else(late) }.boxed()
-            }
-            None => self.others.run(call, context),
-        }
+        let Some(tool) = self.0.get(&call.name) else {
+            let message = format!("unknown tool `{}`", call.name);
+            return std::future::ready(Err(ToolError::new(ToolErrorKind::UnknownTool, message))).boxed();
+        };
+        let ended = (tool.run)(call.arguments);
+        let ended = async { check_result(&tool.entry, ended.await?) }.boxed();
+        let Some(limit) = context.timeout.or(tool.entry.timeout) else { return ended };
+        let late = move |_| {
+            let message = format!("`{}` did not end within {limit:?}", call.name);
+            Err(ToolError::new(ToolErrorKind::Timeout, message))
+        };
+        async move { tokio::time::timeout(limit, ended).await.unwrap_or_else(late) }.boxed()
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use deftool_lang::spec::{ServerSpec, WorkerSpec};
 use deftool_lang::text::Location;
-use deftool_project::{Load, PermissionRequest, PermissionSet};
+use deftool_project::{Load, PermissionRequest, PermissionSet, quote};
 use reqwest::Url;
 
 use crate::transport::{has_user, is_on_this_machine};
@@ -107,17 +107,6 @@ fn format_server(server: &ServerSpec) -> String {
     let command = command.iter().map(|part| quote(part));
     let separator = if settings.is_empty() { None } else { Some(String::from("--")) };
     settings.into_iter().chain(separator).chain(command).collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes a word if necessary.
-fn quote(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+{}".contains(c);
-    // A plain `--` would be read as the separator.
-    if !text.is_empty() && text != "--" && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
-    }
 }
 
 #[cfg(test)]

@@ -1,49 +1,14 @@
-//! The tools of a worker: the interface of a tool source, and the tools of the newest generation of a project.
+//! The tools of a worker: those of the newest generation of a project.
 
 use std::sync::{Arc, Mutex};
 
 use deftool_lang::schema::ToolSet;
 use deftool_lang::spec::WorkerSpec;
-use deftool_lang::tool::ToolRunner;
+use deftool_lang::tool::{ToolSource, Toolbox};
 use deftool_project::{Generation, GenerationRunner, LiveProject, Trust, permission_requests};
 use deftool_script::ScriptRunner;
 
 use crate::sync::lock;
-
-/// The tools of one generation for one worker, and their runner.
-#[derive(Clone)]
-pub struct Toolbox {
-    /// Number of the generation.
-    pub generation: u64,
-    /// The tools that a request may call.
-    pub tools: ToolSet,
-    /// The runner of the normal tools.
-    pub runner: Arc<dyn ToolRunner>,
-}
-
-impl std::fmt::Debug for Toolbox {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Toolbox").field("generation", &self.generation).finish_non_exhaustive()
-    }
-}
-
-/// A source of tools.
-pub trait ToolSource: Send + Sync {
-    /// Returns the newest generation. Called at the start of each model turn; must be fast.
-    fn current(&self) -> Toolbox;
-
-    /// Describes the changes since a generation, for users.
-    fn changes_since(&self, _generation: u64) -> String {
-        String::from("the tools were reloaded")
-    }
-}
-
-/// A toolbox is a source that never changes.
-impl ToolSource for Toolbox {
-    fn current(&self) -> Toolbox {
-        self.clone()
-    }
-}
 
 /// A source of trust decisions: which requested permissions the scripts of a generation get.
 pub trait TrustSource: Send + Sync {

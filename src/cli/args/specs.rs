@@ -30,6 +30,9 @@ pub(in crate::cli) struct CheckOptions {
     /// Also check the types of scripts; requires the program `deftool-types`
     #[arg(long)]
     pub(in crate::cli) types: bool,
+    /// Also start or contact the MCP servers, which must be trusted, and check what they offer
+    #[arg(long, conflicts_with_all = ["fixing", "watch"])]
+    pub(in crate::cli) online: bool,
     /// Exit with 1 if there are warnings
     #[arg(long)]
     pub(in crate::cli) strict: bool,
@@ -192,6 +195,9 @@ Examples:
 pub(in crate::cli) struct ImportOptions {
     /// JSON files; `-` reads stdin [default: stdin]
     pub(in crate::cli) files: Vec<PathBuf>,
+    /// Import the tools of this MCP server of the project, which must be trusted
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "from"])]
+    pub(in crate::cli) mcp: Option<String>,
     /// Format of the definitions [default: detect]
     #[arg(long, value_parser = import_format(), value_name = "FORMAT")]
     pub(in crate::cli) from: Option<ImportFormat>,

@@ -28,7 +28,7 @@ use super::command::{CliError, Exit, command_dirs};
 use super::interrupt::Interrupts;
 use super::output::{clean, eprint_line};
 use super::secrets::secrets;
-use super::worker::{self, OpenWorker, api_key, close, connect};
+use super::worker::{self, OpenWorker, api_key, close, connect, join};
 use command::{InputLine, parse};
 use conversation::{Conversation, Next};
 use input::{Input, InputEvent};
@@ -38,7 +38,7 @@ use session::{SessionFile, resume_error};
 use session_writer::SessionWriter;
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
-    let OpenWorker { spec, tools, config } =
+    let OpenWorker { spec, tools, config, servers } =
         worker::open(&options.worker, &options.request, &options.scripts, None)?;
     let dirs = command_dirs(options.worker.project.as_deref())?;
     // Outside of a project, the sessions belong to the folder.
@@ -55,7 +55,11 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let approver = Approver::new(options.request.yes);
         let config = WorkerConfig { approvals: approver.approvals(), ..config };
-        let source = tools.clone();
+        let remote = tokio::select! {
+            connected = servers.connect() => connected?,
+            () = interrupts.next() => return Ok(Exit::Interrupted),
+        };
+        let source = join(tools.clone(), remote.as_ref());
         let worker = tokio::select! {
             worker = connect(&options.worker, &spec, config, source, false) => worker?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
@@ -119,6 +123,9 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
         }
         let exit = converse(&mut chat, input, options.message.clone()).await;
         close(&chat.worker, &mut chat.interrupts).await;
+        if let Some(remote) = remote {
+            remote.close().await;
+        }
         exit
     });
     // Do not wait for the remaining work of a stopped script or for the input thread.

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use deftool_lang::text::count;
-use deftool_project::{Generation, PermissionRequest, permission_requests};
+use deftool_project::{Generation, PermissionRequest, mcp_permission_request, permission_requests};
 
 use super::line::{Line, counted, list};
 use crate::cli::command::environment;
@@ -23,6 +23,8 @@ pub(super) fn check(generation: &Generation) -> Line {
     let managed = server_permission_requests(&generation.load);
     let servers = managed.len();
     requests.extend(managed);
+    let load = &generation.load;
+    requests.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
     if requests.is_empty() {
         return Line::ok("trust", "not required: the project needs only read access to its own files");
     }

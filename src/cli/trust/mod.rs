@@ -11,7 +11,7 @@ mod store;
 use std::path::Path;
 
 use deftool_lang::text::one_line;
-use deftool_project::{Generation, PermissionSet, find_root, permission_requests};
+use deftool_project::{Generation, PermissionSet, find_root, mcp_permission_request, permission_requests};
 use deftool_script::PathGrant;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub(super) use deftool_worker::{
     endpoint_permission_request, endpoint_permission_requests, server_permission_request,
     server_permission_requests,
 };
-pub(super) use prompt::{ProjectTrust, not_trusted};
+pub(super) use prompt::{ProjectTrust, not_trusted, stored_trust};
 pub(super) use state::{state_folder, untrusted_reason};
 pub(super) use store::{Projects, Store, StoreError};
 
@@ -80,6 +80,8 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
     // Include keys that are not set: other shells may set them.
     wanted.extend(endpoint_permission_requests(&generation.load, |_| true));
     wanted.extend(server_permission_requests(&generation.load));
+    let load = &generation.load;
+    wanted.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
     let shown = one_line(root.to_string_lossy().into_owned());
     if wanted.is_empty() {
         eprint_line(&format!("nothing to grant: {shown} requires only read access to its own files"));

@@ -114,9 +114,14 @@ pub(in crate::cli) fn not_trusted(
     if wanted.is_empty() {
         return wanted;
     }
+    let trusted = generation.load.root.as_deref().map(stored_trust);
+    trusted.unwrap_or_default().missing_requests(wanted)
+}
+
+/// Returns the stored permissions of the project at `root`.
+pub(in crate::cli) fn stored_trust(root: &Path) -> PermissionSet {
     let projects = Store::of_user().read().unwrap_or_default();
-    let key = generation.load.root.as_deref().and_then(store_key);
-    key.and_then(|key| projects.get(&key).cloned()).unwrap_or_default().missing_requests(wanted)
+    store_key(root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default()
 }
 
 fn stored_permissions(store: &Store, root: &Path) -> PermissionSet {

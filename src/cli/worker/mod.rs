@@ -3,6 +3,7 @@
 mod connect;
 mod follow;
 mod managed;
+mod servers;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 pub(super) use connect::{api_key, connect};
 pub(super) use follow::{FollowResult, Follower};
 pub(super) use managed::close;
+pub(super) use servers::{Servers, join};
 
 use super::args::{RequestOptions, ScriptOptions, WorkerOptions};
 use super::command::{CliError, command_dirs};
@@ -33,6 +35,8 @@ pub(super) struct OpenWorker {
     pub(super) spec: WorkerSpec,
     pub(super) tools: Arc<ProjectTools>,
     pub(super) config: WorkerConfig,
+    /// The MCP servers whose tools the worker uses.
+    pub(super) servers: Servers,
 }
 
 /// Opens the project and selects its worker. `recorded` is the worker of a replayed recording; a replay requires no
@@ -76,11 +80,13 @@ pub(super) fn open(
         requests.extend(endpoint_permission_request(&generation.load, &spec, named, has_key));
         requests.extend(server_permission_request(&generation.load, &spec, named));
     }
+    let servers = Servers::of_worker(&generation.load, &spec, &root);
+    requests.extend(servers.permission_requests(&generation.load));
     let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;
     let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
     let config = WorkerConfig::of_project(&root, &spec).map_err(CliError::Usage)?;
-    Ok(OpenWorker { spec, tools, config })
+    Ok(OpenWorker { spec, tools, config, servers })
 }
 
 /// Prints the errors of the project.

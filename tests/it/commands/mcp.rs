@@ -53,7 +53,7 @@ fn outcome_of(client: &mut Command, server: &[&str], project: &Project) -> Strin
 }
 
 /// A server over HTTP with the token `secret`, and its URL.
-fn start_http(project: &Project, arguments: &[&str]) -> (WatchProcess, String) {
+pub(super) fn start_http(project: &Project, arguments: &[&str]) -> (WatchProcess, String) {
     let arguments = [&["mcp", "--port", "0", "--token-env", "TOKEN"], arguments].concat();
     let mut command = command_in(&project.path(""), &arguments);
     command.env("TOKEN", "secret").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -137,7 +137,7 @@ fn the_inspector_lists_and_calls_tools() {
 }
 
 /// Whether a folder of `tests/mcp` is installed. Only CI requires it.
-fn is_installed(folder: &str) -> bool {
+pub(super) fn is_installed(folder: &str) -> bool {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(folder).join("installed");
     if !installed.exists() {
         let is_required = std::env::var("DEFTOOL_MCP").as_deref() == Ok("required");
@@ -504,7 +504,7 @@ fn a_reload_applies_to_approvals_and_results() {
     assert_eq!(host.next()["method"], "notifications/tools/list_changed");
     let text = host.call(2, "count", &json!({"text": "abc"}))["result"]["content"][0]["text"].to_string();
     assert!(
-        text.contains("error[invalid_result]: the result violates `:returns`: 3 is not of type"),
+        text.contains("error[invalid_result]: the result violates its schema: 3 is not of type"),
         "{text}"
     );
     project.write("specs/tools.eld", SPECS.replace(":effect pure", ":effect pure :confirm t"));

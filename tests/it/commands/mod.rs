@@ -14,6 +14,7 @@ mod import;
 mod inputs;
 pub(crate) mod managed;
 mod mcp;
+mod mcp_servers;
 mod replay;
 mod report;
 mod run;

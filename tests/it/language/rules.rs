@@ -15,7 +15,7 @@ use deftool_lang::text::{SourceFile, Sources};
 use deftool_project::{LoadOptions, load_with, resolve_inputs, rules};
 
 /// Rules that cannot be shown by a short text file.
-const WITHOUT_EXAMPLE: [&str; 6] = [
+const WITHOUT_EXAMPLE: [&str; 8] = [
     "invalid-utf8",
     "unreadable",
     "too-many-tools",
@@ -23,6 +23,8 @@ const WITHOUT_EXAMPLE: [&str; 6] = [
     "too-large-for-target",
     // Tested in `tests/it/commands/types.rs`, because it is only checked on request.
     "script-type",
+    "mcp-unavailable",
+    "mcp-tool",
 ];
 
 struct Example {

@@ -26,7 +26,7 @@ const HOMES: [(&str, &[&str]); 25] = [
     ("luau-common", &[""]),
     ("luau-config", &[""]),
     ("luau-syntax", &[""]),
-    ("reqwest", &["script", "worker"]),
+    ("reqwest", &["script", "worker", "mcp"]),
     ("regex-automata", &["script", "worker"]),
     ("ignore", &["script"]),
     ("globset", &["script"]),

@@ -1,5 +1,7 @@
 //! The definitions in one file, the forms other than tools and workers, and the kinds of files.
 
+use std::time::Duration;
+
 use super::tool::Tool;
 use super::worker::WorkerSpec;
 use crate::text::{SourceId, Span, Spanned};
@@ -55,7 +57,7 @@ impl FileKind {
     }
 }
 
-/// An MCP server with tools for workers: `defmcp`.
+/// An MCP server with tools for workers: `defmcp`. Its tools are called `NAME__TOOL`.
 #[derive(Debug, Clone)]
 pub struct McpServer {
     /// The file that defines it.
@@ -70,6 +72,22 @@ pub struct McpServer {
     pub transport: McpTransport,
     /// Names of the environment variables passed to a started server.
     pub env: Vec<String>,
+    /// Name of the environment variable with the bearer token for a URL.
+    pub token_env: Option<String>,
+    /// The tools to use, by the names that the server gives them; `None`: all.
+    pub tools: Option<Vec<Spanned<String>>>,
+    /// Whether each call needs the user's confirmation.
+    pub confirm: bool,
+    /// Time limit of one call.
+    pub timeout: Option<Duration>,
+}
+
+impl McpServer {
+    /// Whether `name`, an element of a worker's `:tools`, is this server or one of its tools.
+    pub fn is_named_by(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(self.name.value.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
+    }
 }
 
 /// The transport of an MCP server.

@@ -2,6 +2,8 @@
 //!
 //! A [`ToolRunner`] only receives arguments that are valid under the tool's schema.
 
+mod source;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::schema::{ToolEntry, Violation};
+
+pub use source::{JoinedTools, ToolSource, Toolbox};
 
 /// A validated call of a normal tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,7 +139,7 @@ pub fn check_result(tool: &ToolEntry, result: Value) -> Result<Value, ToolError>
     };
     let mut violations = violations.into_iter();
     let Violation { path, message } = violations.next().unwrap_or_default();
-    let message = format!("the result violates `:returns`: {message}");
+    let message = format!("the result violates its schema: {message}");
     let mut error = ToolError::new(ToolErrorKind::InvalidResult, message);
     error.path = Some(path).filter(|path| !path.is_empty());
     let more: Vec<String> = violations.map(|violation| violation.to_string()).collect();

@@ -116,13 +116,18 @@ pub(super) fn report_unknown_worker_tools(load: &mut Load, whole: &HashSet<&Path
             ToolKind::Exit => exit.add(&tool.name.value),
         }
     }
+    let servers = &load.mcp_servers;
     for worker in &mut load.workers {
         let Some(source) = worker.source else { continue };
         let root = load.roots.get(&source).and_then(|root| by_root.get(&**root));
         let Some((normal, exit)) = root else { continue };
         let lists = [(&worker.tools, normal, exit, "tool"), (&worker.exit_tools, exit, normal, "exit tool")];
         for (listed, known, other, what) in lists {
-            let is_unknown = |name: &&Spanned<String>| !known.all.contains(name.value.as_str());
+            // The tools of an MCP server are not known here.
+            let is_remote =
+                |name: &str| what == "tool" && servers.iter().any(|server| server.is_named_by(name));
+            let is_unknown =
+                |name: &&Spanned<String>| !known.all.contains(name.value.as_str()) && !is_remote(&name.value);
             for name in listed.iter().flatten().filter(is_unknown) {
                 let finding = rules::unknown_worker_tool::finding(
                     Location { source, span: name.span },

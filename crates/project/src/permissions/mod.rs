@@ -13,7 +13,7 @@ use std::sync::Arc;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::Script;
 
-pub use request::{PermissionRequest, permission_requests};
+pub use request::{PermissionRequest, mcp_permission_request, permission_requests, quote, quote_words};
 pub use set::PermissionSet;
 
 /// The permissions in specs that the user trusts.

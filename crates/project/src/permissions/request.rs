@@ -1,9 +1,10 @@
 //! Permission requests: what the tools of a project require, for confirmation prompts.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use deftool_lang::spec::ToolKind;
+use deftool_lang::spec::{McpServer, McpTransport, ToolKind};
 use deftool_lang::text::{Location, count, one_line};
 
 use super::set::PermissionSet;
@@ -86,9 +87,42 @@ pub fn permission_requests<'t>(
     requests.filter(|request| !request.grants.is_empty()).collect()
 }
 
+/// Returns the permission request of an MCP server: its complete command, or its URL, and its environment variables.
+pub fn mcp_permission_request(load: &Load, server: &McpServer) -> PermissionRequest {
+    let (address, env) = match &server.transport {
+        McpTransport::Command(command) => (quote_words(command), server.env.clone()),
+        McpTransport::Url(url) => (url.clone(), server.token_env.iter().cloned().collect()),
+    };
+    let at = Location { source: server.source, span: server.name.span };
+    PermissionRequest {
+        tool: format!("MCP server `{}`", server.name.value),
+        place: load.sources.describe(at),
+        grants: PermissionSet {
+            server: BTreeSet::from([address]),
+            env: env.into_iter().collect(),
+            ..PermissionSet::default()
+        },
+    }
+}
+
+/// Formats words like a shell command. Different words have different texts.
+pub fn quote_words<S: AsRef<str>>(words: &[S]) -> String {
+    words.iter().map(|word| quote(word.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
+/// Quotes a word if necessary.
+pub fn quote(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+{}".contains(c);
+    // A plain `--` would be read as the separator.
+    if !text.is_empty() && text != "--" && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use super::*;

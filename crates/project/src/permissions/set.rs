@@ -39,7 +39,8 @@ pub struct PermissionSet {
     /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub env: BTreeSet<String>,
-    /// Servers that workers start. Each value is the complete command with environment variables and folder.
+    /// Servers that workers start, and MCP servers. Each value is the complete command with environment variables and
+    /// folder, or the URL of an MCP server.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub server: BTreeSet<String>,
     /// The time limit of a call in milliseconds, if it is above 15 minutes.

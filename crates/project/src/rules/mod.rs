@@ -14,6 +14,8 @@ rules! {
     near_name: NEAR_NAME,
     replaced_tool: REPLACED_TOOL,
     unknown_worker_tool: UNKNOWN_WORKER_TOOL,
+    mcp_unavailable: MCP_UNAVAILABLE,
+    mcp_tool: MCP_TOOL,
     bios_file: BIOS_FILE,
     bios_placeholder: BIOS_PLACEHOLDER,
     too_many_tools: TOO_MANY_TOOLS,

@@ -23,6 +23,8 @@ use std::rc::Rc;
 use mlua::{Lua, Table};
 
 pub use docs::{FunctionDoc, TableDoc, ValueDoc};
+#[cfg(unix)]
+pub use process::StreamProgram;
 pub use process::{guard_programs, kill_programs};
 pub(super) use state::{Host, Marks, Phase, TaskThread};
 

@@ -24,7 +24,7 @@ use crate::config::Approvals;
 use crate::recording::{Line, Stopped};
 use crate::replay::{CallPlan, NextAnswer, ReplayCursor};
 use crate::time::{seconds, until};
-use crate::tools::Toolbox;
+use deftool_lang::tool::Toolbox;
 
 /// Time between the limit of a call and the abandonment of its runner. Scripts stop earlier, with their own error
 /// message.

@@ -11,7 +11,7 @@ use super::task::RequestTask;
 use super::{calls, turn};
 use crate::recording::{Line, Stopped};
 use crate::time::until;
-use crate::tools::Toolbox;
+use deftool_lang::tool::Toolbox;
 
 /// Runs a request and frees its slot, even if the driver panics.
 pub(crate) async fn supervise(task: RequestTask, run: Run, id: String) {

@@ -14,8 +14,8 @@ use crate::config::WorkerConfig;
 use crate::replay::ReplayTransport;
 use crate::server::{Condition, Dependents, NotReady, Server, SupervisorCommand, WorkerState};
 use crate::sync::lock;
-use crate::tools::ToolSource;
 use crate::transport::Transport;
+use deftool_lang::tool::ToolSource;
 
 /// The configuration, the connections and the requests of a worker.
 pub(crate) struct Shared {

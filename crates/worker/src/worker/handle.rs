@@ -21,8 +21,8 @@ use crate::server::{
 };
 use crate::sync::lock;
 use crate::time::{Clock, NO_LIMIT};
-use crate::tools::ToolSource;
 use crate::transport::Transport;
+use deftool_lang::tool::ToolSource;
 
 /// Number of log lines in a status.
 const STATUS_LOG_LINES: usize = 50;

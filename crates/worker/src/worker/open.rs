@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use deftool_chat::request::{BiosProvider, Outcome};
 use deftool_lang::spec::WorkerSpec;
+use deftool_lang::tool::{JoinedTools, ToolSource};
 use deftool_project::{LiveProject, Load, PermissionRequest, PermissionSet, ProjectError, Trust, find_root};
 use deftool_script::{RunnerOptions, ScriptRunner};
 
@@ -14,10 +15,10 @@ use super::submit::{SubmitError, SubmitRequest};
 use crate::config::{Approvals, WorkerConfig};
 use crate::driver::ResultError;
 use crate::endpoint::{EndpointError, EndpointOptions, find_endpoint};
-use crate::own_tool::{OwnTool, WithOwnTools};
+use crate::own_tool::{OwnTool, own_tools as source_of_own_tools};
 use crate::permissions::{endpoint_permission_request, names_key, server_permission_request};
 use crate::server::{GuardProgram, NotReady, ServerOptions};
-use crate::tools::{ProjectTools, ToolSource, TrustSource};
+use crate::tools::{ProjectTools, TrustSource};
 use crate::transport::HttpTransport;
 
 /// An error of [`choose_worker`].
@@ -255,7 +256,11 @@ impl OpenWorker {
         let model = model.or_else(|| spec.model.clone());
         let scripts = Arc::new(ScriptRunner::new(scripts));
         let tools: Arc<dyn ToolSource> = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
-        let tools = if own_tools.is_empty() { tools } else { Arc::new(WithOwnTools::new(tools, own_tools)) };
+        let tools = if own_tools.is_empty() {
+            tools
+        } else {
+            Arc::new(JoinedTools::new(tools, Arc::new(source_of_own_tools(own_tools))))
+        };
         if let (None, Some(server)) = (&endpoint, &spec.server) {
             let guard = guard.ok_or(OpenError::NoGuard)?;
             let dialect = spec.dialect;

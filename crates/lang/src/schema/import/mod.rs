@@ -146,7 +146,10 @@ fn import_definition(
     };
     form.extend(effect.iter().flat_map(|word| [keyword("effect", json.span), symbol(word, json.span)]));
     if let Some(returns) = envelope.returns {
-        let schema = Rewriter::new(returns, false).rewrite(returns, 0, sink);
+        let mut schema = Rewriter::new(returns, false).rewrite(returns, 0, sink);
+        if let JsonKind::Object(members) = &mut schema.kind {
+            members.retain(|member| member.key != "$schema");
+        }
         form.extend([keyword("returns", json.span), datum_of_schema(&schema)]);
     }
     let (tool, findings) = lower_tool(sink.source, list(form, json.span));

@@ -127,7 +127,6 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     for tool in &definitions.tools {
         rules::lone_backslash::check(tool, text, &mut lowerer.findings);
     }
-    lowerer.note_mcp(&definitions);
     fixes::complete_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
 }
@@ -321,13 +320,6 @@ impl Lowerer {
         let at = self.at(tree.span(at));
         self.findings.push(rules::tools_by_code::finding(at, function));
         true
-    }
-
-    /// Reports once per file that MCP servers are read but not used yet.
-    fn note_mcp(&mut self, definitions: &Definitions) {
-        if let Some(first) = definitions.mcp_servers.first() {
-            self.findings.push(rules::mcp_without_effect::finding(self.at(first.name.span)));
-        }
     }
 
     fn report_unknown_form(&mut self, tree: &Tree, text: &str, node: NodeId) {

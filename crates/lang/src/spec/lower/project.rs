@@ -5,11 +5,13 @@ use super::plist::{Entry, as_url};
 use crate::spec::rules::{
     as_vector, mcp_transport, missing_name, unknown_mcp_key, unknown_tool_key, wrong_value,
 };
+use crate::spec::units::parse_duration;
 use crate::spec::{Lint, McpServer, McpTransport};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
-const MCP_KEYS: [&str; 5] = ["name", "description", "command", "url", "env"];
+const MCP_KEYS: [&str; 9] =
+    ["name", "description", "command", "url", "env", "token-env", "tools", "confirm", "timeout"];
 const LINT_KEYS: [&str; 2] = ["allow", "deny"];
 
 impl Lowerer {
@@ -22,6 +24,7 @@ impl Lowerer {
         let reachable = is_written("command") || is_written("url");
         let mut name = Spanned::default();
         let (mut description, mut transport, mut env) = (String::new(), None, Vec::new());
+        let (mut token_env, mut tools, mut confirm, mut timeout) = (None, None, false, None);
         for Entry { key, key_span, value } in entries {
             let at = value.span;
             match key.as_str() {
@@ -40,6 +43,13 @@ impl Lowerer {
                     let names = self.take_strings("env", value).unwrap_or_default();
                     env = names.into_iter().map(|name| name.value).collect();
                 }
+                "token-env" => token_env = self.take_string("token-env", value),
+                "tools" => tools = self.take_strings("tools", value),
+                "confirm" => confirm = self.take_flag("confirm", &value),
+                "timeout" => {
+                    let expected = "a duration such as \"5s\" or \"500ms\"";
+                    timeout = self.take_parsed("timeout", value, expected, parse_duration);
+                }
                 _ if key.ends_with(':') => {}
                 _ => self.findings.push(unknown_mcp_key::finding(self.at(key_span), &key, &MCP_KEYS)),
             }
@@ -51,7 +61,19 @@ impl Lowerer {
             self.findings.push(mcp_transport::finding(at, &name.value, both));
         }
         let transport = transport.filter(|_| !self.is_incomplete() && !name.value.is_empty())?;
-        Some(McpServer { source: self.source, span, name, description, transport, env })
+        let source = self.source;
+        Some(McpServer {
+            source,
+            span,
+            name,
+            description,
+            transport,
+            env,
+            token_env,
+            tools,
+            confirm,
+            timeout,
+        })
     }
 
     /// Reads a program with its arguments. Unlike other lists, it may contain duplicates.

@@ -11,7 +11,7 @@ rule! {
     /// ```
     ///
     /// ```eld repaired
-    /// (defmcp :name "files" :command ["mcp-server-filesystem" "notes/"]) ; deftool: allow(mcp-without-effect)
+    /// (defmcp :name "files" :command ["mcp-server-filesystem" "notes/"])
     /// ```
     pub(crate) MCP_TRANSPORT, "DT304", "mcp-transport", Error
 }

@@ -80,7 +80,6 @@ rules! {
     reserved_param: RESERVED_PARAM,
     mcp_transport: MCP_TRANSPORT,
     unknown_mcp_key: UNKNOWN_MCP_KEY,
-    mcp_without_effect: MCP_WITHOUT_EFFECT,
     endpoint_suffix: ENDPOINT_SUFFIX,
     secret_in_file: SECRET_IN_FILE,
     tools_without_budget: TOOLS_WITHOUT_BUDGET,

@@ -8,11 +8,11 @@ rule! {
     /// The key is ignored, and the intended setting has no effect.
     ///
     /// ```eld fails
-    /// (defmcp :name "web" :uri "https://example.org/mcp" :url "https://example.org/mcp") ; deftool: allow(DT306)
+    /// (defmcp :name "web" :uri "https://example.org/mcp" :url "https://example.org/mcp")
     /// ```
     ///
     /// ```eld repaired
-    /// (defmcp :name "web" :url "https://example.org/mcp") ; deftool: allow(DT306)
+    /// (defmcp :name "web" :url "https://example.org/mcp")
     /// ```
     pub(crate) UNKNOWN_MCP_KEY, "DT305", "unknown-mcp-key", Warning
 }

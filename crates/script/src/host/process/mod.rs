@@ -14,6 +14,8 @@ mod program;
 #[cfg(unix)]
 mod run;
 #[cfg(unix)]
+mod stream;
+#[cfg(unix)]
 mod table;
 
 use super::docs::{FunctionDoc, TableDoc};
@@ -54,6 +56,8 @@ pub(super) const DOC: TableDoc = TableDoc {
 
 #[cfg(unix)]
 pub use child::{guard_programs, kill_programs};
+#[cfg(unix)]
+pub use stream::StreamProgram;
 #[cfg(unix)]
 pub(super) use table::table;
 

@@ -79,6 +79,11 @@ impl ProgramGrants {
         }
     }
 
+    /// The grants of a program that no script runs.
+    pub(super) fn unrestricted(env: Vec<String>, folder: &Path) -> Self {
+        Self { run: Vec::new(), env, folders: Vec::new(), root: folder.to_owned() }
+    }
+
     /// Returns an error unless the spec grants the program by this exact name.
     pub(super) fn check_program(&self, name: &str) -> Result<(), HostError> {
         if self.run.iter().any(|granted| granted == name) {

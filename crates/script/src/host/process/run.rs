@@ -108,7 +108,8 @@ pub(super) async fn run(
     Ok(RunResult { code: status.code(), signal: status.signal(), timed_out, stdout, stderr })
 }
 
-enum StartError {
+/// A program was not started.
+pub(super) enum StartError {
     Host(HostError),
     Io(std::io::Error),
 }
@@ -119,7 +120,7 @@ impl From<std::io::Error> for StartError {
     }
 }
 
-fn prepare(
+pub(super) fn prepare(
     grants: &ProgramGrants,
     argv: &[String],
     cwd: Option<&str>,

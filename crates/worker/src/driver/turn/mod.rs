@@ -23,8 +23,8 @@ use deftool_chat::{BodyForm, ChatRequest};
 use tokio::time::Instant;
 
 use super::task::RequestTask;
-use crate::tools::Toolbox;
 use attempts::FIRST_DELAY;
+use deftool_lang::tool::Toolbox;
 use state::{RequestEnded, Turn};
 
 /// Sends `request` and passes the reply to `run`, until the reply or the request ends.

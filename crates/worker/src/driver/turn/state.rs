@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::failure;
 use crate::driver::drain::Exchange;
 use crate::driver::task::RequestTask;
-use crate::tools::Toolbox;
 use crate::transport::{Incoming, TransportError};
+use deftool_lang::tool::Toolbox;
 
 /// One turn of one request.
 pub(super) struct Turn<'a> {

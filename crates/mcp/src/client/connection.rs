@@ -1,0 +1,218 @@
+//! One connection to a server: the handshake, and the list of its tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
+    SubscriptionFilter, Tool,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService,
+    serve_client_with_lifecycle,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, Peer, RoleClient};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+
+use crate::server::MAX_MESSAGE;
+
+/// Time limit for the start of a server and the handshake. `npx` and `uvx` may have to download the server first.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Time limit for the list of tools.
+const LIST_LIMIT: Duration = Duration::from_secs(30);
+
+/// Maximum wait for the end of a program whose connection is closed.
+const END_LIMIT: Duration = Duration::from_secs(1);
+
+/// Time for a program to exit after its stdin was closed.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
+
+/// Maximum number of tools of one server.
+const MAX_TOOLS: usize = 1000;
+
+/// A program that serves on its standard streams.
+pub struct ServerProgram {
+    /// Its stdin.
+    pub input: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Its stdout.
+    pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// Waits until the program has ended, and returns how, as a clause. Dropping it kills the program and all
+    /// processes that it started.
+    pub ended: BoxFuture<'static, String>,
+}
+
+/// Starts the program of a server.
+pub type Launch = Box<dyn Fn() -> BoxFuture<'static, std::io::Result<ServerProgram>> + Send + Sync>;
+
+/// How to reach a server.
+pub enum ServerTransport {
+    /// A program that is started.
+    Program(Launch),
+    /// Streamable HTTP.
+    Http {
+        /// The URL of the endpoint.
+        url: String,
+        /// The bearer token.
+        token: Option<String>,
+    },
+}
+
+/// An established connection.
+pub(super) struct Connection {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) service: RunningService<RoleClient, Handler>,
+    /// Notified when the tools have changed.
+    pub(super) changed: Arc<Notify>,
+    /// The end of the program, if there is one.
+    pub(super) program: Option<BoxFuture<'static, String>>,
+}
+
+/// Handles the messages of the server. It offers no capabilities, so the server cannot send requests.
+pub(super) struct Handler {
+    changed: Arc<Notify>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let deftool = Implementation::new("deftool", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), deftool)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+}
+
+impl Connection {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// If there is no connection in time, as a clause.
+    pub(super) async fn open(transport: &ServerTransport) -> Result<Self, String> {
+        let opened = tokio::time::timeout(START_LIMIT, Self::open_now(transport)).await;
+        opened.unwrap_or_else(|_| Err(format!("did not answer within {START_LIMIT:?}")))
+    }
+
+    async fn open_now(transport: &ServerTransport) -> Result<Self, String> {
+        let changed = Arc::new(Notify::new());
+        let handler = Handler { changed: Arc::clone(&changed) };
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: None,
+        };
+        let mut ended = None;
+        let service = match transport {
+            ServerTransport::Program(launch) => {
+                let program = launch().await.map_err(|error| format!("cannot be started: {error}"))?;
+                let streams = AsyncRwTransport::new_client(program.output, program.input);
+                let streams = streams.with_max_line_length(MAX_MESSAGE);
+                ended = Some(program.ended);
+                tokio::select! {
+                    service = serve_client_with_lifecycle(handler, streams, lifecycle).boxed() => match service {
+                        Ok(service) => service,
+                        Err(error) => return Err(soon(&mut ended).await.unwrap_or_else(|| describe(&error))),
+                    },
+                    reason = end_of(&mut ended) => return Err(reason),
+                }
+            }
+            ServerTransport::Http { url, token } => {
+                // The trusted URL may not lead to another server.
+                let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+                let http = http.map_err(|error| error.to_string())?;
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                    .max_sse_event_size(MAX_MESSAGE)
+                    .max_json_response_size(MAX_MESSAGE);
+                if let Some(token) = token {
+                    config = config.auth_header(token.as_str());
+                }
+                let transport = StreamableHttpClientTransport::with_client(http, config);
+                let service = serve_client_with_lifecycle(handler, transport, lifecycle).boxed().await;
+                service.map_err(|error| format!("cannot connect to {url}: {}", describe(&error)))?
+            }
+        };
+        Ok(Self { peer: service.peer().clone(), service, changed, program: ended })
+    }
+
+    /// Returns the tools that the server offers.
+    ///
+    /// # Errors
+    /// If the server does not list them in time, or lists too many, as a clause.
+    pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
+        let listed = async {
+            let mut tools = Vec::new();
+            let mut cursor = None;
+            loop {
+                let mut page = PaginatedRequestParams::default();
+                page.cursor = cursor;
+                let page = peer.list_tools(Some(page)).await;
+                let page = page.map_err(|error| format!("cannot list its tools: {error}"))?;
+                let is_empty = page.tools.is_empty();
+                tools.extend(page.tools);
+                if tools.len() > MAX_TOOLS {
+                    return Err(format!("offers more than {MAX_TOOLS} tools"));
+                }
+                cursor = page.next_cursor;
+                if cursor.is_none() || is_empty {
+                    return Ok(tools);
+                }
+            }
+        };
+        let listed = tokio::time::timeout(LIST_LIMIT, listed).await;
+        listed.unwrap_or_else(|_| Err(format!("did not list its tools within {LIST_LIMIT:?}")))
+    }
+
+    /// Closes the connection, and waits until the program has ended.
+    pub(super) async fn close(self) {
+        let _ = self.service.cancel().await;
+        wait_for_exit(self.program).await;
+    }
+
+    /// Waits for changes of the tools that the server reports on a subscription. Older servers report them without one.
+    pub(super) async fn watch_tools(peer: Peer<RoleClient>, changed: Arc<Notify>) {
+        let tools = SubscriptionFilter::builder().tools_list_changed().build();
+        // An error means that the server is older or has no such events.
+        let Ok(mut events) = peer.listen(tools).await else { return };
+        while let Ok(Some(_)) = events.next().await {
+            changed.notify_one();
+        }
+    }
+}
+
+/// Returns the cause of a failed handshake, as a clause.
+fn describe(error: &ClientInitializeError) -> String {
+    if error.is_authorization_required() {
+        return String::from("it requires a bearer token; name its environment variable in `:token-env`");
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// Waits until a program whose stdin was closed has ended. Afterwards it is killed.
+pub(super) async fn wait_for_exit(mut program: Option<BoxFuture<'static, String>>) {
+    if program.is_some() {
+        let _ = tokio::time::timeout(EXIT_LIMIT, end_of(&mut program)).await;
+    }
+}
+
+/// Waits until a program has ended, and returns how.
+pub(super) async fn end_of(program: &mut Option<BoxFuture<'static, String>>) -> String {
+    match program {
+        Some(ended) => ended.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns how a program ended, if it ends soon: its end explains a closed connection.
+pub(super) async fn soon(program: &mut Option<BoxFuture<'static, String>>) -> Option<String> {
+    tokio::time::timeout(END_LIMIT, end_of(program)).await.ok()
+}

@@ -1,0 +1,108 @@
+//! Keeps the connection to one server.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::{Peer, RoleClient};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Server;
+use super::connection::{Connection, end_of, soon, wait_for_exit};
+use super::convert::tools_of;
+
+/// Wait before the first attempt to connect again. Doubles with each attempt.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
+/// Longest wait between two attempts.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// A connection that lived this long resets the wait.
+const STABLE: Duration = Duration::from_secs(60);
+
+/// Wait before the tools are listed again, so that many notifications cause one request.
+const LIST_DELAY: Duration = Duration::from_millis(200);
+
+/// The state of a connection.
+#[derive(Clone)]
+pub(super) enum Status {
+    /// The first connection is not established.
+    Starting,
+    Connected(Peer<RoleClient>),
+    /// There is no connection. Holds the reason, as a clause.
+    Lost(String),
+}
+
+/// Connects to `server`, and connects again after the connection was lost, until `stop`.
+pub(super) async fn supervise(server: Arc<Server>, stop: CancellationToken) {
+    let mut delay = FIRST_DELAY;
+    loop {
+        let started = Instant::now();
+        let Some(reason) = connect(&server, &stop).await else { return };
+        if started.elapsed() > STABLE {
+            delay = FIRST_DELAY;
+        }
+        let before = server.status.send_replace(Status::Lost(reason.clone()));
+        // The first failure is an error of the start.
+        if !matches!(before, Status::Starting) {
+            server.report(&format!("{reason}; trying again in {delay:?}"));
+        }
+        tokio::select! {
+            () = sleep(delay) => {}
+            () = stop.cancelled() => return,
+        }
+        delay = MAX_DELAY.min(delay * 2);
+    }
+}
+
+/// Uses one connection until it is lost. Returns the reason; `None`: stopped.
+async fn connect(server: &Server, stop: &CancellationToken) -> Option<String> {
+    let opened = tokio::select! {
+        opened = Connection::open(&server.options.transport) => opened,
+        () = stop.cancelled() => return None,
+    };
+    let Connection { peer, service, changed, mut program } = match opened {
+        Ok(connection) => connection,
+        Err(reason) => return Some(reason),
+    };
+    let close = service.cancellation_token();
+    let closed = service.waiting();
+    tokio::pin!(closed);
+    let used = async {
+        list(server, &peer).await?;
+        server.status.send_replace(Status::Connected(peer.clone()));
+        let watching = tokio::spawn(Connection::watch_tools(peer.clone(), Arc::clone(&changed)));
+        let _watching = AbortOnDropHandle::new(watching);
+        loop {
+            changed.notified().await;
+            sleep(LIST_DELAY).await;
+            list(server, &peer).await?;
+        }
+    };
+    let reason: Result<Infallible, String> = tokio::select! {
+        reason = used => reason,
+        reason = end_of(&mut program) => Err(reason),
+        _ = &mut closed => {
+            Err(soon(&mut program).await.unwrap_or_else(|| String::from("closed the connection")))
+        }
+        () = stop.cancelled() => {
+            close.cancel();
+            let _ = closed.await;
+            wait_for_exit(program).await;
+            return None;
+        }
+    };
+    reason.err()
+}
+
+/// Lists the tools of a server and publishes them.
+///
+/// # Errors
+/// If the server does not list them, as a clause.
+async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<(), String> {
+    let (tools, problems) = tools_of(&server.options, Connection::list(peer).await?);
+    server.set_tools(tools, problems);
+    Ok(())
+}

@@ -1,0 +1,15 @@
+use deftool_lang::diagnostic::{Diagnostic, rule};
+use deftool_lang::text::Location;
+
+rule! {
+    /// a tool of an MCP server that workers cannot use
+    ///
+    /// `check --online` compares `:tools` with the tools that the server offers, and compiles their schemas. A tool with
+    /// an invalid schema or an overlong name is left out.
+    pub(crate) MCP_TOOL, "DT315", "mcp-tool", Warning
+}
+
+/// The finding for a server. `problem`: one clause.
+pub(crate) fn finding(at: Location, name: &str, problem: &str) -> Diagnostic {
+    Diagnostic::new(&MCP_TOOL, at, format!("MCP server `{name}` {problem}"))
+}

@@ -1,0 +1,53 @@
+//! `check --online`: starts or contacts the MCP servers of the specs, and checks what they offer.
+
+use std::path::Path;
+
+use deftool_lang::spec::McpServer;
+use deftool_lang::text::one_line;
+use deftool_mcp::{Offer, inspect};
+use deftool_project::{Load, McpOffer, mcp_permission_request};
+
+use super::command::CliError;
+use super::output::clean;
+use super::trust::stored_trust;
+use super::worker::Servers;
+
+/// Adds the findings about the MCP servers in the checked files.
+///
+/// # Errors
+/// If a server is not trusted.
+pub(super) fn check(load: &mut Load) -> Result<(), CliError> {
+    let is_checked = |server: &&McpServer| load.checked.contains(&server.source);
+    let servers: Vec<McpServer> = load.mcp_servers.iter().filter(is_checked).cloned().collect();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    for server in servers {
+        let root = load.root_of(server.source).unwrap_or(Path::new(".")).to_owned();
+        let offer = runtime.block_on(offer_of(load, &server, &root))?;
+        load.report_mcp_server(
+            &server,
+            offer.map(|Offer { names, problems, .. }| McpOffer { names, problems }),
+        );
+    }
+    Ok(())
+}
+
+/// Returns what a server of the project at `root` offers, or why it cannot be used.
+///
+/// # Errors
+/// If the server is not trusted.
+pub(super) async fn offer_of(
+    load: &Load,
+    server: &McpServer,
+    root: &Path,
+) -> Result<Result<Offer, String>, CliError> {
+    let missing = stored_trust(root).missing_requests(vec![mcp_permission_request(load, server)]);
+    if let Some(missing) = missing.first() {
+        let message = format!("not trusted: {missing}; review the spec, then run `deftool trust grant`");
+        return Err(CliError::Usage(message));
+    }
+    match Servers::remote(server, None, root) {
+        Ok(remote) => Ok(inspect(&remote).await.map_err(|reason| one_line(clean(&reason)))),
+        Err(error) => Ok(Err(error)),
+    }
+}

@@ -1,0 +1,174 @@
+//! The MCP servers of a project: starts them and connects to them.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
+use deftool_lang::text::one_line;
+use deftool_lang::tool::{JoinedTools, ToolSource};
+use deftool_mcp::{Launch, RemoteServer, RemoteTools, ServerTransport};
+use deftool_project::{Load, PermissionRequest, mcp_permission_request};
+
+use super::connect::with_spinner;
+use crate::cli::command::{CliError, environment};
+use crate::cli::output::{clean, cut, eprint_line};
+
+/// Maximum length of a line of a server in a message, in characters.
+const MAX_LINE: usize = 300;
+
+/// Maximum number of lines of a server in a message.
+const MAX_LINES: usize = 3;
+
+/// Time limit for reading the last lines of an ended server.
+const LAST_LINES: Duration = Duration::from_millis(250);
+
+/// Maximum number of bytes that are read as one line.
+const MAX_PIECE: u64 = 64 << 10;
+
+/// MCP servers that a command uses.
+pub(in crate::cli) struct Servers {
+    used: Vec<McpServer>,
+    /// The `:tools` of the worker.
+    tools: Option<Vec<String>>,
+    root: PathBuf,
+}
+
+impl Servers {
+    /// Returns the servers whose tools a worker of the project at `root` uses: those that its `:tools` name, or all.
+    pub(in crate::cli) fn of_worker(load: &Load, worker: &WorkerSpec, root: &Path) -> Self {
+        let tools: Option<Vec<String>> =
+            worker.tools.as_ref().map(|names| names.iter().map(|name| name.value.clone()).collect());
+        let is_used = |server: &&McpServer| {
+            tools.as_ref().is_none_or(|names| names.iter().any(|name| server.is_named_by(name)))
+        };
+        let used = load.mcp_servers.iter().filter(is_used).cloned().collect();
+        Self { used, tools, root: root.to_owned() }
+    }
+
+    pub(in crate::cli) fn permission_requests(&self, load: &Load) -> Vec<PermissionRequest> {
+        self.used.iter().map(|server| mcp_permission_request(load, server)).collect()
+    }
+
+    /// Connects to the servers, which must be trusted.
+    ///
+    /// # Errors
+    /// If a server cannot be used.
+    pub(in crate::cli) async fn connect(&self) -> Result<Option<Arc<RemoteTools>>, CliError> {
+        if self.used.is_empty() {
+            return Ok(None);
+        }
+        let tools = self.tools.as_deref();
+        let servers = self.used.iter().map(|server| Self::remote(server, tools, &self.root));
+        let servers = servers.collect::<Result<_, _>>().map_err(CliError::Usage)?;
+        let report = |server: &str, message: &str| {
+            eprint_line(&cut(&format!("MCP server `{server}`: {}", one_line(clean(message))), 2 * MAX_LINE));
+        };
+        let connected = RemoteTools::connect(servers, Arc::new(report));
+        let connected = with_spinner("starting the MCP servers", connected).await;
+        connected
+            .map(|tools| Some(Arc::new(tools)))
+            .map_err(|error| CliError::Usage(clean(&error.to_string())))
+    }
+
+    /// Returns how to use a server of the project at `root`. `tools`: the `:tools` of the worker, if it has any.
+    ///
+    /// # Errors
+    /// If its token is not set.
+    pub(in crate::cli) fn remote(
+        server: &McpServer,
+        tools: Option<&[String]>,
+        root: &Path,
+    ) -> Result<RemoteServer, String> {
+        let name = &server.name.value;
+        let transport = match &server.transport {
+            McpTransport::Command(command) => {
+                ServerTransport::Program(launch(command.clone(), server.env.clone(), root.to_owned()))
+            }
+            McpTransport::Url(url) => {
+                let token = server.token_env.as_deref().map(|variable| {
+                    let missing =
+                        || format!("MCP server `{name}`: the environment variable `{variable}` is not set");
+                    environment(variable).ok_or_else(missing)
+                });
+                ServerTransport::Http { url: url.clone(), token: token.transpose()? }
+            }
+        };
+        // The name of the server selects all of its tools.
+        let is_partial = |names: &&[String]| !names.contains(name);
+        Ok(RemoteServer {
+            name: name.clone(),
+            transport,
+            tools: server.tools.as_ref().map(|names| names.iter().map(|name| name.value.clone()).collect()),
+            only: tools.filter(is_partial).map(<[String]>::to_vec),
+            confirm: server.confirm,
+            timeout: server.timeout,
+        })
+    }
+}
+
+/// Adds the tools of MCP servers to those of the project.
+pub(in crate::cli) fn join(
+    tools: Arc<dyn ToolSource>,
+    remote: Option<&Arc<RemoteTools>>,
+) -> Arc<dyn ToolSource> {
+    match remote {
+        None => tools,
+        Some(remote) => Arc::new(JoinedTools::new(tools, Arc::clone(remote) as Arc<dyn ToolSource>)),
+    }
+}
+
+#[cfg(unix)]
+fn launch(command: Vec<String>, env: Vec<String>, root: PathBuf) -> Launch {
+    use deftool_mcp::ServerProgram;
+    use deftool_script::StreamProgram;
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+    Box::new(move || {
+        let (command, env, root) = (command.clone(), env.clone(), root.clone());
+        Box::pin(async move {
+            let mut program = StreamProgram::start(command, env, &root).await?;
+            let missing = || std::io::Error::other("it has no pipes");
+            let input = program.stdin.take().ok_or_else(missing)?;
+            let output = program.stdout.take().ok_or_else(missing)?;
+            let errors = program.stderr.take().ok_or_else(missing)?;
+            let last_lines = Arc::new(Mutex::new(VecDeque::new()));
+            let lines = Arc::clone(&last_lines);
+            let reader = tokio::spawn(async move {
+                let mut errors = BufReader::new(errors);
+                let mut line = Vec::new();
+                loop {
+                    line.clear();
+                    // The rest of a long line counts as another line.
+                    let limited = (&mut errors).take(MAX_PIECE).read_until(b'\n', &mut line).await;
+                    if !matches!(limited, Ok(1..)) {
+                        return;
+                    }
+                    let text = String::from_utf8_lossy(&line).trim().to_owned();
+                    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+                    lines.extend((!text.is_empty()).then(|| cut(&text, MAX_LINE)));
+                    while lines.len() > MAX_LINES {
+                        lines.pop_front();
+                    }
+                }
+            });
+            let ended = async move {
+                let how = program.ended().await;
+                let _ = tokio::time::timeout(LAST_LINES, reader).await;
+                let lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
+                if lines.is_empty() {
+                    how
+                } else {
+                    format!("{how}: {}", Vec::from(lines.clone()).join(" | "))
+                }
+            };
+            Ok(ServerProgram { input: Box::new(input), output: Box::new(output), ended: Box::pin(ended) })
+        })
+    })
+}
+
+#[cfg(not(unix))]
+fn launch(_: Vec<String>, _: Vec<String>, _: PathBuf) -> Launch {
+    Box::new(|| Box::pin(std::future::ready(Err(std::io::Error::other("not supported on this platform")))))
+}

@@ -1,0 +1,279 @@
+//! MCP servers as sources of tools: official servers, and servers that misbehave.
+
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::mcp::is_installed;
+use crate::support::project::{Ended, Project, command_in};
+use crate::support::watching::{LIMIT, WatchProcess};
+
+/// Returns the path of a file in `tests/mcp`.
+fn file(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(name).display().to_string()
+}
+
+/// A project with MCP servers, whose worker reports errors to the model.
+fn project(servers: &str, replies: &str) -> Project {
+    let project = Project::empty();
+    let worker =
+        r#"(defworker :name "w" :on-tool-error report :on-invalid-arguments report :tool-budget 20)"#;
+    project.write("specs/a.eld", format!("{servers}\n{worker}\n"));
+    project.write("stub.eld", format!("(defscenario :name \"s\" {replies} (reply \"done\"))"));
+    project
+}
+
+/// The command that runs the worker against the scenario of the project.
+fn command(project: &Project, arguments: &[&str]) -> Command {
+    let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool"), "run", "x"];
+    let mut command = command_in(&project.path(""), &[&stub[..], arguments].concat());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the worker, and returns what it printed to stderr, without durations.
+fn run(project: &Project, arguments: &[&str]) -> String {
+    let ended = Ended::of(command(project, arguments).output().unwrap());
+    let without_duration = |line: &str| match line.rsplit_once(" (") {
+        Some((begin, end)) if end.ends_with(" ms)") => begin.to_owned(),
+        _ => line.to_owned(),
+    };
+    let root = project.path("").canonicalize().unwrap().display().to_string();
+    let lines: Vec<String> = ended.stderr.lines().map(without_duration).collect();
+    lines.join("\n").replace(&root, "ROOT")
+}
+
+/// Waits until the processes in the file `pids`, which servers write, are gone. Returns their number.
+fn wait_until_all_gone(project: &Project) -> usize {
+    let ids = std::fs::read_to_string(project.path("pids")).unwrap_or_default();
+    let ids: Vec<Pid> = ids.lines().filter_map(|line| Pid::from_raw(line.parse().unwrap())).collect();
+    let begun = Instant::now();
+    for &id in &ids {
+        while test_kill_process(id).is_ok() {
+            assert!(begun.elapsed() < LIMIT, "process {id:?} still runs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    ids.len()
+}
+
+#[test]
+fn the_official_servers_can_be_used() {
+    if !is_installed("node_modules") || !is_installed(".venv") {
+        return;
+    }
+    let everything = file("node_modules/.bin/mcp-server-everything");
+    let filesystem = file("node_modules/.bin/mcp-server-filesystem");
+    let (python, server) = (file(".venv/bin/python"), file("server.py"));
+    let servers = format!(
+        r#"(defmcp :name "all" :command ["{everything}"])
+(defmcp :name "files" :command ["{filesystem}" "."] :tools ["read_text_file"])
+(defmcp :name "fast" :command ["{python}" "{server}"])"#
+    );
+    let replies = r#"
+ (reply (call "all__echo" (:message "hi")) (call "all__get-tiny-image") (call "all__get-structured-content" (:location "Chicago"))
+  (call "all__get-resource-links" (:count 1)))
+ (reply (call "files__read_text_file" (:path "note.txt")) (call "files__read_text_file" (:path "/etc/passwd")))
+ (reply (call "fast__add" (:a 1 :b 2)) (call "fast__fail") (call "fast__picture"))
+ (reply (call "fast__add" (:a "one" :b 2)))
+ (reply (call "files__write_file" (:path "x" :content "")))"#;
+    let project = project(&servers, replies);
+    project.write("note.txt", "a note\n");
+    let shown = run(&project, &["--trust"]);
+    for expected in [
+        r#"tool   all__echo {"message":"hi"} → "Echo: hi""#,
+        r#"tool   all__get-tiny-image {} → [{"type":"text","text":"Here's the image you requested:"},{"type":"image","data":"iVBOR"#,
+        r#"→ {"temperature":36,"conditions":"Light rain / drizzle","humidity":82}"#,
+        r#"{"type":"resource_link","uri":"demo://resource/dynamic/blob/1""#,
+        r#"tool   files__read_text_file {"path":"note.txt"} → {"content":"a note\n"}"#,
+        r#"tool   files__read_text_file {"path":"/etc/passwd"} → failed: Access denied"#,
+        r#"tool   fast__add {"a":1,"b":2} → {"result":3}"#,
+        "tool   fast__fail {} → failed: Error calling tool 'fail': no luck",
+        r#"tool   fast__picture {} → [{"type":"image","data":"UE5H","mimeType":"image/png"}]"#,
+        r#""one" is not of type "integer""#,
+        "unknown tool: `files__write_file`",
+    ] {
+        assert!(shown.contains(expected), "{expected}\n{shown}");
+    }
+}
+
+/// The behaviours of `hostile.py`, with lines that are printed, and the number of started processes.
+const HOSTILE: [(&str, &[&str], usize); 9] = [
+    ("works", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
+    (
+        "dies",
+        &[
+            "MCP server `h`: exited with code 3: out of luck; trying again in 500ms",
+            "tool   h__act {} → failed: MCP server `h`: exited with code 3: out of luck",
+            "tool   h__act {} → \"acted\"",
+        ],
+        4,
+    ),
+    ("hangs", &["tool   h__act {} → failed: MCP server `h`: no result within 500ms"], 2),
+    (
+        "lies",
+        &[
+            "MCP server `h`: offers `broken`, which is left out: the schema of `h__broken` does not compile",
+            "MCP server `h`: offers two tools `h__act`; only the first is used",
+            "is longer than 64 characters; shorten the server's `:name`",
+            "tool   h__act {} → failed: the result violates its schema: \"three\" is not of type \"integer\"",
+        ],
+        2,
+    ),
+    ("floods", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
+    (
+        "grows",
+        &[
+            "tool   h__act {} → \"acted\"",
+            "reload generation 3: the tools of MCP servers changed: h offers 2",
+            "tool   h__more {} → \"acted\"",
+        ],
+        2,
+    ),
+    ("refuses", &["tool   h__act {} → failed: MCP server `h`: not today (-32602)"], 2),
+    ("fails", &["tool   h__act {} → failed: disk full"], 2),
+    ("exits", &["error: MCP server `h`: exited with code 7: no configuration"], 2),
+];
+
+fn hostile(behaviour: &str, more: &str) -> String {
+    format!("(defmcp :name \"h\" :command [\"python3\" \"{}\" \"{behaviour}\"]{more})", file("hostile.py"))
+}
+
+#[test]
+fn servers_that_misbehave_are_reported_and_leave_no_process() {
+    if !is_installed(".venv") {
+        return;
+    }
+    for (behaviour, expected, processes) in HOSTILE {
+        // The time for a second start must fit.
+        let timeout = if behaviour == "hangs" { " :timeout \"500ms\"" } else { "" };
+        let second = if behaviour == "grows" { "h__more" } else { "h__act" };
+        let replies = format!("(reply (call \"h__act\")) (reply (call \"{second}\"))");
+        let project = project(&hostile(behaviour, timeout), &replies);
+        let shown = run(&project, &["--trust"]);
+        let mut rest = shown.as_str();
+        for line in expected {
+            let Some((_, after)) = rest.split_once(line) else { panic!("{behaviour}: {line}\n{shown}") };
+            rest = after;
+        }
+        assert_eq!(wait_until_all_gone(&project), processes, "{behaviour}: {shown}");
+        assert_eq!(project.path("canceled").exists(), behaviour == "hangs", "{behaviour}: {shown}");
+    }
+}
+
+/// A signal ends a run whose server does not answer.
+#[test]
+fn a_server_that_does_not_answer_can_be_interrupted() {
+    if !is_installed(".venv") {
+        return;
+    }
+    let project = project(&hostile("silent", ""), "");
+    let mut command =
+        command_in(&project.path(""), &["run", "x", "--trust", "--endpoint", "http://127.0.0.1:1/v1"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = WatchProcess::of(command.spawn().unwrap());
+    let begun = Instant::now();
+    while !project.path("pids").exists() {
+        assert!(begun.elapsed() < LIMIT);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&process.child), Signal::TERM).unwrap();
+    assert_eq!(process.child.wait().unwrap().code(), Some(143));
+    wait_until_all_gone(&project);
+}
+
+/// The spec of a stranger starts nothing.
+#[test]
+fn servers_without_trust_are_not_started() {
+    let project = project(&hostile("works", " :env [\"HOME\"]"), "");
+    let shown = run(&project, &[]);
+    assert!(shown.contains("MCP server `h` requires :server [\"python3 "), "{shown}");
+    assert!(shown.contains(" :env [\"HOME\"]"), "{shown}");
+    let commands: [&[&str]; 5] =
+        [&["check"], &["check", "--online"], &["import", "--mcp", "h"], &["tools"], &["mcp"]];
+    for arguments in commands {
+        let ended = project.run(arguments);
+        let is_refused = arguments.len() > 1;
+        assert_eq!(
+            ended.stderr.contains("not trusted: MCP server `h`"),
+            is_refused,
+            "{arguments:?}: {ended:?}"
+        );
+    }
+    assert!(!project.path("pids").exists());
+}
+
+/// A call that needs approval is refused without a user.
+#[test]
+fn calls_of_a_server_with_confirm_need_approval() {
+    if !is_installed(".venv") {
+        return;
+    }
+    let project = project(&hostile("works", " :confirm t"), r#"(reply (call "h__act"))"#);
+    let shown = run(&project, &["--trust"]);
+    assert!(shown.contains("h__act {}") && !shown.contains("\"acted\""), "{shown}");
+    let shown = run(&project, &["--trust", "--yes"]);
+    assert!(shown.contains("tool   h__act {} → \"acted\""), "{shown}");
+}
+
+#[test]
+fn offers_can_be_checked_and_imported() {
+    if !is_installed(".venv") {
+        return;
+    }
+    let project = project(&hostile("lies", " :tools [\"act\" \"broken\" \"gone\"]"), "");
+    project.write("specs/b.eld", "(defworker :name \"v\" :tools [\"h__act\" \"h__gone\"])");
+    // Granting needs a folder for the store.
+    let state = project.path("state").display().to_string();
+    let deftool = |arguments: &[&str]| {
+        let mut command = command_in(&project.path(""), arguments);
+        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
+    };
+    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let checked = deftool(&["check", "--online", "--format", "concise"]);
+    let lines = [
+        "specs/a.eld:1:15: warning[DT315]: MCP server `h` offers no tool `gone`, which `:tools` lists",
+        "specs/a.eld:1:15: warning[DT315]: MCP server `h` offers `broken`, which is left out: the schema of",
+        "specs/a.eld:1:15: warning[DT315]: MCP server `h` offers two tools `h__act`; only the first is used",
+        "specs/b.eld:1:39: warning[DT315]: MCP server `h` offers no tool `h__gone`",
+    ];
+    for line in lines {
+        assert!(checked.stdout.contains(line), "{line}\n{checked:?}");
+    }
+    let imported = deftool(&["import", "--mcp", "h"]);
+    let act = "(deftool\n :name \"act\"\n :description \"Act.\"\n :returns (:type object :properties (:n (:type integer)) :required [\"n\"]))";
+    assert!(imported.stdout.contains(act), "{imported:?}");
+    let unknown = deftool(&["import", "--mcp", "g"]);
+    assert!(unknown.stderr.contains("unknown MCP server `g`; the project has h"), "{unknown:?}");
+    project.write("specs/a.eld", hostile("exits", ""));
+    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let checked = deftool(&["check", "--online", "--format", "concise"]);
+    let line = "specs/a.eld:1:15: error[DT306]: MCP server `h`: exited with code 7: no configuration";
+    assert!(checked.stdout.contains(line) && checked.code == Some(1), "{checked:?}");
+    wait_until_all_gone(&project);
+}
+
+/// A server over HTTP, with the right token, a wrong one, and none.
+#[test]
+fn servers_over_http_can_be_used() {
+    let served = Project::empty();
+    served.write("specs/a.eld", "(deftool :name \"now\" :description \"Tell the time.\" :args ())");
+    served.write("scripts/now.lua", "return function() return \"noon\" end\n");
+    let (_server, url) = super::mcp::start_http(&served, &[]);
+    let server = format!("(defmcp :name \"web\" :url \"{url}\" :token-env \"TOKEN\")");
+    let project = project(&server, r#"(reply (call "web__now"))"#);
+    for (token, expected) in [
+        (Some("secret"), "tool   web__now {} → \"noon\""),
+        (Some("wrong"), "it requires a bearer token; name its environment variable in `:token-env`"),
+        (None, "error: MCP server `web`: the environment variable `TOKEN` is not set"),
+    ] {
+        let mut command = command(&project, &["--trust"]);
+        command.envs(token.map(|token| ("TOKEN", token)));
+        let ended = Ended::of(command.output().unwrap());
+        assert!(ended.stderr.contains(expected), "{token:?}: {ended:?}");
+    }
+}

@@ -1,0 +1,90 @@
+"""A server on stdin and stdout with a tool that misbehaves: hostile.py BEHAVIOUR. Writes its process ID and that of a
+child to the file `pids`."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+BEHAVIOUR = sys.argv[1]
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+calls = []
+TOOL = {"name": "act", "description": "Act.", "inputSchema": {"type": "object"}}
+
+
+def send(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def tools():
+    if BEHAVIOUR == "lies":
+        wrong = {"type": "object", "properties": {"x": {"type": "no-type"}}}
+        return [
+            {**TOOL, "outputSchema": NUMBER},
+            {**TOOL, "name": "broken", "inputSchema": wrong},
+            TOOL,
+            {**TOOL, "name": "dots.and spaces"},
+            {**TOOL, "name": "x" * 100},
+        ]
+    return [TOOL, {**TOOL, "name": "more"}] if BEHAVIOUR == "grows" and calls else [TOOL]
+
+
+def call(id):
+    ok = {"content": [{"type": "text", "text": "acted"}]}
+    calls.append(id)
+    if BEHAVIOUR == "dies" and not os.path.exists("died"):
+        open("died", "w").close()
+        print("out of luck", file=sys.stderr, flush=True)
+        os._exit(3)
+    elif BEHAVIOUR == "hangs":
+        return
+    elif BEHAVIOUR == "lies":
+        ok = {"content": [], "structuredContent": {"n": "three"}}
+    elif BEHAVIOUR == "grows" and len(calls) == 1:
+        # The call ends after the tools were listed again.
+        return send(method="notifications/tools/list_changed")
+    elif BEHAVIOUR == "refuses":
+        return send(id=id, error={"code": -32602, "message": "not today"})
+    elif BEHAVIOUR == "fails":
+        ok = {"content": [{"type": "text", "text": "disk full"}], "isError": True}
+    elif BEHAVIOUR == "floods":
+        for _ in range(20000):
+            send(method="notifications/tools/list_changed")
+            send(method="notifications/message", params={"level": "info", "data": "x" * 1000})
+        print("not JSON\n[]\n{}\n\xff", flush=True)
+        send(id=987654, result=ok)
+        sys.stdout.write("x" * (100 << 20) + "\n")
+    send(id=id, result=ok)
+
+
+child = subprocess.Popen(["sleep", "1000"])
+with open("pids", "a") as pids:
+    pids.write(f"{os.getpid()}\n{child.pid}\n")
+if BEHAVIOUR == "exits":
+    print("no configuration", file=sys.stderr, flush=True)
+    sys.exit(7)
+for line in sys.stdin:
+    if BEHAVIOUR == "silent":
+        continue
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        server = {"name": "hostile", "version": "1"}
+        version = message["params"]["protocolVersion"]
+        send(id=id, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server})
+    elif method == "tools/list":
+        send(id=id, result={"tools": tools()})
+        if BEHAVIOUR == "grows" and calls:
+            time.sleep(0.5)
+            send(id=calls[0], result={"content": [{"type": "text", "text": "acted"}]})
+    elif method == "tools/call":
+        call(id)
+    elif method == "notifications/cancelled":
+        open("canceled", "w").close()
+    elif id is not None:
+        send(id=id, error={"code": -32601, "message": f"no {method}"})
+if BEHAVIOUR == "hangs":
+    # Ignores the end of its input.
+    time.sleep(1000)
