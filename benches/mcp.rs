@@ -1,5 +1,6 @@
-//! The cost of a tool call over MCP on stdin and stdout: `deftool mcp` beside an empty `rmcp` server, through the same
-//! client. Run with `cargo bench --bench mcp`.
+//! The cost of a tool call over MCP on stdin and stdout: `deftool mcp` beside an empty `rmcp` server and, if
+//! `tests/mcp/install` installed them, servers of FastMCP and of the TypeScript SDK, through the same client. Run with
+//! `cargo bench --bench mcp`.
 
 // A benchmark stops at the first error.
 #![allow(clippy::unwrap_used)]
@@ -13,7 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const EMPTY_SERVER: &str = "empty-server";
 
@@ -77,6 +78,16 @@ impl Session {
         Self::start(env!("CARGO_BIN_EXE_deftool"), &["mcp", "-C", project])
     }
 
+    /// A server in Python or JavaScript, if its library is installed.
+    fn of_library(program: &str, script: &str) -> Option<Self> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/");
+        let program = if program.contains('/') { format!("{folder}{program}") } else { program.to_owned() };
+        let installed = if script.ends_with(".py") { ".venv/installed" } else { "node_modules/installed" };
+        std::fs::exists(format!("{folder}{installed}"))
+            .unwrap()
+            .then(|| Self::start(&program, &[&format!("{folder}{script}")]))
+    }
+
     fn empty() -> Self {
         Self::start(std::env::current_exe().unwrap().to_str().unwrap(), &[EMPTY_SERVER])
     }
@@ -98,11 +109,15 @@ impl Drop for Session {
     }
 }
 
-fn call(bencher: Bencher, mut session: Session) {
+fn call(bencher: Bencher, session: Session) {
     let params = json!({"name": "get_weather", "arguments": {"location": "Paris"}});
+    call_with(bencher, session, &params, "Paris");
+}
+
+fn call_with(bencher: Bencher, mut session: Session, params: &Value, expected: &str) {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let request = format!("{request}\n");
-    assert!(session.ask(&request).contains("Paris"));
+    assert!(session.ask(&request).contains(expected));
     bencher.bench_local(|| session.ask(&request));
 }
 
@@ -114,6 +129,22 @@ fn call_to_an_empty_server(bencher: Bencher) {
 #[divan::bench(sample_size = 20)]
 fn call_to_deftool(bencher: Bencher) {
     call(bencher, Session::deftool());
+}
+
+/// A call of the tool `add`.
+fn call_library(bencher: Bencher, session: Option<Session>) {
+    let Some(session) = session else { return };
+    call_with(bencher, session, &json!({"name": "add", "arguments": {"a": 1, "b": 2}}), "3");
+}
+
+#[divan::bench(sample_size = 20)]
+fn call_to_fastmcp(bencher: Bencher) {
+    call_library(bencher, Session::of_library(".venv/bin/python", "server.py"));
+}
+
+#[divan::bench(sample_size = 20)]
+fn call_to_the_typescript_sdk(bencher: Bencher) {
+    call_library(bencher, Session::of_library("node", "server.mjs"));
 }
 
 /// From the start of the process to the answer to `initialize`.
