@@ -1,6 +1,6 @@
 //! The cost of a tool call over MCP on stdin and stdout: `deftool mcp` beside an empty `rmcp` server and, if
-//! `tests/mcp/install` installed them, servers of FastMCP and of the TypeScript SDK, through the same client. Run with
-//! `cargo bench --bench mcp`.
+//! `tests/mcp/install` installed them, servers of `FastMCP` and of the TypeScript SDK, through the same client. Run
+//! with `cargo bench --bench mcp`.
 
 // A benchmark stops at the first error.
 #![allow(clippy::unwrap_used)]
@@ -79,11 +79,10 @@ impl Session {
     }
 
     /// A server in Python or JavaScript, if its library is installed.
-    fn of_library(program: &str, script: &str) -> Option<Self> {
+    fn of_library(installed: &str, program: &str, script: &str) -> Option<Self> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/");
         let program = if program.contains('/') { format!("{folder}{program}") } else { program.to_owned() };
-        let installed = if script.ends_with(".py") { ".venv/installed" } else { "node_modules/installed" };
-        std::fs::exists(format!("{folder}{installed}"))
+        std::fs::exists(format!("{folder}{installed}/installed"))
             .unwrap()
             .then(|| Self::start(&program, &[&format!("{folder}{script}")]))
     }
@@ -139,12 +138,12 @@ fn call_library(bencher: Bencher, session: Option<Session>) {
 
 #[divan::bench(sample_size = 20)]
 fn call_to_fastmcp(bencher: Bencher) {
-    call_library(bencher, Session::of_library(".venv/bin/python", "server.py"));
+    call_library(bencher, Session::of_library(".venv", ".venv/bin/python", "server.py"));
 }
 
 #[divan::bench(sample_size = 20)]
 fn call_to_the_typescript_sdk(bencher: Bencher) {
-    call_library(bencher, Session::of_library("node", "server.mjs"));
+    call_library(bencher, Session::of_library("node_modules", "node", "server.mjs"));
 }
 
 /// From the start of the process to the answer to `initialize`.
