@@ -14,6 +14,7 @@
 //! contacted before [`RemoteTools::connect`] or [`inspect`].
 
 mod approval;
+mod bounded;
 mod catalog;
 mod client;
 mod events;

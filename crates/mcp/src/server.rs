@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::approval::{self, Decision};
+use crate::bounded::Bounded;
 use crate::catalog::{Catalog, CatalogSource, CatalogTool};
 use crate::events::CallEvents;
 use crate::session::{Client, Session};
@@ -75,6 +76,7 @@ impl ToolServer {
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
         let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
+        let transport = Bounded::new(transport);
         let service =
             ServiceExt::serve(Session::new(self), transport).await.map_err(|error| match error {
                 ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,

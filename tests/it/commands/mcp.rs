@@ -2,10 +2,12 @@
 
 #![cfg(unix)]
 
-use std::io::{Read, Write};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
@@ -311,6 +313,62 @@ fn malformed_messages_do_not_end_the_session() {
     let counted = host.call(5, "count", &json!({"text": "abc"}));
     assert_eq!(counted["result"]["content"][0]["text"], "{\"length\":3}");
     assert_eq!(host.end(), Some(0));
+}
+
+/// A client that sends requests without reading fills no memory, and gets all answers when it reads.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_client_that_does_not_read_is_not_read_either() {
+    const REQUESTS: u32 = 5000;
+    let project = Project::empty();
+    let long = "x".repeat(20_000);
+    project.write("specs/a.eld", format!("(deftool :name \"a\" :description \"{long}\" :args ())"));
+    project.write("scripts/a.lua", "return function() end\n");
+    let mut command = command_in(&project.path(""), &["mcp"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
+        .unwrap();
+    writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let peak = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let before = peak();
+    let sent = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Moved, so that the input ends with the last request.
+            let mut stdin = stdin;
+            for id in 1..=REQUESTS {
+                let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+                writeln!(stdin, "{request}").unwrap();
+                sent.store(id, Ordering::Relaxed);
+            }
+        });
+        // Reading earlier would make the test easier, not wrong.
+        let mut last = u32::MAX;
+        while last != sent.load(Ordering::Relaxed) {
+            last = sent.load(Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        let mut answered = HashSet::new();
+        while answered.len() < REQUESTS as usize {
+            line.clear();
+            assert!(stdout.read_line(&mut line).unwrap() > 0, "ended after {} answers", answered.len());
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            assert!(answered.insert(answer["id"].as_u64().unwrap()), "{}", answer["id"]);
+        }
+        let grown = peak() - before;
+        assert!(grown < 50_000, "{grown} kB more");
+    });
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
