@@ -27,7 +27,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let recorded = recording.as_ref().map(recorded_worker);
     let OpenWorker { spec, tools, config, servers } =
         worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
-    let mut secrets = secrets(&options.redact, tools.project().current().tools())?;
+    let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {

@@ -1,26 +1,26 @@
-//! The secrets that recordings must not contain: matches of `--redact`, and environment variables that the project's
-//! tools may read and that have a name that suggests a secret.
+//! The secrets that recordings must not contain: matches of `--redact`, the tokens of MCP servers, and environment
+//! variables that the project's tools and MCP servers get and that have a name that suggests a secret.
 
-use deftool_project::LoadedTool;
+use deftool_project::Generation;
 use deftool_worker::{Secrets, is_secret_name};
 
 use super::command::CliError;
 
-/// Returns the secrets of a run with these tools.
+/// Returns the secrets of a run with the tools of `generation`.
 ///
 /// # Errors
 /// If a pattern is not a valid regular expression.
-pub(super) fn secrets<'t>(
-    patterns: &[String],
-    tools: impl Iterator<Item = &'t LoadedTool>,
-) -> Result<Secrets, CliError> {
+pub(super) fn secrets(patterns: &[String], generation: &Generation) -> Result<Secrets, CliError> {
     let mut secrets = Secrets::default();
     for pattern in patterns {
         let added = secrets.add_pattern(pattern);
         added.map_err(|error| CliError::Usage(format!("--redact: {error}")))?;
     }
-    let granted = tools.flat_map(|loaded| &loaded.tool.permissions.env);
+    let servers = &generation.load.mcp_servers;
+    let granted = generation.tools().flat_map(|loaded| &loaded.tool.permissions.env);
+    let granted = granted.chain(servers.iter().flat_map(|server| &server.env));
     let mut names: Vec<&String> = granted.filter(|name| is_secret_name(name)).collect();
+    names.extend(servers.iter().filter_map(|server| server.token_env.as_ref()));
     names.sort();
     names.dedup();
     // Names with `=` or NUL are invalid, and std panics on them.

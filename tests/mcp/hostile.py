@@ -47,6 +47,8 @@ def call(id):
         return send(method="notifications/tools/list_changed")
     elif BEHAVIOUR == "refuses":
         return send(id=id, error={"code": -32602, "message": "not today"})
+    elif BEHAVIOUR == "leaks":
+        ok = {"content": [{"type": "text", "text": os.environ["H_TOKEN"]}]}
     elif BEHAVIOUR == "fails":
         ok = {"content": [{"type": "text", "text": "disk full"}], "isError": True}
     elif BEHAVIOUR == "floods":

@@ -44,8 +44,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     // Outside of a project, the sessions belong to the folder.
     let root = find_root(&dirs.project).unwrap_or(dirs.project);
     let key = api_key(&spec);
-    let redactor =
-        Arc::new(SessionRedactor::new(key.as_deref(), secrets(&[], tools.project().current().tools())?));
+    let redactor = Arc::new(SessionRedactor::new(key.as_deref(), secrets(&[], &tools.project().current())?));
     // Read the session before connecting to a server, so that its errors are reported first.
     let resumed = options.resume.as_deref().map(|name| resume(name, &root, &redactor)).transpose()?;
     let resumed_from = resumed.as_ref().map(|(file, _)| file.path().to_owned());

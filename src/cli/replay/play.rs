@@ -134,7 +134,7 @@ impl<'o> Replayer<'o> {
         eprint_omitted_tools(&generation);
         let named = options.worker.as_deref();
         let worker = named.map(|name| choose_worker(Some(name), None, &generation)).transpose()?;
-        let secrets = secrets(&options.redact, generation.tools())?;
+        let secrets = secrets(&options.redact, &generation)?;
         let trust = if options.replay_tools {
             // Recorded results are used, so no script runs.
             Trust::Only(Arc::default())

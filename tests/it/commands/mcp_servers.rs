@@ -257,6 +257,20 @@ fn offers_can_be_checked_and_imported() {
     wait_until_all_gone(&project);
 }
 
+/// A server that returns the value of a variable: it is not recorded.
+#[test]
+fn secrets_of_servers_are_not_recorded() {
+    if !is_installed(".venv") {
+        return;
+    }
+    let project = project(&hostile("leaks", " :env [\"H_TOKEN\"]"), r#"(reply (call "h__act"))"#);
+    let mut command = command(&project, &["--trust", "--record", "run.jsonl"]);
+    let ended = Ended::of(command.env("H_TOKEN", "hunter2-hunter2").output().unwrap());
+    assert!(ended.stderr.contains("hunter2-hunter2"), "{ended:?}");
+    let recorded = std::fs::read_to_string(project.path("run.jsonl")).unwrap();
+    assert!(recorded.contains("h__act") && !recorded.contains("hunter2"), "{recorded}");
+}
+
 /// A server over HTTP, with the right token, a wrong one, and none.
 #[test]
 fn servers_over_http_can_be_used() {
