@@ -60,8 +60,11 @@ impl Servers {
             return Ok(None);
         }
         let tools = self.tools.as_deref();
-        let servers = self.used.iter().map(|server| Self::remote(server, tools, &self.root));
-        let servers = servers.collect::<Result<_, _>>().map_err(CliError::Usage)?;
+        let servers = self.used.iter().map(|server| {
+            let unusable = |reason| CliError::Usage(format!("MCP server `{}`: {reason}", server.name.value));
+            Self::remote(server, tools, &self.root).map_err(unusable)
+        });
+        let servers = servers.collect::<Result<_, _>>()?;
         let report = |server: &str, message: &str| {
             eprint_line(&cut(&format!("MCP server `{server}`: {}", one_line(clean(message))), 2 * MAX_LINE));
         };
@@ -88,8 +91,7 @@ impl Servers {
             }
             McpTransport::Url(url) => {
                 let token = server.token_env.as_deref().map(|variable| {
-                    let missing =
-                        || format!("MCP server `{name}`: the environment variable `{variable}` is not set");
+                    let missing = || format!("the environment variable `{variable}` is not set");
                     environment(variable).ok_or_else(missing)
                 });
                 ServerTransport::Http { url: url.clone(), token: token.transpose()? }

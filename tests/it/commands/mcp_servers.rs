@@ -283,11 +283,15 @@ fn servers_over_http_can_be_used() {
     for (token, expected) in [
         (Some("secret"), "tool   web__now {} → \"noon\""),
         (Some("wrong"), "it requires a bearer token; name its environment variable in `:token-env`"),
-        (None, "error: MCP server `web`: the environment variable `TOKEN` is not set"),
+        (None, "error: MCP server `web`: the environment variable `TOKEN` is not set\n"),
     ] {
         let mut command = command(&project, &["--trust"]);
         command.envs(token.map(|token| ("TOKEN", token)));
         let ended = Ended::of(command.output().unwrap());
         assert!(ended.stderr.contains(expected), "{token:?}: {ended:?}");
     }
+    project.write("specs/a.eld", "(defmcp :name \"web\" :url \"http://127.0.0.1:1/mcp\")");
+    let ended = project.run(&["run", "x", "--trust", "--endpoint", "http://127.0.0.1:1/v1"]);
+    let unreachable = "error: MCP server `web`: cannot connect to http://127.0.0.1:1/mcp: Connection refused";
+    assert!(ended.stderr.contains(unreachable), "{ended:?}");
 }

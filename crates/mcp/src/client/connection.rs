@@ -1,5 +1,6 @@
 //! One connection to a server: the handshake, and the list of its tools.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use rmcp::service::{
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{ClientHandler, Peer, RoleClient};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
@@ -152,7 +153,7 @@ impl Connection {
                 let mut page = PaginatedRequestParams::default();
                 page.cursor = cursor;
                 let page = peer.list_tools(Some(page)).await;
-                let page = page.map_err(|error| format!("cannot list its tools: {error}"))?;
+                let page = page.map_err(|error| format!("cannot list its tools: {}", cause_of(&error)))?;
                 let is_empty = page.tools.is_empty();
                 tools.extend(page.tools);
                 if tools.len() > MAX_TOOLS {
@@ -190,7 +191,19 @@ fn describe(error: &ClientInitializeError) -> String {
     if error.is_authorization_required() {
         return String::from("it requires a bearer token; name its environment variable in `:token-env`");
     }
-    let mut cause: &dyn std::error::Error = error;
+    match error {
+        ClientInitializeError::TransportError { error, .. } => match error.error.downcast_ref() {
+            Some(StreamableHttpError::<reqwest::Error>::Client(error)) => cause_of(error),
+            _ => cause_of(error),
+        },
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => describe(fallback),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the innermost cause of an error: the outer ones name types of the library.
+pub(super) fn cause_of(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
     }

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use connection::Connection;
+use connection::{Connection, cause_of};
 pub use connection::{Launch, ServerProgram, ServerTransport};
 use convert::{RemoteTool, text_of, tools_of, value_of};
 use supervisor::{Status, supervise};
@@ -176,7 +176,7 @@ impl Server {
                 Err(self.error(ToolErrorKind::Failure, &format!("{} ({})", error.message, error.code.0)))
             }
             Ok(Err(error)) => {
-                let reason = self.reason().await.unwrap_or_else(|| error.to_string());
+                let reason = self.reason().await.unwrap_or_else(|| cause_of(&error));
                 Err(self.error(ToolErrorKind::Internal, &reason))
             }
             Err(_) => {
