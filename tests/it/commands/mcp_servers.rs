@@ -205,6 +205,23 @@ fn servers_without_trust_are_not_started() {
         );
     }
     assert!(!project.path("pids").exists());
+    // A trusted URL is not a trusted program of that name.
+    let state = project.path("state").display().to_string();
+    let deftool = |arguments: &[&str]| {
+        let mut command = command_in(&project.path(""), arguments);
+        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
+    };
+    project.write("specs/a.eld", "(defmcp :name \"h\" :url \"https://x.example/mcp\")");
+    let granted = deftool(&["trust", "grant"]).stdout;
+    assert!(
+        granted.contains("MCP server `h` requires :server [\":url=https://x.example/mcp\"]"),
+        "{granted}"
+    );
+    for command in [r#"["https://x.example/mcp"]"#, r#"[":url=https://x.example/mcp"]"#] {
+        project.write("specs/a.eld", format!("(defmcp :name \"h\" :command {command})"));
+        let ended = deftool(&["check", "--online"]);
+        assert!(ended.stderr.contains("not trusted: MCP server `h`"), "{ended:?}");
+    }
 }
 
 /// A call that needs approval is refused without a user.

@@ -40,7 +40,7 @@ pub struct PermissionSet {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub env: BTreeSet<String>,
     /// Servers that workers start, and MCP servers. Each value is the complete command with environment variables and
-    /// folder, or the URL of an MCP server.
+    /// folder, or `:url=` and the URL of an MCP server.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub server: BTreeSet<String>,
     /// The time limit of a call in milliseconds, if it is above 15 minutes.
