@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use deftool_lang::diagnostic::Rule;
+use deftool_lang::spec::reference::{Plist, keys};
 use deftool_project::rules;
 use deftool_script::{Script, TableDoc, check_script, host_tables, is_known_global};
 use serde_json::Value;
@@ -245,9 +246,7 @@ fn host_function_examples_run() {
 #[test]
 fn worker_page_lists_every_worker_key() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = fs::read_to_string(root.join("crates/lang/src/spec/lower/worker.rs")).unwrap();
-    let list = source.split("const WORKER_KEYS").nth(1).unwrap().split("];").next().unwrap();
-    let mut keys: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    let mut keys: Vec<&str> = keys(Plist::Worker).iter().map(|key| key.name).collect();
     let page = fs::read_to_string(root.join("docs/worker.md")).unwrap();
     let cells = page.lines().filter_map(|line| line.strip_prefix("| `:")?.split(" | ").next());
     let mut listed: Vec<&str> = cells.flat_map(|cell| cell.trim_end_matches('`').split("`, `:")).collect();

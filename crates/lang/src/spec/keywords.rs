@@ -11,6 +11,8 @@ pub(crate) struct Keyword {
     pub(crate) value_kind: ValueKind,
     /// The types it applies to; empty for all.
     pub(crate) on: &'static [&'static str],
+    /// The documentation in Markdown, one sentence.
+    pub(crate) doc: &'static str,
 }
 
 /// The kind of value that a keyword takes.
@@ -63,8 +65,13 @@ impl ValueKind {
     }
 }
 
-const fn keyword(name: &'static str, value_kind: ValueKind, on: &'static [&'static str]) -> Keyword {
-    Keyword { name, value_kind, on }
+const fn keyword(
+    name: &'static str,
+    value_kind: ValueKind,
+    on: &'static [&'static str],
+    doc: &'static str,
+) -> Keyword {
+    Keyword { name, value_kind, on, doc }
 }
 
 const STRING: &[&str] = &["string"];
@@ -73,59 +80,60 @@ const ARRAY: &[&str] = &["array"];
 const OBJECT: &[&str] = &["object"];
 
 /// All keywords.
+#[rustfmt::skip]
 pub(crate) const TABLE: [Keyword; 52] = [
-    keyword("type", ValueKind::Own, &[]),
-    keyword("description", ValueKind::Text, &[]),
-    keyword("enum", ValueKind::Own, &[]),
-    keyword("const", ValueKind::Any, &[]),
-    keyword("items", ValueKind::Schema, ARRAY),
-    keyword("properties", ValueKind::Named, OBJECT),
-    keyword("required", ValueKind::Own, OBJECT),
-    keyword("additionalProperties", ValueKind::Schema, OBJECT),
-    keyword("default", ValueKind::Any, &[]),
-    keyword("examples", ValueKind::Vector, &[]),
-    keyword("title", ValueKind::Text, &[]),
-    keyword("format", ValueKind::Text, &[]),
-    keyword("pattern", ValueKind::Text, STRING),
-    keyword("minLength", ValueKind::Count, STRING),
-    keyword("maxLength", ValueKind::Count, STRING),
-    keyword("minimum", ValueKind::Number, NUMBERS),
-    keyword("maximum", ValueKind::Number, NUMBERS),
-    keyword("exclusiveMinimum", ValueKind::Number, NUMBERS),
-    keyword("exclusiveMaximum", ValueKind::Number, NUMBERS),
-    keyword("multipleOf", ValueKind::Positive, NUMBERS),
-    keyword("minItems", ValueKind::Count, ARRAY),
-    keyword("maxItems", ValueKind::Count, ARRAY),
-    keyword("uniqueItems", ValueKind::Flag, ARRAY),
-    keyword("prefixItems", ValueKind::Schemas, ARRAY),
-    keyword("contains", ValueKind::Schema, ARRAY),
-    keyword("minContains", ValueKind::Count, ARRAY),
-    keyword("maxContains", ValueKind::Count, ARRAY),
-    keyword("minProperties", ValueKind::Count, OBJECT),
-    keyword("maxProperties", ValueKind::Count, OBJECT),
-    keyword("patternProperties", ValueKind::Named, OBJECT),
-    keyword("propertyNames", ValueKind::Schema, OBJECT),
-    keyword("dependentRequired", ValueKind::Any, OBJECT),
-    keyword("dependentSchemas", ValueKind::Named, OBJECT),
-    keyword("unevaluatedItems", ValueKind::Schema, ARRAY),
-    keyword("unevaluatedProperties", ValueKind::Schema, OBJECT),
-    keyword("anyOf", ValueKind::Schemas, &[]),
-    keyword("oneOf", ValueKind::Schemas, &[]),
-    keyword("allOf", ValueKind::Schemas, &[]),
-    keyword("not", ValueKind::Schema, &[]),
-    keyword("if", ValueKind::Schema, &[]),
-    keyword("then", ValueKind::Schema, &[]),
-    keyword("else", ValueKind::Schema, &[]),
-    keyword("$ref", ValueKind::Text, &[]),
-    keyword("$defs", ValueKind::Named, &[]),
-    keyword("definitions", ValueKind::Named, &[]),
-    keyword("$comment", ValueKind::Text, &[]),
-    keyword("deprecated", ValueKind::Flag, &[]),
-    keyword("readOnly", ValueKind::Flag, &[]),
-    keyword("writeOnly", ValueKind::Flag, &[]),
-    keyword("contentEncoding", ValueKind::Text, STRING),
-    keyword("contentMediaType", ValueKind::Text, STRING),
-    keyword("nullable", ValueKind::Flag, &[]),
+    keyword("type", ValueKind::Own, &[], "The type, or a vector of types."),
+    keyword("description", ValueKind::Text, &[], "Tells the model what the value is."),
+    keyword("enum", ValueKind::Own, &[], "A vector of the allowed values."),
+    keyword("const", ValueKind::Any, &[], "The only allowed value."),
+    keyword("items", ValueKind::Schema, ARRAY, "The schema of the elements of an array."),
+    keyword("properties", ValueKind::Named, OBJECT, "The schemas of the members of an object, by name."),
+    keyword("required", ValueKind::Own, OBJECT, "A vector of the names of the members that an object must have."),
+    keyword("additionalProperties", ValueKind::Schema, OBJECT, "The schema of the members that `:properties` does not name, or `:json-false` for none."),
+    keyword("default", ValueKind::Any, &[], "The value that is meant if the argument is missing."),
+    keyword("examples", ValueKind::Vector, &[], "A vector of examples."),
+    keyword("title", ValueKind::Text, &[], "A short title."),
+    keyword("format", ValueKind::Text, &[], "The format of a string."),
+    keyword("pattern", ValueKind::Text, STRING, "A regular expression (ECMA-262) that a string must match."),
+    keyword("minLength", ValueKind::Count, STRING, "The minimum number of characters."),
+    keyword("maxLength", ValueKind::Count, STRING, "The maximum number of characters."),
+    keyword("minimum", ValueKind::Number, NUMBERS, "The minimum, inclusive."),
+    keyword("maximum", ValueKind::Number, NUMBERS, "The maximum, inclusive."),
+    keyword("exclusiveMinimum", ValueKind::Number, NUMBERS, "The minimum, exclusive."),
+    keyword("exclusiveMaximum", ValueKind::Number, NUMBERS, "The maximum, exclusive."),
+    keyword("multipleOf", ValueKind::Positive, NUMBERS, "A number of which the value must be a multiple."),
+    keyword("minItems", ValueKind::Count, ARRAY, "The minimum number of elements."),
+    keyword("maxItems", ValueKind::Count, ARRAY, "The maximum number of elements."),
+    keyword("uniqueItems", ValueKind::Flag, ARRAY, "Whether all elements must be different."),
+    keyword("prefixItems", ValueKind::Schemas, ARRAY, "The schemas of the first elements, in order."),
+    keyword("contains", ValueKind::Schema, ARRAY, "A schema that at least one element must match."),
+    keyword("minContains", ValueKind::Count, ARRAY, "The minimum number of elements that match `:contains`."),
+    keyword("maxContains", ValueKind::Count, ARRAY, "The maximum number of elements that match `:contains`."),
+    keyword("minProperties", ValueKind::Count, OBJECT, "The minimum number of members."),
+    keyword("maxProperties", ValueKind::Count, OBJECT, "The maximum number of members."),
+    keyword("patternProperties", ValueKind::Named, OBJECT, "The schemas of the members whose names match a regular expression."),
+    keyword("propertyNames", ValueKind::Schema, OBJECT, "The schema of the names of the members."),
+    keyword("dependentRequired", ValueKind::Any, OBJECT, "The members that are required if another member is present."),
+    keyword("dependentSchemas", ValueKind::Named, OBJECT, "The schemas that apply if a member is present."),
+    keyword("unevaluatedItems", ValueKind::Schema, ARRAY, "The schema of the elements that no other keyword covers."),
+    keyword("unevaluatedProperties", ValueKind::Schema, OBJECT, "The schema of the members that no other keyword covers."),
+    keyword("anyOf", ValueKind::Schemas, &[], "A vector of schemas, of which at least one must match."),
+    keyword("oneOf", ValueKind::Schemas, &[], "A vector of schemas, of which exactly one must match."),
+    keyword("allOf", ValueKind::Schemas, &[], "A vector of schemas, all of which must match."),
+    keyword("not", ValueKind::Schema, &[], "A schema that must not match."),
+    keyword("if", ValueKind::Schema, &[], "A condition for `:then` and `:else`."),
+    keyword("then", ValueKind::Schema, &[], "The schema that applies if `:if` matches."),
+    keyword("else", ValueKind::Schema, &[], "The schema that applies if `:if` does not match."),
+    keyword("$ref", ValueKind::Text, &[], "A reference to another schema."),
+    keyword("$defs", ValueKind::Named, &[], "Schemas that `:$ref` refers to, by name."),
+    keyword("definitions", ValueKind::Named, &[], "Schemas that `:$ref` refers to, by name (older form of `:$defs`)."),
+    keyword("$comment", ValueKind::Text, &[], "A comment for people."),
+    keyword("deprecated", ValueKind::Flag, &[], "Whether the value should no longer be used."),
+    keyword("readOnly", ValueKind::Flag, &[], "Whether the value is only returned."),
+    keyword("writeOnly", ValueKind::Flag, &[], "Whether the value is only sent."),
+    keyword("contentEncoding", ValueKind::Text, STRING, "The encoding of binary content in a string, such as `base64`."),
+    keyword("contentMediaType", ValueKind::Text, STRING, "The media type of the content of a string."),
+    keyword("nullable", ValueKind::Flag, &[], "Whether null is allowed, as in OpenAPI 3.0."),
 ];
 
 /// The types that a schema may name.

@@ -4,6 +4,7 @@
 //! declarations and patterns (`:commands (gptel-make-tool)`, `(cl-defstruct (llm-tool …))`), so a list is a spec form
 //! only if keys follow its head.
 
+use crate::spec::reference::Plist;
 use crate::spec::{FileKind, Origin, ToolKind};
 use crate::syntax::print::FormLayout;
 use crate::syntax::{Kind, NodeId, Tree};
@@ -36,6 +37,19 @@ pub(super) const FORMS: [(&str, Form); 10] = [
 /// Whether lists with this head are spec forms.
 pub fn is_spec_form(head: &str) -> bool {
     FORMS.iter().any(|(form, _)| *form == head)
+}
+
+/// Returns the plist that follows the head of a spec form. `None` if no plist follows.
+pub fn plist_of_form(head: &str) -> Option<Plist> {
+    let (_, form) = FORMS.iter().find(|(form, _)| *form == head)?;
+    match form {
+        Form::Tool(ToolKind::Normal) => Some(Plist::Tool),
+        Form::Tool(ToolKind::Exit) => Some(Plist::Exit),
+        Form::Worker => Some(Plist::Worker),
+        Form::Mcp => Some(Plist::Mcp),
+        Form::Lint => Some(Plist::Lint),
+        Form::Collection => None,
+    }
 }
 
 /// Emacs functions that call a function passed to them.

@@ -22,9 +22,9 @@ mod worker;
 use std::collections::HashSet;
 
 use self::emacs::{Unquoted, Variables};
-pub use self::form::is_spec_form;
 pub(super) use self::form::layout_of;
 use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function, unread_tool};
+pub use self::form::{is_spec_form, plist_of_form};
 use self::lowerer::Lowerer;
 pub use self::worker::is_reserved_param;
 use super::{Definitions, FileKind, Origin, Tool, ToolKind};

@@ -2,10 +2,11 @@
 
 use super::lowerer::Lowerer;
 use crate::spec::Permissions;
+use crate::spec::reference;
 use crate::spec::rules::{unknown_permission, useless_grant, wide_permission};
 use crate::syntax::{Datum, DatumKind};
 
-const KINDS: [&str; 5] = ["net", "read", "write", "run", "env"];
+const KINDS: [&str; 5] = reference::names(&reference::PERMISSIONS);
 
 impl Lowerer {
     pub(super) fn lower_permissions(&mut self, value: Datum) -> Permissions {

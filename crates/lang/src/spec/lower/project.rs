@@ -2,6 +2,7 @@
 
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
+use crate::spec::reference;
 use crate::spec::rules::{
     as_vector, mcp_transport, missing_name, unknown_mcp_key, unknown_tool_key, wrong_value,
 };
@@ -10,9 +11,8 @@ use crate::spec::{Lint, McpServer, McpTransport};
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{Span, Spanned};
 
-const MCP_KEYS: [&str; 9] =
-    ["name", "description", "command", "url", "env", "token-env", "tools", "confirm", "timeout"];
-const LINT_KEYS: [&str; 2] = ["allow", "deny"];
+const MCP_KEYS: [&str; 9] = reference::names(&reference::MCP);
+const LINT_KEYS: [&str; 2] = reference::names(&reference::LINT);
 
 impl Lowerer {
     /// Lowers the plist of an MCP server; `None` if it has no usable name or transport.

@@ -3,10 +3,11 @@
 use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::spec::ServerSpec;
+use crate::spec::reference;
 use crate::spec::rules::{server_without_command, server_without_port, unknown_tool_key, wrong_value};
 use crate::syntax::{Datum, DatumKind, Number};
 
-const SERVER_KEYS: [&str; 4] = ["command", "env", "cwd", "port"];
+const SERVER_KEYS: [&str; 4] = reference::names(&reference::SERVER);
 
 impl Lowerer {
     /// Lowers the server settings; `None` if there is no valid command, which is reported once.

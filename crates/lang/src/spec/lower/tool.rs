@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use super::lowerer::Lowerer;
 use super::plist::Entry;
 use crate::diagnostic::Diagnostic;
+use crate::spec::reference;
 use crate::spec::rules;
 use crate::spec::schema::SchemaPosition;
 use crate::spec::units::{parse_bytes, parse_duration};
@@ -14,25 +15,7 @@ use crate::spec::{
 use crate::syntax::{Datum, DatumKind};
 use crate::text::{SourceId, Span, Spanned};
 
-const TOOL_KEYS: [&str; 17] = [
-    "name",
-    "description",
-    "args",
-    "async",
-    "confirm",
-    "include",
-    "category",
-    "function",
-    "script",
-    "timeout",
-    "memory",
-    "allow",
-    "effect",
-    "returns",
-    "accepts",
-    "rejects",
-    "targets",
-];
+const TOOL_KEYS: [&str; 17] = reference::names(&reference::TOOL);
 
 impl Lowerer {
     /// Lowers the plist of a tool; `None` if it has no usable name.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::lowerer::Lowerer;
 use super::plist::{Entry, as_url};
+use crate::spec::reference;
 use crate::spec::rules::{
     endpoint_suffix, missing_name, reserved_param, secret_in_file, server_and_endpoint, timer_over_total,
     tools_without_budget, unknown_worker_key, wrong_value,
@@ -18,40 +19,7 @@ use crate::spec::{
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
-const WORKER_KEYS: [&str; 32] = [
-    "name",
-    "endpoint",
-    "model",
-    "api-key-env",
-    "dialect",
-    "api",
-    "slots",
-    "tools",
-    "exit-tools",
-    "tool-budget",
-    "budget-unit",
-    "fallback",
-    "params",
-    "system",
-    "system-messages",
-    "bios",
-    "bios-budget",
-    "on-invalid-arguments",
-    "on-tool-error",
-    "final-turn",
-    "parallel",
-    "connect",
-    "headers",
-    "stall",
-    "first-token",
-    "token-stall",
-    "tool",
-    "total",
-    "keep-results",
-    "server",
-    "description",
-    "category",
-];
+const WORKER_KEYS: [&str; 32] = reference::names(&reference::WORKER);
 
 /// Whether `:params` cannot set this member of a request body.
 pub fn is_reserved_param(name: &str) -> bool {

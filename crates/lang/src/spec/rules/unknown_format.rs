@@ -19,7 +19,7 @@ rule! {
     pub(crate) UNKNOWN_FORMAT, "DT228", "unknown-format", Warning
 }
 
-const FORMATS: [&str; 19] = [
+pub(in crate::spec) const FORMATS: [&str; 19] = [
     "date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6",
     "uri", "uri-reference", "iri", "iri-reference", "uuid", "uri-template", "json-pointer",
     "relative-json-pointer", "regex",

@@ -1,0 +1,369 @@
+//! The keys of the language, with their values and documentation.
+//!
+//! Lowering takes the known keys from these tables, and editors take completions and documentation from them.
+
+use std::sync::LazyLock;
+
+use super::ToolKind;
+use super::keywords::{self, TYPES, ValueKind};
+use super::rules::unknown_format::FORMATS;
+
+/// A plist whose keys have a fixed meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Plist {
+    /// `deftool`, and the forms that mean the same.
+    Tool,
+    /// `defexit`.
+    Exit,
+    /// `defworker`.
+    Worker,
+    /// `defmcp`.
+    Mcp,
+    /// `deflint`.
+    Lint,
+    /// An element of `:args`.
+    Argument,
+    /// A schema inside an argument or in `:returns`.
+    Schema,
+    /// The value of `:allow`.
+    Permissions,
+    /// The value of a worker's `:server`.
+    Server,
+    /// An override in `:targets`.
+    Override,
+}
+
+/// A key of a plist.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// The name, without a colon.
+    pub name: &'static str,
+    /// The value.
+    pub value: KeyValue,
+    /// The documentation in Markdown: one sentence, or several.
+    pub doc: &'static str,
+}
+
+/// The values that a key takes.
+#[derive(Debug, Clone, Copy)]
+pub enum KeyValue {
+    /// A string.
+    Text,
+    /// `t` or `nil`.
+    Flag,
+    /// `t` or `:json-false`.
+    JsonFlag,
+    /// A number.
+    Number,
+    /// A string with a duration or a size.
+    Quantity,
+    /// One of these symbols.
+    Words(&'static [&'static str]),
+    /// One of these strings.
+    Strings(&'static [&'static str]),
+    /// One type, or a vector of types.
+    Type,
+    /// The path of a script.
+    Script,
+    /// A vector of names of tools.
+    Tools(ToolKind),
+    /// A vector of codes or names of rules.
+    Rules,
+    /// A vector of strings.
+    List,
+    /// A plist.
+    Plist(Plist),
+    /// A list of plists.
+    Plists(Plist),
+    /// A vector of plists.
+    VectorOf(Plist),
+    /// A plist from names to plists.
+    Named(Plist),
+    /// A vector of plists from arguments of the tool to values.
+    Calls,
+    /// `t` or `(:when CONDITION…)`.
+    Confirm,
+    /// Any value.
+    Any,
+}
+
+/// A top-level form of a spec file.
+#[derive(Debug, Clone, Copy)]
+pub struct FormDoc {
+    /// The head.
+    pub head: &'static str,
+    /// The plist after the head.
+    pub plist: Plist,
+    /// The documentation: one sentence.
+    pub doc: &'static str,
+}
+
+/// The forms of the language. [`super::plist_of_form`] also knows the forms of Emacs packages.
+pub const FORMS: [FormDoc; 5] = [
+    FormDoc { head: "deftool", plist: Plist::Tool, doc: "A tool, implemented by a Lua script." },
+    FormDoc {
+        head: "defexit",
+        plist: Plist::Exit,
+        doc: "An exit tool: a one-way signal that is recorded and never executed.",
+    },
+    FormDoc { head: "defworker", plist: Plist::Worker, doc: "A model server and the loop around it." },
+    FormDoc { head: "defmcp", plist: Plist::Mcp, doc: "An MCP server whose tools workers use." },
+    FormDoc {
+        head: "deflint",
+        plist: Plist::Lint,
+        doc: "Findings to silence in the project, and findings to raise to errors.",
+    },
+];
+
+/// Returns the keys of a plist, in the order of the documentation.
+pub fn keys(plist: Plist) -> &'static [Key] {
+    match plist {
+        Plist::Tool | Plist::Exit => &TOOL,
+        Plist::Worker => &WORKER,
+        Plist::Mcp => &MCP,
+        Plist::Lint => &LINT,
+        Plist::Argument => &ARGUMENT,
+        Plist::Schema => ARGUMENT.get(2..).unwrap_or_default(),
+        Plist::Permissions => &PERMISSIONS,
+        Plist::Server => &SERVER,
+        Plist::Override => &OVERRIDE,
+    }
+}
+
+/// Returns the key of `plist` called `name`, which has no colon.
+pub fn key(plist: Plist, name: &str) -> Option<&'static Key> {
+    keys(plist).iter().find(|key| key.name == name)
+}
+
+/// Returns the names of keys.
+pub(super) const fn names<const N: usize>(keys: &[Key; N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = keys[index].name;
+        index += 1;
+    }
+    names
+}
+
+const fn key_of(name: &'static str, value: KeyValue, doc: &'static str) -> Key {
+    Key { name, value, doc }
+}
+
+const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`.";
+
+pub(super) const TOOL: [Key; 17] = [
+    key_of("name", KeyValue::Text, NAME),
+    key_of("description", KeyValue::Text, "Tells the model what the tool does and when to use it."),
+    key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
+    key_of("async", KeyValue::Flag, "`t`: the script's first parameter is a callback that takes the result."),
+    key_of("confirm", KeyValue::Confirm, "`t` or `(:when CONDITION…)`: ask the user before a call."),
+    key_of("include", KeyValue::Flag, "`t`: gptel shows the results in the conversation."),
+    key_of("category", KeyValue::Text, "The group in which gptel shows the tool."),
+    key_of("function", KeyValue::Any, "Emacs Lisp, ignored."),
+    key_of(
+        "script",
+        KeyValue::Script,
+        "The path of the script inside the project. Default: `scripts/NAME.lua`.",
+    ),
+    key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"5s\"`."),
+    key_of("memory", KeyValue::Quantity, "The memory limit of a call, such as `\"64MiB\"`."),
+    key_of(
+        "allow",
+        KeyValue::Plist(Plist::Permissions),
+        "The permissions of the script. Everything else is denied.",
+    ),
+    key_of(
+        "effect",
+        KeyValue::Words(&["pure", "keyed", "once"]),
+        "`pure`: may run again. `keyed`: runs once per call id. `once`: is never repeated if in doubt (default).",
+    ),
+    key_of(
+        "returns",
+        KeyValue::Plist(Plist::Schema),
+        "The JSON Schema of the results. A result that violates it is an error.",
+    ),
+    key_of("accepts", KeyValue::Calls, "A vector of example arguments that the schema must accept."),
+    key_of("rejects", KeyValue::Calls, "A vector of example arguments that the schema must reject."),
+    key_of(
+        "targets",
+        KeyValue::Named(Plist::Override),
+        "Overrides for an API, such as `(:gemini (:description \"…\"))`.",
+    ),
+];
+
+const OVERRIDE: [Key; 1] =
+    [key_of("description", KeyValue::Text, "Replaces the description of the tool for this target.")];
+
+pub(super) const PERMISSIONS: [Key; 5] = [
+    key_of(
+        "net",
+        KeyValue::List,
+        "Hosts that `http` may reach, such as `\"api.example.org\"` or `\"localhost:8080\"`.",
+    ),
+    key_of(
+        "read",
+        KeyValue::List,
+        "Folders and files that `fs` may read, relative to the project or absolute.",
+    ),
+    key_of(
+        "write",
+        KeyValue::List,
+        "Folders and files that `fs` may write, relative to the project or absolute.",
+    ),
+    key_of("run", KeyValue::List, "Programs that `process.run` may start."),
+    key_of("env", KeyValue::List, "Environment variables that `env.get` may read."),
+];
+
+const REPORT: &[&str] = &["fail", "report"];
+
+pub(super) const WORKER: [Key; 32] = [
+    key_of("name", KeyValue::Text, "The name for `--worker`, also sent to the model."),
+    key_of("endpoint", KeyValue::Text, "The base URL of the server, with `/v1`."),
+    key_of("model", KeyValue::Text, "The name of the model. Default: the first model of the server."),
+    key_of(
+        "api-key-env",
+        KeyValue::Text,
+        "The environment variable that holds the API key. Default: `OPENAI_API_KEY`.",
+    ),
+    key_of(
+        "dialect",
+        KeyValue::Words(&["auto", "openai", "llama-cpp", "vllm", "ollama", "lm-studio", "openrouter"]),
+        "The server software. Default: `auto`, which detects it.",
+    ),
+    key_of(
+        "api",
+        KeyValue::Words(&["chat-completions", "responses"]),
+        "The server API. `responses` requires `/v1/responses`. Default: `chat-completions`.",
+    ),
+    key_of("slots", KeyValue::Number, "The number of concurrent requests. Default: 1."),
+    key_of(
+        "tools",
+        KeyValue::Tools(ToolKind::Normal),
+        "The tools, MCP servers and tools of MCP servers that it uses. Default: all tools of the project.",
+    ),
+    key_of(
+        "exit-tools",
+        KeyValue::Tools(ToolKind::Exit),
+        "The exit tools that it uses. Default: all of the project.",
+    ),
+    key_of("tool-budget", KeyValue::Number, "How often the model may call normal tools. Default: 8."),
+    key_of(
+        "budget-unit",
+        KeyValue::Words(&["iteration", "call"]),
+        "What uses one unit of the budget: a reply with calls, or each call. Default: `iteration`.",
+    ),
+    key_of(
+        "fallback",
+        KeyValue::Words(&["auto", "on", "off"]),
+        "Calls written as text: `auto` reads marked forms, `on` also plain JSON, `off` none. Default: `auto`.",
+    ),
+    key_of(
+        "params",
+        KeyValue::Any,
+        "Members of the request body, such as `(:temperature 0 :max-tokens 400)`.",
+    ),
+    key_of("system", KeyValue::Text, "The system message."),
+    key_of(
+        "system-messages",
+        KeyValue::Words(&["separate", "combined"]),
+        "Whether the engine and the caller have two system messages or one. Default: `separate`.",
+    ),
+    key_of("bios", KeyValue::Text, "A file with the engine's own system message, or nil for none."),
+    key_of(
+        "bios-budget",
+        KeyValue::Words(&["tail", "head"]),
+        "Whether time and budget are sent in the last or in the first system message. Default: `tail`.",
+    ),
+    key_of(
+        "on-invalid-arguments",
+        KeyValue::Words(REPORT),
+        "Whether invalid arguments end the request or are reported to the model. Default: `fail`.",
+    ),
+    key_of(
+        "on-tool-error",
+        KeyValue::Words(REPORT),
+        "Whether an error of a tool ends the request or is reported to the model. Default: `fail`.",
+    ),
+    key_of(
+        "final-turn",
+        KeyValue::Flag,
+        "`t`: after the budget is spent, the model gets one more turn with exit tools only.",
+    ),
+    key_of("parallel", KeyValue::Flag, "`t`: the calls of a reply run concurrently."),
+    key_of("connect", KeyValue::Quantity, "The time limit for the connection. Default: 3 s."),
+    key_of("headers", KeyValue::Quantity, "The time limit for the response headers."),
+    key_of("stall", KeyValue::Quantity, "The longest time without data. Default: 120 s."),
+    key_of("first-token", KeyValue::Quantity, "The longest time until the first token. Default: 30 min."),
+    key_of("token-stall", KeyValue::Quantity, "The longest time between tokens. Default: 120 s."),
+    key_of(
+        "tool",
+        KeyValue::Quantity,
+        "The time limit of a tool call. The tool's own `:timeout` takes precedence. Default: 30 s.",
+    ),
+    key_of("total", KeyValue::Quantity, "The time limit of a request. Default: none."),
+    key_of(
+        "keep-results",
+        KeyValue::Number,
+        "The number of results that are kept until they are taken. Default: 1000.",
+    ),
+    key_of("server", KeyValue::Plist(Plist::Server), "A server that the worker starts and supervises."),
+    key_of("description", KeyValue::Text, "A description for people."),
+    key_of("category", KeyValue::Text, "A group for people."),
+];
+
+pub(super) const SERVER: [Key; 4] = [
+    key_of("command", KeyValue::List, "The program and its arguments. `{port}` stands for the port."),
+    key_of("env", KeyValue::Any, "Additional environment variables, such as `(:NAME \"value\")`."),
+    key_of("cwd", KeyValue::Text, "The working directory, relative to the project."),
+    key_of("port", KeyValue::Number, "The port. Default: a free port at each start."),
+];
+
+pub(super) const MCP: [Key; 9] = [
+    key_of("name", KeyValue::Text, "The name of the server. Its tools are called `NAME__TOOL`."),
+    key_of("description", KeyValue::Text, "A description for people."),
+    key_of("command", KeyValue::List, "The program and its arguments. Requires trust."),
+    key_of("url", KeyValue::Text, "The URL of a running server. Requires trust."),
+    key_of("env", KeyValue::List, "The environment variables that are passed to the program."),
+    key_of("token-env", KeyValue::Text, "The environment variable with the bearer token for the URL."),
+    key_of(
+        "tools",
+        KeyValue::List,
+        "The tools to use, by the names that the server gives them. Default: all.",
+    ),
+    key_of("confirm", KeyValue::Flag, "`t`: ask the user before each call."),
+    key_of("timeout", KeyValue::Quantity, "The time limit of a call, such as `\"30s\"`."),
+];
+
+pub(super) const LINT: [Key; 2] = [
+    key_of("allow", KeyValue::Rules, "The rules that are silenced in the project."),
+    key_of("deny", KeyValue::Rules, "The rules whose findings `check` reports as errors."),
+];
+
+/// The keys of an argument: those of gptel, then all keywords.
+static ARGUMENT: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let own = [
+        key_of("name", KeyValue::Text, "The name of the argument, which is also a parameter of the script."),
+        key_of("optional", KeyValue::Flag, "`t`: the model may omit the argument."),
+    ];
+    let keyword = |keyword: &keywords::Keyword| {
+        let value = match (keyword.name, keyword.value_kind) {
+            ("type", _) => KeyValue::Type,
+            ("format", _) => KeyValue::Strings(&FORMATS),
+            (_, ValueKind::Schema) => KeyValue::Plist(Plist::Schema),
+            (_, ValueKind::Schemas) => KeyValue::VectorOf(Plist::Schema),
+            (_, ValueKind::Named) => KeyValue::Named(Plist::Schema),
+            (_, ValueKind::Text) => KeyValue::Text,
+            (_, ValueKind::Flag) => KeyValue::JsonFlag,
+            (_, ValueKind::Count | ValueKind::Number | ValueKind::Positive) => KeyValue::Number,
+            (_, ValueKind::Vector | ValueKind::Own | ValueKind::Any) => KeyValue::Any,
+        };
+        key_of(keyword.name, value, keyword.doc)
+    };
+    own.into_iter().chain(keywords::TABLE.iter().map(keyword)).collect()
+});
+
+/// The types that a schema may name.
+pub fn types() -> &'static [&'static str] {
+    &TYPES
+}
