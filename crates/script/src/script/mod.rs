@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use bytecode::{GlobalAccess, GlobalUse};
 pub use compile::can_analyse_scripts;
 pub use contract::{Contract, LoadError, Returned};
-pub use module::{MAX_MODULES, Module, Require, count_word, find_requires, module_path};
+pub use module::{MAX_MODULES, Module, Require, Word, count_word, find_requires, module_path, words};
 
 use self::compile::Compiled;
 use crate::permission::ScriptPermissions;

@@ -129,6 +129,36 @@ pub fn find_requires(source: &[u8]) -> Vec<Require> {
     found
 }
 
+/// A word of a script: a name, a keyword or a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word<'s> {
+    /// The word.
+    pub text: &'s str,
+    /// The offset of its first byte.
+    pub start: usize,
+    /// Whether it is the name of a field or method: `t.name`, `t:name()`, `{name = 1}`.
+    pub is_field: bool,
+}
+
+/// Returns the words of `source` outside of comments and strings, in order.
+pub fn words(source: &str) -> Vec<Word<'_>> {
+    let mut found = Vec::new();
+    each_word(source.as_bytes(), |scanner, word, before| {
+        let Some(text) = source.get(scanner.at - word.len()..scanner.at) else { return };
+        let after = scanner.rest().trim_ascii_start();
+        let is_key = matches!(before, b'{' | b',' | b';')
+            && scanner.is_in_braces()
+            // A type: `{name: string}`. A blank distinguishes it from a method: `{name:trim()}`.
+            && ((after.starts_with(b"=") && !after.starts_with(b"==")) || after.starts_with(b": "));
+        let is_field = matches!(before, b'.' | b':') || is_key;
+        // `..` is an operator.
+        let is_field =
+            is_field && !source.get(..scanner.at - word.len()).unwrap_or("").trim_end().ends_with("..");
+        found.push(Word { text, start: scanner.at - text.len(), is_field });
+    });
+    found
+}
+
 /// Counts the occurrences of `name` as a word in `source`, outside of comments and strings.
 pub fn count_word(source: &[u8], name: &str) -> usize {
     let mut count = 0;
@@ -138,7 +168,7 @@ pub fn count_word(source: &[u8], name: &str) -> usize {
 
 /// Calls `visit` with every word outside of comments and strings, and with the last byte before it that is not blank.
 fn each_word<'s>(source: &'s [u8], mut visit: impl FnMut(&mut Scanner<'s>, &'s [u8], u8)) {
-    let mut scanner = Scanner { source, at: 0 };
+    let mut scanner = Scanner { source, at: 0, brackets: Vec::new() };
     // For each open expression of an interpolated string: the number of open braces inside it.
     let mut interpolations: Vec<usize> = Vec::new();
     let mut before = b' ';
@@ -153,8 +183,17 @@ fn each_word<'s>(source: &'s [u8], mut visit: impl FnMut(&mut Scanner<'s>, &'s [
                     interpolations.push(0);
                 }
             }
+            b'(' | b'[' => {
+                scanner.at += 1;
+                scanner.brackets.push(byte);
+            }
+            b')' | b']' => {
+                scanner.at += 1;
+                scanner.brackets.pop();
+            }
             b'{' => {
                 scanner.at += 1;
+                scanner.brackets.push(byte);
                 if let Some(open) = interpolations.last_mut() {
                     *open += 1;
                 }
@@ -162,14 +201,18 @@ fn each_word<'s>(source: &'s [u8], mut visit: impl FnMut(&mut Scanner<'s>, &'s [
             b'}' => {
                 scanner.at += 1;
                 match interpolations.last_mut() {
+                    // The end of an expression, which did not begin with a bracket of its own.
                     Some(0) => {
                         interpolations.pop();
                         if scanner.skip_interpolated() {
                             interpolations.push(0);
                         }
                     }
-                    Some(open) => *open -= 1,
-                    None => {}
+                    Some(open) => {
+                        *open -= 1;
+                        scanner.brackets.pop();
+                    }
+                    None => drop(scanner.brackets.pop()),
                 }
             }
             _ if is_word(byte) => {
@@ -191,9 +234,15 @@ fn is_word(byte: u8) -> bool {
 struct Scanner<'s> {
     source: &'s [u8],
     at: usize,
+    /// The open brackets. Only [`each_word`] maintains them.
+    brackets: Vec<u8>,
 }
 
 impl<'s> Scanner<'s> {
+    fn is_in_braces(&self) -> bool {
+        self.brackets.last() == Some(&b'{')
+    }
+
     fn peek(&self) -> Option<u8> {
         self.source.get(self.at).copied()
     }
@@ -337,6 +386,23 @@ mod tests {
             ("require", &["1 ?"]),
         ] {
             assert_eq!(paths(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn words_are_variables_or_fields() {
+        let shown = |source| {
+            let words = words(source).into_iter();
+            words.map(|word| if word.is_field { format!(".{}", word.text) } else { word.text.to_owned() })
+        };
+        for (source, expected) in [
+            ("a.b:c(d) -- e", "a .b .c d"),
+            ("t = {a = a, b == c, d; e = 1, [f] = g}", "t .a a b c d .e 1 f g"),
+            ("f(a, b) {x, y}", "f a b x y"),
+            ("type T = {a: number, b: string} {c:trim()}", "type T .a .number .b .string c .trim"),
+            ("a .. b ..c `x {d} {{e = f}}` 'g'", "a b c d .e f"),
+        ] {
+            assert_eq!(shown(source).collect::<Vec<_>>().join(" "), expected, "{source}");
         }
     }
 
