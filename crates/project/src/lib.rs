@@ -52,5 +52,5 @@ pub use paths::{display_name, is_test_script, resolve_links};
 pub use permissions::{
     PermissionRequest, PermissionSet, Trust, mcp_permission_request, permission_requests, quote, quote_words,
 };
-pub use watch::{Listener, LiveProject, WatchError, keep_loading, try_event, try_watching};
+pub use watch::{EditedProject, Listener, LiveProject, WatchError, keep_loading, try_event, try_watching};
 pub use write::{create_private, replace_file, replace_text};

@@ -11,8 +11,6 @@ use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
 
-use crate::paths::identity;
-
 /// An error in the inputs of a command, found before the command has any effect.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
@@ -84,23 +82,28 @@ pub struct LoadOptions {
     pub raises_denied: bool,
 }
 
-/// Replacement texts of spec files. A file is identified independently of the name or link used.
+/// Replacement texts of files, by the paths under which the files are loaded.
 #[derive(Debug, Clone, Default)]
 pub struct Overlay {
-    texts: HashMap<PathBuf, String>,
+    texts: HashMap<PathBuf, Arc<str>>,
 }
 
 impl Overlay {
     /// Replaces the content of the file at `path` with `text`.
-    pub fn set(&mut self, path: &Path, text: String) {
-        self.texts.insert(identity(path), text);
+    pub fn set(&mut self, path: &Path, text: impl Into<Arc<str>>) {
+        self.texts.insert(path.to_owned(), text.into());
     }
 
-    pub(crate) fn get(&self, path: &Path) -> Option<&str> {
-        if self.texts.is_empty() {
-            return None;
-        }
-        self.texts.get(&identity(path)).map(String::as_str)
+    pub(crate) fn remove(&mut self, path: &Path) {
+        self.texts.remove(path);
+    }
+
+    pub(crate) fn get(&self, path: &Path) -> Option<&Arc<str>> {
+        if self.texts.is_empty() { None } else { self.texts.get(path) }
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.texts.keys()
     }
 }
 

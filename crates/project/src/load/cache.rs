@@ -20,6 +20,7 @@ use super::discover::scan_scripts;
 use super::model::{CachedTool, ScriptFile, SpecFile};
 use super::read::{ReadFile, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
+use crate::model::Overlay;
 use crate::parallel::lock;
 use crate::paths::scripts_folder;
 
@@ -45,6 +46,8 @@ pub(crate) struct Cache {
     round: u64,
     /// Whether an unreadable spec file is reported as a finding instead of an error.
     pub(crate) keeps_going: bool,
+    /// Texts to use in place of the content of files.
+    pub(crate) overlay: Overlay,
 }
 
 /// Files of one kind, by path.
@@ -68,7 +71,8 @@ impl<T> Slot<T> {
 }
 
 struct Cached<T> {
-    stamp: FileStamp,
+    /// `None` for a text of the overlay.
+    stamp: Option<FileStamp>,
     /// The time at which the file was read.
     at: SystemTime,
     value: Arc<T>,
@@ -77,9 +81,11 @@ struct Cached<T> {
 impl<T> Cached<T> {
     /// Returns whether the file may have changed since it was read although its stamp is the same.
     fn may_be_stale(&self) -> bool {
-        self.stamp.modified.is_none_or(|modified| {
-            let apart = self.at.duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
-            apart < CLOCK_GRANULARITY
+        self.stamp.is_some_and(|stamp| {
+            stamp.modified.is_none_or(|modified| {
+                let apart = self.at.duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
+                apart < CLOCK_GRANULARITY
+            })
         })
     }
 }
@@ -208,7 +214,17 @@ impl Cache {
         let slot = files.slot(path);
         let mut slot = lock(&slot);
         slot.used = self.round;
-        let cached = slot.cached.as_ref().filter(|cached| Some(cached.stamp) == stamp && fits(&cached.value));
+        if let Some(text) = self.overlay.get(path) {
+            let is_same = |cached: &&Cached<T>| cached.value.matches_bytes(text.as_bytes());
+            let value = match slot.cached.as_ref().filter(is_same).filter(|cached| fits(&cached.value)) {
+                Some(cached) => Arc::clone(&cached.value),
+                None => Arc::new(make(text.as_bytes().to_vec())),
+            };
+            slot.cached = Some(Cached { stamp: None, at: SystemTime::UNIX_EPOCH, value: Arc::clone(&value) });
+            return Ok(value);
+        }
+        let is_current = |cached: &&Cached<T>| cached.stamp.is_some() && cached.stamp == stamp;
+        let cached = slot.cached.as_ref().filter(is_current).filter(|cached| fits(&cached.value));
         if let Some(cached) = cached {
             return Ok(Arc::clone(&cached.value));
         }
@@ -238,7 +254,7 @@ impl Cache {
             Some(cached) => cached.value,
             None => Arc::new(make(bytes)),
         };
-        slot.cached = Some(Cached { stamp: found, at, value: Arc::clone(&value) });
+        slot.cached = Some(Cached { stamp: Some(found), at, value: Arc::clone(&value) });
         Ok(value)
     }
 
@@ -273,7 +289,7 @@ impl Cache {
         let slot = self.specs.slot(path);
         let mut slot = lock(&slot);
         if let (Some(cached), Some(stamp)) = (&mut slot.cached, FileStamp::at(path)) {
-            cached.stamp = stamp;
+            cached.stamp = Some(stamp);
         }
     }
 
@@ -316,10 +332,10 @@ impl<T: CachedFile> Files<T> {
             let read = read_regular(path, T::MAX_READ);
             match read {
                 // A changed stamp is found by comparing snapshots.
-                Ok(read) if read.stamp == cached.stamp && cached.value.matches_bytes(&read.bytes) => {
+                Ok(read) if Some(read.stamp) == cached.stamp && cached.value.matches_bytes(&read.bytes) => {
                     cached.at = at;
                 }
-                Ok(read) if read.stamp == cached.stamp => {
+                Ok(read) if Some(read.stamp) == cached.stamp => {
                     changed.push(path.clone());
                     slot.cached = None;
                 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::outside::Bounds;
 use super::snapshot::{FileStamp, Snapshot};
-use crate::model::{Input, OutsideLink, ProjectError};
+use crate::model::{Input, OutsideLink, Overlay, ProjectError};
 use crate::paths::{
     is_hidden_path, is_script, is_spec, is_test_script, lib_folder, normalize, scripts_folder,
 };
@@ -50,6 +50,19 @@ impl Input {
     /// Returns the input for the whole project at `root`. Adds the files to `snapshot`.
     pub(crate) fn of_project(root: PathBuf, snapshot: &mut Snapshot) -> Result<Self, ProjectError> {
         Self::whole(root, &mut HashSet::new(), snapshot)
+    }
+
+    /// Adds the spec files that exist only in `overlay`.
+    pub(crate) fn add_unsaved(&mut self, overlay: &Overlay) {
+        let Some(specs) = self.root.as_ref().map(|root| root.join("specs")) else { return };
+        let is_new = |path: &&PathBuf| {
+            let inside = path.strip_prefix(&specs);
+            inside.is_ok_and(|inside| !inside.ancestors().any(is_hidden_path))
+                && is_spec(path)
+                && !path.exists()
+        };
+        self.files.extend(overlay.paths().filter(is_new).cloned());
+        self.files.sort_unstable();
     }
 
     fn whole(

@@ -56,7 +56,9 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 /// # Errors
 /// If a spec file cannot be read.
 pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
-    load_through(&mut Cache::default(), inputs, from, options)
+    let mut cache = Cache::default();
+    cache.overlay.clone_from(&options.overlay);
+    load_through(&mut cache, inputs, from, options)
 }
 
 /// Reads files that changed since the load in `cache`, and reuses the rest.
@@ -67,7 +69,7 @@ pub(crate) fn load_through(
     options: &LoadOptions,
 ) -> Result<Load, ProjectError> {
     let whole = whole_roots(inputs);
-    let (mut load, levels) = specs::read_specs(cache, inputs, &whole, from, &options.overlay)?;
+    let (mut load, levels) = specs::read_specs(cache, inputs, &whole, from)?;
     if options.with_scripts {
         scripts::load_scripts(cache, &mut load, &whole, from);
         bios::report_bios(&mut load);

@@ -32,7 +32,6 @@ pub(super) fn read_specs(
     inputs: &[Input],
     whole: &HashSet<&Path>,
     from: &Path,
-    overlay: &Overlay,
 ) -> Result<(Load, Levels), ProjectError> {
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
     let mut levels = Levels::default();
@@ -49,12 +48,12 @@ pub(super) fn read_specs(
         });
         files.extend(input.files.iter().map(|path| (root.clone(), path.clone(), Reason::Checked)));
         if !input.root.as_deref().is_some_and(|root| whole.contains(root)) {
-            let others = other_files(input, overlay)?.into_iter();
+            let others = other_files(input, &cache.overlay)?.into_iter();
             files.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
         }
     }
     let loaded = parallel::map(&files, |index, (_, path, _)| {
-        read_spec(cache, path, Sources::new().id_ahead(index), from, overlay)
+        read_spec(cache, path, Sources::new().id_ahead(index), from)
     });
     for ((root, path, reason), file) in files.into_iter().zip(loaded) {
         // Without a cache this is the only reference.
@@ -161,16 +160,7 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
 }
 
 /// Reads the file and assigns it the source id `id`.
-fn read_spec(
-    cache: &Cache,
-    path: &Path,
-    id: SourceId,
-    from: &Path,
-    overlay: &Overlay,
-) -> Result<Arc<SpecFile>, ProjectError> {
-    if let Some(text) = overlay.get(path) {
-        return Ok(Arc::new(SpecFile::of(SourceText::of(path, text), id, from)));
-    }
+fn read_spec(cache: &Cache, path: &Path, id: SourceId, from: &Path) -> Result<Arc<SpecFile>, ProjectError> {
     let make = |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from);
     match cache.read(&cache.specs, path, |file| file.id == id, make) {
         Ok(file) => Ok(file),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::load::{Cache, FileStamp, Lookup, Snapshot, load_through, resolve_paths, scan_scripts};
-use crate::model::{Input, Load, LoadOptions, ProjectError};
+use crate::model::{Input, Load, LoadOptions, Overlay, ProjectError};
 use crate::paths::{is_source, scripts_folder};
 
 /// A load target with the state of its last load.
@@ -44,11 +44,13 @@ pub(super) struct Scan {
 impl Loader {
     /// Creates a loader. File names in messages are relative to `from`.
     pub(super) fn new(target: LoadTarget, from: &Path, options: LoadOptions) -> Self {
+        let mut cache = Cache::default();
+        cache.overlay.clone_from(&options.overlay);
         Self {
             target,
             from: from.to_owned(),
             options,
-            cache: Cache::default(),
+            cache,
             baseline: Snapshot::default(),
             referenced: Vec::new(),
             suspects: HashSet::new(),
@@ -62,13 +64,36 @@ impl Loader {
         self.cache.keeps_going = true;
     }
 
+    /// The texts to use in place of the content of files.
+    pub(super) fn overlay(&mut self) -> &mut Overlay {
+        &mut self.cache.overlay
+    }
+
+    /// Loads the files of the last committed load again, in which only the overlay of `edited` has changed.
+    ///
+    /// # Errors
+    /// If the load fails. The next load must then be a complete one.
+    pub(super) fn load_edited(&mut self, edited: &HashSet<PathBuf>) -> Result<Load, ProjectError> {
+        let Some(inputs) = self.inputs[1].take() else { return self.load_all() };
+        let scan = Scan { inputs: Ok(inputs), snapshot: std::mem::take(&mut self.baseline), changed: None };
+        self.load(scan, Some(edited.iter()), HashSet::new())
+    }
+
+    /// Returns whether the last scan found the file at `path`.
+    pub(super) fn is_listed(&self, path: &Path) -> bool {
+        self.baseline.listed.contains_key(path)
+    }
+
     /// Scans all files.
     pub(super) fn scan(&self) -> Scan {
         let mut snapshot = Snapshot::default();
         let inputs = match &self.target {
             LoadTarget::Project(root) => {
                 scan_project_scripts(root, &mut snapshot);
-                Input::of_project(root.clone(), &mut snapshot).map(|input| vec![input])
+                Input::of_project(root.clone(), &mut snapshot).map(|mut input| {
+                    input.add_unsaved(&self.cache.overlay);
+                    vec![input]
+                })
             }
             LoadTarget::Paths(paths, folder) => {
                 for path in paths {

@@ -2,14 +2,17 @@
 //!
 //! `reload` is the loop. It scans the files with a `loader` every second and after `notifications` of the operating
 //! system, and debounces the changes (`debounce`). [`LiveProject`] (`live`) decides what to keep of a load.
+//! [`EditedProject`] (`edited`) loads on demand, with the texts of an editor.
 
 mod debounce;
+mod edited;
 mod live;
 mod loader;
 mod notifications;
 mod probe;
 mod reload;
 
+pub use edited::EditedProject;
 pub use live::{Listener, LiveProject};
 pub use probe::{WatchError, try_event, try_watching};
 pub use reload::keep_loading;
