@@ -24,6 +24,7 @@ mod generated;
 mod import;
 mod init;
 mod interrupt;
+mod lsp;
 mod mcp;
 mod new;
 mod online;
@@ -98,6 +99,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Stub(options) => stub::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Watch(options) => watch::run(&options),
+        Command::Lsp(_) => Ok(lsp::run()),
         Command::Mcp(options) => mcp::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),

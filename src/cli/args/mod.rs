@@ -10,7 +10,9 @@ use std::fmt::Write;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub(super) use project::{InitOptions, McpOptions, NewOptions, TrustAction, TrustOptions, WatchOptions};
+pub(super) use project::{
+    InitOptions, LspOptions, McpOptions, NewOptions, TrustAction, TrustOptions, WatchOptions,
+};
 pub(super) use specs::{
     CheckOptions, CompileOptions, CompileTarget, DiffOptions, FmtOptions, Format, ImportOptions, RuleOptions,
     SelectionOptions, TargetsOptions, TypesOptions,
@@ -87,6 +89,8 @@ pub(super) enum Command {
     Watch(WatchOptions),
     /// Serve the tools of the project to an MCP host, on stdin and stdout
     Mcp(McpOptions),
+    /// Serve editors over the Language Server Protocol, on stdin and stdout
+    Lsp(LspOptions),
     /// Create a project with a tool and a worker
     Init(InitOptions),
     /// Add a tool to the project: a spec and a script
@@ -105,7 +109,7 @@ pub(super) enum Command {
 
 /// The commands of `--help` by group.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools"]),
+    ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools", "lsp"]),
     ("Use models", &["run", "chat", "mcp", "replay", "stub", "trust", "doctor"]),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["rule", "completions", "help"]),

@@ -51,6 +51,19 @@ pub(in crate::cli) struct WatchOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+An editor starts this command and sends messages on stdin. It reports findings of unsaved texts, completes and renames. It
+executes nothing of a project.
+
+Examples:
+  deftool lsp")]
+pub(in crate::cli) struct LspOptions {
+    /// Accepted for editors that add it; the server always uses stdin and stdout
+    #[arg(long)]
+    stdio: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 An MCP host starts this command and sends its calls on stdin. With --port, hosts connect to the URL that is printed after
 `READY`. Messages and log lines of scripts go to stderr.
 

@@ -12,6 +12,7 @@ mod fmt;
 mod fuzz;
 mod import;
 mod inputs;
+mod lsp;
 pub(crate) mod managed;
 mod mcp;
 mod mcp_servers;

@@ -1,0 +1,83 @@
+//! The language server: `cargo bench --bench lsp`.
+//!
+//! The time from a change of a buffer to the findings that it causes, measured at a client: the client sends a change and
+//! receives the findings over the pipes of the real binary. Each change adds or repairs a misspelt type, so that each
+//! changes the findings. Goals: p99 at most 20 ms in a file of 200 tools, at most 50 ms with 10,000 tools in the project.
+
+// A benchmark stops at the first error.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss, dead_code)]
+
+mod corpus;
+#[path = "../tests/it/support/lsp.rs"]
+mod lsp;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use lsp::{Client, uri};
+use serde_json::json;
+
+fn main() {
+    for (tools, in_one_file) in [(200, true), (1_000, false), (10_000, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        corpus::write(folder.path(), tools, true).unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        if in_one_file {
+            join(&root.join("specs"));
+        }
+        let what = if in_one_file { "a file of" } else { "a project of" };
+        let runs = 300;
+        let mut times = changes(&root, runs);
+        times.sort_unstable();
+        let ms = |index: usize| times[index].as_secs_f64() * 1e3;
+        println!(
+            "{:<28} change to findings: min {:>5.2} ms   median {:>5.2} ms   p99 {:>5.2} ms   max {:>5.2} ms   ({runs} runs)",
+            format!("{what} {tools} tools"),
+            ms(0),
+            ms(runs / 2),
+            ms(runs * 99 / 100),
+            ms(runs - 1),
+        );
+    }
+}
+
+/// Moves the text of all spec files to one.
+fn join(specs: &Path) {
+    let mut files: Vec<_> = fs::read_dir(specs).unwrap().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    for file in &files {
+        fs::remove_file(file).unwrap();
+    }
+    fs::write(specs.join("all.eld"), text).unwrap();
+}
+
+/// Returns the time from each change to its findings.
+fn changes(root: &Path, runs: usize) -> Vec<Duration> {
+    let mut files: Vec<_> =
+        fs::read_dir(root.join("specs")).unwrap().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let path = &files[files.len() / 2];
+    let text = fs::read_to_string(path).unwrap();
+    let misspelt = "(deftool :name \"misspelt\" :description \"Does it.\" :script \"x.lua\" :args ((:name \"x\" :type string :description \"An x.\")))\n";
+    let column = misspelt.find("string").unwrap() as u64;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deftool"));
+    command.arg("lsp");
+    let mut client = Client::open(command, root, json!({}));
+    client.did_open(path, &format!("{misspelt}{text}"));
+    let is_misspelt = |codes: &[String]| codes.iter().any(|code| code == "1:DT204");
+    client.wait_for(path, |codes| !is_misspelt(codes));
+    let mut times = Vec::new();
+    for run in 0..runs {
+        let (length, word) = if run % 2 == 0 { (6, "strng") } else { (5, "string") };
+        client.findings.remove(&uri(path));
+        let started = Instant::now();
+        client.did_change(path, i32::try_from(run).unwrap() + 2, [0, column, 0, column + length], word);
+        client.wait_for(path, |codes| is_misspelt(codes) == (run % 2 == 0));
+        times.push(started.elapsed());
+    }
+    assert!(client.shut_down().success());
+    times
+}

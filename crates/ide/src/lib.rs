@@ -1,0 +1,53 @@
+//! Editor features for projects, as plain data: findings, completion, hover, navigation, rename and more.
+//!
+//! A [`Project`] holds the files of a project and the unsaved texts of an editor. Each feature is a function of a
+//! project, a path and a byte offset, and returns plain structs with byte spans. `deftool-lsp` converts them to the
+//! Language Server Protocol. Nothing here executes a script or writes a file.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use deftool_ide::{Project, completions};
+//! use deftool_project::LoadOptions;
+//!
+//! let root = std::path::absolute("../../examples/quickstart")?;
+//! let mut project = Project::open(&root, LoadOptions::default(), || ());
+//! let path = root.join("specs/unsaved.eld");
+//! project.set_text(&path, Some(Arc::from(r#"(deftool :name "now" :de)"#)));
+//! project.refresh()?;
+//! let found = completions(&project, &path, 24);
+//! assert!(found.iter().any(|completion| completion.label == ":description"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `project` | the state of a project in an editor |
+//! | `outline` | the meaning of each part of a spec file |
+//! | `entity` | tools, arguments and workers, and everything that refers to them |
+//! | the others | one feature each |
+
+mod actions;
+mod completion;
+mod entity;
+mod formatting;
+mod hints;
+mod hover;
+mod outline;
+mod project;
+mod rename;
+mod structure;
+mod symbols;
+mod tokens;
+
+pub use actions::{Action, actions, fix_all};
+pub use completion::{Completion, CompletionKind, completions};
+pub use entity::{definition, references};
+pub use formatting::format;
+pub use hints::{Hint, Lens, LensKind, hints, lenses};
+pub use hover::{Hover, hover};
+pub use project::{FileSpan, Language, Project};
+pub use rename::{Rename, RenameError, rename, renamed_at};
+pub use structure::{folds, selections};
+pub use symbols::{Symbol, SymbolKind, project_symbols, symbols};
+pub use tokens::{Token, TokenKind, tokens};

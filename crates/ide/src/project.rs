@@ -1,0 +1,215 @@
+//! A project that is open in an editor.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deftool_lang::diagnostic::Diagnostic;
+use deftool_lang::text::{Location, SourceId, Span};
+use deftool_project::{
+    EditedProject, Input, Load, LoadOptions, LoadedTool, ProjectError, load_with, script_candidates,
+};
+
+/// A span in a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileSpan {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The span in the text of the file.
+    pub span: Span,
+}
+
+/// A project with the texts of an editor in place of files on disk.
+///
+/// Changes take effect at the next [`refresh`](Self::refresh). All other methods describe the state of the last one.
+pub struct Project {
+    root: PathBuf,
+    files: Files,
+    load: Load,
+    /// The texts of the editor.
+    buffers: HashMap<PathBuf, Arc<str>>,
+}
+
+enum Files {
+    Project(Box<EditedProject>),
+    /// One file that belongs to no project.
+    Single {
+        path: PathBuf,
+        options: LoadOptions,
+        is_stale: bool,
+    },
+}
+
+impl Project {
+    /// Opens the project in the folder `root`. `on_disk_change` is called in another thread after files changed on
+    /// disk; call [`rescan`](Self::rescan) then.
+    pub fn open(root: &Path, options: LoadOptions, on_disk_change: impl Fn() + Send + 'static) -> Self {
+        let options = LoadOptions { with_scripts: true, ..options };
+        let files = Files::Project(Box::new(EditedProject::open(root, options, on_disk_change)));
+        Self { root: root.to_owned(), files, load: Load::default(), buffers: HashMap::new() }
+    }
+
+    /// Opens a spec file that belongs to no project.
+    pub fn of_file(path: &Path, options: LoadOptions) -> Self {
+        let root = path.parent().unwrap_or(path).to_owned();
+        let files = Files::Single { path: path.to_owned(), options, is_stale: true };
+        Self { root, files, load: Load::default(), buffers: HashMap::new() }
+    }
+
+    /// Sets the text of a buffer, or closes the buffer. `path` must start with the root of the project.
+    pub fn set_text(&mut self, path: &Path, text: Option<Arc<str>>) {
+        match &text {
+            Some(text) => drop(self.buffers.insert(path.to_owned(), Arc::clone(text))),
+            None => drop(self.buffers.remove(path)),
+        }
+        match &mut self.files {
+            Files::Project(project) => project.set_text(path, text),
+            Files::Single { is_stale, .. } => *is_stale = true,
+        }
+    }
+
+    /// Reads the files that changed on disk at the next refresh.
+    pub fn rescan(&mut self) {
+        match &mut self.files {
+            Files::Project(project) => project.rescan(),
+            Files::Single { is_stale, .. } => *is_stale = true,
+        }
+    }
+
+    /// Returns whether anything may have changed since the last refresh.
+    pub fn is_stale(&self) -> bool {
+        match &self.files {
+            Files::Project(project) => project.is_stale(),
+            Files::Single { is_stale, .. } => *is_stale,
+        }
+    }
+
+    /// Loads all changes.
+    ///
+    /// # Errors
+    /// If a folder of the project cannot be read. The state is then unchanged.
+    pub fn refresh(&mut self) -> Result<(), ProjectError> {
+        self.load = match &mut self.files {
+            Files::Project(project) => project.load()?,
+            Files::Single { path, options, is_stale } => {
+                *is_stale = false;
+                let mut options = options.clone();
+                if let Some(text) = self.buffers.get(path) {
+                    options.overlay.set(path, Arc::clone(text));
+                } else if !path.exists() {
+                    self.load = Load::default();
+                    return Ok(());
+                }
+                let input = Input { files: vec![path.clone()], ..Input::default() };
+                load_with(&[input], &self.root, &options)?
+            }
+        };
+        Ok(())
+    }
+
+    /// Returns the folder of the project.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the path of a file that belongs to no project, if this is one.
+    pub fn single_file(&self) -> Option<&Path> {
+        match &self.files {
+            Files::Project(_) => None,
+            Files::Single { path, .. } => Some(path),
+        }
+    }
+
+    /// Returns the last load.
+    pub fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// Returns the findings, grouped by file. Files without findings are left out.
+    pub fn findings(&self) -> impl Iterator<Item = (SourceId, &[Diagnostic])> {
+        let groups = self.load.findings.chunk_by(|one, next| one.primary.source == next.primary.source);
+        groups.filter_map(|findings| Some((findings.first()?.primary.source, findings)))
+    }
+
+    /// Returns the findings of one file.
+    pub fn findings_of(&self, path: &Path) -> &[Diagnostic] {
+        let mut groups = self.findings();
+        let found =
+            groups.find(|(source, _)| self.path_of(*source).is_some_and(|of_source| of_source == path));
+        found.map_or(&[], |(_, findings)| findings)
+    }
+
+    /// Returns the path of a source of the last load.
+    pub fn path_of(&self, source: SourceId) -> Option<PathBuf> {
+        Some(self.root.join(&self.load.sources.get(source)?.name))
+    }
+
+    /// Returns the text of a file: of its buffer, or on disk.
+    pub fn text(&self, path: &Path) -> Option<Arc<str>> {
+        if let Some(text) = self.buffers.get(path) {
+            return Some(Arc::clone(text));
+        }
+        let name = path.strip_prefix(&self.root).unwrap_or(path);
+        let name = name.to_string_lossy();
+        let loaded = self.load.sources.iter().find(|(_, file)| file.name == name);
+        loaded.map(|(_, file)| Arc::clone(&file.text)).or_else(|| {
+            let text = deftool_project::read_source(path).ok()?.into_text()?;
+            Some(Arc::from(text))
+        })
+    }
+
+    pub(crate) fn at(&self, location: Location) -> Option<FileSpan> {
+        Some(FileSpan { path: self.path_of(location.source)?, span: location.span })
+    }
+
+    /// Returns the tools that are defined in a spec file.
+    pub(crate) fn tools_in(&self, path: &Path) -> impl Iterator<Item = &LoadedTool> {
+        let name = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy();
+        self.load.tools.iter().filter(move |loaded| *loaded.file == *name)
+    }
+
+    /// Returns the tools called `name`.
+    pub(crate) fn tools_called(&self, name: &str) -> impl Iterator<Item = &LoadedTool> {
+        self.load.tools.iter().filter(move |loaded| loaded.tool.name.value == name)
+    }
+
+    /// Returns the tools whose script may be at `path`.
+    pub(crate) fn tools_of_script(&self, path: &Path) -> impl Iterator<Item = &LoadedTool> {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        self.load.tools.iter().filter(move |loaded| {
+            // Most tools have neither the name nor a path, which is cheap to see.
+            let may_be = loaded.tool.script.is_some() || loaded.tool.name.value == stem;
+            may_be && self.script_of(loaded).is_some_and(|script| script == path)
+        })
+    }
+
+    /// Returns the path of a tool's script, if it exists.
+    pub(crate) fn script_of(&self, loaded: &LoadedTool) -> Option<PathBuf> {
+        if loaded.tool.kind == deftool_lang::spec::ToolKind::Exit
+            || self.load.root_of(loaded.tool.source).is_none()
+        {
+            return None;
+        }
+        script_candidates(&self.root, &loaded.tool).into_iter().find(|path| path.exists())
+    }
+}
+
+/// The kinds of files that have features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// A file that may contain tool forms.
+    Spec,
+    /// A script or a module.
+    Script,
+}
+
+impl Language {
+    /// Returns the language of a file, by its extension.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "eld" | "el" | "lisp" | "sexp" => Some(Self::Spec),
+            "lua" | "luau" => Some(Self::Script),
+            _ => None,
+        }
+    }
+}

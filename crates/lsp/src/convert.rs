@@ -1,0 +1,296 @@
+//! Conversion of the results of `deftool-ide` to the types of the protocol.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use deftool_ide::{
+    Action, Completion, CompletionKind, FileSpan, Project, Rename, Symbol, SymbolKind, Token, TokenKind,
+};
+use deftool_lang::diagnostic::{Diagnostic, Edit, Severity};
+use deftool_lang::text::Span;
+use gen_lsp_types as lsp;
+use url::Url;
+
+use crate::position::{Encoding, Lines};
+
+/// Returns the path of a `file:` URI.
+pub(crate) fn path_of(uri: &Url) -> Option<std::path::PathBuf> {
+    uri.to_file_path().ok()
+}
+
+pub(crate) fn uri_of(path: &Path) -> Option<Url> {
+    Url::from_file_path(path).ok()
+}
+
+pub(crate) fn diagnostic(
+    project: &Project,
+    finding: &Diagnostic,
+    lines: &Lines<'_>,
+    encoding: Encoding,
+) -> lsp::Diagnostic {
+    let mut message = finding.message.clone();
+    for more in finding.label.iter().chain(&finding.notes) {
+        message += "\n";
+        message += more;
+    }
+    let related = |label: &deftool_lang::diagnostic::Label| {
+        let source = project.load().sources.get(label.location.source)?;
+        let range = Lines::of(&source.text, encoding).range(label.location.span);
+        let uri = uri_of(&project.path_of(label.location.source)?)?;
+        let location = lsp::Location { uri, range };
+        Some(lsp::DiagnosticRelatedInformation { location, message: label.message.clone() })
+    };
+    let related: Vec<_> = finding.labels.iter().filter_map(related).collect();
+    lsp::Diagnostic {
+        range: lines.range(finding.primary.span),
+        severity: Some(match finding.severity {
+            Severity::Error => lsp::DiagnosticSeverity::Error,
+            Severity::Warning => lsp::DiagnosticSeverity::Warning,
+            Severity::Note => lsp::DiagnosticSeverity::Information,
+        }),
+        code: Some(lsp::Code::String(finding.rule.code.to_owned())),
+        source: Some(String::from("deftool")),
+        message: lsp::Message::String(message),
+        related_information: (!related.is_empty()).then_some(related),
+        ..lsp::Diagnostic::default()
+    }
+}
+
+pub(crate) fn text_edits(edits: &[Edit], lines: &Lines<'_>) -> Vec<lsp::TextEdit> {
+    let edit =
+        |edit: &Edit| lsp::TextEdit { range: lines.range(edit.span), new_text: edit.replacement.clone() };
+    edits.iter().map(edit).collect()
+}
+
+fn edit_of_file(path: &Path, edits: Vec<lsp::TextEdit>) -> lsp::WorkspaceEdit {
+    let changes = uri_of(path).map(|uri| HashMap::from([(uri, edits)]));
+    lsp::WorkspaceEdit { changes, ..lsp::WorkspaceEdit::default() }
+}
+
+pub(crate) fn action(
+    project: &Project,
+    path: &Path,
+    action: &Action<'_>,
+    lines: &Lines<'_>,
+    encoding: Encoding,
+) -> lsp::CodeAction {
+    lsp::CodeAction {
+        title: action.fix.title.clone(),
+        kind: Some(lsp::CodeActionKind::QuickFix),
+        diagnostics: Some(vec![diagnostic(project, action.finding, lines, encoding)]),
+        is_preferred: (!action.silences && action.fix.is_safe).then_some(true),
+        edit: Some(edit_of_file(path, text_edits(&action.fix.edits, lines))),
+        ..lsp::CodeAction::default()
+    }
+}
+
+/// Returns the action that replaces the text of a file by one in which all safe fixes are applied.
+pub(crate) fn fix_all(path: &Path, fixed: String, text: &str, lines: &Lines<'_>) -> lsp::CodeAction {
+    let edits = vec![lsp::TextEdit { range: lines.range(Span::new(0, text.len())), new_text: fixed }];
+    lsp::CodeAction {
+        title: String::from("apply all safe fixes"),
+        kind: Some(lsp::CodeActionKind::SourceFixAll),
+        edit: Some(edit_of_file(path, edits)),
+        ..lsp::CodeAction::default()
+    }
+}
+
+pub(crate) fn completion(
+    completion: Completion,
+    lines: &Lines<'_>,
+    with_snippets: bool,
+) -> lsp::CompletionItem {
+    let kind = match completion.kind {
+        CompletionKind::Form => lsp::CompletionItemKind::Snippet,
+        CompletionKind::Key => lsp::CompletionItemKind::Property,
+        CompletionKind::Value => lsp::CompletionItemKind::EnumMember,
+        CompletionKind::Type => lsp::CompletionItemKind::TypeParameter,
+        CompletionKind::Tool | CompletionKind::Function => lsp::CompletionItemKind::Function,
+        CompletionKind::Rule => lsp::CompletionItemKind::Constant,
+        CompletionKind::File => lsp::CompletionItemKind::File,
+        CompletionKind::Global => lsp::CompletionItemKind::Module,
+    };
+    let value = completion.documentation;
+    let documentation =
+        (!value.is_empty()).then_some(lsp::Documentation::MarkupContent(lsp::MarkupContent {
+            kind: lsp::MarkupKind::Markdown,
+            value,
+        }));
+    let format =
+        if with_snippets { lsp::InsertTextFormat::Snippet } else { lsp::InsertTextFormat::PlainText };
+    let new_text = if with_snippets { completion.snippet } else { without_placeholders(&completion.snippet) };
+    let edit = lsp::TextEdit { range: lines.range(completion.replaces), new_text };
+    lsp::CompletionItem {
+        filter_text: Some(edit.new_text.split([' ', '\n']).next().unwrap_or_default().to_owned())
+            .filter(|text| *text != completion.label && !text.contains('$')),
+        label: completion.label,
+        kind: Some(kind),
+        documentation,
+        insert_text_format: Some(format),
+        text_edit: Some(edit.into()),
+        ..lsp::CompletionItem::default()
+    }
+}
+
+/// Returns the text of a snippet: placeholders are replaced by their defaults, choices by the first one.
+fn without_placeholders(snippet: &str) -> String {
+    let mut text = String::new();
+    let mut rest = snippet.chars().peekable();
+    while let Some(next) = rest.next() {
+        match next {
+            '\\' => text.extend(rest.next()),
+            '$' if rest.next_if_eq(&'{').is_some() => {
+                let inside: String = rest.by_ref().take_while(|c| *c != '}').collect();
+                let default = inside.split_once([':', '|']).map_or("", |(_, default)| default);
+                text += default.split([',', '|']).next().unwrap_or_default();
+            }
+            '$' => while rest.next_if(char::is_ascii_digit).is_some() {},
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+pub(crate) fn location(project: &Project, found: &FileSpan, encoding: Encoding) -> Option<lsp::Location> {
+    let text = project.text(&found.path)?;
+    Some(lsp::Location { uri: uri_of(&found.path)?, range: Lines::of(&text, encoding).range(found.span) })
+}
+
+fn symbol_kind(kind: SymbolKind) -> lsp::SymbolKind {
+    match kind {
+        SymbolKind::Tool => lsp::SymbolKind::Function,
+        SymbolKind::ExitTool => lsp::SymbolKind::Event,
+        SymbolKind::Worker => lsp::SymbolKind::Object,
+        SymbolKind::Mcp => lsp::SymbolKind::Module,
+        SymbolKind::Lint => lsp::SymbolKind::Constant,
+        SymbolKind::Argument => lsp::SymbolKind::Variable,
+    }
+}
+
+#[allow(deprecated)] // `deprecated` has no default.
+pub(crate) fn symbol(symbol: &Symbol, lines: &Lines<'_>) -> lsp::DocumentSymbol {
+    let children: Vec<_> = symbol.children.iter().map(|child| self::symbol(child, lines)).collect();
+    // A client rejects empty names.
+    let name = if symbol.name.is_empty() { "(no name)" } else { &symbol.name };
+    lsp::DocumentSymbol {
+        name: name.to_owned(),
+        kind: symbol_kind(symbol.kind),
+        range: lines.range(symbol.span),
+        selection_range: lines.range(symbol.name_span),
+        children: (!children.is_empty()).then_some(children),
+        detail: None,
+        tags: None,
+        deprecated: None,
+    }
+}
+
+pub(crate) fn project_symbol(
+    project: &Project,
+    path: &Path,
+    symbol: &Symbol,
+    encoding: Encoding,
+) -> Option<lsp::WorkspaceSymbol> {
+    let found = FileSpan { path: path.to_owned(), span: symbol.name_span };
+    Some(lsp::WorkspaceSymbol {
+        location: lsp::WorkspaceSymbolLocation::Location(location(project, &found, encoding)?),
+        data: None,
+        base_symbol_information: lsp::BaseSymbolInformation {
+            name: symbol.name.clone(),
+            kind: symbol_kind(symbol.kind),
+            tags: None,
+            container_name: None,
+        },
+    })
+}
+
+pub(crate) fn rename(
+    project: &Project,
+    rename: &Rename,
+    version_of: impl Fn(&Path) -> Option<i32>,
+    encoding: Encoding,
+) -> lsp::WorkspaceEdit {
+    let mut changes = Vec::new();
+    for (path, edits) in &rename.edits {
+        let (Some(text), Some(uri)) = (project.text(path), uri_of(path)) else { continue };
+        let edits = text_edits(edits, &Lines::of(&text, encoding));
+        changes.push(lsp::DocumentChange::TextDocumentEdit(lsp::TextDocumentEdit {
+            text_document: lsp::OptionalVersionedTextDocumentIdentifier {
+                version: version_of(path),
+                text_document_identifier: lsp::TextDocumentIdentifier { uri },
+            },
+            edits: edits.into_iter().map(lsp::Edit::TextEdit).collect(),
+        }));
+    }
+    for (from, to) in &rename.moves {
+        if let (Some(old_uri), Some(new_uri)) = (uri_of(from), uri_of(to)) {
+            let moved = lsp::RenameFile { old_uri, new_uri, options: None, annotation_id: None };
+            changes.push(lsp::DocumentChange::RenameFile(moved));
+        }
+    }
+    lsp::WorkspaceEdit { document_changes: Some(changes), ..lsp::WorkspaceEdit::default() }
+}
+
+/// The token types, in the order of [`token_type`].
+pub(crate) const TOKEN_TYPES: [&str; 9] =
+    ["macro", "property", "function", "parameter", "type", "enumMember", "string", "number", "comment"];
+
+fn token_type(kind: TokenKind) -> u32 {
+    match kind {
+        TokenKind::Head => 0,
+        TokenKind::Key => 1,
+        TokenKind::Tool => 2,
+        TokenKind::Argument => 3,
+        TokenKind::Type => 4,
+        TokenKind::Word => 5,
+        TokenKind::String => 6,
+        TokenKind::Number => 7,
+        TokenKind::Comment => 8,
+    }
+}
+
+/// Encodes tokens relative to each other. A token with several lines becomes one for each line.
+pub(crate) fn tokens(tokens: &[Token], lines: &Lines<'_>) -> lsp::SemanticTokens {
+    let mut before = lsp::Position { line: 0, character: 0 };
+    let mut data = Vec::new();
+    for token in tokens {
+        for span in lines.split(token.span) {
+            let lsp::Range { start, end } = lines.range(span);
+            let delta_line = start.line - before.line;
+            let delta_start =
+                if delta_line == 0 { start.character - before.character } else { start.character };
+            data.push(lsp::SemanticToken {
+                delta_line,
+                delta_start,
+                length: end.character - start.character,
+                token_type: token_type(token.kind),
+                token_modifiers_bitset: 0,
+            });
+            before = start;
+        }
+    }
+    lsp::SemanticTokens { result_id: None, data }
+}
+
+pub(crate) fn selection(spans: &[Span], lines: &Lines<'_>) -> Option<lsp::SelectionRange> {
+    let outer_first = spans.iter().rev();
+    outer_first.fold(None, |parent, span| {
+        Some(lsp::SelectionRange { range: lines.range(*span), parent: parent.map(Box::new) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snippets_have_plain_forms() {
+        for (snippet, plain) in [
+            (":name \"$1\"", ":name \"\""),
+            (":effect ${1|pure,keyed,once|}", ":effect pure"),
+            ("(:type ${2:string} :x $3)$0", "(:type string :x )"),
+            (":\\$ref", ":$ref"),
+        ] {
+            assert_eq!(without_placeholders(snippet), plain);
+        }
+    }
+}

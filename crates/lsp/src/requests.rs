@@ -1,0 +1,120 @@
+//! Requests: parameters in, results out.
+
+use std::path::Path;
+
+use deftool_ide as ide;
+use deftool_jsonrpc::{Error, code};
+use gen_lsp_types as lsp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::convert;
+use crate::file::File;
+use crate::state::State;
+
+/// Maximum number of results of a search for symbols.
+const MAX_SYMBOLS: usize = 1000;
+
+type Answer = Result<Value, Error>;
+
+/// The parameters of requests about a position. Other members are ignored.
+type At = lsp::TextDocumentPositionParams;
+
+impl State {
+    /// Answers a request.
+    pub(crate) fn answer(&mut self, method: &str, params: Value) -> Answer {
+        match method {
+            "textDocument/completion" => self.in_file(params, |file, at: At| file.completions(at.position)),
+            "textDocument/hover" => self.in_file(params, |file, at: At| file.hover(at.position)),
+            "textDocument/definition" => self.in_file(params, |file, at: At| {
+                file.locations(&ide::definition(file.project, &file.path, file.offset(at.position)))
+            }),
+            "textDocument/references" => self.in_file(params, |file, of: lsp::ReferenceParams| {
+                let offset = file.offset(of.text_document_position_params.position);
+                let with_definition = of.context.include_declaration;
+                file.locations(&ide::references(file.project, &file.path, offset, with_definition))
+            }),
+            "textDocument/prepareRename" => self.in_file(params, |file, at: At| {
+                let found = ide::renamed_at(file.project, &file.path, file.offset(at.position)).ok()?;
+                Some(json!({"range": file.lines().range(found.0), "placeholder": found.1}))
+            }),
+            "textDocument/rename" => self.rename(params),
+            "textDocument/codeAction" => {
+                self.in_file(params, |file, of: lsp::CodeActionParams| file.actions(&of))
+            }
+            "textDocument/formatting" => {
+                self.in_file(params, |file, _: lsp::DocumentFormattingParams| file.format(None))
+            }
+            "textDocument/rangeFormatting" => self
+                .in_file(params, |file, of: lsp::DocumentRangeFormattingParams| file.format(Some(of.range))),
+            "textDocument/documentSymbol" => {
+                self.in_file(params, |file, _: lsp::DocumentSymbolParams| file.symbols())
+            }
+            "textDocument/foldingRange" => {
+                self.in_file(params, |file, _: lsp::FoldingRangeParams| file.folds())
+            }
+            "textDocument/selectionRange" => {
+                self.in_file(params, |file, of: lsp::SelectionRangeParams| file.selections(&of.positions))
+            }
+            "textDocument/semanticTokens/full" => {
+                self.in_file(params, |file, _: lsp::SemanticTokensParams| file.tokens())
+            }
+            "textDocument/inlayHint" => {
+                self.in_file(params, |file, of: lsp::InlayHintParams| file.hints(of.range))
+            }
+            "textDocument/codeLens" => self.in_file(params, |file, _: lsp::CodeLensParams| file.lenses()),
+            "workspace/symbol" => self.search(params),
+            _ => Err(Error::new(code::METHOD_NOT_FOUND, format!("unknown method `{method}`"))),
+        }
+    }
+
+    /// Parses the parameters, calls `answer` with the current state of the file that they name, and serialises the
+    /// result. The answer is null if the file cannot be read.
+    fn in_file<P: DeserializeOwned, R: Serialize>(
+        &mut self,
+        params: Value,
+        answer: impl FnOnce(&File<'_>, P) -> R,
+    ) -> Answer {
+        let of: P = parse(params.clone())?;
+        let document: lsp::TextDocumentIdentifier = parse(params["textDocument"].clone())?;
+        let Self { workspace, settings } = self;
+        let file = convert::path_of(&document.uri).and_then(|path| {
+            let project = workspace.fresh(&path)?;
+            let text = project.text(&path)?;
+            Some(File { settings, project, path, text })
+        });
+        Ok(json!(file.map(|file| answer(&file, of))))
+    }
+
+    fn rename(&mut self, params: Value) -> Answer {
+        let mut failed = None;
+        let edit = self.in_file(params, |file, of: lsp::RenameParams| {
+            let offset = file.offset(of.text_document_position_params.position);
+            let renamed = ide::rename(file.project, &file.path, offset, &of.new_name);
+            let version_of = |path: &Path| file.settings.documents.get(path).map(|document| document.version);
+            let renamed = renamed.map_err(|error| failed = Some(error.to_string())).ok();
+            renamed.map(|renamed| convert::rename(file.project, &renamed, version_of, file.settings.encoding))
+        });
+        match failed {
+            Some(why) => Err(Error::new(code::REQUEST_FAILED, why)),
+            None => edit,
+        }
+    }
+
+    fn search(&mut self, params: Value) -> Answer {
+        let of: lsp::WorkspaceSymbolParams = parse(params)?;
+        let encoding = self.settings.encoding;
+        let found = self.workspace.all().flat_map(|project| {
+            let symbols = ide::project_symbols(project, &of.query, MAX_SYMBOLS).into_iter();
+            symbols
+                .filter_map(move |(path, symbol)| convert::project_symbol(project, &path, &symbol, encoding))
+        });
+        Ok(json!(found.take(MAX_SYMBOLS).collect::<Vec<_>>()))
+    }
+}
+
+/// Parses the parameters of a request.
+pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {
+    serde_json::from_value(params).map_err(|error| Error::new(code::INVALID_PARAMS, error.to_string()))
+}
