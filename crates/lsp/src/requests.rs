@@ -88,14 +88,21 @@ impl State {
     }
 
     fn rename(&mut self, params: Value) -> Answer {
-        let mut failed = None;
+        let (mut failed, mut unmoved) = (None, Vec::new());
         let edit = self.in_file(params, |file, of: lsp::RenameParams| {
             let offset = file.offset(of.text_document_position_params.position);
             let renamed = ide::rename(file.project, &file.path, offset, &of.new_name);
             let version_of = |path: &Path| file.settings.documents.get(path).map(|document| document.version);
-            let renamed = renamed.map_err(|error| failed = Some(error.to_string())).ok();
-            renamed.map(|renamed| convert::rename(file.project, &renamed, version_of, file.settings.encoding))
+            let mut renamed = renamed.map_err(|error| failed = Some(error.to_string())).ok()?;
+            if !file.settings.moves_files {
+                unmoved = std::mem::take(&mut renamed.moves);
+            }
+            Some(convert::rename(file.project, &renamed, version_of, file.settings.encoding))
         });
+        let advice = unmoved.iter().map(|(from, to)| {
+            format!("this editor cannot move files: rename {} to {}", from.display(), to.display())
+        });
+        self.settings.messages.extend(advice);
         match failed {
             Some(why) => Err(Error::new(code::REQUEST_FAILED, why)),
             None => edit,

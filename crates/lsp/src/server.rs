@@ -112,7 +112,8 @@ impl<W: Write> Server<W> {
                 Event::DiskChanged(root) => self.state.workspace.rescan(&root),
                 Event::Received(Received::Invalid(response)) => self.send(&response)?,
                 Event::Received(Received::Message(Message::Request { id, method, params })) => {
-                    let result = self.answer(&id, &method, params)?;
+                    let result = self.answer(&id, &method, params);
+                    self.show_messages()?;
                     self.send(&Message::Response { id: Some(id), result })?;
                 }
                 Event::Received(Received::Message(Message::Notification { method, params })) => {
@@ -152,21 +153,16 @@ impl<W: Write> Server<W> {
         }
     }
 
-    fn answer(&mut self, id: &Id, method: &str, params: Value) -> std::io::Result<Result<Value, Error>> {
+    fn answer(&mut self, id: &Id, method: &str, params: Value) -> Result<Value, Error> {
         if self.canceled.remove(id) {
-            return Ok(Err(Error::new(code::CANCELED, "canceled by the client")));
+            return Err(Error::new(code::CANCELED, "canceled by the client"));
         }
-        Ok(match (self.phase, method) {
-            (Phase::New, "initialize") => match self.state.initialize(params, &self.version) {
-                Ok((result, warnings)) => {
-                    self.phase = Phase::Running;
-                    for warning in warnings {
-                        self.show(&warning)?;
-                    }
-                    Ok(result)
-                }
-                Err(error) => Err(error),
-            },
+        match (self.phase, method) {
+            (Phase::New, "initialize") => {
+                let result = self.state.initialize(params, &self.version)?;
+                self.phase = Phase::Running;
+                Ok(result)
+            }
             (Phase::New, _) => Err(Error::new(code::NOT_INITIALIZED, "expected `initialize` first")),
             (Phase::Running, "initialize") => {
                 Err(Error::new(code::INVALID_REQUEST, "the server is already initialized"))
@@ -177,7 +173,7 @@ impl<W: Write> Server<W> {
             }
             (Phase::Running, _) => self.state.answer(method, params),
             (Phase::Shutdown, _) => Err(Error::new(code::INVALID_REQUEST, "the server is shut down")),
-        })
+        }
     }
 
     fn notify(&mut self, method: &str, params: Value) -> std::io::Result<()> {
@@ -196,11 +192,15 @@ impl<W: Write> Server<W> {
     }
 
     fn publish(&mut self) -> std::io::Result<()> {
-        let (published, errors) = self.state.publish();
-        for params in published {
+        for params in self.state.publish() {
             self.notification("textDocument/publishDiagnostics", params)?;
         }
-        errors.iter().try_for_each(|error| self.show(error))
+        self.show_messages()
+    }
+
+    fn show_messages(&mut self) -> std::io::Result<()> {
+        let messages = std::mem::take(&mut self.state.settings.messages);
+        messages.iter().try_for_each(|message| self.show(message))
     }
 
     /// Shows an error to the user.

@@ -27,8 +27,12 @@ pub(crate) struct Settings {
     pub(crate) documents: Documents,
     pub(crate) encoding: Encoding,
     pub(crate) with_snippets: bool,
+    /// Whether an edit can move files.
+    pub(crate) moves_files: bool,
     /// The API whose JSON hover shows.
     pub(crate) target: Target,
+    /// Messages for the user that were not sent yet.
+    pub(crate) messages: Vec<String>,
 }
 
 /// The `initializationOptions`.
@@ -47,17 +51,19 @@ impl State {
             documents: Documents::default(),
             encoding: Encoding::default(),
             with_snippets: false,
+            moves_files: false,
             target: Target::OpenAi,
+            messages: Vec::new(),
         };
         Self { workspace: Workspace::new(on_disk_change), settings }
     }
 
-    /// Handles `initialize`. Returns the result and warnings for the user.
+    /// Handles `initialize`. Returns the result.
     ///
     /// # Errors
     /// If the parameters are invalid.
     #[allow(deprecated)] // Clients without workspace folders send `rootUri`.
-    pub(crate) fn initialize(&mut self, params: Value, version: &str) -> Result<(Value, Vec<String>), Error> {
+    pub(crate) fn initialize(&mut self, params: Value, version: &str) -> Result<Value, Error> {
         let params: lsp::InitializeParams = parse(params)?;
         let capabilities = params.capabilities;
         let general = capabilities.general.and_then(|general| general.position_encodings);
@@ -65,10 +71,14 @@ impl State {
         let completion = capabilities.text_document.and_then(|document| document.completion);
         let item = completion.and_then(|completion| completion.completion_item);
         self.settings.with_snippets = item.and_then(|item| item.snippet_support).unwrap_or_default();
-        let mut warnings = Vec::new();
+        let edit = capabilities.workspace.and_then(|workspace| workspace.workspace_edit);
+        let operations = edit.and_then(|edit| edit.resource_operations).unwrap_or_default();
+        self.settings.moves_files = operations.contains(&lsp::ResourceOperationKind::Rename);
         match params.initialization_options.map(serde_json::from_value::<Option<Options>>) {
-            Some(Ok(options)) => self.set_options(options.unwrap_or_default(), &mut warnings),
-            Some(Err(error)) => warnings.push(format!("invalid initializationOptions: {error}")),
+            Some(Ok(options)) => self.set_options(options.unwrap_or_default()),
+            Some(Err(error)) => {
+                self.settings.messages.push(format!("invalid initializationOptions: {error}"));
+            }
             None => {}
         }
         let folders = params.workspace_folders_initialize_params.workspace_folders;
@@ -89,15 +99,16 @@ impl State {
                 version: Some(version.to_owned()),
             }),
         };
-        Ok((json!(result), warnings))
+        Ok(json!(result))
     }
 
-    fn set_options(&mut self, options: Options, warnings: &mut Vec<String>) {
+    fn set_options(&mut self, options: Options) {
+        let messages = &mut self.settings.messages;
         let mut target_of = |name: &str| {
             let target = Target::ALL.into_iter().find(|target| target.as_str() == name);
             if target.is_none() {
                 let known: Vec<_> = Target::ALL.iter().map(|target| target.as_str()).collect();
-                warnings.push(format!("unknown target `{name}`; known targets: {}", known.join(", ")));
+                messages.push(format!("unknown target `{name}`; known targets: {}", known.join(", ")));
             }
             target
         };
@@ -153,7 +164,7 @@ impl State {
         }
     }
 
-    /// Handles a notification. Returns files whose findings must be cleared.
+    /// Handles a notification. Returns a file whose findings must be cleared.
     ///
     /// # Errors
     /// If the parameters are invalid. The state is unchanged then.
@@ -201,12 +212,12 @@ impl State {
     }
 
     /// Loads all changes. Returns the parameters of a `textDocument/publishDiagnostics` for each file with changed
-    /// findings, and errors for the user.
-    pub(crate) fn publish(&mut self) -> (Vec<Value>, Vec<String>) {
+    /// findings.
+    pub(crate) fn publish(&mut self) -> Vec<Value> {
         let Self { workspace, settings } = self;
-        let (mut published, mut errors) = (Vec::new(), Vec::new());
+        let mut published = Vec::new();
         for (project, changed, error) in workspace.changed_findings() {
-            errors.extend(error);
+            settings.messages.extend(error);
             for (path, findings) in changed {
                 let (Some(uri), text) = (convert::uri_of(&path), project.text(&path)) else { continue };
                 let text = text.unwrap_or_default();
@@ -221,6 +232,6 @@ impl State {
                 }));
             }
         }
-        (published, errors)
+        published
     }
 }

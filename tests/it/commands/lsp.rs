@@ -21,7 +21,26 @@ fn project() -> (Project, PathBuf) {
 }
 
 fn client(root: &Path) -> Client {
-    Client::open(command_in(root, &["lsp"]), root, json!({}))
+    let edit = json!({"documentChanges": true, "resourceOperations": ["create", "rename"]});
+    Client::open(command_in(root, &["lsp"]), root, json!({"workspace": {"workspaceEdit": edit}}))
+}
+
+#[test]
+fn an_editor_that_cannot_move_files_gets_the_paths_to_move() {
+    let (_project, root) = project();
+    let spec = root.join("specs/a.eld");
+    let mut client = Client::open(command_in(&root, &["lsp"]), &root, json!({}));
+    client.did_open(&spec, SPEC);
+    let mut params = at(&spec, 0, 17);
+    params["newName"] = json!("open");
+    let edit = client.request("textDocument/rename", params);
+    assert_eq!(edit["documentChanges"].as_array().unwrap().len(), 1, "{edit}");
+    let scripts = root.join("scripts");
+    let (from, to) = (scripts.join("read.lua"), scripts.join("open.lua"));
+    let expected =
+        format!("deftool: this editor cannot move files: rename {} to {}", from.display(), to.display());
+    assert_eq!(client.messages, [expected]);
+    assert!(client.shut_down().success());
 }
 
 /// The server reports the same findings as `check`, for every file of every project of this repository.
