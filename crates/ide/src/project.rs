@@ -190,7 +190,8 @@ impl Project {
         {
             return None;
         }
-        script_candidates(&self.root, &loaded.tool).into_iter().find(|path| path.exists())
+        let exists = |path: &PathBuf| self.buffers.contains_key(path) || path.exists();
+        script_candidates(&self.root, &loaded.tool).into_iter().find(exists)
     }
 }
 

@@ -8,7 +8,8 @@ use super::outside::Bounds;
 use super::snapshot::{FileStamp, Snapshot};
 use crate::model::{Input, OutsideLink, Overlay, ProjectError};
 use crate::paths::{
-    is_hidden_path, is_script, is_spec, is_test_script, lib_folder, normalize, scripts_folder,
+    is_hidden_path, is_listed_script, is_script, is_spec, is_test_script, lib_folder, normalize,
+    scripts_folder,
 };
 
 /// Maximum folder depth of a scan.
@@ -52,16 +53,20 @@ impl Input {
         Self::whole(root, &mut HashSet::new(), snapshot)
     }
 
-    /// Adds the spec files that exist only in `overlay`.
-    pub(crate) fn add_unsaved(&mut self, overlay: &Overlay) {
+    /// Adds the spec files and scripts that exist only in `overlay`. The scripts must have been scanned.
+    pub(crate) fn add_unsaved(&mut self, overlay: &Overlay, snapshot: &mut Snapshot) {
         let Some(specs) = self.root.as_ref().map(|root| root.join("specs")) else { return };
-        let is_new = |path: &&PathBuf| {
+        for path in overlay.paths().filter(|path| !path.exists()) {
             let inside = path.strip_prefix(&specs);
-            inside.is_ok_and(|inside| !inside.ancestors().any(is_hidden_path))
-                && is_spec(path)
-                && !path.exists()
-        };
-        self.files.extend(overlay.paths().filter(is_new).cloned());
+            if inside.is_ok_and(|inside| !inside.ancestors().any(is_hidden_path)) && is_spec(path) {
+                self.files.push(path.clone());
+                snapshot.add_unsaved(path);
+            } else if is_listed_script(path)
+                && path.parent().is_some_and(|folder| snapshot.scripts.contains_key(folder))
+            {
+                snapshot.add_unsaved(path);
+            }
+        }
         self.files.sort_unstable();
     }
 

@@ -25,6 +25,10 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
+    /// The stamp of a file that exists only in an editor.
+    pub(crate) const UNSAVED: Self =
+        Self { size: 0, modified: None, changed: (0, 0), id: (0, 0), is_file: true };
+
     pub(crate) fn of(metadata: &Metadata) -> Self {
         let modified = metadata.modified().ok();
         let (changed, id) = identity_of(metadata);
@@ -123,6 +127,14 @@ impl Snapshot {
         self.follow_link(path);
         self.watch_entry(path);
         self.referenced.insert(path.to_owned(), FileStamp::at(path));
+    }
+
+    /// Adds a file that exists only in an editor.
+    pub(crate) fn add_unsaved(&mut self, path: &Path) {
+        self.listed.insert(path.to_owned(), FileStamp::UNSAVED);
+        if let Some(scripts) = path.parent().and_then(|folder| self.scripts.get_mut(folder)) {
+            scripts.push(path.to_owned());
+        }
     }
 
     /// Watches all entries of a folder.

@@ -52,11 +52,12 @@ impl EditedProject {
     /// Replaces the content of a file, or returns to its content on disk. `path` must start with the root of the
     /// project as it was opened.
     pub fn set_text(&mut self, path: &Path, text: Option<Arc<str>>) {
+        // A file that was closed may not exist.
+        self.needs_scan |= text.is_none() || !self.loader.is_listed(path);
         match text {
             Some(text) => self.loader.overlay().set(path, text),
             None => self.loader.overlay().remove(path),
         }
-        self.needs_scan |= !self.loader.is_listed(path);
         self.edited.insert(path.to_owned());
     }
 

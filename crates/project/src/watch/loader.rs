@@ -91,7 +91,7 @@ impl Loader {
             LoadTarget::Project(root) => {
                 scan_project_scripts(root, &mut snapshot);
                 Input::of_project(root.clone(), &mut snapshot).map(|mut input| {
-                    input.add_unsaved(&self.cache.overlay);
+                    input.add_unsaved(&self.cache.overlay, &mut snapshot);
                     vec![input]
                 })
             }
