@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use deftool_lang::spec::reference::{KeyValue, Plist};
-use deftool_lang::spec::{Confirm, Json, JsonKind, Tool, ToolKind, WorkerSpec};
+use deftool_lang::spec::{Confirm, Json, JsonKind, Tool, WorkerSpec};
 use deftool_lang::text::{Location, Span};
 use deftool_project::{LoadedTool, ScriptState};
 use deftool_script::{Returned, check_script, find_requires, module_path, words};
@@ -228,9 +228,4 @@ fn required_module(project: &Project, path: &Path, offset: usize) -> Option<Path
         .map(|extension| PathBuf::from(format!("{module}.{extension}")))
         .into_iter()
         .find(|file| file.exists())
-}
-
-/// Returns whether scripts implement the tools of this kind.
-pub(crate) fn has_script(kind: ToolKind) -> bool {
-    kind == ToolKind::Normal
 }

@@ -1,7 +1,7 @@
 //! The meaning of each part of a spec file.
 //!
 //! [`Outline`] walks the syntax tree along the tables of [`deftool_lang::spec::reference`]. Unlike lowering, it also
-//! describes forms that are incomplete or invalid, as they are while somebody types.
+//! describes forms that are incomplete or invalid, as they are while a user types.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use deftool_lang::diagnostic::{Diagnostic, Edit, Group, Severity};
-use deftool_lang::spec::is_tool_name;
+use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Group, Severity, apply_fixes};
+use deftool_lang::spec::{ToolKind, is_tool_name};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::Span;
 use deftool_project::{LoadedTool, ScriptState};
-use deftool_script::{is_known_global, words};
+use deftool_script::{is_same_code, words};
 
-use crate::entity::{Entity, definitions_of, entity_at, has_script, parameters, references_of};
+use crate::entity::{Entity, definitions_of, entity_at, parameters, references_of};
 use crate::project::{FileSpan, Language, Project};
 
 /// The changes of a rename.
@@ -60,11 +60,9 @@ pub enum RenameError {
         /// The location, `file:line:column`.
         at: String,
     },
-    /// A variable of a script has a second meaning.
-    #[error("`{name}` is also a global of scripts; rename the parameter in {file} by hand first")]
-    Global {
-        /// The name.
-        name: String,
+    /// The script would compile to different code.
+    #[error("the rename would change what {file} does; rename the parameter there by hand first")]
+    Meaning {
         /// The script.
         file: String,
     },
@@ -93,8 +91,8 @@ pub fn renamed_at(project: &Project, path: &Path, offset: usize) -> Result<(Span
 /// # Errors
 /// If the new name is invalid or in use, or if references may be missed.
 pub fn rename(project: &Project, path: &Path, offset: usize, new: &str) -> Result<Rename, RenameError> {
+    let (_, old) = renamed_at(project, path, offset)?;
     let entity = entity_at(project, path, offset).ok_or(RenameError::Nothing)?;
-    let old = name_of(&entity).to_owned();
     if old == new {
         return Ok(Rename::default());
     }
@@ -133,6 +131,13 @@ pub fn rename(project: &Project, path: &Path, offset: usize, new: &str) -> Resul
         }
         Entity::Worker(_) => Vec::new(),
     };
+    for (path, edits) in edits.iter().filter(|(path, _)| Language::of(path) == Some(Language::Script)) {
+        let text = project.text(path).unwrap_or_default();
+        let fix = Fix { title: String::new(), edits: edits.clone(), is_safe: true };
+        if !is_same_code(&text, &apply_fixes(&text, [&fix]).text) {
+            return Err(RenameError::Meaning { file: shown(project, path) });
+        }
+    }
     if let Some((_, taken)) = moves.iter().find(|(_, to)| to.exists()) {
         return Err(RenameError::Exists { name: new.to_owned(), at: shown(project, taken) });
     }
@@ -149,7 +154,7 @@ fn check_name(project: &Project, entity: &Entity, new: &str) -> Result<(), Renam
     let invalid = |why| Err(RenameError::Invalid { name: new.to_owned(), why });
     let is_parameter = match entity {
         Entity::Argument { tool, .. } => {
-            project.tools_called(tool).any(|loaded| has_script(loaded.tool.kind))
+            project.tools_called(tool).any(|loaded| loaded.tool.kind == ToolKind::Normal)
         }
         Entity::Tool(_) | Entity::Worker(_) => false,
     };
@@ -195,8 +200,7 @@ fn check_files(project: &Project, name: &str) -> Result<(), RenameError> {
     }
 }
 
-/// Checks that the parameter `old` of a script can be called `new`. All variables called `old` are renamed, which keeps
-/// the meaning of the script if none of them is a global and no other variable is called `new`.
+/// Checks that the parameter `old` of a script can be called `new`: the script compiles and has no variable `new`.
 fn check_script_names(
     project: &Project,
     loaded: &LoadedTool,
@@ -210,9 +214,6 @@ fn check_script_names(
     }
     if !parameters(loaded).iter().any(|name| name == old) {
         return Ok(());
-    }
-    if is_known_global(&[old]) {
-        return Err(RenameError::Global { name: old.to_owned(), file: shown(project, &path) });
     }
     let text = project.text(&path).unwrap_or_default();
     match words(&text).into_iter().find(|word| !word.is_field && word.text == new) {

@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) settings: Settings,
 }
 
-/// The open documents, and what the client supports and wants.
+/// The open documents, and what the client supports and requests.
 pub(crate) struct Settings {
     pub(crate) documents: Documents,
     pub(crate) encoding: Encoding,

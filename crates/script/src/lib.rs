@@ -81,7 +81,7 @@ pub use runner::{LocalVm, RunnerOptions, ScriptRunner};
 pub use scaffold::scaffold;
 pub use script::{
     Contract, GlobalAccess, GlobalUse, LoadError, MAX_MODULES, Module, Parameter, Require, Returned, Script,
-    Word, can_analyse_scripts, check_script, count_word, find_requires, module_path, words,
+    Word, can_analyse_scripts, check_script, count_word, find_requires, is_same_code, module_path, words,
 };
 pub use testing::{
     TestFailure, TestFile, TestLimits, TestName, TestOutcome, TestSubject, TestTools, list_tests,

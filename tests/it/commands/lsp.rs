@@ -270,7 +270,7 @@ fn several_roots_and_files_outside_of_projects() {
         client.did_open(&spec, &SPEC.replace("string", "strng"));
         client.wait_for(&spec, |codes| codes == ["1:DT204"]);
     }
-    // Code around tool forms is not judged.
+    // Code around tool forms is not checked.
     client.did_open(&init, "(setq x (undefined-function :type strng)\n(gptel-make-tool :name \"a\" :args '((:name \"x\" :type strng :description \"An x.\"))");
     client.wait_for(&init, |_| true);
     let text = "(setq x (undefined-function :type strng))\n(gptel-make-tool :name \"a\" :description \"Does it.\" :function #'f\n :args '((:name \"x\" :type strng :description \"An x.\")))";

@@ -83,7 +83,7 @@ const OBJECT: &[&str] = &["object"];
 #[rustfmt::skip]
 pub(crate) const TABLE: [Keyword; 52] = [
     keyword("type", ValueKind::Own, &[], "The type, or a vector of types."),
-    keyword("description", ValueKind::Text, &[], "Tells the model what the value is."),
+    keyword("description", ValueKind::Text, &[], "What the value is, for the model."),
     keyword("enum", ValueKind::Own, &[], "A vector of the allowed values."),
     keyword("const", ValueKind::Any, &[], "The only allowed value."),
     keyword("items", ValueKind::Schema, ARRAY, "The schema of the elements of an array."),

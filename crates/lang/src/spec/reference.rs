@@ -98,7 +98,7 @@ pub struct FormDoc {
     pub doc: &'static str,
 }
 
-/// The forms of the language. [`super::plist_of_form`] also knows the forms of Emacs packages.
+/// The forms of the language. [`super::plist_of_form`] also accepts the forms of Emacs packages.
 pub const FORMS: [FormDoc; 5] = [
     FormDoc { head: "deftool", plist: Plist::Tool, doc: "A tool, implemented by a Lua script." },
     FormDoc {
@@ -154,7 +154,7 @@ const NAME: &str = "The name that the model uses: 1 to 64 of `A-Z a-z 0-9 _ -`."
 
 pub(super) const TOOL: [Key; 17] = [
     key_of("name", KeyValue::Text, NAME),
-    key_of("description", KeyValue::Text, "Tells the model what the tool does and when to use it."),
+    key_of("description", KeyValue::Text, "What the tool does and when to use it, for the model."),
     key_of("args", KeyValue::Plists(Plist::Argument), "The arguments, as a list of plists, or nil."),
     key_of("async", KeyValue::Flag, "`t`: the script's first parameter is a callback that takes the result."),
     key_of("confirm", KeyValue::Confirm, "`t` or `(:when CONDITION…)`: ask the user before a call."),

@@ -104,6 +104,13 @@ fn optimized(level: u8, text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
+/// Returns whether two sources compile to the same code: they may differ in comments and names of local variables.
+pub fn is_same_code(one: &str, other: &str) -> bool {
+    // Without debug information, the code has no names of local variables and no lines.
+    let code = |text: &str| Compiler::new().set_optimization_level(0).set_debug_level(0).compile(text).ok();
+    code(one).is_some_and(|one| code(other).is_some_and(|other| one == other))
+}
+
 /// Returns whether scripts can be analysed: whether the bytecode of the linked Luau has a supported version. Otherwise
 /// the parameters and globals of scripts are unknown, and only syntax errors are found.
 pub fn can_analyse_scripts() -> bool {

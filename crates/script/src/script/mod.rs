@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use bytecode::{GlobalAccess, GlobalUse};
-pub use compile::can_analyse_scripts;
+pub use compile::{can_analyse_scripts, is_same_code};
 pub use contract::{Contract, LoadError, Returned};
 pub use module::{MAX_MODULES, Module, Require, Word, count_word, find_requires, module_path, words};
 
