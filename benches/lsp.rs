@@ -8,6 +8,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss, dead_code)]
 
 mod corpus;
+#[path = "../tests/it/support/jsonrpc.rs"]
+mod jsonrpc;
 #[path = "../tests/it/support/lsp.rs"]
 mod lsp;
 

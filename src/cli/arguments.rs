@@ -2,11 +2,9 @@
 
 use std::io::Read;
 
-use deftool_lang::diagnostic::Severity;
-use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::schema::{ToolEntry, repeated_member};
-use deftool_lang::tool::{ToolError, ToolErrorKind};
-use deftool_project::{Generation, LoadedTool, unknown_tool};
+use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
+use deftool_project::LoadedTool;
 use serde_json::{Map, Value};
 
 /// Maximum size of an input, in bytes.
@@ -85,7 +83,7 @@ pub(super) fn parse_input(
                 json.unwrap_or_else(|| Value::from(text))
             };
             let members = pairs.iter().map(|(key, text)| (key.clone(), value(key, text)));
-            validate(loaded.entry(), Value::Object(members.collect()))
+            accept_arguments(loaded.entry(), Value::Object(members.collect()))
         }
     }
 }
@@ -103,58 +101,7 @@ pub(super) fn parse(entry: &ToolEntry, text: &str) -> Result<Map<String, Value>,
     if let Some(member) = repeated_member(text) {
         return Err(invalid(format!("the arguments of `{name}` have a duplicate member `{member}`")));
     }
-    validate(entry, value)
-}
-
-/// Validates `value` against the schema of `entry` and returns it as an object.
-pub(super) fn validate(entry: &ToolEntry, value: Value) -> Result<Map<String, Value>, ToolError> {
-    let name = entry.name.as_str();
-    if let Err(violations) = entry.validator.validate(&value) {
-        let mut messages = violations.iter().map(ToString::to_string);
-        let first = messages.next().unwrap_or_default();
-        let rest: Vec<String> = messages.collect();
-        let mut error = invalid(format!("`{name}`: {first}"));
-        if let Some(path) =
-            violations.first().map(|violation| violation.path.clone()).filter(|path| !path.is_empty())
-        {
-            error = error.at(path);
-        }
-        return Err(if rest.is_empty() { error } else { error.with_details(rest.join("\n")) });
-    }
-    match value {
-        Value::Object(arguments) => Ok(arguments),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(invalid(format!("the arguments of `{name}` must be a JSON object")))
-        }
-    }
-}
-
-/// Returns the tool named `name`.
-///
-/// # Errors
-/// If the tool does not exist, or if its spec has errors; the error then contains them.
-pub(super) fn find_tool<'g>(name: &str, generation: &'g Generation) -> Result<&'g LoadedTool, ToolError> {
-    if let Some(loaded) = generation.tool(name) {
-        return Ok(loaded);
-    }
-    let load = &generation.load;
-    let broken = load.tools.iter().find(|loaded| loaded.tool.name.value == name && !loaded.tool.valid);
-    let Some(broken) = broken else { return Err(unknown_tool(name, generation.tool_names())) };
-    let (source, span) = (broken.tool.source, broken.tool.span);
-    let errors: Vec<String> = load
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Error && finding.primary.source == source)
-        .filter(|finding| finding.primary.span.start >= span.start && finding.primary.span.end <= span.end)
-        .map(|finding| render_concise(finding, &load.sources))
-        .collect();
-    let first = errors.first().cloned().unwrap_or_default();
-    let error = ToolError::new(ToolErrorKind::Load, format!("the spec of `{name}` has errors: {first}"));
-    Err(if errors.len() > 1 {
-        error.with_details(errors.get(1..).unwrap_or_default().join("\n"))
-    } else {
-        error
-    })
+    accept_arguments(entry, value)
 }
 
 fn invalid(message: String) -> ToolError {

@@ -78,7 +78,7 @@ pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;
     let root = find_root(&dirs.project)?;
     let generation = Arc::new(Generation::load(&root, &dirs.current, None)?);
-    let prepared = arguments::find_tool(&options.tool, &generation).and_then(|loaded| {
+    let prepared = generation.find_tool(&options.tool).and_then(|loaded| {
         let input = arguments::read_input(&options.tool, &options.arguments)?;
         Ok((loaded, arguments::parse_input(loaded, &input)?))
     });

@@ -150,7 +150,7 @@ fn call(
         usage: None,
         limit: DEFAULT_MEMORY,
     };
-    let prepared = arguments::find_tool(tool, &generation).and_then(|loaded| {
+    let prepared = generation.find_tool(tool).and_then(|loaded| {
         if let ScriptState::Ready(script) = &loaded.script {
             called.limit = script.memory.unwrap_or(DEFAULT_MEMORY);
         }

@@ -33,6 +33,7 @@ mod prompt;
 mod replay;
 mod report;
 mod rerun;
+mod rpc;
 mod rule;
 mod run;
 mod script_log;
@@ -101,6 +102,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Watch(options) => watch::run(&options),
         Command::Lsp(_) => Ok(lsp::run()),
         Command::Mcp(options) => mcp::run(&options),
+        Command::Rpc(options) => rpc::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
         Command::Rule(options) => rule::run(&options),

@@ -155,6 +155,7 @@ pub enum RawArguments {
 
 /// Token counts of one reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: u64,

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// The ID of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(untagged)]
 pub enum Id {
     /// A number.

@@ -170,6 +170,31 @@ impl Generation {
         self.tools.get(name)
     }
 
+    /// Returns the tool called `name`.
+    ///
+    /// # Errors
+    /// If the tool does not exist, or if its spec has errors; the error then contains them.
+    pub fn find_tool(&self, name: &str) -> Result<&LoadedTool, ToolError> {
+        if let Some(loaded) = self.tool(name) {
+            return Ok(loaded);
+        }
+        let load = &self.load;
+        let broken = load.tools.iter().find(|loaded| loaded.tool.name.value == name && !loaded.tool.valid);
+        let Some(broken) = broken else { return Err(unknown_tool(name, self.tool_names())) };
+        let (source, span) = (broken.tool.source, broken.tool.span);
+        let errors = load.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let errors = errors
+            .filter(|error| error.primary.source == source)
+            .filter(|error| error.primary.span.start >= span.start && error.primary.span.end <= span.end);
+        let mut errors = errors.map(|error| render_concise(error, &load.sources));
+        let first = errors.next().unwrap_or_default();
+        let mut error =
+            ToolError::new(ToolErrorKind::Load, format!("the spec of `{name}` has errors: {first}"));
+        let more: Vec<String> = errors.collect();
+        error.details = (!more.is_empty()).then(|| more.join("\n"));
+        Err(error)
+    }
+
     /// Returns the tools, sorted by name.
     pub fn tools(&self) -> impl Iterator<Item = &LoadedTool> {
         self.tools.values()

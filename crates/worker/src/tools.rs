@@ -25,7 +25,7 @@ impl TrustSource for Trust {
 
 /// A tool source that provides the project's current tools to each model turn.
 pub struct ProjectTools {
-    project: LiveProject,
+    project: Arc<LiveProject>,
     worker: WorkerSpec,
     trust: Box<dyn TrustSource>,
     scripts: Arc<ScriptRunner>,
@@ -43,7 +43,7 @@ impl ProjectTools {
     /// Creates a source of the tools of `project` that `worker` may use. `scripts` runs them with the permissions that
     /// `trust` grants.
     pub fn new(
-        project: LiveProject,
+        project: Arc<LiveProject>,
         worker: WorkerSpec,
         trust: Box<dyn TrustSource>,
         scripts: Arc<ScriptRunner>,

@@ -23,7 +23,7 @@ pub(super) use tools::{
     TestOptions, ToolsOptions,
 };
 pub(super) use worker::{
-    ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RunOptions, WorkerOptions,
+    ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RpcOptions, RunOptions, WorkerOptions,
 };
 
 /// Toolchain and engine for the tools that language models call.
@@ -91,6 +91,8 @@ pub(super) enum Command {
     Mcp(McpOptions),
     /// Serve editors over the Language Server Protocol, on stdin and stdout
     Lsp(LspOptions),
+    /// Serve the tools and workers of the project to another program over JSON-RPC, on stdin and stdout
+    Rpc(RpcOptions),
     /// Create a project with a tool and a worker
     Init(InitOptions),
     /// Add a tool to the project: a spec and a script
@@ -110,7 +112,7 @@ pub(super) enum Command {
 /// The commands of `--help` by group.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools", "lsp"]),
-    ("Use models", &["run", "chat", "mcp", "replay", "stub", "trust", "doctor"]),
+    ("Use models", &["run", "chat", "mcp", "rpc", "replay", "stub", "trust", "doctor"]),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["rule", "completions", "help"]),
 ];
@@ -145,6 +147,7 @@ impl Command {
             Self::Chat(options) => Some(&options.scripts),
             Self::Replay(options) => Some(&options.scripts),
             Self::Mcp(options) => Some(&options.scripts),
+            Self::Rpc(options) => Some(&options.scripts),
             _ => None,
         }
     }

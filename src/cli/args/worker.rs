@@ -135,7 +135,7 @@ pub(in crate::cli) struct ReplayOptions {
 }
 
 /// Worker and server options.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct WorkerOptions {
     /// Worker to use [default: the only worker of the project]
     #[arg(long, value_name = "NAME")]
@@ -181,6 +181,21 @@ fn parse_pace(text: &str) -> Result<f64, String> {
     pace.ok_or_else(|| {
         String::from("expected a factor such as 10; before a file argument, write `--paced=1`")
     })
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Another program starts this command and sends JSON-RPC requests on stdin, one per line or with a Content-Length header.
+docs/rpc.md describes the methods.
+
+Examples:
+  deftool rpc -C my-agent
+  echo '{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"list\"}' | deftool rpc")]
+pub(in crate::cli) struct RpcOptions {
+    #[command(flatten)]
+    pub(in crate::cli) worker: WorkerOptions,
+    #[command(flatten)]
+    pub(in crate::cli) scripts: ScriptOptions,
 }
 
 #[derive(Debug, Args)]

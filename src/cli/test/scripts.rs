@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_project::{Generation, ScriptState, TestScript, Trust};
 use deftool_script::{
     Script, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, kill_programs, list_tests,
@@ -16,8 +16,8 @@ use deftool_script::{
 use super::super::args::TestOptions;
 use super::super::command::CliError;
 use super::super::interrupt::{self, Signals};
+use super::super::script_log;
 use super::super::trust::ProjectTrust;
-use super::super::{arguments, script_log};
 use super::run::{Failure, Kind, Sample, SourceRange, TestResult, TestRun};
 
 /// Stack size of test threads. Tools run on the stack of the calling test, and fakes may be recursive.
@@ -119,7 +119,7 @@ fn lua_string(text: &str) -> String {
 
 /// Returns a tool that a test loads.
 fn subject(name: &str, generation: &Arc<Generation>, trust: &Trust) -> Result<TestSubject, ToolError> {
-    let loaded = arguments::find_tool(name, generation)?;
+    let loaded = generation.find_tool(name)?;
     let script = match &loaded.script {
         ScriptState::Ready(script) => Arc::clone(script),
         ScriptState::Broken(error) => return Err(error.clone()),
@@ -132,7 +132,7 @@ fn subject(name: &str, generation: &Arc<Generation>, trust: &Trust) -> Result<Te
     let validating = Arc::clone(&entry);
     // Put all violations in the message, because tests compare it.
     let validate = move |value| {
-        arguments::validate(&validating, value).map_err(|error| match error.details.as_deref() {
+        accept_arguments(&validating, value).map_err(|error| match error.details.as_deref() {
             Some(more) => {
                 let message = format!("{}; {}", error.message, more.replace('\n', "; "));
                 ToolError { message, details: None, ..error }

@@ -5,6 +5,7 @@ mod follow;
 mod managed;
 mod servers;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::render::render_concise;
@@ -12,8 +13,10 @@ use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::count;
 use deftool_project::{
-    Generation, LiveProject, LoadedTool, ProjectError, ScriptState, find_root, permission_requests,
+    Generation, LiveProject, LoadedTool, PermissionRequest, ProjectError, ScriptState, find_root,
+    permission_requests,
 };
+use deftool_script::ScriptRunner;
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 
 pub(super) use connect::{api_key, connect};
@@ -67,26 +70,58 @@ pub(super) fn open(
     let generation = project.current();
     eprint_errors(&generation);
     eprint_omitted_tools(&generation);
-    let is_offline = recorded.is_some();
     let mut spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
     spec.params.extend(request.params.iter().cloned());
-    let offered = generation.tool_set(&spec);
-    let mut requests = permission_requests(
-        &generation.load,
-        offered.iter().filter_map(|entry| generation.tool(&entry.name)),
-    );
-    if !is_offline {
-        let (named, has_key) = (options.endpoint.as_deref(), api_key(&spec).is_some());
-        requests.extend(endpoint_permission_request(&generation.load, &spec, named, has_key));
-        requests.extend(server_permission_request(&generation.load, &spec, named));
+    let (servers, mut requests) = requirements(&root, &generation, &spec);
+    if recorded.is_none() {
+        requests.extend(endpoint_requirements(options, &generation, &spec));
     }
-    let servers = Servers::of_worker(&generation.load, &spec, &root);
-    requests.extend(servers.permission_requests(&generation.load));
     let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;
-    let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
-    let config = WorkerConfig::of_project(&root, &spec).map_err(CliError::Usage)?;
-    Ok(OpenWorker { spec, tools, config, servers })
+    OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), servers)
+}
+
+impl OpenWorker {
+    /// Creates a worker that has the required permissions.
+    ///
+    /// # Errors
+    /// If its BIOS cannot be read.
+    pub(super) fn new(
+        project: Arc<LiveProject>,
+        root: &Path,
+        spec: WorkerSpec,
+        (trust, scripts): (ProjectTrust, Arc<ScriptRunner>),
+        servers: Servers,
+    ) -> Result<Self, CliError> {
+        let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
+        let config = WorkerConfig::of_project(root, &spec).map_err(CliError::Usage)?;
+        Ok(Self { spec, tools, config, servers })
+    }
+}
+
+/// Returns the MCP servers of a worker, and the permissions that these servers and its tools require.
+pub(super) fn requirements(
+    root: &Path,
+    generation: &Generation,
+    spec: &WorkerSpec,
+) -> (Servers, Vec<PermissionRequest>) {
+    let offered = generation.tool_set(spec);
+    let offered = offered.iter().filter_map(|entry| generation.tool(&entry.name));
+    let mut requests = permission_requests(&generation.load, offered);
+    let servers = Servers::of_worker(&generation.load, spec, root);
+    requests.extend(servers.permission_requests(&generation.load));
+    (servers, requests)
+}
+
+/// Returns the permissions that a worker requires for its server and its key.
+pub(super) fn endpoint_requirements(
+    options: &WorkerOptions,
+    generation: &Generation,
+    spec: &WorkerSpec,
+) -> impl Iterator<Item = PermissionRequest> {
+    let (named, has_key) = (options.endpoint.as_deref(), api_key(spec).is_some());
+    let endpoint = endpoint_permission_request(&generation.load, spec, named, has_key);
+    endpoint.into_iter().chain(server_permission_request(&generation.load, spec, named))
 }
 
 /// Prints the errors of the project.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::lsp::{Client, at, framed, uri};
+use crate::support::jsonrpc::framed;
+use crate::support::lsp::{Client, at, uri};
 use crate::support::project::{Project, command_in};
 
 const SPEC: &str = "(deftool :name \"read\" :description \"Reads. 😀\" :args ((:name \"path\" :type string :description \"Which file.\")))\n";
@@ -387,7 +388,7 @@ fn memory_is_bounded() {
     let mut client = client(&root);
     client.did_open(&spec, SPEC);
     client.wait_for(&spec, |_| true);
-    let server = client.server.id();
+    let server = client.connection.server.id();
     let peak = move || -> u64 {
         let status = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

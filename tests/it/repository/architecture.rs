@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("lang", &[]),
     ("chat", &["lang"]),
     ("script", &["lang"]),
@@ -17,11 +17,12 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("jsonrpc", &[]),
     ("ide", &["lang", "script", "project"]),
     ("lsp", &["lang", "project", "ide", "jsonrpc"]),
-    ("", &["lang", "chat", "script", "project", "worker", "stub", "mcp", "lsp"]),
+    ("rpc", &["lang", "chat", "script", "project", "worker", "jsonrpc"]),
+    ("", &["lang", "chat", "script", "project", "worker", "stub", "mcp", "lsp", "rpc"]),
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 26] = [
+const HOMES: [(&str, &[&str]); 28] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -44,10 +45,12 @@ const HOMES: [(&str, &[&str]); 26] = [
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
     ("rustix", &["script", "project", "worker", ""]),
-    ("tokio", &["script", "worker", "stub", "mcp", ""]),
+    ("tokio", &["script", "worker", "stub", "mcp", "rpc", ""]),
     ("rmcp", &["mcp"]),
     ("url", &["lang", "script", "worker", "lsp"]),
     ("gen-lsp-types", &["lsp"]),
+    ("schemars", &["lang", "chat", "jsonrpc", "rpc"]),
+    ("ts-rs", &["lang", "chat", "jsonrpc", "rpc"]),
 ];
 
 /// The modules of `lang` from the lowest to the highest layer. Each may import only from those before it.

@@ -1,17 +1,16 @@
 //! A client of the language server.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus};
 
 use serde_json::{Value, json};
 
+use super::jsonrpc::Connection;
+
 /// A client with its server.
 pub(crate) struct Client {
-    pub(crate) server: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    pub(crate) connection: Connection,
     next_id: i64,
     /// The latest findings of each file, by URI.
     pub(crate) findings: BTreeMap<String, Value>,
@@ -21,10 +20,9 @@ pub(crate) struct Client {
 
 impl Client {
     /// Starts a server without a handshake.
-    pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (server.stdin.take(), BufReader::new(server.stdout.take().unwrap()));
-        Self { server, input, output, next_id: 0, findings: BTreeMap::new(), messages: Vec::new() }
+    pub(crate) fn spawn(command: Command) -> Self {
+        let connection = Connection::spawn(command);
+        Self { connection, next_id: 0, findings: BTreeMap::new(), messages: Vec::new() }
     }
 
     /// Starts a server and opens `folder`.
@@ -38,12 +36,11 @@ impl Client {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(bytes).and_then(|()| input.flush()).unwrap();
+        self.connection.write(bytes);
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
-        self.write(&framed(message));
+        self.connection.send(message);
     }
 
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
@@ -72,21 +69,7 @@ impl Client {
 
     /// Receives one message. Returns `None` at the end of the output.
     pub(crate) fn receive(&mut self) -> Option<Value> {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line).unwrap() == 0 {
-                return None;
-            }
-            match line.trim_end().strip_prefix("Content-Length: ") {
-                Some(value) => length = value.parse().unwrap(),
-                None if line.trim_end().is_empty() => break,
-                None => panic!("{line}"),
-            }
-        }
-        let mut body = vec![0; length];
-        self.output.read_exact(&mut body).unwrap();
-        let message: Value = serde_json::from_slice(&body).unwrap();
+        let message = self.connection.receive()?;
         match message["method"].as_str() {
             Some("textDocument/publishDiagnostics") => {
                 let params = &message["params"];
@@ -140,7 +123,7 @@ impl Client {
 
     /// Takes the input of the server, to write to it in another thread.
     pub(crate) fn writer(&mut self) -> ChildStdin {
-        self.input.take().unwrap()
+        self.connection.writer()
     }
 
     /// Shuts the server down and returns its exit status.
@@ -151,15 +134,9 @@ impl Client {
     }
 
     /// Closes the input of the server and returns its exit status.
-    pub(crate) fn disconnect(mut self) -> ExitStatus {
-        drop(self.input.take());
-        self.server.wait().unwrap()
+    pub(crate) fn disconnect(self) -> ExitStatus {
+        self.connection.disconnect()
     }
-}
-
-pub(crate) fn framed(message: &Value) -> Vec<u8> {
-    let text = message.to_string();
-    format!("Content-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
 }
 
 pub(crate) fn uri(path: &Path) -> String {

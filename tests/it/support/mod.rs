@@ -3,6 +3,7 @@
 // Errors of the environment fail the test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+pub(crate) mod jsonrpc;
 pub(crate) mod lsp;
 pub(crate) mod project;
 #[cfg(unix)]

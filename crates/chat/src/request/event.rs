@@ -13,6 +13,7 @@ pub(super) const EVENT_VERSION: u32 = 1;
 
 /// An event of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
     /// The request was submitted. Always the first event.
@@ -136,6 +137,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 
 /// The user's answer to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Approval {
     /// The call is executed.

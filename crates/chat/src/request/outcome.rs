@@ -7,6 +7,7 @@ use crate::{RawArguments, Usage};
 
 /// A terminal state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum FinalState {
     /// The model answered.
@@ -19,6 +20,7 @@ pub enum FinalState {
 
 /// The reason why the text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model finished.
@@ -35,6 +37,7 @@ pub enum FinishReason {
 
 /// The reason why a request failed. The names are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum FailReason {
     /// The worker restarted its server during the request.
@@ -150,6 +153,7 @@ impl Failure {
 
 /// The outcome of a request, and the members of the `finished` event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS), ts(optional_fields))]
 pub struct Outcome {
     /// Completed, failed or canceled.
     pub state: FinalState,
@@ -214,6 +218,7 @@ impl Outcome {
 
 /// An exit call, which is recorded and never executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS), ts(optional_fields))]
 pub struct Signal {
     /// The exit tool.
     pub tool_name: String,

@@ -17,6 +17,7 @@ pub use rule::{Group, Rule};
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Information only.
@@ -171,6 +172,7 @@ impl Diagnostic {
 
 /// The number of findings of each severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct Summary {
     /// Number of errors.
     pub errors: usize,

@@ -9,6 +9,7 @@ use crate::text::{SourceId, Span, Spanned};
 
 /// The unit of the tool budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetUnit {
     /// One reply of the model with any number of calls.

@@ -80,6 +80,7 @@ pub trait ToolRunner: Send + Sync {
 
 /// The kind of a call failure. The names are stable: they appear in `error[kind]` and in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolErrorKind {
     /// Unknown tool.
@@ -129,6 +130,28 @@ impl ToolErrorKind {
     }
 }
 
+/// Validates the arguments of a call and returns those to pass to the tool.
+///
+/// # Errors
+/// If they are invalid.
+pub fn accept_arguments(tool: &ToolEntry, arguments: Value) -> Result<Map<String, Value>, ToolError> {
+    let name = &tool.name;
+    let invalid = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
+    match tool.accept(arguments) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(invalid(format!("the arguments of `{name}` must be a JSON object"))),
+        Err((_, violations)) => {
+            let mut violations = violations.into_iter();
+            let first = violations.next().unwrap_or_default();
+            let mut error = invalid(format!("`{name}`: {first}"));
+            error.path = Some(first.path).filter(|path| !path.is_empty());
+            let more: Vec<String> = violations.map(|violation| violation.to_string()).collect();
+            error.details = (!more.is_empty()).then(|| more.join("\n"));
+            Err(error)
+        }
+    }
+}
+
 /// Returns the result of a call if it has the type that the tool promises in `:returns`.
 ///
 /// # Errors
@@ -155,6 +178,7 @@ impl fmt::Display for ToolErrorKind {
 
 /// A failed call, with a message for the user and the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS), ts(optional_fields))]
 pub struct ToolError {
     /// The kind of failure.
     pub kind: ToolErrorKind,

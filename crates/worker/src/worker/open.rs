@@ -255,7 +255,8 @@ impl OpenWorker {
         }
         let model = model.or_else(|| spec.model.clone());
         let scripts = Arc::new(ScriptRunner::new(scripts));
-        let tools: Arc<dyn ToolSource> = Arc::new(ProjectTools::new(project, spec.clone(), trust, scripts));
+        let tools: Arc<dyn ToolSource> =
+            Arc::new(ProjectTools::new(Arc::new(project), spec.clone(), trust, scripts));
         let tools = if own_tools.is_empty() {
             tools
         } else {

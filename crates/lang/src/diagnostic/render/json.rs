@@ -7,6 +7,7 @@ use crate::text::{LineColumn, Sources, Span};
 
 /// The whole output.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct JsonReport {
     /// Every finding, in source order within a file.
     pub findings: Vec<JsonFinding>,
@@ -16,6 +17,7 @@ pub struct JsonReport {
 
 /// One finding. Lines and columns count from 1, columns in characters, ends are exclusive.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS), ts(optional_fields))]
 pub struct JsonFinding {
     /// The rule's code, `DT107`.
     pub rule: &'static str,
@@ -36,7 +38,8 @@ pub struct JsonFinding {
     /// Column after the last character.
     pub end_column: usize,
     /// Additional notes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "definitions", ts(as = "Option<_>", optional))]
     pub notes: Vec<String>,
     /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +48,7 @@ pub struct JsonFinding {
 
 /// A fix.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct JsonFix {
     /// An imperative description.
     pub title: String,
@@ -56,6 +60,7 @@ pub struct JsonFix {
 
 /// One replacement.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct JsonEdit {
     /// Line of the first character replaced.
     pub line: usize,

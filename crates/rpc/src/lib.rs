@@ -1,0 +1,33 @@
+//! The tools and workers of a project for another program: JSON-RPC 2.0 over a byte stream.
+//!
+//! [`serve`] answers the requests of one client. [`protocol`] contains the methods with their parameters and results.
+//! All requests are answered concurrently, so a client can cancel a call while it runs.
+//!
+//! | method | |
+//! |---|---|
+//! | `list`, `check`, `compile` | the project, as in `deftool tools`, `check` and `compile` |
+//! | `needs_approval`, `call` | one call of a tool, without a model |
+//! | `submit`, `events`, `result`, `cancel` | requests to a model |
+//! | `shutdown` | ends the server |
+//!
+//! The server sends the notifications `event`, `log`, `progress` and `reloaded`, and the request `approve`.
+//!
+//! A [`Host`] opens the workers: it resolves servers, keys and permissions.
+//!
+//! Invariants: a call that is canceled, or whose client is gone, is dropped, which stops it; a call that needs approval
+//! runs only after the client approved it; all queues are bounded, so a client that does not read stops the server from
+//! reading; when the client is gone, all calls, requests and managed servers end.
+
+mod calls;
+mod client;
+#[cfg(feature = "definitions")]
+pub mod definitions;
+mod host;
+mod project;
+pub mod protocol;
+mod requests;
+mod server;
+mod session;
+
+pub use host::{Host, OpenedWorker, ScriptEvents, script_events};
+pub use server::serve;

@@ -1,0 +1,105 @@
+//! The methods about the project: `list`, `check` and `compile`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deftool_jsonrpc::{Error, code};
+use deftool_lang::diagnostic::render::{JsonReport, json_report};
+use deftool_lang::schema::{Target, emit};
+use deftool_lang::spec;
+use deftool_lang::text::LineColumn;
+use deftool_project::{Generation, LoadOptions, LoadedTool, ScriptState, load_with, resolve_inputs};
+use serde_json::Value;
+
+use crate::protocol::{
+    CheckParams, CompileParams, CompileResult, Confirm, Empty, Kind, ListResult, ToolInfo,
+};
+use crate::session::Session;
+
+impl Session {
+    pub(crate) fn list(&self, _: Empty) -> ListResult {
+        let generation = self.host.project.current();
+        let workers = generation.load.workers.iter().filter(|worker| worker.valid);
+        let mut workers: Vec<String> = workers.map(|worker| worker.name.value.clone()).collect();
+        if generation.load.workers.is_empty() {
+            workers.push(String::from("default"));
+        }
+        ListResult {
+            project: self.host.root.display().to_string(),
+            generation: generation.number,
+            tools: offered(&generation)
+                .map(|loaded| describe(loaded, &generation, &self.host.root))
+                .collect(),
+            workers,
+        }
+    }
+
+    /// Loads the project again, because a generation contains the findings of one set of options.
+    pub(crate) fn check(&self, params: CheckParams) -> Result<JsonReport, Error> {
+        let targets = params.targets.iter().map(|name| target(name)).collect::<Result<_, _>>()?;
+        let options =
+            LoadOptions { with_scripts: true, targets, raises_denied: true, ..LoadOptions::default() };
+        let root = &self.host.root;
+        let load = || load_with(&resolve_inputs(&[], root)?, root, &options);
+        let load = tokio::task::block_in_place(load);
+        let load = load.map_err(|error| Error::new(code::REQUEST_FAILED, error.to_string()))?;
+        Ok(json_report(&load.findings, &load.sources))
+    }
+
+    pub(crate) fn compile(&self, params: CompileParams) -> Result<CompileResult, Error> {
+        let target = params.target.as_deref().map_or(Ok(Target::OpenAi), target)?;
+        let generation = self.host.project.current();
+        let tools: Vec<&LoadedTool> = match &params.tools {
+            None => offered(&generation).collect(),
+            Some(names) => {
+                let found = names.iter().map(|name| generation.find_tool(name));
+                found.collect::<Result<_, _>>().map_err(|error| crate::calls::failed(&error))?
+            }
+        };
+        let definitions = emit(target, tools.into_iter().map(|loaded| &*loaded.tool));
+        Ok(CompileResult { generation: generation.number, definitions })
+    }
+}
+
+/// Returns the tools without errors.
+fn offered(generation: &Arc<Generation>) -> impl Iterator<Item = &LoadedTool> {
+    generation.tools().filter(|loaded| !matches!(loaded.script, ScriptState::Broken(_)))
+}
+
+fn target(name: &str) -> Result<Target, Error> {
+    let found = Target::ALL.into_iter().find(|target| target.as_str() == name);
+    found.ok_or_else(|| {
+        let known = Target::ALL.map(Target::as_str).join(", ");
+        Error::new(code::INVALID_PARAMS, format!("unknown target `{name}`; known targets: {known}"))
+    })
+}
+
+fn describe(loaded: &LoadedTool, generation: &Generation, root: &Path) -> ToolInfo {
+    let (tool, sources) = (&loaded.tool, &generation.load.sources);
+    let mut definition = match emit(Target::Mcp, [&**tool]) {
+        Value::Array(mut definitions) => definitions.pop().unwrap_or_default(),
+        _ => Value::Null,
+    };
+    // A tool of an earlier generation has no location in this one.
+    let position = sources.get(tool.source).filter(|file| file.name == *loaded.file);
+    let position =
+        position.map_or(LineColumn { line: 1, column: 1 }, |file| file.line_column(tool.name.span.start));
+    let file = Path::new(&*loaded.file);
+    ToolInfo {
+        name: tool.name.value.clone(),
+        kind: match tool.kind {
+            spec::ToolKind::Normal => Kind::Normal,
+            spec::ToolKind::Exit => Kind::Exit,
+        },
+        description: tool.description.value.clone(),
+        category: tool.category.as_ref().map(|category| category.value.clone()),
+        confirm: match tool.confirm {
+            spec::Confirm::Never => Confirm::Never,
+            spec::Confirm::Always => Confirm::Always,
+            spec::Confirm::When(_) => Confirm::Sometimes,
+        },
+        parameters: definition["inputSchema"].take(),
+        file: file.strip_prefix(root).unwrap_or(file).display().to_string(),
+        line: position.line,
+    }
+}

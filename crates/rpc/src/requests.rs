@@ -1,0 +1,173 @@
+//! The methods about requests to a model: `submit`, `events`, `result` and `cancel`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deftool_chat::Message;
+use deftool_chat::request::Event;
+use deftool_jsonrpc::{Error, code};
+use deftool_lang::spec::WorkerSpec;
+use deftool_worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::{Host, OpenedWorker};
+use crate::protocol::{
+    Empty, EventParams, EventsParams, EventsResult, RequestId, RequestResult, SubmitParams,
+};
+use crate::session::Session;
+
+/// The workers that were used, by name.
+#[derive(Default)]
+pub(crate) struct Workers(Mutex<HashMap<String, Arc<OnceCell<OpenedWorker>>>>);
+
+impl Workers {
+    /// Returns a worker. Opens it if it is not open.
+    async fn get(&self, spec: WorkerSpec, host: &Host) -> Result<Worker, String> {
+        let cell = {
+            let mut workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(workers.entry(spec.name.value.clone()).or_default())
+        };
+        let opened = cell.get_or_try_init(|| (host.open_worker)(spec)).await?;
+        Ok(opened.worker.clone())
+    }
+
+    /// Returns the worker of a request.
+    fn of_request(&self, id: &str) -> Option<Worker> {
+        let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = workers.values().filter_map(|cell| cell.get());
+        opened.find(|opened| opened.worker.request_status(id).is_some()).map(|opened| opened.worker.clone())
+    }
+
+    /// Ends all workers.
+    pub(crate) async fn close(&self) {
+        let workers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let opened = workers.into_values().filter_map(|cell| Arc::into_inner(cell)?.into_inner());
+        let opened: Vec<OpenedWorker> = opened.collect();
+        for OpenedWorker { worker, .. } in &opened {
+            worker.stop();
+        }
+        for OpenedWorker { worker, close } in opened {
+            worker.gone().await;
+            close().await;
+        }
+    }
+}
+
+impl Session {
+    pub(crate) async fn submit(&self, params: SubmitParams) -> Result<RequestId, Error> {
+        let spec = (self.host.choose_worker)(&self.host.project.current(), params.worker.as_deref());
+        let spec = spec.map_err(|message| Error::new(code::INVALID_PARAMS, message))?;
+        let messages = self.conversation(&params)?;
+        let failed = |message: String| Error::new(code::REQUEST_FAILED, message);
+        let worker = self.workers.get(spec, &self.host).await.map_err(failed)?;
+        let request = SubmitRequest {
+            messages,
+            system_prompt: params.system,
+            model: params.model,
+            params: params.params,
+            tools: params.tools,
+            job_name: params.job_name.unwrap_or_default(),
+            ..SubmitRequest::default()
+        };
+        let request_id =
+            submit_when_ready(&worker, &request).await.map_err(|error| failed(error.to_string()))?;
+        if let Some(events) = worker.events(&request_id, 0) {
+            self.spawn(ask_for_approvals(self.clone(), worker, request_id.clone(), events));
+        }
+        Ok(RequestId { request_id })
+    }
+
+    /// Returns the conversation to submit.
+    fn conversation(&self, params: &SubmitParams) -> Result<Vec<Message>, Error> {
+        let SubmitParams { prompt, messages, after, .. } = params;
+        match (prompt, messages, after) {
+            (Some(prompt), None, after) => {
+                let mut messages = match after {
+                    None => Vec::new(),
+                    Some(id) => {
+                        let worker = self.worker_of(id)?;
+                        let unfinished =
+                            |_| Error::new(code::REQUEST_FAILED, format!("`{id}` has not finished"));
+                        worker.result(id).map_err(unfinished)?;
+                        worker.conversation(id).unwrap_or_default()
+                    }
+                };
+                messages.push(Message::User { content: prompt.clone() });
+                Ok(messages)
+            }
+            (None, Some(messages), None) => Ok(messages.clone()),
+            _ => {
+                let message = "expected either `prompt`, with or without `after`, or `messages`";
+                Err(Error::new(code::INVALID_PARAMS, message))
+            }
+        }
+    }
+
+    pub(crate) async fn events(&self, params: EventsParams) -> Result<EventsResult, Error> {
+        let EventsParams { request_id, from } = params;
+        let worker = self.worker_of(&request_id)?;
+        let mut events = worker.events(&request_id, from).ok_or_else(|| unknown_request(&request_id))?;
+        let mut index = from;
+        while let Some(event) = events.next().await {
+            let event = Event::clone(&event);
+            self.client.notify("event", EventParams { request_id: request_id.clone(), index, event }).await;
+            index += 1;
+        }
+        Ok(EventsResult { count: index })
+    }
+
+    pub(crate) async fn result(&self, params: RequestId) -> Result<RequestResult, Error> {
+        let id = &params.request_id;
+        let worker = self.worker_of(id)?;
+        let unknown = || unknown_request(id);
+        let outcome = worker.wait(id).await.map_err(|_| unknown())?;
+        let messages = worker.conversation(id).ok_or_else(unknown)?;
+        Ok(RequestResult { outcome: (*outcome).clone(), messages })
+    }
+
+    pub(crate) fn cancel(&self, params: RequestId) -> Result<Empty, Error> {
+        self.worker_of(&params.request_id)?.cancel(&params.request_id);
+        Ok(Empty {})
+    }
+
+    fn worker_of(&self, request_id: &str) -> Result<Worker, Error> {
+        self.workers.of_request(request_id).ok_or_else(|| unknown_request(request_id))
+    }
+}
+
+fn unknown_request(id: &str) -> Error {
+    let message =
+        format!("unknown request `{id}`; a worker keeps the results of its last requests, see :keep-results");
+    Error::new(code::INVALID_PARAMS, message)
+}
+
+/// Submits a request. Waits for a managed server that restarts.
+async fn submit_when_ready(worker: &Worker, request: &SubmitRequest) -> Result<String, SubmitError> {
+    loop {
+        match worker.submit(request.clone()) {
+            Err(SubmitError::WorkerNotReady(NotReady { state: WorkerState::Running, .. })) => {
+                worker.ready().await.map_err(SubmitError::WorkerNotReady)?;
+            }
+            submitted => return submitted,
+        }
+    }
+}
+
+/// Asks the client for each approval that a request needs, until it ends.
+async fn ask_for_approvals(session: Session, worker: Worker, request_id: String, mut events: EventStream) {
+    let ended = CancellationToken::new();
+    let _ended = ended.clone().drop_guard();
+    while let Some(event) = events.next().await {
+        let Event::Approval { id, name, arguments, answer: None } = &*event else { continue };
+        let (call_id, tool, arguments) = (id.clone(), name.clone(), arguments.clone().unwrap_or_default());
+        let (asking, worker, request_id) = (session.clone(), worker.clone(), request_id.clone());
+        let ended = ended.clone();
+        session.spawn(async move {
+            let answer = asking.approve(request_id.clone(), call_id.clone(), tool, arguments);
+            if let Some(answer) = ended.run_until_cancelled(answer).await {
+                worker.approve(&request_id, &call_id, answer);
+            }
+        });
+    }
+}

@@ -1,0 +1,176 @@
+//! The requests of one client.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use deftool_jsonrpc::{Error, Id, Message, code};
+use deftool_lang::spec::nearest;
+use deftool_script::ScriptEvent;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::client::{Client, to_json};
+use crate::host::{Host, ScriptEvents};
+use crate::protocol::{CancelParams, LogParams, METHODS, ProgressParams, ReloadedParams};
+use crate::requests::Workers;
+
+/// Maximum number of requests without a response.
+const MAX_OPEN: usize = 128;
+
+/// The session of a client.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) host: Arc<Host>,
+    pub(crate) workers: Arc<Workers>,
+    /// Cancels everything.
+    pub(crate) canceled: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    /// Cancels each request without a response.
+    open: Arc<Mutex<HashMap<Id, CancellationToken>>>,
+}
+
+impl Session {
+    pub(crate) fn start(host: Host, script_events: ScriptEvents, client: Client) -> Self {
+        let session = Self {
+            client,
+            host: Arc::new(host),
+            workers: Arc::default(),
+            canceled: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            open: Arc::default(),
+        };
+        session.spawn(report_reloads(session.clone()));
+        session.spawn(report_script_events(session.client.clone(), script_events));
+        session
+    }
+
+    /// Spawns a task that ends with the session.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(self.canceled.clone().run_until_cancelled_owned(task));
+    }
+
+    /// Cancels everything, and waits until the workers have ended.
+    pub(crate) async fn stop(&self) {
+        self.canceled.cancel();
+        self.tasks.close();
+        self.workers.close().await;
+    }
+
+    pub(crate) async fn handle(&self, message: Message) {
+        match message {
+            Message::Request { id, method, params } => {
+                if let Err(error) = self.answer_later(id.clone(), method, params) {
+                    self.client.send(Message::Response { id: Some(id), result: Err(error) }).await;
+                }
+            }
+            Message::Notification { method, params } => {
+                if method == "$/cancelRequest"
+                    && let Ok(CancelParams { id }) = serde_json::from_value(params)
+                    && let Some(canceled) = self.open().get(&id)
+                {
+                    canceled.cancel();
+                }
+            }
+            Message::Response { id, result } => self.client.on_response(id.as_ref(), result),
+        }
+    }
+
+    /// Starts to answer a request.
+    fn answer_later(&self, id: Id, method: String, params: Value) -> Result<(), Error> {
+        let canceled = self.canceled.child_token();
+        {
+            let mut open = self.open();
+            if open.contains_key(&id) {
+                return Err(Error::new(
+                    code::INVALID_REQUEST,
+                    "another request with this ID is not finished",
+                ));
+            }
+            if open.len() >= MAX_OPEN {
+                let message = format!("too many open requests; wait for one of {MAX_OPEN} to finish");
+                return Err(Error::new(code::REQUEST_FAILED, message));
+            }
+            open.insert(id.clone(), canceled.clone());
+        }
+        let session = self.clone();
+        self.tasks.spawn(async move {
+            let result = tokio::select! {
+                // Answers that need not wait are sent even if the client is gone: it may still read.
+                biased;
+                result = session.answer(&method, params) => result,
+                () = canceled.cancelled() => Err(Error::new(code::CANCELED, "canceled")),
+            };
+            session.open().remove(&id);
+            session.client.send(Message::Response { id: Some(id), result }).await;
+        });
+        Ok(())
+    }
+
+    async fn answer(&self, method: &str, params: Value) -> Result<Value, Error> {
+        match method {
+            "list" => Ok(to_json(self.list(parse(params)?))),
+            "check" => self.check(parse(params)?).map(to_json),
+            "compile" => self.compile(parse(params)?).map(to_json),
+            "needs_approval" => self.needs_approval(parse(params)?).map(to_json),
+            "call" => self.call(parse(params)?).await.map(to_json),
+            "submit" => self.submit(parse(params)?).await.map(to_json),
+            "events" => self.events(parse(params)?).await.map(to_json),
+            "result" => self.result(parse(params)?).await.map(to_json),
+            "cancel" => self.cancel(parse(params)?).map(to_json),
+            _ => {
+                let hint = match nearest(method, METHODS) {
+                    Some(similar) => format!("did you mean `{similar}`?"),
+                    None => format!("known methods: {}", METHODS.join(", ")),
+                };
+                Err(Error::new(code::METHOD_NOT_FOUND, format!("unknown method `{method}`; {hint}")))
+            }
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Parses the parameters of a method. No parameters are an empty object.
+fn parse<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
+    let invalid =
+        |message: String| Error::new(code::INVALID_PARAMS, format!("invalid parameters: {message}"));
+    match params {
+        Value::Null => parse(Value::Object(serde_json::Map::new())),
+        Value::Object(_) => serde_json::from_value(params).map_err(|error| invalid(error.to_string())),
+        _ => Err(invalid(String::from("expected an object"))),
+    }
+}
+
+/// Reports each reload. Reloads that follow each other quickly are reported together.
+async fn report_reloads(session: Session) {
+    let project = &session.host.project;
+    let mut reloads = session.host.reloads.clone();
+    let (mut generation, mut error) = (project.current().number, project.error());
+    while reloads.changed().await.is_ok() {
+        let current = (project.current().number, project.error());
+        if current == (generation, error.clone()) {
+            continue;
+        }
+        let changes = project.changes_since(generation);
+        (generation, error) = current;
+        session.client.notify("reloaded", ReloadedParams { generation, changes, error: error.clone() }).await;
+    }
+}
+
+async fn report_script_events(client: Client, mut events: ScriptEvents) {
+    while let Some(event) = events.0.recv().await {
+        match event {
+            ScriptEvent::Logged { tool, request_id: id, level, text } => {
+                client.notify("log", LogParams { id, tool, level: level.into(), text }).await;
+            }
+            ScriptEvent::Progressed { tool, request_id: id, fraction, text } => {
+                client.notify("progress", ProgressParams { id, tool, fraction, text }).await;
+            }
+        }
+    }
+}

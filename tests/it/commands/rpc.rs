@@ -1,0 +1,584 @@
+//! `deftool rpc`: a client with raw messages, all of which are validated against the published schema, and a client that
+//! others wrote.
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use deftool_test_support::server::{Answer, Server};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use super::managed;
+use crate::support::jsonrpc::{Connection, framed};
+use crate::support::project::Project;
+use crate::support::watching::LIMIT;
+use crate::worker::managed::fake::{family, runs};
+
+const SPECS: &str = r#"
+(deftool :name "count" :description "Count the characters of a text." :category "text"
+ :args ((:name "text" :type string :description "The text.")))
+(deftool :name "broken" :description "Fails." :args ())
+(deftool :name "careful" :description "Change a file." :confirm t
+ :args ((:name "path" :type string :description "The file.")))
+(deftool :name "guarded" :description "Change a file." :confirm (:when (:path "^/"))
+ :args ((:name "path" :type string :description "The file.")))
+(deftool :name "wait" :description "Wait for ever." :allow (:run ["sh"]) :args ())
+(deftool :name "misspelt" :description "Has an error." :args ((:name "x" :type strng :description "X.")))
+(defexit :name "done" :description "The task is done." :args ())
+"#;
+
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("specs/tools.eld", SPECS);
+    project.write(
+        "scripts/count.lua",
+        "return function(text)\n tool.progress(0.5, \"half\")\n log.warn(\"odd\")\n return utf8.len(text)\nend\n",
+    );
+    project.write("scripts/broken.lua", "return function() error(\"no luck\") end\n");
+    for name in ["careful", "guarded"] {
+        let script = "return function(path) return \"changed \" .. path end\n";
+        project.write(&format!("scripts/{name}.lua"), script);
+    }
+    project.write(
+        "scripts/wait.lua",
+        "return function() process.run({ \"sh\", \"-c\", \"echo $$ > pid; sleep 1000\" }) end\n",
+    );
+    project
+}
+
+/// A client that validates all messages.
+struct Client {
+    connection: Connection,
+    schema: Value,
+    next_id: i64,
+    /// Received messages that no one has asked for.
+    received: Vec<Value>,
+}
+
+impl Client {
+    fn start(project: &Project, arguments: &[&str]) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schemas/rpc.json");
+        let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let mut command = project.command(&[&["rpc"], arguments].concat());
+        command.stderr(Stdio::null());
+        Self { connection: Connection::spawn(command), schema, next_id: 0, received: Vec::new() }
+    }
+
+    /// Validates a value against a definition of the schema.
+    fn validate(&self, pointer: &str, value: &Value) {
+        let mut schema = self.schema.clone();
+        let part =
+            schema.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is not in the schema")).clone();
+        let part = part.as_object().unwrap().clone();
+        for key in ["type", "properties", "required", "description", "title"] {
+            schema.as_object_mut().unwrap().remove(key);
+        }
+        schema.as_object_mut().unwrap().extend(part);
+        let validator: Validator = jsonschema::validator_for(&schema).unwrap();
+        if let Err(error) = validator.validate(value) {
+            panic!("{pointer}: {error}: {value}");
+        }
+    }
+
+    /// Validates the parameters or the result of a method.
+    fn validate_part(&self, group: &str, method: &str, part: &str, value: &Value) {
+        let at = format!("/$defs/{group}/properties/{method}/$ref");
+        let definition = self.schema.pointer(&at).and_then(Value::as_str).unwrap();
+        let definition = definition.strip_prefix('#').unwrap();
+        self.validate(&format!("{definition}/properties/{part}"), value);
+    }
+
+    /// Sends a request and returns its ID.
+    fn send(&mut self, method: &str, params: Value) -> i64 {
+        self.next_id += 1;
+        let (id, message) =
+            (self.next_id, json!({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}));
+        self.connection.send(&message);
+        id
+    }
+
+    fn receive(&mut self) -> Value {
+        let message = self.connection.receive().expect("the server has ended");
+        let (method, params) = (message["method"].as_str(), &message["params"]);
+        match (method, message.get("id")) {
+            (Some("$/cancelRequest"), None) => self.validate("/$defs/CancelParams", params),
+            (Some(method), None) => {
+                let at = format!("/$defs/ServerNotifications/properties/{method}");
+                self.validate(&at, params);
+            }
+            (Some(method), Some(_)) => self.validate_part("ServerRequests", method, "params", params),
+            (None, _) => {}
+        }
+        message
+    }
+
+    /// Waits for the first message that `is_expected`, and keeps the others.
+    fn wait_for(&mut self, is_expected: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.received.iter().position(&is_expected) {
+            return self.received.remove(at);
+        }
+        loop {
+            let message = self.receive();
+            if is_expected(&message) {
+                return message;
+            }
+            self.received.push(message);
+        }
+    }
+
+    fn notification(&mut self, method: &str) -> Value {
+        self.wait_for(|message| message["method"] == method)["params"].clone()
+    }
+
+    fn response(&mut self, id: i64) -> Value {
+        self.wait_for(|message| message["id"] == id && message.get("method").is_none())
+    }
+
+    /// Sends a request, whose parameters must be valid, and waits for its result.
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        self.validate_part("Requests", method, "params", &params);
+        let id = self.send(method, params);
+        let response = self.response(id);
+        assert!(response.get("error").is_none(), "{method}: {response}");
+        self.validate_part("Requests", method, "result", &response["result"]);
+        response["result"].clone()
+    }
+
+    /// Sends a request and returns its error: `CODE MESSAGE`.
+    fn error(&mut self, method: &str, params: Value) -> String {
+        let id = self.send(method, params);
+        error_of(&self.response(id))
+    }
+
+    /// Answers the next `approve` request and returns its parameters.
+    fn answer(&mut self, answer: Value) -> Value {
+        let asked = self.wait_for(|message| message["method"] == "approve");
+        self.connection.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}));
+        asked["params"].clone()
+    }
+
+    fn shut_down(mut self) {
+        self.request("shutdown", json!({}));
+        assert!(self.connection.disconnect().success());
+    }
+}
+
+fn error_of(response: &Value) -> String {
+    let error = &response["error"];
+    format!("{} {}", error["code"], error["message"].as_str().unwrap_or_else(|| panic!("{response}")))
+}
+
+#[test]
+fn the_project_is_listed_checked_and_compiled() {
+    let project = project();
+    let mut client = Client::start(&project, &[]);
+    let listed = client.request("list", json!({}));
+    let names = |tools: &Value| -> Vec<Value> {
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect()
+    };
+    assert_eq!(names(&listed["tools"]), ["broken", "careful", "count", "done", "guarded", "wait"]);
+    assert_eq!((&listed["generation"], &listed["workers"]), (&json!(1), &json!(["default"])));
+    let count = json!({
+        "name": "count", "kind": "normal", "description": "Count the characters of a text.", "category": "text",
+        "confirm": "never", "file": "specs/tools.eld", "line": 2,
+        "parameters": {
+            "type": "object", "properties": {"text": {"type": "string", "description": "The text."}},
+            "required": ["text"], "additionalProperties": false,
+        },
+    });
+    assert_eq!(listed["tools"][2], count);
+    let confirm: Vec<&Value> =
+        listed["tools"].as_array().unwrap().iter().map(|tool| &tool["confirm"]).collect();
+    assert_eq!(confirm, ["never", "always", "never", "never", "sometimes", "never"]);
+
+    let checked = client.request("check", json!({"targets": ["gemini"]}));
+    let expected: Value =
+        serde_json::from_str(&project.run(&["check", "--format", "json", "--target", "gemini"]).stdout)
+            .unwrap();
+    assert_eq!(checked, expected);
+    assert_eq!(checked["summary"]["errors"], 1);
+
+    let compiled = client.request("compile", json!({"target": "anthropic", "tools": ["count"]}));
+    assert_eq!(compiled["definitions"][0]["input_schema"]["required"], json!(["text"]));
+    assert_eq!(names(&client.request("compile", json!({"target": "mcp"}))["definitions"]).len(), 6);
+    for (method, params, expected) in [
+        ("compile", json!({"target": "opnai"}), "-32602 unknown target `opnai`; known targets: openai,"),
+        ("compile", json!({"tools": ["cuont"]}), "-32803 unknown tool `cuont`; did you mean `count`?"),
+        (
+            "compile",
+            json!({"tools": ["misspelt"]}),
+            "-32803 the spec of `misspelt` has errors: specs/tools.eld:10:",
+        ),
+        ("check", json!({"target": "gemini"}), "-32602 invalid parameters: unknown field `target`"),
+        ("check", json!([]), "-32602 invalid parameters: expected an object"),
+        ("lst", json!({}), "-32601 unknown method `lst`; did you mean `list`?"),
+        ("textDocument/hover", json!({}), "-32601 unknown method `textDocument/hover`; known methods: list,"),
+    ] {
+        let error = client.error(method, params);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    client.shut_down();
+}
+
+#[test]
+fn calls_are_validated_approved_and_run() {
+    let project = project();
+    let mut client = Client::start(&project, &[]);
+    let called =
+        client.request("call", json!({"tool": "count", "arguments": {"text": "Zoë"}, "call_id": "c1"}));
+    assert_eq!(called, json!({"result": 3, "text": "3"}));
+    let progress = json!({"id": "c1", "tool": "count", "fraction": 0.5, "text": "half"});
+    assert_eq!(client.notification("progress"), progress);
+    assert_eq!(
+        client.notification("log"),
+        json!({"id": "c1", "tool": "count", "level": "warn", "text": "odd"})
+    );
+
+    // The client approves, refuses, approved before, or is not able to ask.
+    let careful = json!({"tool": "careful", "arguments": {"path": "a\u{202e}b"}, "call_id": "c2"});
+    let id = client.send("call", careful.clone());
+    let asked = client.answer(json!({"answer": "allowed"}));
+    assert_eq!(asked["text"], "careful {\"path\":\"a\\u{202e}b\"}");
+    assert_eq!((&asked["request_id"], &asked["call_id"]), (&json!(""), &json!("c2")));
+    assert_eq!(client.response(id)["result"]["text"], "changed a\u{202e}b");
+    let id = client.send("call", careful.clone());
+    client.answer(json!({"answer": "refused", "reason": "not now"}));
+    assert_eq!(error_of(&client.response(id)), "-32803 the user refused this call of `careful`: not now");
+    let id = client.send("call", careful.clone());
+    client.answer(json!(true));
+    let error = error_of(&client.response(id));
+    assert!(error.contains("the client's answer to `approve` is invalid: "), "{error}");
+    let id = client.send("call", careful);
+    let asked = client.wait_for(|message| message["method"] == "approve");
+    let error = json!({"code": -32601, "message": "unknown method"});
+    client.connection.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}));
+    let error = error_of(&client.response(id));
+    assert!(error.ends_with("the client did not ask the user: unknown method"), "{error}");
+    let approved = json!({"tool": "careful", "arguments": {"path": "a"}, "approved": true});
+    assert_eq!(client.request("call", approved)["result"], "changed a");
+    for (path, expected) in [("/etc", true), ("etc", false)] {
+        let params = json!({"tool": "guarded", "arguments": {"path": path}});
+        assert_eq!(client.request("needs_approval", params)["needs_approval"], expected);
+    }
+
+    for (params, kind, message) in [
+        (json!({"tool": "cuont"}), "unknown_tool", "unknown tool `cuont`; did you mean `count`?"),
+        (json!({"tool": "count"}), "invalid_arguments", "`count`: \"text\" is a required property"),
+        (json!({"tool": "done"}), "unknown_tool", "`done` is an exit tool and cannot be run"),
+        (json!({"tool": "broken"}), "script", "scripts/broken.lua:1: no luck"),
+        (
+            json!({"tool": "wait"}),
+            "permission",
+            "`wait` was not run: it requires :run [\"sh\"], which is not trusted",
+        ),
+    ] {
+        let id = client.send("call", params);
+        let error = client.response(id)["error"].clone();
+        client.validate("/$defs/ToolError", &error["data"]);
+        assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32803), &json!(kind)));
+        assert!(error["message"].as_str().unwrap().starts_with(message), "{error}");
+    }
+    client.shut_down();
+}
+
+const WORKERS: &str = "(defworker :name \"a\" :system \"Be brief.\")\n(defworker :name \"b\" :endpoint \"http://127.0.0.1:1/v1\")\n";
+
+#[test]
+fn requests_stream_events_ask_for_approvals_and_continue() {
+    let server = Server::script([
+        Answer::calls(&[("careful", "{\"path\": \"x\"}"), ("careful", "{\"path\": \"y\"}")]),
+        Answer::text("Done."),
+        Answer::text("Again."),
+    ]);
+    let project = project();
+    project.write("specs/workers.eld", WORKERS);
+    let mut client = Client::start(&project, &["--trust", "--worker", "a", "--endpoint", &server.endpoint()]);
+    let submitted = client.request("submit", json!({"prompt": "Change x and y.", "params": {"seed": 1}}));
+    let events = client.send("events", submitted.clone());
+    for answer in [json!({"answer": "refused", "reason": "no"}), json!({"answer": "allowed"})] {
+        assert_eq!(client.answer(answer)["request_id"], submitted["request_id"]);
+    }
+    let count = client.response(events)["result"]["count"].as_u64().unwrap();
+    let received: Vec<Value> = client.received.drain(..).map(|message| message["params"].clone()).collect();
+    let kinds: Vec<&str> = received.iter().map(|params| params["event"]["type"].as_str().unwrap()).collect();
+    assert_eq!(received.len() as u64, count);
+    assert!(received.iter().enumerate().all(|(index, params)| params["index"] == index));
+    assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("submitted", "finished"), "{kinds:?}");
+    let finished: Vec<&Value> = received
+        .iter()
+        .map(|params| &params["event"])
+        .filter(|event| event["type"] == "tool_finished")
+        .collect();
+    assert_eq!(finished[1]["result"], "changed y");
+    assert_eq!(finished[0]["ok"], true);
+
+    let result = client.request("result", submitted.clone());
+    assert_eq!(
+        (&result["outcome"]["state"], &result["outcome"]["text"]),
+        (&json!("completed"), &json!("Done."))
+    );
+    // Only the last event again.
+    let mut again = submitted.clone();
+    again["from"] = json!(count - 1);
+    assert_eq!(client.request("events", again)["count"], count);
+    assert_eq!(client.notification("event")["event"]["type"], "finished");
+
+    // The conversation continues, by ID or with its messages.
+    let params = json!({"prompt": "Again?", "after": submitted["request_id"], "system": "In French."});
+    let second = client.request("submit", params);
+    assert_eq!(client.request("result", second)["outcome"]["text"], "Again.");
+    let sent = server.posts().last().unwrap().body.clone();
+    let roles: Vec<&str> = sent["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles.iter().filter(|role| **role != "system").count(), 6, "{roles:?}");
+    assert!(sent["messages"].to_string().contains("In French."), "{sent}");
+    let messages = result["messages"].as_array().unwrap().clone();
+    let messages = [messages, vec![json!({"role": "user", "content": "Again?"})]].concat();
+    let third = client.request("submit", json!({"messages": messages, "worker": "a", "tools": []}));
+    assert_eq!(client.request("result", third)["outcome"]["text"], "Again.");
+
+    for (params, expected) in [
+        (json!({}), "-32602 expected either `prompt`, with or without `after`, or `messages`"),
+        (json!({"prompt": "x", "messages": []}), "-32602 expected either `prompt`"),
+        (json!({"prompt": "x", "after": "req_0"}), "-32602 unknown request `req_0`; a worker keeps"),
+        (json!({"prompt": "x", "worker": "c"}), "-32602 unknown worker `c`; known workers: a, b"),
+        (json!({"prompt": "x", "tools": ["cuont"]}), "-32803 unknown tool `cuont`"),
+        (json!({"prompt": "x", "params": {"stream": false}}), "-32803 parameter `stream` is reserved"),
+    ] {
+        let error = client.error("submit", params);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    client.shut_down();
+}
+
+#[test]
+fn a_worker_that_cannot_be_used_is_explained() {
+    let project = project();
+    project.write("specs/workers.eld", WORKERS);
+    let mut client = Client::start(&project, &["--trust"]);
+    let error = client.error("submit", json!({"prompt": "x"}));
+    assert!(error.contains("several workers (a, b)"), "{error}");
+    let error = client.error("submit", json!({"prompt": "x", "worker": "b"}));
+    assert!(error.contains("http://127.0.0.1:1"), "{error}");
+    client.shut_down();
+    let mut client = Client::start(&project, &[]);
+    let error = client.error("submit", json!({"prompt": "x", "worker": "a"}));
+    assert!(error.contains("permissions that are not trusted: wait requires :run [\"sh\"]"), "{error}");
+    assert!(error.ends_with("then run `deftool trust grant`"), "{error}");
+    client.shut_down();
+}
+
+#[test]
+fn a_canceled_call_or_request_stops_its_program() {
+    let server = Server::script([Answer::calls(&[("wait", "{}")])]);
+    let project = project();
+    let mut client = Client::start(&project, &["--trust", "--endpoint", &server.endpoint()]);
+    let call = client.send("call", json!({"tool": "wait"}));
+    let program = wait_for_program(&project);
+    assert_eq!(client.error("list", json!({"unknown": 1})).split(' ').next(), Some("-32602"));
+    client.connection.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": call}}));
+    assert_eq!(error_of(&client.response(call)), "-32800 canceled");
+    wait_until_gone(&[program]);
+
+    let request = client.request("submit", json!({"prompt": "Wait."}));
+    let result = client.send("result", request.clone());
+    let program = wait_for_program(&project);
+    client.request("cancel", request.clone());
+    assert_eq!(client.response(result)["result"]["outcome"]["state"], "canceled");
+    wait_until_gone(&[program]);
+    client.shut_down();
+}
+
+/// Waits until the tool `wait` runs, and returns the ID of its program.
+fn wait_for_program(project: &Project) -> u32 {
+    let file = project.path("pid");
+    let begun = Instant::now();
+    loop {
+        let id = fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok());
+        if let Some(id) = id {
+            fs::remove_file(&file).unwrap();
+            return id;
+        }
+        assert!(begun.elapsed() < LIMIT, "the tool does not run");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn wait_until_gone(processes: &[u32]) {
+    let begun = Instant::now();
+    while processes.iter().any(|id| runs(*id)) {
+        assert!(begun.elapsed() < LIMIT, "a process still runs");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A request that ends takes back its question.
+#[test]
+fn an_approval_of_a_canceled_request_is_withdrawn() {
+    let server = Server::script([Answer::calls(&[("careful", "{\"path\": \"x\"}")])]);
+    let project = project();
+    let mut client = Client::start(&project, &["--trust", "--endpoint", &server.endpoint()]);
+    let request = client.request("submit", json!({"prompt": "x"}));
+    let asked = client.wait_for(|message| message["method"] == "approve");
+    client.request("cancel", request);
+    assert_eq!(client.notification("$/cancelRequest")["id"], asked["id"]);
+    // Too late.
+    client.connection.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"answer": "allowed"}}));
+    client.shut_down();
+}
+
+#[test]
+fn reloads_are_reported() {
+    let project = project();
+    let mut client = Client::start(&project, &[]);
+    client.request("list", json!({}));
+    project.write("scripts/count.lua", "return function(text) return 7 end\n");
+    let reloaded = client.notification("reloaded");
+    assert_eq!(reloaded["generation"], 2);
+    assert!(reloaded["changes"].as_str().unwrap().starts_with("changed count "), "{reloaded}");
+    let called = client.request("call", json!({"tool": "count", "arguments": {"text": "abc"}}));
+    assert_eq!(called["result"], 7);
+    client.shut_down();
+}
+
+/// Each line is a message, and the responses are lines.
+#[test]
+fn requests_may_come_from_a_pipe() {
+    let project = project();
+    let input = "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"compile\",\"params\":{\"tools\":[]}}\n[]\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"check\"}\n";
+    let ended = project.run_with_stdin(&["rpc"], input.as_bytes());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let mut lines: Vec<&str> = ended.stdout.lines().collect();
+    lines.sort_by_key(|line| line.len());
+    assert_eq!(lines[0], r#"{"jsonrpc":"2.0","id":"a","result":{"generation":1,"definitions":[]}}"#);
+    assert!(lines[1].contains("batches are not supported"), "{lines:?}");
+    assert!(lines[2].contains("\"rule\":\"DT204\""), "{lines:?}");
+    assert_eq!(lines.len(), 3);
+    let ended = Project::empty().run_with_stdin(&["rpc"], b"");
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("no project found"), "{}", ended.stderr);
+}
+
+#[test]
+fn bad_messages_have_clear_errors_and_end_nothing() {
+    let project = project();
+    let mut client = Client::start(&project, &["--trust"]);
+    for (sent, expected) in [
+        (b"Content-Length: 3\r\n\r\n{x}".to_vec(), "-32700 not JSON: "),
+        (b"hello\r\n\r\n".to_vec(), "-32700 expected a `Content-Length` header, found `hello`"),
+        (framed(&json!({"id": {}, "method": "list"})), "-32600 expected an integer or a string as `id`"),
+        (framed(&json!({"id": 1})), "-32600 expected a string as `method`"),
+    ] {
+        client.connection.write(&sent);
+        let error = error_of(&client.receive());
+        assert!(error.starts_with(expected), "{error}");
+    }
+    // Responses to no request, and cancellations of no request, are ignored.
+    client.connection.send(&json!({"jsonrpc": "2.0", "id": 77, "result": null}));
+    client.connection.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}}));
+    client.connection.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": 3}));
+    // An ID that is in use, and more requests than are allowed.
+    let open: Vec<i64> = (0..128).map(|_| client.send("call", json!({"tool": "wait"}))).collect();
+    assert!(client.error("list", json!({})).starts_with("-32803 too many open requests"));
+    client.connection.send(&json!({"jsonrpc": "2.0", "id": open[0], "method": "list"}));
+    assert_eq!(error_of(&client.response(open[0])), "-32600 another request with this ID is not finished");
+    client.shut_down();
+}
+
+/// A client that is gone leaves nothing behind: neither the programs of its calls nor a managed server.
+#[test]
+fn a_client_that_disappears_ends_everything() {
+    let managed = managed::project("family");
+    for name in ["tools.eld", "wait.lua"] {
+        let folder = if name == "wait.lua" { "scripts" } else { "specs" };
+        let other = project();
+        fs::copy(other.path(&format!("{folder}/{name}")), managed.path(&format!("{folder}/{name}"))).unwrap();
+    }
+    for is_killed in [false, true] {
+        let mut client = Client::start(&managed, &["--trust"]);
+        let request = client.request("submit", json!({"prompt": "hello"}));
+        client.request("result", request);
+        client.send("call", json!({"tool": "wait"}));
+        let program = wait_for_program(&managed);
+        let mut processes = family(client.connection.server.id());
+        // deftool, the guards, the server with its children, and the program.
+        assert!(processes.len() >= 5 && processes.contains(&program), "{processes:?}");
+        processes.remove(0);
+        if is_killed {
+            client.connection.server.kill().unwrap();
+            client.connection.server.wait().unwrap();
+        } else {
+            client.connection.write(b"Content-Length: 50\r\n\r\n{");
+            assert!(client.connection.disconnect().success());
+            // Already ended.
+            assert!(!processes.iter().any(|id| runs(*id)), "{processes:?}");
+        }
+        wait_until_gone(&processes);
+    }
+}
+
+/// The memory of the server is bounded, whatever a client sends, and a client that does not read loses nothing.
+#[test]
+fn memory_is_bounded() {
+    const MIB: u64 = 1024;
+    let project = project();
+    let mut client = Client::start(&project, &[]);
+    client.request("list", json!({}));
+    let server = client.connection.server.id();
+    let peak = move || -> u64 {
+        let status = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let before = peak();
+    let length = 100_000_000;
+    client.connection.write(format!("Content-Length: {length}\r\n\r\n").as_bytes());
+    for _ in 0..length / 1_000_000 {
+        client.connection.write(&vec![b' '; 1_000_000]);
+    }
+    assert_eq!(error_of(&client.receive()), "-32600 message ignored: larger than 32 MiB");
+    assert!(peak() - before < 10 * MIB, "{} kB", peak() - before);
+    let mut writer = client.connection.writer();
+    let sender = std::thread::spawn(move || {
+        for id in 0..20_000 {
+            writer.write_all(&framed(&json!({"jsonrpc": "2.0", "id": id, "method": "list"}))).unwrap();
+        }
+        writer
+    });
+    let (mut answers, mut refused) = (0, 0);
+    while answers < 20_000 {
+        let message = client.connection.receive().unwrap();
+        refused += usize::from(message.get("error").is_some());
+        answers += 1;
+        if answers == 1 {
+            assert!(peak() - before < 20 * MIB, "{} kB", peak() - before);
+        }
+    }
+    assert!(refused < answers);
+    drop(sender.join().unwrap());
+    assert!(peak() - before < 20 * MIB, "{} kB", peak() - before);
+    assert!(client.connection.disconnect().success());
+}
+
+#[test]
+fn two_clients_share_a_project() {
+    let project = project();
+    let mut clients = [(); 2].map(|()| Client::start(&project, &[]));
+    for client in &mut clients {
+        client.request("list", json!({}));
+    }
+    project.write("scripts/count.lua", "return function(text) return 7 end\n");
+    for client in &mut clients {
+        assert_eq!(client.notification("reloaded")["generation"], 2);
+    }
+    clients.into_iter().for_each(Client::shut_down);
+}
