@@ -1,10 +1,15 @@
 //! Real editors with the real binary. `tests/editors/install` installs them.
 
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+#![cfg(target_os = "linux")]
 
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use deftool_test_support::server::{Answer, Server};
+
+use crate::commands::rpc;
 use crate::support::project::{Project, STATE};
 
 fn folder() -> PathBuf {
@@ -13,7 +18,10 @@ fn folder() -> PathBuf {
 
 /// Whether the editors are installed. Only CI requires them.
 fn are_installed() -> bool {
-    let are_installed = folder().join(".venv/installed").exists();
+    let has_emacs = || Command::new("emacs").arg("--version").output().is_ok();
+    let are_installed =
+        [".venv/installed", "node_modules/installed"].iter().all(|file| folder().join(file).exists())
+            && has_emacs();
     if !are_installed {
         let are_required = std::env::var("DEFTOOL_EDITORS").as_deref() == Ok("required");
         assert!(!are_required, "the editors are required and not there: run tests/editors/install");
@@ -42,6 +50,24 @@ diagnostics: 1:30 DT420
 
 const SEEN_WITH_PLUGIN: &str = "command: terminal\nlens: terminal\n";
 
+/// Returns a `PATH` with the tested binary.
+fn path_with_deftool() -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_deftool")).parent().unwrap();
+    format!("{}:{}", binary.display(), std::env::var("PATH").unwrap())
+}
+
+/// A project with a misspelt type.
+fn project() -> Project {
+    let project = Project::empty();
+    project.write(
+        "specs/a.eld",
+        "(deftool :name \"weather\" :description \"Get the weather.\"\n :args ((:name \"city\" :type strng \
+         :description \"The city to look at.\"))\n :accepts [(:city \"Paris\")])\n",
+    );
+    project.write("scripts/weather.lua", "return function(city) return city end\n");
+    project
+}
+
 /// The plugin, and the configuration in `docs/editors.md` without it.
 #[test]
 fn neovim_shows_findings_completes_renames_and_runs_commands() {
@@ -52,25 +78,20 @@ fn neovim_shows_findings_completes_renames_and_runs_commands() {
     let documented = page.split("```lua\n").nth(1).unwrap().split("```").next().unwrap();
     let plugin = folder().join("../../editors/nvim").canonicalize().unwrap();
     for with_plugin in [true, false] {
-        let project = Project::empty();
-        project.write(
-            "specs/a.eld",
-            "(deftool :name \"weather\" :description \"Get the weather.\"\n :args ((:name \"city\" :type strng \
-             :description \"The city to look at.\"))\n :accepts [(:city \"Paris\")])\n",
-        );
-        project.write("scripts/weather.lua", "return function(city) return city end\n");
+        let project = project();
         let init = project.path("init.lua");
         let text =
             if with_plugin { format!("vim.opt.rtp:prepend({plugin:?})") } else { documented.to_owned() };
         fs::write(&init, text).unwrap();
-        let binary = Path::new(env!("CARGO_BIN_EXE_deftool")).parent().unwrap();
-        let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
         let mut command = Command::new(folder().join(".venv/bin/neovim"));
         command.args(["--headless", "--clean", "-u"]).arg(init).arg("-S").arg(folder().join("nvim.lua"));
         for home in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
             command.env(home, project.path("home"));
         }
-        command.env("XDG_STATE_HOME", STATE).env("PATH", path).env("RESULT", project.path("result"));
+        command
+            .env("XDG_STATE_HOME", STATE)
+            .env("PATH", path_with_deftool())
+            .env("RESULT", project.path("result"));
         let ended = command.current_dir(project.path("")).output().unwrap();
         let seen = fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"));
         let (with_comments, more) =
@@ -78,4 +99,131 @@ fn neovim_shows_findings_completes_renames_and_runs_commands() {
         let expected = SEEN.replacen("diagnostics", &format!("{with_comments}diagnostics"), 1) + more;
         assert_eq!(seen, expected, "{ended:?}");
     }
+}
+
+const SEEN_BY_VSCODE: &str = r#"tools: broken never, careful always, count never, done never, guarded sometimes, wait never
+errors: 1
+progress: c count 0.5 half
+log: c count warn odd
+called: 3
+asked: careful {"path":"a"}
+called: changed a
+asked: careful {"path":"a"}
+failed: -32803 canceled the user refused this call of `careful`: not now
+failed: -32803 unknown_tool unknown tool `cuont`; did you mean `count`?
+failed: -32800 undefined canceled
+progress: request count 0.5 half
+log: request count warn odd
+finished: count 4
+text: It is 4.
+state: completed
+roles: user assistant tool assistant
+save
+reloaded: 2
+exit: 0
+"#;
+
+/// The JSON-RPC library of VS Code with `deftool rpc`. The TypeScript compiler checks the client against the published types.
+#[test]
+fn the_library_of_vscode_calls_tools_and_streams_requests() {
+    if !are_installed() {
+        return;
+    }
+    let compiled =
+        Command::new("node_modules/.bin/tsc").args(["-p", "."]).current_dir(folder()).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stdout));
+    let server =
+        Server::script([Answer::calls(&[("count", "{\"text\": \"abcd\"}")]), Answer::text("It is 4.")]);
+    let project = rpc::project();
+    let mut client = Command::new("node");
+    client.arg(folder().join("built/tests/editors/rpc.js")).arg(env!("CARGO_BIN_EXE_deftool"));
+    client.args(["rpc", "--trust", "--endpoint", &server.endpoint()]).env("XDG_STATE_HOME", STATE);
+    let mut client = client.current_dir(project.path("")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut seen = String::new();
+    for line in BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap) {
+        if line == "save" {
+            project.write("scripts/count.lua", "return function() return 7 end\n");
+        }
+        // The ID of the request is random.
+        let words = line.split(' ').map(|word| if word.starts_with("req_") { "request" } else { word });
+        seen += &(words.collect::<Vec<_>>().join(" ") + "\n");
+    }
+    assert_eq!(seen, SEEN_BY_VSCODE);
+    assert!(client.wait().unwrap().success());
+}
+
+const SEEN_IN_EMACS: &str = "mode: deftool-mode
+findings: 2 {finding} strng
+repaired:{space}
+face: font-lock-keyword-face
+";
+
+const SEEN_WITH_EGLOT: &str = r#"renamed: (deftool :name "weather" :description "Get the weather."
+ :args ((:name "town" :type string :description "The city to look at."))
+ :accepts [(:town "Paris")])
+
+script: return function(town) return town end
+
+formatted: (deftool
+ :name "weather"
+ :description "Get the weather."
+ :args ((:name "town" :type string :description "The city to look at."))
+ :accepts [(:town "Paris")])
+
+"#;
+
+/// The package with the language server, and without Eglot.
+#[test]
+fn emacs_shows_findings_renames_and_formats() {
+    if !are_installed() {
+        return;
+    }
+    let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
+    let documented = page.split("```elisp\n").nth(1).unwrap().split("```").next().unwrap();
+    let setup = documented.replace("PATH", folder().join("../..").canonicalize().unwrap().to_str().unwrap());
+    for (checker, finding, more) in [
+        ("flymake", "error[DT204]: unknown type `strng`", ""),
+        ("eglot", "deftool [DT204]: unknown type `strng`", SEEN_WITH_EGLOT),
+    ] {
+        let project = project();
+        let mut command = Command::new("emacs");
+        fs::write(project.path("init.el"), &setup).unwrap();
+        command.args(["--batch", "-q", "-l", "init.el", "-l"]).arg(folder().join("emacs.el"));
+        command
+            .env("HOME", project.path("home"))
+            .env("XDG_STATE_HOME", STATE)
+            .env("PATH", path_with_deftool());
+        command.env("CHECKER", checker).env("RESULT", project.path("result"));
+        let ended = command.current_dir(project.path("")).output().unwrap();
+        let seen = fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"));
+        let expected = SEEN_IN_EMACS.replace("{finding}", finding).replace("{space}", " ") + more;
+        assert_eq!(seen, expected, "{ended:?}");
+    }
+}
+
+#[test]
+fn the_emacs_package_compiles_and_has_no_lint() {
+    if !are_installed() {
+        return;
+    }
+    let project = Project::empty();
+    let source = folder().join("../../editors/emacs/deftool.el");
+    fs::copy(source, project.path("deftool.el")).unwrap();
+    for arguments in [
+        ["--eval", "(setq byte-compile-error-on-warn t)", "-f", "batch-byte-compile"],
+        ["-l", "package-lint", "-f", "package-lint-batch-and-exit"],
+    ] {
+        let mut command = Command::new("emacs");
+        command.args(["--batch", "-q"]).args(arguments).arg("deftool.el").env("HOME", project.path("home"));
+        let ended = command.current_dir(project.path("")).output().unwrap();
+        let printed = String::from_utf8_lossy(&ended.stderr) + String::from_utf8_lossy(&ended.stdout);
+        let found: Vec<&str> = printed
+            .lines()
+            // The package-lint of Debian 12 does not know Emacs 28.
+            .filter(|line| line.contains("deftool.el:") && !line.contains("uninstallable in all released"))
+            .collect();
+        assert!(found.is_empty(), "{printed}");
+        assert!(ended.status.success() || printed.contains("uninstallable"), "{printed}");
+    }
+    assert!(project.path("deftool.elc").exists());
 }

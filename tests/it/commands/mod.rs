@@ -18,7 +18,7 @@ mod mcp;
 mod mcp_servers;
 mod replay;
 mod report;
-mod rpc;
+pub(crate) mod rpc;
 mod run;
 mod stub;
 mod targets;

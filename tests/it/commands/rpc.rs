@@ -32,7 +32,7 @@ const SPECS: &str = r#"
 (defexit :name "done" :description "The task is done." :args ())
 "#;
 
-fn project() -> Project {
+pub(crate) fn project() -> Project {
     let project = Project::empty();
     project.write("specs/tools.eld", SPECS);
     project.write(
