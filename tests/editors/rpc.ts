@@ -79,8 +79,7 @@ const { messages } = await request("result", submitted);
 console.log("roles:", messages.map(({ role }) => role).join(" "));
 console.log("save");
 await reloaded;
+const ended = new Promise((resolve) => server.on("exit", resolve));
 await request("shutdown", {});
-server.on("exit", (code) => {
-  console.log("exit:", code);
-  process.exit(0);
-});
+console.log("exit:", await ended);
+process.exit(0);

@@ -110,6 +110,9 @@ impl Session {
         let mut events = worker.events(&request_id, from).ok_or_else(|| unknown_request(&request_id))?;
         let mut index = from;
         while let Some(event) = events.next().await {
+            if let Event::ToolFinished { .. } = &*event {
+                self.flush_script_events().await;
+            }
             let event = Event::clone(&event);
             self.client.notify("event", EventParams { request_id: request_id.clone(), index, event }).await;
             index += 1;

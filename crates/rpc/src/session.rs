@@ -8,11 +8,12 @@ use deftool_lang::spec::nearest;
 use deftool_script::ScriptEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::{Client, to_json};
-use crate::host::{Host, ScriptEvents};
+use crate::host::{Host, Queued, ScriptEvents};
 use crate::protocol::{CancelParams, LogParams, METHODS, ProgressParams, ReloadedParams};
 use crate::requests::Workers;
 
@@ -25,6 +26,7 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) host: Arc<Host>,
     pub(crate) workers: Arc<Workers>,
+    script_events: mpsc::Sender<Queued>,
     /// Cancels everything.
     pub(crate) canceled: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -38,18 +40,27 @@ impl Session {
             client,
             host: Arc::new(host),
             workers: Arc::default(),
+            script_events: script_events.sender,
             canceled: CancellationToken::new(),
             tasks: TaskTracker::new(),
             open: Arc::default(),
         };
         session.spawn(report_reloads(session.clone()));
-        session.spawn(report_script_events(session.client.clone(), script_events));
+        session.spawn(report_script_events(session.client.clone(), script_events.receiver));
         session
     }
 
     /// Spawns a task that ends with the session.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(self.canceled.clone().run_until_cancelled_owned(task));
+    }
+
+    /// Waits until all events of scripts were sent. They precede the result of their call.
+    pub(crate) async fn flush_script_events(&self) {
+        let (flushed, end) = oneshot::channel();
+        if self.script_events.send(Queued::Flush(flushed)).await.is_ok() {
+            let _ = end.await;
+        }
     }
 
     /// Cancels everything, and waits until the workers have ended.
@@ -162,13 +173,14 @@ async fn report_reloads(session: Session) {
     }
 }
 
-async fn report_script_events(client: Client, mut events: ScriptEvents) {
-    while let Some(event) = events.0.recv().await {
-        match event {
-            ScriptEvent::Logged { tool, request_id: id, level, text } => {
+async fn report_script_events(client: Client, mut events: mpsc::Receiver<Queued>) {
+    while let Some(queued) = events.recv().await {
+        match queued {
+            Queued::Flush(flushed) => drop(flushed.send(())),
+            Queued::Event(ScriptEvent::Logged { tool, request_id: id, level, text }) => {
                 client.notify("log", LogParams { id, tool, level: level.into(), text }).await;
             }
-            ScriptEvent::Progressed { tool, request_id: id, fraction, text } => {
+            Queued::Event(ScriptEvent::Progressed { tool, request_id: id, fraction, text }) => {
                 client.notify("progress", ProgressParams { id, tool, fraction, text }).await;
             }
         }
