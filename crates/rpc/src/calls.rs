@@ -25,7 +25,7 @@ impl Session {
         // The call uses one generation, even if the project is reloaded before the user approves it.
         let generation = self.host.project.current();
         let (arguments, needs_approval) = validate(&generation, &name, arguments)?;
-        let timeout = generation.find_tool(&name).ok().and_then(|loaded| loaded.entry().timeout);
+        let timeout = generation.tool(&name).and_then(|loaded| loaded.entry().timeout);
         if needs_approval && !approved {
             let request_id = String::new();
             match self

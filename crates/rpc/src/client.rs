@@ -95,7 +95,7 @@ struct OpenRequest<'c> {
 }
 
 impl Drop for OpenRequest<'_> {
-    /// Tells the client that the response is no longer needed, unless it has arrived.
+    /// Cancels the request, unless its response has arrived.
     fn drop(&mut self) {
         if self.client.open().remove(&self.id).is_none() {
             return;

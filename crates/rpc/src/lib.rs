@@ -14,6 +14,14 @@
 //!
 //! A [`Host`] opens the workers: it resolves servers, keys and permissions.
 //!
+//! ```
+//! use deftool_rpc::protocol::SubmitParams;
+//!
+//! let params: SubmitParams = serde_json::from_str(r#"{"prompt": "Hello", "worker": "local"}"#)?;
+//! assert_eq!(params.prompt.as_deref(), Some("Hello"));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
 //! Invariants: a call that is canceled, or whose client is gone, is dropped, which stops it; a call that needs approval
 //! runs only after the client approved it; all queues are bounded, so a client that does not read stops the server from
 //! reading; when the client is gone, all calls, requests and managed servers end.

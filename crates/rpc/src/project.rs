@@ -1,7 +1,6 @@
 //! The methods about the project: `list`, `check` and `compile`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::diagnostic::render::{JsonReport, json_report};
@@ -62,7 +61,7 @@ impl Session {
 }
 
 /// Returns the tools without errors.
-fn offered(generation: &Arc<Generation>) -> impl Iterator<Item = &LoadedTool> {
+fn offered(generation: &Generation) -> impl Iterator<Item = &LoadedTool> {
     generation.tools().filter(|loaded| !matches!(loaded.script, ScriptState::Broken(_)))
 }
 

@@ -1,5 +1,5 @@
-//! `deftool rpc`: a client with raw messages, all of which are validated against the published schema, and a client that
-//! others wrote.
+//! `deftool rpc`: a client with raw messages. It validates messages against the published schema, except those that tests
+//! make invalid.
 
 #![cfg(target_os = "linux")]
 
@@ -27,7 +27,7 @@ const SPECS: &str = r#"
  :args ((:name "path" :type string :description "The file.")))
 (deftool :name "guarded" :description "Change a file." :confirm (:when (:path "^/"))
  :args ((:name "path" :type string :description "The file.")))
-(deftool :name "wait" :description "Wait for ever." :allow (:run ["sh"]) :args ())
+(deftool :name "wait" :description "Wait." :allow (:run ["sh"]) :args ())
 (deftool :name "misspelt" :description "Has an error." :args ((:name "x" :type strng :description "X.")))
 (defexit :name "done" :description "The task is done." :args ())
 "#;
@@ -51,12 +51,12 @@ pub(crate) fn project() -> Project {
     project
 }
 
-/// A client that validates all messages.
+/// A client that validates notifications, `approve` requests, and the parameters and results of [`Client::request`].
 struct Client {
     connection: Connection,
     schema: Value,
     next_id: i64,
-    /// Received messages that no one has asked for.
+    /// Received messages that no test has read.
     received: Vec<Value>,
 }
 
