@@ -764,10 +764,6 @@ prompt?: string,
  */
 messages?: Array<Message>,
 /**
- * The finished request whose conversation `prompt` continues.
- */
-after?: string,
-/**
  * The worker. Default: the worker of the command line, or the only worker of the project.
  */
 worker?: string,

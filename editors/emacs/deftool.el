@@ -62,7 +62,13 @@
 
 (defun deftool--server (&rest _)
   "Return the command of the language server."
-  (list deftool-program "lsp"))
+  (list (deftool-find-program) "lsp"))
+
+(defun deftool-find-program ()
+  "Return `deftool-program', or signal an error if it does not exist."
+  (unless (executable-find deftool-program)
+    (user-error "Cannot find the program `%s'; see `deftool-program'" deftool-program))
+  deftool-program)
 
 ;; Other programs use the extension, too.
 ;;;###autoload
@@ -75,8 +81,6 @@
 
 (defun deftool-flymake (report &rest _)
   "Check the buffer with `deftool check' and pass the findings to REPORT."
-  (unless (executable-find deftool-program)
-    (error "Cannot find the program `%s'; see `deftool-program'" deftool-program))
   (when (process-live-p deftool--process)
     (kill-process deftool--process))
   (let* ((source (current-buffer))
@@ -95,7 +99,7 @@
            :name "deftool-check" :noquery t :connection-type 'pipe
            :buffer (generate-new-buffer " *deftool-check*")
            :stderr (get-buffer-create " *deftool-check-errors*")
-           :command (list deftool-program "check" "-" "--stdin-filename" name
+           :command (list (deftool-find-program) "check" "-" "--stdin-filename" name
                           "--format" "concise" "--quiet")
            :sentinel finish))
     (save-restriction

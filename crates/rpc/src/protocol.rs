@@ -180,9 +180,6 @@ pub struct SubmitParams {
     /// A conversation. The model answers its last message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<Message>>,
-    /// The finished request whose conversation `prompt` continues.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
     /// The worker. Default: the worker of the command line, or the only worker of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,

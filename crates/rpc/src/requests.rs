@@ -58,7 +58,14 @@ impl Session {
     pub(crate) async fn submit(&self, params: SubmitParams) -> Result<RequestId, Error> {
         let spec = (self.host.choose_worker)(&self.host.project.current(), params.worker.as_deref());
         let spec = spec.map_err(|message| Error::new(code::INVALID_PARAMS, message))?;
-        let messages = self.conversation(&params)?;
+        let messages = match (params.prompt, params.messages) {
+            (Some(content), None) => vec![Message::User { content }],
+            (None, Some(messages)) => messages,
+            _ => {
+                let message = "expected either `prompt` or `messages`";
+                return Err(Error::new(code::INVALID_PARAMS, message));
+            }
+        };
         let failed = |message: String| Error::new(code::REQUEST_FAILED, message);
         let worker = self.workers.get(spec, &self.host).await.map_err(failed)?;
         let request = SubmitRequest {
@@ -76,32 +83,6 @@ impl Session {
             self.spawn(ask_for_approvals(self.clone(), worker, request_id.clone(), events));
         }
         Ok(RequestId { request_id })
-    }
-
-    /// Returns the conversation to submit.
-    fn conversation(&self, params: &SubmitParams) -> Result<Vec<Message>, Error> {
-        let SubmitParams { prompt, messages, after, .. } = params;
-        match (prompt, messages, after) {
-            (Some(prompt), None, after) => {
-                let mut messages = match after {
-                    None => Vec::new(),
-                    Some(id) => {
-                        let worker = self.worker_of(id)?;
-                        let unfinished =
-                            |_| Error::new(code::REQUEST_FAILED, format!("`{id}` has not finished"));
-                        worker.result(id).map_err(unfinished)?;
-                        worker.conversation(id).unwrap_or_default()
-                    }
-                };
-                messages.push(Message::User { content: prompt.clone() });
-                Ok(messages)
-            }
-            (None, Some(messages), None) => Ok(messages.clone()),
-            _ => {
-                let message = "expected either `prompt`, with or without `after`, or `messages`";
-                Err(Error::new(code::INVALID_PARAMS, message))
-            }
-        }
     }
 
     pub(crate) async fn events(&self, params: EventsParams) -> Result<EventsResult, Error> {

@@ -222,6 +222,8 @@ fn the_project_is_listed_checked_and_compiled() {
         let error = client.error(method, params);
         assert!(error.starts_with(expected), "{error}");
     }
+    let error = client.error("result", json!({"request_id": "req_0"}));
+    assert!(error.starts_with("-32602 unknown request `req_0`; a worker keeps"), "{error}");
     client.shut_down();
 }
 
@@ -328,8 +330,10 @@ fn requests_stream_events_ask_for_approvals_and_continue() {
     assert_eq!(client.request("events", again)["count"], count);
     assert_eq!(client.notification("event")["event"]["type"], "finished");
 
-    // The conversation continues, by ID or with its messages.
-    let params = json!({"prompt": "Again?", "after": submitted["request_id"], "system": "In French."});
+    // The conversation continues.
+    let messages = result["messages"].as_array().unwrap().clone();
+    let messages = [messages, vec![json!({"role": "user", "content": "Again?"})]].concat();
+    let params = json!({"messages": messages, "worker": "a", "tools": [], "system": "In French."});
     let second = client.request("submit", params);
     assert_eq!(client.request("result", second)["outcome"]["text"], "Again.");
     let sent = server.posts().last().unwrap().body.clone();
@@ -341,15 +345,10 @@ fn requests_stream_events_ask_for_approvals_and_continue() {
         .collect();
     assert_eq!(roles.iter().filter(|role| **role != "system").count(), 6, "{roles:?}");
     assert!(sent["messages"].to_string().contains("In French."), "{sent}");
-    let messages = result["messages"].as_array().unwrap().clone();
-    let messages = [messages, vec![json!({"role": "user", "content": "Again?"})]].concat();
-    let third = client.request("submit", json!({"messages": messages, "worker": "a", "tools": []}));
-    assert_eq!(client.request("result", third)["outcome"]["text"], "Again.");
 
     for (params, expected) in [
-        (json!({}), "-32602 expected either `prompt`, with or without `after`, or `messages`"),
+        (json!({}), "-32602 expected either `prompt` or `messages`"),
         (json!({"prompt": "x", "messages": []}), "-32602 expected either `prompt`"),
-        (json!({"prompt": "x", "after": "req_0"}), "-32602 unknown request `req_0`; a worker keeps"),
         (json!({"prompt": "x", "worker": "c"}), "-32602 unknown worker `c`; known workers: a, b"),
         (json!({"prompt": "x", "tools": ["cuont"]}), "-32803 unknown tool `cuont`"),
         (json!({"prompt": "x", "params": {"stream": false}}), "-32803 parameter `stream` is reserved"),
@@ -357,6 +356,8 @@ fn requests_stream_events_ask_for_approvals_and_continue() {
         let error = client.error("submit", params);
         assert!(error.starts_with(expected), "{error}");
     }
+    let error = client.error("result", json!({"request_id": "req_0"}));
+    assert!(error.starts_with("-32602 unknown request `req_0`; a worker keeps"), "{error}");
     client.shut_down();
 }
 

@@ -60,10 +60,16 @@ impl Terminal {
 
     /// Starts the binary with the state folder `state`.
     pub(crate) fn start_with(project: &Project, arguments: &[&str], piped: Piped, state: &str) -> Self {
+        let mut command = project.command(arguments);
+        command.env("XDG_STATE_HOME", state);
+        Self::run(&command, piped)
+    }
+
+    /// Starts a program.
+    pub(crate) fn run(template: &Command, piped: Piped) -> Self {
         let (master, slave) = pseudo_terminal();
         let size = rustix::termios::Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&master, size).unwrap();
-        let template = project.command(arguments);
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "sh", "-c"]);
         // The shell executes the binary, which becomes the session leader.
@@ -76,7 +82,7 @@ impl Terminal {
                 None => command.env_remove(name),
             };
         }
-        command.env("TERM", "xterm").env("NO_COLOR", "1").env("XDG_STATE_HOME", state);
+        command.env("TERM", "xterm").env("NO_COLOR", "1");
         command.stdin(slave.try_clone().unwrap()).stderr(slave.try_clone().unwrap());
         match piped {
             Piped::Nothing => command.stdout(slave.try_clone().unwrap()),

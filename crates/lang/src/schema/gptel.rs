@@ -1,16 +1,17 @@
 //! Exports tools as Emacs Lisp for gptel.
 //!
 //! Emits `(gptel-make-tool …)` with the keys that gptel supports. Functions in Emacs Lisp are copied. Without one,
-//! `:function` is a stub that takes the arguments in the order in which gptel passes them; an asynchronous tool takes the
-//! callback first. Keys specific to deftool (`:script`, `:allow`, `:effect` …) are omitted, because gptel rejects unknown
-//! keys. An exit tool becomes a normal tool.
+//! `:function` calls the script through the Emacs package `deftool-gptel`. It takes the callback and then the arguments in
+//! the order in which gptel passes them. Keys specific to deftool (`:script`, `:allow`, `:effect` …) are omitted, because
+//! gptel rejects unknown keys; `deftool-gptel` applies them. An exit tool becomes a normal tool whose function is a
+//! placeholder.
 //!
 //! Source: the docstring of `gptel-make-tool`, gptel 0.9.8.
 
 use std::collections::HashSet;
 
 use crate::spec::form::{keyword, list, plist_of_argument, string, symbol};
-use crate::spec::{Argument, Effect, Origin, Permissions, Tool, ToolKind};
+use crate::spec::{Argument, Confirm, Effect, Origin, Permissions, Tool, ToolKind};
 use crate::syntax::{Datum, DatumKind, write};
 use crate::text::{SourceId, Span, Spanned};
 
@@ -19,10 +20,12 @@ pub fn emit_gptel<'t>(
     tools: impl IntoIterator<Item = &'t Tool>,
     text_of: impl Fn(SourceId) -> &'t str,
 ) -> String {
-    let mut file = String::from(";; -*- lexical-binding: t; coding: utf-8-unix; -*-\n");
+    let mut forms = String::new();
+    let mut requires_package = false;
     for tool in tools {
         let code = |span: Option<Span>| lisp_code(tool, span?, text_of(tool.source));
         let (function, confirm) = (code(tool.function), code(tool.confirm_function));
+        requires_package |= function.is_none() && tool.kind == ToolKind::Normal;
         let mut form = write(&form_of(tool, function.is_some(), confirm.is_some()));
         // `:function` comes before every text that may contain the placeholder, `:confirm` after it.
         if let (Some(code), Some(at)) = (function, form.find(CODE)) {
@@ -31,11 +34,12 @@ pub fn emit_gptel<'t>(
         if let (Some(code), Some(at)) = (confirm, form.rfind(CODE)) {
             form.replace_range(at..at + CODE.len(), &code);
         }
-        file.push('\n');
-        file.push_str(&form);
-        file.push('\n');
+        forms.push('\n');
+        forms.push_str(&form);
+        forms.push('\n');
     }
-    file
+    let require = if requires_package { "\n(require 'deftool-gptel)\n" } else { "" };
+    format!(";; -*- lexical-binding: t; coding: utf-8-unix; -*-\n{require}{forms}")
 }
 
 /// A placeholder for code, which [`write`] cannot write. A tool cannot have this name.
@@ -43,10 +47,18 @@ const CODE: &str = "deftool/code";
 
 fn form_of(tool: &Tool, has_function: bool, has_confirm: bool) -> Datum {
     let span = tool.span;
+    let calls_script = !has_function && tool.kind == ToolKind::Normal;
     let mut form = vec![symbol("gptel-make-tool", span)];
     let mut entry = |key: &str, value: Datum| form.extend([keyword(key, span), value]);
     entry("name", string(&tool.name));
-    entry("function", if has_function { symbol(CODE, span) } else { stub(tool) });
+    entry(
+        "function",
+        match (has_function, tool.kind) {
+            (true, _) => symbol(CODE, span),
+            (false, ToolKind::Normal) => lambda(tool, "deftool-gptel-call", Some("callback")),
+            (false, ToolKind::Exit) => placeholder(tool),
+        },
+    );
     if tool.origin == Origin::Spec || !tool.lacks_description() {
         entry("description", string(&tool.description));
     }
@@ -59,12 +71,16 @@ fn form_of(tool: &Tool, has_function: bool, has_confirm: bool) -> Datum {
     if let Some(category) = &tool.category {
         entry("category", string(category));
     }
-    if tool.is_async {
+    if tool.is_async || calls_script {
         entry("async", symbol("t", span));
     }
-    if tool.confirm.is_set() {
-        let word = if has_confirm { CODE } else { "t" };
-        entry("confirm", symbol(word, span));
+    match &tool.confirm {
+        Confirm::Never => {}
+        Confirm::Always if has_confirm => entry("confirm", symbol(CODE, span)),
+        Confirm::When(_) if calls_script => {
+            entry("confirm", lambda(tool, "deftool-gptel-needs-approval", None));
+        }
+        Confirm::Always | Confirm::When(_) => entry("confirm", symbol("t", span)),
     }
     if tool.include {
         entry("include", symbol("t", span));
@@ -79,21 +95,23 @@ pub fn lost_in_gptel(tool: &Tool) -> Vec<String> {
         lost.push(String::from("a normal tool, not an exit tool"));
     }
     let has_code = tool.function.is_some_and(|span| !is_generated(tool, span));
-    if !has_code {
+    if !has_code && tool.kind == ToolKind::Exit {
         lost.push(String::from("`:function` is a placeholder"));
     }
-    if !tool.confirm.conditions().is_empty() {
+    // `deftool-gptel` applies the keys of a script.
+    let is_lost = |is_set: bool| is_set && (has_code || tool.kind == ToolKind::Exit);
+    if is_lost(!tool.confirm.conditions().is_empty()) {
         lost.push(String::from("`:confirm` applies to every call, because gptel has no conditions"));
     }
     let keys = [
-        ("script", tool.script.is_some()),
-        ("timeout", tool.timeout.is_some()),
-        ("memory", tool.memory.is_some()),
-        ("allow", tool.permissions != Permissions::default()),
-        ("effect", tool.effect != Effect::default()),
-        ("returns", tool.returns.is_some()),
-        ("accepts", !tool.accepts.is_empty()),
-        ("rejects", !tool.rejects.is_empty()),
+        ("script", is_lost(tool.script.is_some())),
+        ("timeout", is_lost(tool.timeout.is_some())),
+        ("memory", is_lost(tool.memory.is_some())),
+        ("allow", is_lost(tool.permissions != Permissions::default())),
+        ("effect", is_lost(tool.effect != Effect::default())),
+        ("returns", is_lost(tool.returns.is_some())),
+        ("accepts", is_lost(!tool.accepts.is_empty())),
+        ("rejects", is_lost(!tool.rejects.is_empty())),
         ("targets", !tool.overrides.is_empty()),
     ];
     let keys: Vec<String> =
@@ -119,26 +137,45 @@ fn is_generated(tool: &Tool, span: Span) -> bool {
     span.start == tool.span.start
 }
 
-/// Returns `(lambda (callback first &optional second) (error "…"))`.
-fn stub(tool: &Tool) -> Datum {
+/// Returns `(lambda (callback a &optional b) (FUNCTION callback "TOOL" "a" a "b" b))`.
+fn lambda(tool: &Tool, function: &str, callback: Option<&str>) -> Datum {
+    let span = tool.span;
+    let (parameters, names) = parameters(tool, callback);
+    let mut call: Vec<Datum> =
+        [Some(function), callback].into_iter().flatten().map(|name| symbol(name, span)).collect();
+    call.push(string(&tool.name));
+    for (argument, name) in tool.arguments.iter().zip(names) {
+        call.extend([string(&argument.name), symbol(&name, span)]);
+    }
+    list(vec![symbol("lambda", span), parameters, list(call, span)], span)
+}
+
+/// Returns `(lambda (a &optional b) (error "…"))`.
+fn placeholder(tool: &Tool) -> Datum {
+    let span = tool.span;
+    let message = format!("{} has no function in Emacs Lisp yet", tool.name.value);
+    let error = list(vec![symbol("error", span), string(&Spanned::new(message, span))], span);
+    let (parameters, _) = parameters(tool, tool.is_async.then_some("callback"));
+    list(vec![symbol("lambda", span), parameters, error], span)
+}
+
+/// Returns the parameter list of a function of the tool, and the variable of each argument.
+fn parameters(tool: &Tool, callback: Option<&str>) -> (Datum, Vec<String>) {
     let span = tool.span;
     let required = tool.arguments.iter().rposition(|argument| !argument.optional).map_or(0, |last| last + 1);
     let mut taken = HashSet::from([String::from("callback")]);
-    let mut parameters: Vec<Datum> = Vec::new();
-    if tool.is_async {
-        parameters.push(symbol("callback", span));
-    }
+    let mut parameters: Vec<Datum> = callback.iter().map(|name| symbol(name, span)).collect();
+    let mut names = Vec::new();
     for (index, argument) in tool.arguments.iter().enumerate() {
         if index == required {
             parameters.push(symbol("&optional", span));
         }
         let name = parameter_name(argument, index, &taken);
         parameters.push(symbol(&name, span));
-        taken.insert(name);
+        taken.insert(name.clone());
+        names.push(name);
     }
-    let message = format!("{} has no function in Emacs Lisp yet", tool.name.value);
-    let error = list(vec![symbol("error", span), string(&Spanned::new(message, span))], span);
-    list(vec![symbol("lambda", span), list(parameters, span), error], span)
+    (list(parameters, span), names)
 }
 
 /// Returns the argument's name, or a generated name if Lisp cannot use it as a variable.

@@ -2,6 +2,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod emacs;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -150,80 +152,4 @@ fn the_library_of_vscode_calls_tools_and_streams_requests() {
     }
     assert_eq!(seen, SEEN_BY_VSCODE);
     assert!(client.wait().unwrap().success());
-}
-
-const SEEN_IN_EMACS: &str = "mode: deftool-mode
-findings: 2 {finding} strng
-repaired:{space}
-face: font-lock-keyword-face
-";
-
-const SEEN_WITH_EGLOT: &str = r#"renamed: (deftool :name "weather" :description "Get the weather."
- :args ((:name "town" :type string :description "The city to look at."))
- :accepts [(:town "Paris")])
-
-script: return function(town) return town end
-
-formatted: (deftool
- :name "weather"
- :description "Get the weather."
- :args ((:name "town" :type string :description "The city to look at."))
- :accepts [(:town "Paris")])
-
-"#;
-
-/// The package with the language server, and without Eglot.
-#[test]
-fn emacs_shows_findings_renames_and_formats() {
-    if !are_installed() {
-        return;
-    }
-    let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
-    let documented = page.split("```elisp\n").nth(1).unwrap().split("```").next().unwrap();
-    let setup = documented.replace("PATH", folder().join("../..").canonicalize().unwrap().to_str().unwrap());
-    for (checker, finding, more) in [
-        ("flymake", "error[DT204]: unknown type `strng`", ""),
-        ("eglot", "deftool [DT204]: unknown type `strng`", SEEN_WITH_EGLOT),
-    ] {
-        let project = project();
-        let mut command = Command::new("emacs");
-        fs::write(project.path("init.el"), &setup).unwrap();
-        command.args(["--batch", "-q", "-l", "init.el", "-l"]).arg(folder().join("emacs.el"));
-        command
-            .env("HOME", project.path("home"))
-            .env("XDG_STATE_HOME", STATE)
-            .env("PATH", path_with_deftool());
-        command.env("CHECKER", checker).env("RESULT", project.path("result"));
-        let ended = command.current_dir(project.path("")).output().unwrap();
-        let seen = fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"));
-        let expected = SEEN_IN_EMACS.replace("{finding}", finding).replace("{space}", " ") + more;
-        assert_eq!(seen, expected, "{ended:?}");
-    }
-}
-
-#[test]
-fn the_emacs_package_compiles_and_has_no_lint() {
-    if !are_installed() {
-        return;
-    }
-    let project = Project::empty();
-    let source = folder().join("../../editors/emacs/deftool.el");
-    fs::copy(source, project.path("deftool.el")).unwrap();
-    for arguments in [
-        ["--eval", "(setq byte-compile-error-on-warn t)", "-f", "batch-byte-compile"],
-        ["-l", "package-lint", "-f", "package-lint-batch-and-exit"],
-    ] {
-        let mut command = Command::new("emacs");
-        command.args(["--batch", "-q"]).args(arguments).arg("deftool.el").env("HOME", project.path("home"));
-        let ended = command.current_dir(project.path("")).output().unwrap();
-        let printed = String::from_utf8_lossy(&ended.stderr) + String::from_utf8_lossy(&ended.stdout);
-        let found: Vec<&str> = printed
-            .lines()
-            // The package-lint of Debian 12 is older than Emacs 28.
-            .filter(|line| line.contains("deftool.el:") && !line.contains("uninstallable in all released"))
-            .collect();
-        assert!(found.is_empty(), "{printed}");
-        assert!(ended.status.success() || printed.contains("uninstallable"), "{printed}");
-    }
-    assert!(project.path("deftool.elc").exists());
 }

@@ -1,0 +1,250 @@
+//! The Emacs packages in a real Emacs, and with the real gptel if it is in `EMACSLOADPATH`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use deftool_test_support::server::{Answer, Server};
+
+use super::{are_installed, folder, path_with_deftool, project};
+use crate::commands::rpc;
+use crate::support::project::{Project, STATE};
+use crate::support::terminal::{Piped, Terminal};
+use crate::support::watching::LIMIT;
+
+const SEEN_IN_GPTEL: &str = "tool: deftool/broken Fails. never
+tool: deftool/careful Change a file. always
+tool: text/count Count the characters of a text. never
+tool: deftool/guarded Change a file. sometimes
+tool: deftool/nested Return the arguments. never
+tool: deftool/wait Wait. never
+asked: guarded (:path \"/etc\")
+text: Done.
+compiled: 6 t nil
+enabled: careful count guarded nested wait
+known: careful guarded mended nested wait
+";
+
+const SEEN_IN_EMACS: &str = "mode: deftool-mode
+findings: 2 {finding} strng
+repaired:{space}
+face: font-lock-keyword-face
+";
+
+const SEEN_WITH_EGLOT: &str = r#"renamed: (deftool :name "weather" :description "Get the weather."
+ :args ((:name "town" :type string :description "The city to look at."))
+ :accepts [(:town "Paris")])
+
+script: return function(town) return town end
+
+formatted: (deftool
+ :name "weather"
+ :description "Get the weather."
+ :args ((:name "town" :type string :description "The city to look at."))
+ :accepts [(:town "Paris")])
+
+"#;
+
+/// The package with the language server, and without Eglot.
+#[test]
+fn emacs_shows_findings_renames_and_formats() {
+    if !are_installed() {
+        return;
+    }
+    let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
+    let documented = page.split("```elisp\n").nth(1).unwrap().split("```").next().unwrap();
+    let setup = documented.replace("PATH", folder().join("../..").canonicalize().unwrap().to_str().unwrap());
+    for (checker, finding, more) in [
+        ("flymake", "error[DT204]: unknown type `strng`", ""),
+        ("eglot", "deftool [DT204]: unknown type `strng`", SEEN_WITH_EGLOT),
+    ] {
+        let project = project();
+        let mut command = Command::new("emacs");
+        fs::write(project.path("init.el"), &setup).unwrap();
+        command.args(["--batch", "-q", "-l", "init.el", "-l"]).arg(folder().join("emacs.el"));
+        command
+            .env("HOME", project.path("home"))
+            .env("XDG_STATE_HOME", STATE)
+            .env("PATH", path_with_deftool());
+        command.env("CHECKER", checker).env("RESULT", project.path("result"));
+        let ended = command.current_dir(project.path("")).output().unwrap();
+        let seen = fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"));
+        let expected = SEEN_IN_EMACS.replace("{finding}", finding).replace("{space}", " ") + more;
+        assert_eq!(seen, expected, "{ended:?}");
+    }
+}
+
+#[test]
+fn the_emacs_package_compiles_and_has_no_lint() {
+    if !are_installed() {
+        return;
+    }
+    let project = Project::empty();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder().join("../../editors/emacs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "el") {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            fs::copy(&path, project.path(&name)).unwrap();
+            files.push(name);
+        }
+    }
+    for arguments in [
+        ["--eval", "(setq byte-compile-error-on-warn t)", "-f", "batch-byte-compile"],
+        ["--eval", "(setq package-lint-main-file \"deftool.el\")", "-f", "package-lint-batch-and-exit"],
+    ] {
+        let mut command = Command::new("emacs");
+        command.args(["--batch", "-q", "-L", ".", "-l", "package-lint"]).args(arguments).args(&files);
+        command.env("HOME", project.path("home"));
+        let ended = command.current_dir(project.path("")).output().unwrap();
+        let printed = String::from_utf8_lossy(&ended.stderr) + String::from_utf8_lossy(&ended.stdout);
+        let found: Vec<&str> = printed
+            .lines()
+            // The package-lint of Debian 12 is older than Emacs 28.
+            .filter(|line| line.contains(".el:") && !line.contains("uninstallable in all released"))
+            .collect();
+        assert!(found.is_empty(), "{printed}");
+        assert!(ended.status.success() || printed.contains("uninstallable"), "{printed}");
+    }
+    assert!(files.iter().all(|file| project.path(&format!("{file}c")).exists()), "{files:?}");
+}
+
+/// An Emacs in a terminal.
+struct EmacsInTerminal {
+    terminal: Terminal,
+    result: PathBuf,
+}
+
+impl EmacsInTerminal {
+    /// Types `keys` and waits until the echo area or the current buffer contains `text`.
+    fn type_and_wait_for(&mut self, keys: &str, text: &str) -> String {
+        self.terminal.type_text(keys);
+        let started = Instant::now();
+        loop {
+            let seen = fs::read_to_string(&self.result).unwrap_or_default();
+            if seen.contains(text) {
+                return seen;
+            }
+            assert!(started.elapsed() < LIMIT, "{text:?} is not in {seen:?}: {}", self.terminal.output());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+const SEEN_IN_CONVERSATION: &str = r#"> Count abcd
+
+count {"text":"abcd"} ok
+careful {"path":"a"} ok
+Call careful {"path":"a"}? refused
+It is 4.
+
+> And again?
+
+Still 4.
+
+> "#;
+
+/// `deftool-call`, `deftool-run`, approvals, a second message, and a canceled request.
+#[test]
+fn emacs_in_a_terminal_calls_tools_and_talks_to_a_worker() {
+    if !are_installed() {
+        return;
+    }
+    let two_calls = Answer::calls(&[("count", "{\"text\": \"abcd\"}"), ("careful", "{\"path\": \"a\"}")]);
+    let server = Server::script([
+        two_calls,
+        Answer::text("It is 4."),
+        Answer::text("Still 4."),
+        Answer::calls(&[("wait", "{}")]),
+    ]);
+    let project = rpc::project();
+    let mut command = Command::new("emacs");
+    command.args(["-nw", "-Q", "-L"]).arg(folder().join("../../editors/emacs"));
+    command.arg("-l").arg(folder().join("emacs-terminal.el")).current_dir(project.path(""));
+    let result = project.path("result");
+    command.env("HOME", project.path("home")).env("XDG_STATE_HOME", STATE).env("PATH", path_with_deftool());
+    command.env("ARGUMENTS", format!("--trust --endpoint {}", server.endpoint())).env("RESULT", &result);
+    let mut emacs = EmacsInTerminal { terminal: Terminal::run(&command, Piped::Nothing), result };
+    emacs.type_and_wait_for("", "Lisp evaluation");
+    emacs.type_and_wait_for("\x1bxdeftool-call\rcount\rabcdef\r", "6\n");
+    emacs.type_and_wait_for("\x1bxdeftool-call\rcareful\rfile\r", "Call `careful' with {\"path\":\"file\"}?");
+    emacs.type_and_wait_for("y", "changed file\n");
+    emacs.type_and_wait_for("\x1bxdeftool-call\rbroken\r", "no luck");
+    emacs.type_and_wait_for("\x1bxdeftool-run\rCount abcd\r", "[Allow] [Refuse]");
+    emacs.type_and_wait_for("\t\t\t\t\r", "Reason for the model");
+    emacs.type_and_wait_for("not now\r", "It is 4.\n\n> ");
+    let seen = emacs.type_and_wait_for("\x1b>And again?\x03\x03", "Still 4.\n\n> ");
+    assert!(seen.ends_with(SEEN_IN_CONVERSATION), "{seen}");
+    // The result of the first call is hidden.
+    emacs.type_and_wait_for("\t\r", "ok\n4\n");
+    emacs.type_and_wait_for("\x1b>Wait.\x03\x03", "wait {}");
+    emacs.type_and_wait_for("\x03\x0b", "canceled");
+    emacs.terminal.type_text("\x18\x03");
+    assert_eq!(emacs.terminal.end().code, Some(0));
+    let posts = server.posts();
+    let messages = posts[2].body["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "assistant", "user", "system"]);
+    assert!(messages[4]["content"].as_str().unwrap().contains("not now"), "{}", messages[4]);
+}
+
+/// gptel offers the tools to a model and calls them, asks for approvals, and follows reloads.
+#[test]
+fn gptel_uses_the_tools_of_a_project() {
+    let has_gptel = || {
+        let mut command = Command::new("emacs");
+        command.args(["--batch", "-Q", "-l", "gptel"]).output().unwrap().status.success()
+    };
+    if !are_installed() || !has_gptel() {
+        return;
+    }
+    let calls = [
+        ("count", "{\"text\": \"abcd\"}"),
+        ("guarded", "{\"path\": \"a\"}"),
+        ("guarded", "{\"path\": \"/etc\"}"),
+        ("broken", "{}"),
+        ("nested", "{\"values\": [null, {\"open\": {}, \"is_set\": false}], \"maybe\": null}"),
+    ];
+    let server = Server::script([Answer::calls(&calls), Answer::text("Done.")]);
+    let project = rpc::project();
+    let specs = fs::read_to_string(project.path("specs/tools.eld")).unwrap();
+    let valid: Vec<&str> = specs.lines().filter(|line| !line.contains("misspelt")).collect();
+    project.write("specs/tools.eld", valid.join("\n"));
+    project.write(
+        "specs/nested.eld",
+        "(deftool :name \"nested\" :description \"Return the arguments.\" :args (
+ (:name \"values\" :type array :description \"Values.\" :items (:type [\"object\" \"null\"] :properties
+  (:open (:type object) :is_set (:type boolean))))
+ (:name \"maybe\" :type [\"string\" \"null\"] :description \"A value.\")
+ (:name \"missing\" :type string :optional t :description \"A value.\")))",
+    );
+    project.write(
+        "scripts/nested.lua",
+        "return function(values, maybe, missing)\n return { values = values, maybe = maybe, missing = missing }\nend\n",
+    );
+    project.write("scripts/mended.lua", "return function() return 1 end\n");
+    let ended = project.command(&["compile", "--target", "gptel", "-o", "tools.el"]).output().unwrap();
+    assert!(project.path("tools.el").exists(), "{ended:?}");
+    let mut command = Command::new("emacs");
+    command.args(["--batch", "-Q", "-L"]).arg(folder().join("../../editors/emacs"));
+    command.arg("-l").arg(folder().join("emacs-gptel.el")).current_dir(project.path(""));
+    command.env("HOME", project.path("home")).env("XDG_STATE_HOME", STATE).env("PATH", path_with_deftool());
+    command.env("ADDRESS", server.address().to_string()).env("RESULT", project.path("result"));
+    let ended = command.output().unwrap();
+    let seen = fs::read_to_string(project.path("result")).unwrap_or_else(|_| panic!("{ended:?}"));
+    assert_eq!(seen, SEEN_IN_GPTEL, "{ended:?}");
+    let posts = server.posts();
+    let messages = posts[1].body["messages"].as_array().unwrap();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let results: Vec<&str> = results.map(|message| message["content"].as_str().unwrap()).collect();
+    // gptel returns them in reverse order.
+    let expected = [
+        "{\"maybe\":null,\"values\":[null,{\"is_set\":false,\"open\":{}}]}",
+        "Error: scripts/broken.lua:1: no luck",
+        "changed /etc",
+        "changed a",
+        "4",
+    ];
+    assert_eq!(results, expected, "{messages:?}");
+}
