@@ -186,14 +186,16 @@ Write a message at the end of the buffer and send it with
     (puthash request buffer deftool-chat--buffers)
     (deftool-rpc-send
      connection "events" `(:request_id ,request)
-     (lambda (_ _)
+     (lambda (_ problem)
        (remhash request deftool-chat--buffers)
-       (deftool-rpc-send connection "result" `(:request_id ,request)
-                         (lambda (result problem)
-                           (deftool-chat--in buffer
-                             (unless problem
-                               (setq deftool-chat--messages (plist-get result :messages)))
-                             (deftool-chat--finish problem))))))))
+       (if problem
+           (deftool-chat--in buffer (deftool-chat--finish problem))
+         (deftool-rpc-send connection "result" `(:request_id ,request)
+                           (lambda (result problem)
+                             (deftool-chat--in buffer
+                               (unless problem
+                                 (setq deftool-chat--messages (plist-get result :messages)))
+                               (deftool-chat--finish problem)))))))))
 
 (defun deftool-chat--finish (problem)
   "End the running request.  PROBLEM is an error of the server, or nil."

@@ -37,7 +37,8 @@
 
 (defun deftool-gptel--handle (connection method params _id)
   "Load the tools of CONNECTION again if METHOD with PARAMS reports a reload."
-  (when (eq method 'reloaded)
+  (when (and (eq method 'reloaded)
+             (assoc (deftool-rpc-project connection) deftool-gptel--tools))
     (if (plist-get params :error)
         (message "deftool: %s" (plist-get params :error))
       (deftool-rpc-send connection "list" nil

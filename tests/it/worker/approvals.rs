@@ -184,9 +184,14 @@ fn only_calls_that_match_a_condition_need_approval() {
 }
 
 #[test]
-fn compiling_for_gptel_warns_about_conditions() {
-    let project = project("(:when (:path \"^/etc/\"))");
-    let ended = project.run(&["compile", "--target", "gptel"]);
+fn compiling_for_gptel_warns_about_conditions_of_a_function_in_emacs_lisp() {
+    let project = Project::empty();
+    project.write(
+        "lisp.eld",
+        "(deftool :name \"drop\" :description \"Drop a file.\" :function drop-file\n \
+         :confirm (:when (:path \"^/etc/\")) :args ((:name \"path\" :type string :description \"Which.\")))",
+    );
+    let ended = project.run(&["compile", "--target", "gptel", "lisp.eld"]);
     assert!(ended.stdout.contains(" :confirm t"), "{ended:?}");
     assert!(
         ended.stderr.contains("`:confirm` applies to every call, because gptel has no conditions"),
