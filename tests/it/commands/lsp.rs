@@ -389,11 +389,7 @@ fn memory_is_bounded() {
     client.did_open(&spec, SPEC);
     client.wait_for(&spec, |_| true);
     let server = client.connection.server.id();
-    let peak = move || -> u64 {
-        let status = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse().unwrap()
-    };
+    let peak = || crate::support::process::peak_memory(server);
     let before = peak();
     // A message of 100 MB is skipped.
     let length = 100_000_000;

@@ -335,11 +335,7 @@ fn a_client_that_does_not_read_is_not_read_either() {
     writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
-    let peak = || -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse().unwrap()
-    };
+    let peak = || crate::support::process::peak_memory(child.id());
     let before = peak();
     let sent = AtomicU32::new(0);
     std::thread::scope(|scope| {

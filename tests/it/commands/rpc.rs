@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::managed;
 use crate::support::jsonrpc::{Connection, framed};
+use crate::support::process::peak_memory;
 use crate::support::project::Project;
 use crate::support::watching::LIMIT;
 use crate::worker::managed::fake::{family, runs};
@@ -535,11 +536,7 @@ fn memory_is_bounded() {
     let mut client = Client::start(&project, &[]);
     client.request("list", json!({}));
     let server = client.connection.server.id();
-    let peak = move || -> u64 {
-        let status = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse().unwrap()
-    };
+    let peak = || peak_memory(server);
     let before = peak();
     let length = 100_000_000;
     client.connection.write(format!("Content-Length: {length}\r\n\r\n").as_bytes());
