@@ -28,17 +28,26 @@ pub(super) fn sink() -> ScriptSink {
 }
 
 /// A subscription to the log lines of scripts. Scripts log on their own threads and may be ahead of the printed text.
-pub(super) struct ScriptLines(UnboundedReceiver<String>);
+pub(super) struct ScriptLines {
+    queue: UnboundedReceiver<String>,
+    received: Option<String>,
+}
 
 impl ScriptLines {
     pub(super) fn subscribe() -> Self {
         let (lines, queue) = unbounded_channel();
         *SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines);
-        Self(queue)
+        Self { queue, received: None }
     }
 
+    /// Returns the next line, one poll after its arrival: a caller that polls events first has then received those
+    /// that precede the line. Can be canceled without losing a line.
     pub(super) async fn next(&mut self) -> String {
-        match self.0.recv().await {
+        if self.received.is_none() {
+            self.received = self.queue.recv().await;
+            tokio::task::yield_now().await;
+        }
+        match self.received.take() {
             Some(line) => line,
             None => std::future::pending().await,
         }
@@ -46,7 +55,7 @@ impl ScriptLines {
 
     /// Prints the queued lines.
     pub(super) fn print_queued(&mut self) {
-        while let Ok(line) = self.0.try_recv() {
+        while let Some(line) = self.received.take().or_else(|| self.queue.try_recv().ok()) {
             eprint_line(&line);
         }
     }

@@ -86,7 +86,8 @@ impl Follower<'_> {
         submit: SubmitRequest,
         mut on_event: impl FnMut(&str, &Event),
     ) -> Result<FollowResult, CliError> {
-        let usage = |text: String| CliError::Usage(text);
+        let usage = CliError::Usage;
+        let logged = ScriptLines::subscribe();
         let id = match self.submit(submit).await {
             Ok(Some(id)) => id,
             Ok(None) => {
@@ -104,7 +105,7 @@ impl Follower<'_> {
             id,
             events,
             printer: EventPrinter::new(),
-            logged: ScriptLines::subscribe(),
+            logged,
             prompt: None,
             queued: VecDeque::new(),
             text: String::new(),
