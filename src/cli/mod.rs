@@ -4,6 +4,7 @@
 //! failed request or call, 2 nothing was attempted, 128 plus the
 //! number of the signal that ended it.
 
+mod acp;
 mod approve;
 mod args;
 mod arguments;
@@ -39,6 +40,7 @@ mod run;
 mod script_log;
 mod secrets;
 mod selection;
+mod session;
 mod show;
 mod spinner;
 mod stub;
@@ -103,6 +105,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Lsp(_) => Ok(lsp::run()),
         Command::Mcp(options) => mcp::run(&options),
         Command::Rpc(options) => rpc::run(&options),
+        Command::Acp(options) => acp::run(&options),
         Command::Init(options) => init::run(&options),
         Command::New(options) => new::run(&options),
         Command::Rule(options) => rule::run(&options),

@@ -1,41 +1,26 @@
 //! `deftool rpc`: serves the tools and workers of the project to another program, on stdin and stdout.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_lang::spec::WorkerSpec;
-use deftool_project::{Generation, LiveProject, PermissionRequest, ProjectError, find_root};
-use deftool_rpc::{Host, OpenedWorker, script_events, serve};
-use deftool_script::{ScriptRunner, ScriptSink};
-use futures_util::FutureExt;
+use deftool_project::{Generation, LiveProject, ProjectError, find_root};
+use deftool_rpc::{Host, script_events, serve};
+use deftool_script::ScriptSink;
+use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{RpcOptions, WorkerOptions};
+use super::args::RpcOptions;
 use super::command::{CliError, Exit, command_dirs};
 use super::engine;
 use super::interrupt::Signals;
 use super::output::eprint_line;
-use super::trust::{ProjectTrust, not_trusted};
-use super::worker::{self, OpenWorker, connect, join};
-
-/// Maximum number of requests that wait for a slot of a worker.
-const MAX_QUEUE: usize = 64;
+use super::trust::ProjectTrust;
+use super::worker::{self, ClientWorkers, OpenedWorker, close_remote};
 
 /// Time limit for blocked threads at the end: one may wait for stdin.
 const LAST_WORK: Duration = Duration::from_millis(100);
-
-/// The workers of a project.
-struct Workers {
-    options: WorkerOptions,
-    root: PathBuf,
-    project: Arc<LiveProject>,
-    scripts: Arc<ScriptRunner>,
-    /// `--trust`: all permissions, for this run.
-    trusts_all: bool,
-}
 
 pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.worker.project.as_deref())?;
@@ -46,7 +31,7 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let (send_event, script_events) = script_events();
     let scripts = engine::start_with(&options.scripts, ScriptSink::new(send_event))?;
     let trusts_all = options.scripts.trust;
-    let workers = Arc::new(Workers {
+    let workers = Arc::new(ClientWorkers {
         options: options.worker.clone(),
         root: root.clone(),
         project: Arc::clone(&project),
@@ -67,7 +52,12 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         }),
         open_worker: Box::new(move |spec| {
             let workers = Arc::clone(&workers);
-            async move { Box::pin(workers.open(spec)).await.map_err(|error| error.to_string()) }.boxed()
+            let open = async move {
+                let OpenedWorker { worker, remote } = Box::pin(workers.open(spec, Vec::new())).await?;
+                let close = move || close_remote(remote).boxed();
+                Ok(deftool_rpc::OpenedWorker { worker, close: Box::new(close) })
+            };
+            open.map_err(|error: CliError| error.to_string()).boxed()
         }),
     };
     if std::io::stdin().is_terminal() {
@@ -90,39 +80,4 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     });
     runtime.shutdown_timeout(LAST_WORK);
     served.map_err(CliError::Runtime)
-}
-
-impl Workers {
-    /// Connects a worker to its server.
-    ///
-    /// # Errors
-    /// If a required permission is not trusted, or if a server cannot be used.
-    async fn open(&self, spec: WorkerSpec) -> Result<OpenedWorker, CliError> {
-        let generation = self.project.current();
-        let (servers, mut requests) = worker::requirements(&self.root, &generation, &spec);
-        requests.extend(worker::endpoint_requirements(&self.options, &generation, &spec));
-        let missing = if self.trusts_all { Vec::new() } else { not_trusted(&generation, requests) };
-        if !missing.is_empty() {
-            return Err(CliError::Usage(format!(
-                "the project requires permissions that are not trusted: {}; review the specs, then run `deftool trust grant`",
-                PermissionRequest::lines(&missing).join("; ")
-            )));
-        }
-        let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
-        let scripts = Arc::clone(&self.scripts);
-        let opened = OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
-        let remote = opened.servers.connect().await?;
-        let tools = join(opened.tools, remote.as_ref());
-        let config = deftool_worker::WorkerConfig { queue: MAX_QUEUE, ..opened.config };
-        let worker = connect(&self.options, &opened.spec, config, tools, true).await?;
-        let close = move || {
-            async move {
-                if let Some(remote) = remote {
-                    remote.close().await;
-                }
-            }
-            .boxed()
-        };
-        Ok(OpenedWorker { worker, close: Box::new(close) })
-    }
 }

@@ -7,7 +7,7 @@ use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::spec::WorkerSpec;
-use deftool_worker::{EventStream, NotReady, SubmitError, SubmitRequest, Worker, WorkerState};
+use deftool_worker::{EventStream, SubmitRequest, Worker};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -78,7 +78,7 @@ impl Session {
             ..SubmitRequest::default()
         };
         let request_id =
-            submit_when_ready(&worker, &request).await.map_err(|error| failed(error.to_string()))?;
+            worker.submit_when_ready(request).await.map_err(|error| failed(error.to_string()))?;
         if let Some(events) = worker.events(&request_id, 0) {
             self.spawn(ask_for_approvals(self.clone(), worker, request_id.clone(), events));
         }
@@ -124,18 +124,6 @@ fn unknown_request(id: &str) -> Error {
     let message =
         format!("unknown request `{id}`; a worker keeps the results of its last requests, see :keep-results");
     Error::new(code::INVALID_PARAMS, message)
-}
-
-/// Submits a request. Waits for a managed server that restarts.
-async fn submit_when_ready(worker: &Worker, request: &SubmitRequest) -> Result<String, SubmitError> {
-    loop {
-        match worker.submit(request.clone()) {
-            Err(SubmitError::WorkerNotReady(NotReady { state: WorkerState::Running, .. })) => {
-                worker.ready().await.map_err(SubmitError::WorkerNotReady)?;
-            }
-            submitted => return submitted,
-        }
-    }
 }
 
 /// Asks the client for each approval that a request needs, until it ends.

@@ -23,7 +23,8 @@ pub(super) use tools::{
     TestOptions, ToolsOptions,
 };
 pub(super) use worker::{
-    ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RpcOptions, RunOptions, WorkerOptions,
+    AcpOptions, ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RpcOptions, RunOptions,
+    WorkerOptions,
 };
 
 /// Toolchain and engine for the tools that language models call.
@@ -93,6 +94,8 @@ pub(super) enum Command {
     Lsp(LspOptions),
     /// Serve the tools and workers of the project to another program over JSON-RPC, on stdin and stdout
     Rpc(RpcOptions),
+    /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
+    Acp(AcpOptions),
     /// Create a project with a tool and a worker
     Init(InitOptions),
     /// Add a tool to the project: a spec and a script
@@ -112,7 +115,7 @@ pub(super) enum Command {
 /// The commands of `--help` by group.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools", "lsp"]),
-    ("Use models", &["run", "chat", "mcp", "rpc", "replay", "stub", "trust", "doctor"]),
+    ("Use models", &["run", "chat", "mcp", "rpc", "acp", "replay", "stub", "trust", "doctor"]),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["rule", "completions", "help"]),
 ];
@@ -148,6 +151,7 @@ impl Command {
             Self::Replay(options) => Some(&options.scripts),
             Self::Mcp(options) => Some(&options.scripts),
             Self::Rpc(options) => Some(&options.scripts),
+            Self::Acp(options) => Some(&options.scripts),
             _ => None,
         }
     }

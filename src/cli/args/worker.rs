@@ -200,6 +200,21 @@ pub(in crate::cli) struct RpcOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+An editor starts this command and sends messages of the Agent Client Protocol on stdin. Each session uses the project
+that contains its folder, or the project of -C. docs/editors.md describes the set-up.
+
+Examples:
+  deftool acp
+  deftool acp -C my-agent --worker local")]
+pub(in crate::cli) struct AcpOptions {
+    #[command(flatten)]
+    pub(in crate::cli) worker: WorkerOptions,
+    #[command(flatten)]
+    pub(in crate::cli) scripts: ScriptOptions,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Runs no script and sends no request to a model.
 
 Examples:

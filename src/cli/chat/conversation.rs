@@ -15,13 +15,12 @@ use deftool_worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
 
 use super::command::{Command, HELP};
 use super::markdown::markdown;
-use super::model::{Line, Session};
-use super::paths::{is_markdown, session_path};
-use super::session::{SessionError, SessionFile, resume_error};
-use super::session_writer::SessionWriter;
 use crate::cli::approve::Approver;
 use crate::cli::interrupt::Interrupts;
 use crate::cli::output::{clean, cut, eprint_error, eprint_line, stdout_failed};
+use crate::cli::session::{
+    Line, Session, SessionError, SessionFile, SessionWriter, is_markdown, resume_error, session_path,
+};
 use crate::cli::show::print_event_json;
 use crate::cli::worker::{
     FollowResult, Follower, eprint_errors, eprint_matching_findings, eprint_omitted_tools,

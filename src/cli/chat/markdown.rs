@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use deftool_chat::{Message, MessageToolCall};
 
-use super::model::Session;
+use crate::cli::session::Session;
 
 /// Maximum length of a printed result, in characters. The session file has the full results.
 const MAX_RESULT: usize = 4_000;

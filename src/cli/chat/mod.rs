@@ -8,15 +8,10 @@ mod command;
 mod conversation;
 mod input;
 mod markdown;
-mod model;
-mod paths;
-mod redactor;
-mod session;
-mod session_writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use deftool_lang::text::count;
 use deftool_project::find_root;
@@ -28,14 +23,14 @@ use super::command::{CliError, Exit, command_dirs};
 use super::interrupt::Interrupts;
 use super::output::{clean, eprint_line};
 use super::secrets::secrets;
+use super::session::{
+    Line, Session, SessionFile, SessionRedactor, SessionWriter, begin, header, history_file, make_folder,
+    new_name, resume_error, session_path,
+};
 use super::worker::{self, OpenWorker, api_key, close, connect, join};
 use command::{InputLine, parse};
 use conversation::{Conversation, Next};
 use input::{Input, InputEvent};
-use model::{Line, Session, VERSION};
-use redactor::SessionRedactor;
-use session::{SessionFile, resume_error};
-use session_writer::SessionWriter;
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     let OpenWorker { spec, tools, config, servers } =
@@ -64,15 +59,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
             () = interrupts.next() => return Ok(Exit::Interrupted),
         };
         let model = worker.model().to_owned();
-        let first = Line::Chat {
-            version: VERSION,
-            created_at_ms: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_millis() as u64),
-            project: root.display().to_string(),
-            worker: spec.name.value.clone(),
-            model: model.clone(),
-        };
+        let first = header(&root, &spec.name.value, &model);
         let mut session = Session { system: options.request.system.clone(), ..Session::default() };
         let writer = match resumed {
             Some((file, found)) => {
@@ -86,7 +73,7 @@ pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
                 writer
             }
             None if options.no_save => SessionWriter::disabled(redactor),
-            None => begin(&root, first.clone(), &session, redactor),
+            None => begin(&root, &new_name(), first.clone(), &session, redactor),
         };
         let history = if options.no_save { None } else { history() };
         let input = Input::open(history).map_err(CliError::Runtime)?;
@@ -201,33 +188,19 @@ async fn converse(
     Ok(if exit == Exit::Clean && chat.any_failed { Exit::Failed } else { exit })
 }
 
-/// Returns the writer of a new session in the project's session folder. The file is created with the first message.
-fn begin(root: &Path, first: Line, session: &Session, redactor: Arc<SessionRedactor>) -> SessionWriter {
-    let Some(folder) = paths::sessions_folder(root) else {
-        eprint_line("note: this session is not stored, because neither XDG_STATE_HOME nor HOME is set");
-        return SessionWriter::disabled(redactor);
-    };
-    let mut lines = vec![first];
-    if session.system.is_some() {
-        lines.push(Line::System { text: session.system.clone() });
-    }
-    lines.extend(session.model.clone().map(|name| Line::Model { name }));
-    SessionWriter::pending(folder.join(paths::new_name()), lines, redactor)
-}
-
 /// Opens the session to resume.
 fn resume(
     name: &Path,
     root: &Path,
     redactor: &Arc<SessionRedactor>,
 ) -> Result<(SessionFile, Session), CliError> {
-    let path = paths::session_path(name, root, None)?;
+    let path = session_path(name, root, None)?;
     SessionFile::resume(&path, Arc::clone(redactor)).map_err(|error| resume_error(&path, error))
 }
 
 /// Returns the history file and creates its folder.
 fn history() -> Option<PathBuf> {
-    let file = paths::history_file()?;
-    paths::make_folder(file.parent()?).ok()?;
+    let file = history_file()?;
+    make_folder(file.parent()?).ok()?;
     Some(file)
 }

@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 512 << 20;
 
 /// A session that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SessionError {
+pub(in crate::cli) enum SessionError {
     #[error("session {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("session {}: not a regular file", path.display())]
@@ -43,7 +43,7 @@ pub(super) enum SessionError {
 }
 
 /// A session file open for writing.
-pub(super) struct SessionFile {
+pub(in crate::cli) struct SessionFile {
     path: PathBuf,
     file: File,
     redactor: Arc<SessionRedactor>,
@@ -56,7 +56,7 @@ impl SessionFile {
     ///
     /// # Errors
     /// If the file exists or cannot be created.
-    pub(super) fn create(
+    pub(in crate::cli) fn create(
         path: &Path,
         first: &Line,
         redactor: Arc<SessionRedactor>,
@@ -77,7 +77,7 @@ impl SessionFile {
     ///
     /// # Errors
     /// If the file cannot be read, is not a session, or is locked by another process.
-    pub(super) fn resume(
+    pub(in crate::cli) fn resume(
         path: &Path,
         redactor: Arc<SessionRedactor>,
     ) -> Result<(Self, Session), SessionError> {
@@ -99,12 +99,12 @@ impl SessionFile {
     ///
     /// # Errors
     /// If the file cannot be read or is not a session.
-    pub(super) fn read(path: &Path) -> Result<Session, SessionError> {
+    pub(in crate::cli) fn read(path: &Path) -> Result<Session, SessionError> {
         let mut file = open(path, OpenOptions::new().read(true))?;
         Ok(read(&mut file, path)?.restored)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::cli) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -112,7 +112,7 @@ impl SessionFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn write_messages(&mut self, messages: &[Message]) -> Result<(), SessionError> {
+    pub(in crate::cli) fn write_messages(&mut self, messages: &[Message]) -> Result<(), SessionError> {
         let same = self.written.iter().zip(messages).take_while(|(one, other)| one == other).count();
         let mut lines = Vec::new();
         if same < self.written.len() {
@@ -129,7 +129,7 @@ impl SessionFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn write(&mut self, lines: &[Line]) -> Result<(), SessionError> {
+    pub(in crate::cli) fn write(&mut self, lines: &[Line]) -> Result<(), SessionError> {
         let mut text = String::new();
         for line in lines {
             text.push_str(&self.redactor.line(line).to_string());
@@ -141,7 +141,7 @@ impl SessionFile {
 }
 
 /// Returns the error of a session that cannot be resumed.
-pub(super) fn resume_error(path: &Path, error: SessionError) -> CliError {
+pub(in crate::cli) fn resume_error(path: &Path, error: SessionError) -> CliError {
     CliError::Usage(match error {
         SessionError::Malformed { .. } if is_markdown(path) => format!(
             "{} is a Markdown copy; use `last` for the newest session of this project, or /save NAME.jsonl for a copy that can be loaded",
@@ -152,7 +152,7 @@ pub(super) fn resume_error(path: &Path, error: SessionError) -> CliError {
 }
 
 /// Returns whether an event of an incomplete reply is stored.
-pub(super) fn is_stored(event: &Event) -> bool {
+pub(in crate::cli) fn is_stored(event: &Event) -> bool {
     matches!(event, Event::Text { .. } | Event::ToolCall { .. } | Event::ToolFinished { .. })
 }
 

@@ -5,12 +5,12 @@ use deftool_chat::request::Event;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file format.
-pub(super) const VERSION: u32 = 1;
+pub(in crate::cli) const VERSION: u32 = 1;
 
 /// A line of a session file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub(super) enum Line {
+pub(in crate::cli) enum Line {
     /// The first line.
     Chat {
         version: u32,
@@ -37,8 +37,8 @@ pub(super) enum Line {
 
 /// The content of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Session {
-    pub(super) messages: Vec<Message>,
-    pub(super) system: Option<String>,
-    pub(super) model: Option<String>,
+pub(in crate::cli) struct Session {
+    pub(in crate::cli) messages: Vec<Message>,
+    pub(in crate::cli) system: Option<String>,
+    pub(in crate::cli) model: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::cli::command::CliError;
 use crate::cli::trust::state_folder;
 
 /// Returns the session folder of the project at `root`; `None` if there is no state folder.
-pub(super) fn sessions_folder(root: &Path) -> Option<PathBuf> {
+pub(in crate::cli) fn sessions_folder(root: &Path) -> Option<PathBuf> {
     let name: String = root
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
@@ -25,23 +25,27 @@ pub(super) fn sessions_folder(root: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the path of the input history.
-pub(super) fn history_file() -> Option<PathBuf> {
+pub(in crate::cli) fn history_file() -> Option<PathBuf> {
     Some(state_folder()?.join("chat_history"))
 }
 
 /// Returns the file name of a new session. Names sort by start time.
-pub(super) fn new_name() -> String {
+pub(in crate::cli) fn new_name() -> String {
     let now = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();
     format!("{now}-{:04x}.jsonl", fastrand::u16(..))
 }
 
 /// Returns whether a copy with this path is written as Markdown.
-pub(super) fn is_markdown(path: &Path) -> bool {
+pub(in crate::cli) fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
 }
 
 /// Returns the path of a session. `last` is the newest session of the project, except `current`.
-pub(super) fn session_path(name: &Path, root: &Path, current: Option<&Path>) -> Result<PathBuf, CliError> {
+pub(in crate::cli) fn session_path(
+    name: &Path,
+    root: &Path,
+    current: Option<&Path>,
+) -> Result<PathBuf, CliError> {
     if name != Path::new("last") {
         return Ok(name.to_owned());
     }
@@ -55,7 +59,7 @@ pub(super) fn session_path(name: &Path, root: &Path, current: Option<&Path>) -> 
 }
 
 /// Returns the most recently written session in `folder`, except `current`, which is a canonical path.
-pub(super) fn newest(folder: &Path, current: Option<&Path>) -> Option<PathBuf> {
+pub(in crate::cli) fn newest(folder: &Path, current: Option<&Path>) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();
     let sessions = entries.filter_map(|entry| {
         let path = entry.path();
@@ -68,7 +72,7 @@ pub(super) fn newest(folder: &Path, current: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Creates a folder that only its user can access, if it does not exist.
-pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
+pub(in crate::cli) fn make_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -7,28 +7,28 @@ use serde_json::{Value, json};
 use super::model::Line;
 
 /// Removes secrets from everything that a chat writes to files.
-pub(super) struct SessionRedactor {
+pub(in crate::cli) struct SessionRedactor {
     key: Redactor,
     mask: Mask,
 }
 
 impl SessionRedactor {
-    pub(super) fn new(key: Option<&str>, secrets: Secrets) -> Self {
+    pub(in crate::cli) fn new(key: Option<&str>, secrets: Secrets) -> Self {
         Self { key: Redactor::new(key), mask: Mask::new(secrets) }
     }
 
     /// Returns the length of the text that can be redacted before more text arrives; see [`Mask::redactable_prefix`].
-    pub(super) fn safe_prefix(&self, text: &str, from: usize) -> usize {
+    pub(in crate::cli) fn safe_prefix(&self, text: &str, from: usize) -> usize {
         self.mask.redactable_prefix(text, from)
     }
 
     /// Redacts a text.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(in crate::cli) fn text(&self, text: &str) -> String {
         self.key.text(&self.mask.text(text))
     }
 
     /// Returns the redacted JSON of a line.
-    pub(super) fn line(&self, line: &Line) -> Value {
+    pub(in crate::cli) fn line(&self, line: &Line) -> Value {
         let mut line = line.clone();
         match &mut line {
             Line::Message { message } => redact_message(message, &self.mask),

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 
+use super::file::{SessionError, SessionFile, is_stored};
 use super::model::{Line, Session};
 use super::redactor::SessionRedactor;
-use super::session::{SessionError, SessionFile, is_stored};
 use crate::cli::output::{clean, eprint_line};
 
 /// The writer of a session file.
-pub(super) struct SessionWriter {
+pub(in crate::cli) struct SessionWriter {
     state: State,
     redactor: Arc<SessionRedactor>,
     /// Text that is not written yet, because a secret may continue in the next piece.
@@ -32,16 +32,16 @@ enum State {
 }
 
 impl SessionWriter {
-    pub(super) fn disabled(redactor: Arc<SessionRedactor>) -> Self {
+    pub(in crate::cli) fn disabled(redactor: Arc<SessionRedactor>) -> Self {
         Self { state: State::Disabled, redactor, pending_text: String::new() }
     }
 
     /// Creates the file `path` with the lines `first` when the first message is written.
-    pub(super) fn pending(path: PathBuf, first: Vec<Line>, redactor: Arc<SessionRedactor>) -> Self {
+    pub(in crate::cli) fn pending(path: PathBuf, first: Vec<Line>, redactor: Arc<SessionRedactor>) -> Self {
         Self { state: State::Pending { path, first }, ..Self::disabled(redactor) }
     }
 
-    pub(super) fn open(file: SessionFile, redactor: Arc<SessionRedactor>) -> Self {
+    pub(in crate::cli) fn open(file: SessionFile, redactor: Arc<SessionRedactor>) -> Self {
         Self { state: State::Open(file), ..Self::disabled(redactor) }
     }
 
@@ -49,7 +49,7 @@ impl SessionWriter {
     ///
     /// # Errors
     /// If the file cannot be read or is locked by another process.
-    pub(super) fn load(&mut self, path: &Path) -> Result<Session, SessionError> {
+    pub(in crate::cli) fn load(&mut self, path: &Path) -> Result<Session, SessionError> {
         if self.is_disabled() {
             return SessionFile::read(path);
         }
@@ -58,24 +58,24 @@ impl SessionWriter {
         Ok(session)
     }
 
-    pub(super) fn redactor(&self) -> Arc<SessionRedactor> {
+    pub(in crate::cli) fn redactor(&self) -> Arc<SessionRedactor> {
         Arc::clone(&self.redactor)
     }
 
     /// Returns the path of the session file, if it was created.
-    pub(super) fn path(&self) -> Option<&Path> {
+    pub(in crate::cli) fn path(&self) -> Option<&Path> {
         match &self.state {
             State::Disabled | State::Pending { .. } => None,
             State::Open(file) => Some(file.path()),
         }
     }
 
-    pub(super) fn is_disabled(&self) -> bool {
+    pub(in crate::cli) fn is_disabled(&self) -> bool {
         matches!(self.state, State::Disabled)
     }
 
     /// Writes the conversation.
-    pub(super) fn messages(&mut self, messages: &[Message]) {
+    pub(in crate::cli) fn messages(&mut self, messages: &[Message]) {
         if let State::Pending { path, first } = &self.state {
             if messages.is_empty() {
                 return;
@@ -95,7 +95,7 @@ impl SessionWriter {
     }
 
     /// Writes an event of an incomplete reply.
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(in crate::cli) fn event(&mut self, event: &Event) {
         if !is_stored(event) {
             return;
         }
@@ -115,7 +115,7 @@ impl SessionWriter {
     }
 
     /// Writes the pending text.
-    pub(super) fn flush(&mut self) {
+    pub(in crate::cli) fn flush(&mut self) {
         let text = std::mem::take(&mut self.pending_text);
         if !text.is_empty() {
             self.write(|file| file.write(&[Line::Event { event: Event::Text { text } }]));
@@ -123,7 +123,7 @@ impl SessionWriter {
     }
 
     /// Writes a changed setting.
-    pub(super) fn setting(&mut self, line: Line) {
+    pub(in crate::cli) fn setting(&mut self, line: Line) {
         match &mut self.state {
             State::Pending { first, .. } => first.push(line),
             State::Disabled | State::Open(_) => self.write(|file| file.write(&[line])),

@@ -1,5 +1,6 @@
 //! Shared code of the commands that use a worker: opening it, connecting to its server, and following a request.
 
+mod client;
 mod connect;
 mod follow;
 mod managed;
@@ -19,6 +20,7 @@ use deftool_project::{
 use deftool_script::ScriptRunner;
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 
+pub(super) use client::{ClientWorkers, OpenedWorker, close_remote};
 pub(super) use connect::{api_key, connect};
 pub(super) use follow::{FollowResult, Follower};
 pub(super) use managed::close;

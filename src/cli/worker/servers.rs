@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use deftool_acp::ClientServer;
 use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
 use deftool_lang::text::one_line;
 use deftool_lang::tool::{JoinedTools, ToolSource};
@@ -30,6 +31,8 @@ const MAX_PIECE: u64 = 64 << 10;
 /// MCP servers that a command uses.
 pub(in crate::cli) struct Servers {
     used: Vec<McpServer>,
+    /// Servers of the client of `deftool acp`.
+    added: Vec<ClientServer>,
     /// The `:tools` of the worker.
     tools: Option<Vec<String>>,
     root: PathBuf,
@@ -44,7 +47,12 @@ impl Servers {
             tools.as_ref().is_none_or(|names| names.iter().any(|name| server.is_named_by(name)))
         };
         let used = load.mcp_servers.iter().filter(is_used).cloned().collect();
-        Self { used, tools, root: root.to_owned() }
+        Self { used, added: Vec::new(), tools, root: root.to_owned() }
+    }
+
+    /// Adds servers that a client configured. All of their tools are used.
+    pub(in crate::cli) fn add(&mut self, servers: Vec<ClientServer>) {
+        self.added = servers;
     }
 
     pub(in crate::cli) fn permission_requests(&self, load: &Load) -> Vec<PermissionRequest> {
@@ -56,7 +64,7 @@ impl Servers {
     /// # Errors
     /// If a server cannot be used.
     pub(in crate::cli) async fn connect(&self) -> Result<Option<Arc<RemoteTools>>, CliError> {
-        if self.used.is_empty() {
+        if self.used.is_empty() && self.added.is_empty() {
             return Ok(None);
         }
         let tools = self.tools.as_deref();
@@ -64,7 +72,8 @@ impl Servers {
             let unusable = |reason| CliError::Usage(format!("MCP server `{}`: {reason}", server.name.value));
             Self::remote(server, tools, &self.root).map_err(unusable)
         });
-        let servers = servers.collect::<Result<_, _>>()?;
+        let added = self.added.iter().map(|server| Ok(remote_of_client(server, &self.root)));
+        let servers = servers.chain(added).collect::<Result<_, CliError>>()?;
         let report = |server: &str, message: &str| {
             eprint_line(&cut(&format!("MCP server `{server}`: {}", one_line(clean(message))), 2 * MAX_LINE));
         };
@@ -86,9 +95,12 @@ impl Servers {
     ) -> Result<RemoteServer, String> {
         let name = &server.name.value;
         let transport = match &server.transport {
-            McpTransport::Command(command) => {
-                ServerTransport::Program(launch(command.clone(), server.env.clone(), root.to_owned()))
-            }
+            McpTransport::Command(command) => ServerTransport::Program(launch(
+                command.clone(),
+                server.env.clone(),
+                Vec::new(),
+                root.to_owned(),
+            )),
             McpTransport::Url(url) => {
                 let token = server.token_env.as_deref().map(|variable| {
                     let missing = || format!("the environment variable `{variable}` is not set");
@@ -110,6 +122,26 @@ impl Servers {
     }
 }
 
+/// Returns how to use a server of a client.
+fn remote_of_client(server: &ClientServer, root: &Path) -> RemoteServer {
+    let variables = server.env.clone();
+    // The name is a part of the names of the tools.
+    let usable = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    RemoteServer {
+        name: server.name.chars().map(usable).collect(),
+        transport: ServerTransport::Program(launch(
+            server.command.clone(),
+            Vec::new(),
+            variables,
+            root.to_owned(),
+        )),
+        tools: None,
+        only: None,
+        confirm: true,
+        timeout: None,
+    }
+}
+
 /// Adds the tools of MCP servers to those of the project.
 pub(in crate::cli) fn join(
     tools: Arc<dyn ToolSource>,
@@ -122,15 +154,21 @@ pub(in crate::cli) fn join(
 }
 
 #[cfg(unix)]
-fn launch(command: Vec<String>, env: Vec<String>, root: PathBuf) -> Launch {
+fn launch(
+    command: Vec<String>,
+    env: Vec<String>,
+    variables: Vec<(String, String)>,
+    folder: PathBuf,
+) -> Launch {
     use deftool_mcp::ServerProgram;
     use deftool_script::StreamProgram;
     use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
     Box::new(move || {
-        let (command, env, root) = (command.clone(), env.clone(), root.clone());
+        let (command, env, folder) = (command.clone(), env.clone(), folder.clone());
+        let variables = variables.clone();
         Box::pin(async move {
-            let mut program = StreamProgram::start(command, env, &root).await?;
+            let mut program = StreamProgram::start(command, env, variables, &folder).await?;
             let missing = || std::io::Error::other("it has no pipes");
             let input = program.stdin.take().ok_or_else(missing)?;
             let output = program.stdout.take().ok_or_else(missing)?;
@@ -171,6 +209,6 @@ fn launch(command: Vec<String>, env: Vec<String>, root: PathBuf) -> Launch {
 }
 
 #[cfg(not(unix))]
-fn launch(_: Vec<String>, _: Vec<String>, _: PathBuf) -> Launch {
+fn launch(_: Vec<String>, _: Vec<String>, _: Vec<(String, String)>, _: PathBuf) -> Launch {
     Box::new(|| Box::pin(std::future::ready(Err(std::io::Error::other("not supported on this platform")))))
 }

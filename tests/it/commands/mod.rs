@@ -1,5 +1,6 @@
 //! The commands, by running the real binary.
 
+mod acp;
 mod bench;
 mod chat;
 mod check_watch;

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 use deftool_test_support::server::{Answer, Server};
 
@@ -125,21 +126,31 @@ reloaded: 2
 exit: 0
 "#;
 
-/// The JSON-RPC library of VS Code with `deftool rpc`. The TypeScript compiler checks the client against the published types.
+/// Returns the command that runs a client of `tests/editors`. The TypeScript compiler checks the clients first.
+fn node(name: &str) -> Command {
+    static COMPILED: Once = Once::new();
+    COMPILED.call_once(|| {
+        let compiled =
+            Command::new("node_modules/.bin/tsc").args(["-p", "."]).current_dir(folder()).output().unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stdout));
+    });
+    let mut command = Command::new("node");
+    command.arg(folder().join("built/tests/editors").join(name)).env("XDG_STATE_HOME", STATE);
+    command
+}
+
+/// The JSON-RPC library of VS Code with `deftool rpc`, and its published types.
 #[test]
 fn the_library_of_vscode_calls_tools_and_streams_requests() {
     if !are_installed() {
         return;
     }
-    let compiled =
-        Command::new("node_modules/.bin/tsc").args(["-p", "."]).current_dir(folder()).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stdout));
     let server =
         Server::script([Answer::calls(&[("count", "{\"text\": \"abcd\"}")]), Answer::text("It is 4.")]);
     let project = rpc::project();
-    let mut client = Command::new("node");
-    client.arg(folder().join("built/tests/editors/rpc.js")).arg(env!("CARGO_BIN_EXE_deftool"));
-    client.args(["rpc", "--trust", "--endpoint", &server.endpoint()]).env("XDG_STATE_HOME", STATE);
+    let mut client = node("rpc.js");
+    client.arg(env!("CARGO_BIN_EXE_deftool"));
+    client.args(["rpc", "--trust", "--endpoint", &server.endpoint()]);
     let mut client = client.current_dir(project.path("")).stdout(Stdio::piped()).spawn().unwrap();
     let mut seen = String::new();
     for line in BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap) {
@@ -152,4 +163,41 @@ fn the_library_of_vscode_calls_tools_and_streams_requests() {
     }
     assert_eq!(seen, SEEN_BY_VSCODE);
     assert!(client.wait().unwrap().success());
+}
+
+const SEEN_BY_ACP: &str = r#"agent deftool 1
+call careful {"path":"a"}  { path: 'a' }
+asked careful {"path":"a"} allow_once reject_once
+update in_progress 
+update completed changed a
+agent_message_chunk Changed.
+stop end_turn
+stop cancelled
+exit 0
+agent deftool 1
+user_message_chunk How long is abcd?
+call careful {"path":"a"}  { path: 'a' }
+update completed changed a
+agent_message_chunk Changed.
+user_message_chunk How long is abcd?
+exit 0
+"#;
+
+/// The TypeScript library of the Agent Client Protocol with `deftool acp`.
+#[test]
+fn the_library_of_acp_sends_prompts_and_loads_the_session() {
+    if !are_installed() {
+        return;
+    }
+    let server = Server::script([
+        Answer::calls(&[("careful", "{\"path\": \"a\"}")]),
+        Answer::text("Changed."),
+        Answer::silent(),
+    ]);
+    let project = rpc::project();
+    let mut client = node("acp.js");
+    client.arg(project.path("")).arg(env!("CARGO_BIN_EXE_deftool"));
+    let ended = client.args(["acp", "--trust", "--endpoint", &server.endpoint()]).output().unwrap();
+    let (seen, errors) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(seen, SEEN_BY_ACP, "{errors}");
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
     ("lang", &[]),
     ("chat", &["lang"]),
     ("script", &["lang"]),
@@ -18,11 +18,12 @@ const CRATES: [(&str, &[&str]); 12] = [
     ("ide", &["lang", "script", "project"]),
     ("lsp", &["lang", "project", "ide", "jsonrpc"]),
     ("rpc", &["lang", "chat", "script", "project", "worker", "jsonrpc"]),
-    ("", &["lang", "chat", "script", "project", "worker", "stub", "mcp", "lsp", "rpc"]),
+    ("acp", &["lang", "chat", "worker"]),
+    ("", &["lang", "chat", "script", "project", "worker", "stub", "mcp", "lsp", "rpc", "acp"]),
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 28] = [
+const HOMES: [(&str, &[&str]); 29] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -45,7 +46,8 @@ const HOMES: [(&str, &[&str]); 28] = [
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
     ("rustix", &["script", "project", "worker", ""]),
-    ("tokio", &["script", "worker", "stub", "mcp", "rpc", ""]),
+    ("tokio", &["script", "worker", "stub", "mcp", "rpc", "acp", ""]),
+    ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
     ("url", &["lang", "script", "worker", "lsp"]),
     ("gen-lsp-types", &["lsp"]),

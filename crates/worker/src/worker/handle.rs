@@ -326,6 +326,21 @@ impl Worker {
         }
     }
 
+    /// Submits a request. Waits for a managed server that starts or restarts.
+    ///
+    /// # Errors
+    /// If the worker does not accept the request; see [`submit`](Self::submit) and [`ready`](Self::ready).
+    pub async fn submit_when_ready(&self, request: SubmitRequest) -> Result<String, SubmitError> {
+        loop {
+            match self.submit(request.clone()) {
+                Err(SubmitError::WorkerNotReady(NotReady { state: WorkerState::Running, .. })) => {
+                    self.ready().await.map_err(SubmitError::WorkerNotReady)?;
+                }
+                submitted => return submitted,
+            }
+        }
+    }
+
     /// Stops the worker permanently: rejects new requests, cancels those in flight and ends a managed server. Results
     /// remain.
     pub fn stop(&self) {

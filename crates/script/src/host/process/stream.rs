@@ -26,14 +26,19 @@ pub struct StreamProgram {
 }
 
 impl StreamProgram {
-    /// Starts a program in `folder`, with `PATH`, `LANG` and the environment variables in `env`. Requires
-    /// [`guard_programs`](crate::guard_programs), and a tokio runtime.
+    /// Starts a program in `folder`, with `PATH`, `LANG`, the environment variables named in `env`, and `variables`.
+    /// Requires [`guard_programs`](crate::guard_programs), and a tokio runtime.
     ///
     /// # Errors
     /// If the program does not exist or cannot be started.
-    pub async fn start(argv: Vec<String>, env: Vec<String>, folder: &Path) -> Result<Self> {
+    pub async fn start(
+        argv: Vec<String>,
+        env: Vec<String>,
+        variables: Vec<(String, String)>,
+        folder: &Path,
+    ) -> Result<Self> {
         let grants = ProgramGrants::unrestricted(env, folder);
-        let prepare = move || prepare(&grants, &argv, None, Vec::new(), true);
+        let prepare = move || prepare(&grants, &argv, None, variables.clone(), true);
         let started = Child::start(Arc::new(KillHandle::default()), prepare).await;
         let mut child = started.map_err(|error| match error {
             StartError::Host(error) => Error::other(error.message),

@@ -1,0 +1,157 @@
+//! The session updates of events and of stored messages.
+
+use std::collections::HashSet;
+
+use agent_client_protocol::v1::schema::{
+    Content, ContentBlock, ContentChunk, EmbeddedResourceResource, Notice, NoticeSeverity, SessionUpdate,
+    ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+};
+use deftool_chat::Message;
+use deftool_chat::request::{Approval, Event};
+use deftool_lang::text::one_line;
+use serde_json::Value;
+
+/// Maximum length of a title, in characters.
+const MAX_TITLE: usize = 200;
+
+/// Creates the updates of the events of one request.
+pub(crate) struct Updates {
+    request_id: String,
+    /// Number of calls of exit tools. These have no ID.
+    signals: usize,
+    /// The calls that the user refused.
+    refused: HashSet<String>,
+}
+
+impl Updates {
+    pub(crate) fn new(request_id: &str) -> Self {
+        Self { request_id: request_id.to_owned(), signals: 0, refused: HashSet::new() }
+    }
+
+    /// Returns the update of an event, if it has any.
+    pub(crate) fn of(&mut self, event: &Event) -> Option<SessionUpdate> {
+        Some(match event {
+            Event::Text { text } => SessionUpdate::AgentMessageChunk(chunk(text)),
+            Event::Reasoning { text } => SessionUpdate::AgentThoughtChunk(chunk(text)),
+            Event::ToolCall { id, name, arguments } => {
+                SessionUpdate::ToolCall(call(id.clone(), name, arguments))
+            }
+            Event::ToolStarted { id, .. } => {
+                let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
+                SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.clone(), fields))
+            }
+            Event::ToolFinished { id, ok, result, error, .. } => {
+                let is_completed = *ok && !self.refused.contains(id);
+                finished(id.clone(), is_completed, result.as_ref(), error.as_ref())
+            }
+            // An exit tool has no result.
+            Event::Signal(signal) => {
+                self.signals += 1;
+                let id = format!("{}-signal-{}", self.request_id, self.signals);
+                let call = call(id, &signal.tool_name, &signal.arguments).status(ToolCallStatus::Completed);
+                SessionUpdate::ToolCall(call)
+            }
+            Event::Warning { message } => notice(NoticeSeverity::Warning, message),
+            Event::Retry { detail, .. } => notice(NoticeSeverity::Warning, &format!("retrying: {detail}")),
+            Event::Reloaded { detail, .. } => notice(NoticeSeverity::Info, &format!("reloaded: {detail}")),
+            Event::Approval { id, answer: Some(Approval::Refused { .. }), .. } => {
+                self.refused.insert(id.clone());
+                return None;
+            }
+            Event::Submitted { .. }
+            | Event::TurnStarted { .. }
+            | Event::Approval { .. }
+            | Event::Budget { .. }
+            | Event::Finished(_) => return None,
+        })
+    }
+}
+
+/// Returns the updates that repeat a stored conversation.
+pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
+    let mut updates = Vec::new();
+    for message in messages {
+        match message {
+            Message::System { .. } => {}
+            Message::User { content } => updates.push(SessionUpdate::UserMessageChunk(chunk(content))),
+            Message::Assistant { content, tool_calls } => {
+                if !content.is_empty() {
+                    updates.push(SessionUpdate::AgentMessageChunk(chunk(content)));
+                }
+                for tool_call in tool_calls {
+                    let arguments = tool_call.function.arguments.as_str();
+                    let arguments =
+                        serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+                    let call = call(tool_call.id.clone(), &tool_call.function.name, &arguments);
+                    updates.push(SessionUpdate::ToolCall(call));
+                }
+            }
+            Message::Tool { tool_call_id, content } => {
+                let result: Value =
+                    serde_json::from_str(content).unwrap_or_else(|_| Value::from(content.as_str()));
+                let error = result.as_object().and_then(|object| object.get("error"));
+                updates.push(finished(tool_call_id.clone(), error.is_none(), Some(&result), error));
+            }
+        }
+    }
+    updates
+}
+
+/// Returns the text of a prompt.
+///
+/// # Errors
+/// If the prompt contains a block that is not text. The error is a message for the user.
+pub(crate) fn prompt_text(prompt: Vec<ContentBlock>) -> Result<String, String> {
+    let texts = prompt.into_iter().map(|block| match block {
+        ContentBlock::Text(text) => Ok(text.text),
+        ContentBlock::ResourceLink(link) => Ok(format!("[{}]({})", link.name, link.uri)),
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            EmbeddedResourceResource::TextResourceContents(resource) => {
+                Ok(format!("\n{}:\n\n```\n{}\n```\n", resource.uri, resource.text.trim_end_matches('\n')))
+            }
+            _ => Err(String::from("unsupported resource in the prompt: only text can be sent")),
+        },
+        _ => Err(String::from("unsupported content in the prompt: only text and resources can be sent")),
+    });
+    texts.collect()
+}
+
+/// Returns a tool call that waits.
+pub(crate) fn call(id: String, name: &str, arguments: &Value) -> ToolCall {
+    ToolCall::new(id, title(name, arguments)).name(name.to_owned()).raw_input(arguments.clone())
+}
+
+/// Returns a one-line description of a call.
+pub(crate) fn title(name: &str, arguments: &Value) -> String {
+    let text = if arguments.as_object().is_some_and(serde_json::Map::is_empty) {
+        name.to_owned()
+    } else {
+        one_line(format!("{name} {}", text_of(arguments)))
+    };
+    match text.char_indices().nth(MAX_TITLE) {
+        Some((end, _)) => text.get(..end).map_or_else(String::new, |start| format!("{start}…")),
+        None => text,
+    }
+}
+
+/// Returns the update of a call that was answered.
+fn finished(id: String, is_completed: bool, result: Option<&Value>, error: Option<&Value>) -> SessionUpdate {
+    let output = error.or(result).cloned().unwrap_or_default();
+    let message = error.and_then(|error| error.get("message"));
+    let content = vec![ToolCallContent::Content(Content::new(text_of(message.unwrap_or(&output))))];
+    let status = if is_completed { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+    let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(output);
+    SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
+}
+
+fn chunk(text: &str) -> ContentChunk {
+    ContentChunk::new(ContentBlock::from(text))
+}
+
+fn notice(severity: NoticeSeverity, title: &str) -> SessionUpdate {
+    SessionUpdate::Notice(Notice::new(severity, title))
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,53 @@
+//! Stored conversations of `deftool chat` and `deftool acp`: one file per session, in one folder per project.
+
+mod file;
+mod model;
+mod paths;
+mod redactor;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(super) use file::{SessionError, SessionFile, resume_error};
+pub(super) use model::{Line, Session};
+pub(super) use paths::{history_file, is_markdown, make_folder, new_name, session_path, sessions_folder};
+pub(super) use redactor::SessionRedactor;
+pub(super) use writer::SessionWriter;
+
+use super::output::eprint_line;
+
+/// Returns the first line of the session file of a conversation that starts now.
+pub(super) fn header(root: &Path, worker: &str, model: &str) -> Line {
+    Line::Chat {
+        version: model::VERSION,
+        created_at_ms: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64),
+        project: root.display().to_string(),
+        worker: worker.to_owned(),
+        model: model.to_owned(),
+    }
+}
+
+/// Returns the writer of a new session in the project's session folder. The file `name` is created with the first
+/// message.
+pub(super) fn begin(
+    root: &Path,
+    name: &str,
+    first: Line,
+    session: &Session,
+    redactor: Arc<SessionRedactor>,
+) -> SessionWriter {
+    let Some(folder) = sessions_folder(root) else {
+        eprint_line("note: this session is not stored, because neither XDG_STATE_HOME nor HOME is set");
+        return SessionWriter::disabled(redactor);
+    };
+    let mut lines = vec![first];
+    if session.system.is_some() {
+        lines.push(Line::System { text: session.system.clone() });
+    }
+    lines.extend(session.model.clone().map(|name| Line::Model { name }));
+    SessionWriter::pending(folder.join(name), lines, redactor)
+}

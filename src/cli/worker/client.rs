@@ -1,0 +1,74 @@
+//! Workers for the clients of `deftool rpc` and `deftool acp`. stdin belongs to the client, so nothing is asked there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use deftool_acp::ClientServer;
+use deftool_lang::spec::WorkerSpec;
+use deftool_mcp::RemoteTools;
+use deftool_project::{LiveProject, PermissionRequest};
+use deftool_script::ScriptRunner;
+use deftool_worker::{Worker, WorkerConfig};
+
+use super::{OpenWorker, connect, endpoint_requirements, join, requirements};
+use crate::cli::args::WorkerOptions;
+use crate::cli::command::CliError;
+use crate::cli::trust::{ProjectTrust, not_trusted};
+
+/// Maximum number of requests that wait for a slot of a worker.
+const MAX_QUEUE: usize = 64;
+
+/// The workers of a project.
+pub(in crate::cli) struct ClientWorkers {
+    pub(in crate::cli) options: WorkerOptions,
+    pub(in crate::cli) root: PathBuf,
+    pub(in crate::cli) project: Arc<LiveProject>,
+    pub(in crate::cli) scripts: Arc<ScriptRunner>,
+    /// `--trust`: all permissions, for this run.
+    pub(in crate::cli) trusts_all: bool,
+}
+
+/// A worker with the connections of its tools.
+pub(in crate::cli) struct OpenedWorker {
+    pub(in crate::cli) worker: Worker,
+    pub(in crate::cli) remote: Option<Arc<RemoteTools>>,
+}
+
+impl ClientWorkers {
+    /// Connects a worker to its server. `added`: MCP servers of the client.
+    ///
+    /// # Errors
+    /// If a required permission is not trusted, or if a server cannot be used.
+    pub(in crate::cli) async fn open(
+        &self,
+        spec: WorkerSpec,
+        added: Vec<ClientServer>,
+    ) -> Result<OpenedWorker, CliError> {
+        let generation = self.project.current();
+        let (mut servers, mut requests) = requirements(&self.root, &generation, &spec);
+        requests.extend(endpoint_requirements(&self.options, &generation, &spec));
+        let missing = if self.trusts_all { Vec::new() } else { not_trusted(&generation, requests) };
+        if !missing.is_empty() {
+            return Err(CliError::Usage(format!(
+                "the project requires permissions that are not trusted: {}; review the specs, then run `deftool trust grant`",
+                PermissionRequest::lines(&missing).join("; ")
+            )));
+        }
+        servers.add(added);
+        let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
+        let scripts = Arc::clone(&self.scripts);
+        let opened = OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
+        let remote = opened.servers.connect().await?;
+        let tools = join(opened.tools, remote.as_ref());
+        let config = WorkerConfig { queue: MAX_QUEUE, ..opened.config };
+        let worker = connect(&self.options, &opened.spec, config, tools, true).await?;
+        Ok(OpenedWorker { worker, remote })
+    }
+}
+
+/// Closes the connections of the tools of a worker that has ended.
+pub(in crate::cli) async fn close_remote(remote: Option<Arc<RemoteTools>>) {
+    if let Some(remote) = remote {
+        remote.close().await;
+    }
+}
