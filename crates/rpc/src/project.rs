@@ -8,6 +8,7 @@ use deftool_lang::schema::{Target, emit};
 use deftool_lang::spec;
 use deftool_lang::text::LineColumn;
 use deftool_project::{Generation, LoadOptions, LoadedTool, ScriptState, load_with, resolve_inputs};
+use deftool_worker::DEFAULT_WORKER;
 use serde_json::Value;
 
 use crate::protocol::{
@@ -21,7 +22,7 @@ impl Session {
         let workers = generation.load.workers.iter().filter(|worker| worker.valid);
         let mut workers: Vec<String> = workers.map(|worker| worker.name.value.clone()).collect();
         if generation.load.workers.is_empty() {
-            workers.push(String::from("default"));
+            workers.push(String::from(DEFAULT_WORKER));
         }
         ListResult {
             project: self.host.root.display().to_string(),

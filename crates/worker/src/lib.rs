@@ -63,5 +63,6 @@ pub use transport::{
     Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport, TransportError,
 };
 pub use worker::{
-    AskError, ChooseError, OpenError, OpenWorker, Origin, SubmitError, SubmitRequest, Worker, choose_worker,
+    AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, SubmitError, SubmitRequest, Worker,
+    choose_worker,
 };

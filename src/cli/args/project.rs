@@ -121,6 +121,9 @@ pub(in crate::cli) enum TrustAction {
         /// Project folder, or a folder inside it [default: the current folder]
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
+        /// Print the permissions without granting them
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Revoke all permissions of a project
     #[command(after_help = "Examples:\n  deftool trust revoke\n  deftool trust revoke --all")]

@@ -24,6 +24,9 @@ pub(in crate::cli) struct TestOptions {
     /// Output format of results
     #[arg(long, value_enum, default_value_t = TestFormat::Human)]
     pub(in crate::cli) format: TestFormat,
+    /// Print the examples and tests without running them
+    #[arg(long, conflicts_with_all = ["watch", "fuzz"])]
+    pub(in crate::cli) list: bool,
     /// Run again after each change
     #[arg(short, long)]
     pub(in crate::cli) watch: bool,

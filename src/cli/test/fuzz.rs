@@ -46,7 +46,7 @@ pub(super) fn run(options: &TestOptions, dirs: &CommandDirs) -> Result<Exit, Cli
     let loaded = load(&resolve_inputs(&options.paths, &dirs.project)?, &dirs.current)?;
     let filter = options.filter.as_deref();
     // Report errors of the specs as without --fuzz.
-    let mut run = TestRun::of(&loaded, filter);
+    let mut run = TestRun::of(&loaded, filter, false);
     run.results.clear();
     let is_selected =
         |tool: &&LoadedTool| filter.is_none_or(|part| tool.tool.name.value.contains(part)) && tool.tool.valid;

@@ -18,7 +18,7 @@ use super::command::{CliError, CommandDirs, Exit, command_dirs};
 use super::output::eprint_error;
 use super::rerun::Rerun;
 pub(super) use fuzz::effects;
-use report::{describe, print_json_line, print_results};
+use report::{describe, print_json_line, print_list, print_results};
 use run::TestRun;
 
 pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
@@ -29,6 +29,10 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     if options.scripts.isolate == Isolate::Process {
         return Err(CliError::Usage(String::from(ISOLATED)));
     }
+    if options.list && options.format == TestFormat::Junit {
+        let message = "--list supports only `--format` human and json";
+        return Err(CliError::Usage(String::from(message)));
+    }
     let selection = TestSelection::of(&options.paths, &dirs)?;
     if options.watch {
         return watch(options, &dirs, selection);
@@ -38,6 +42,10 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     let Some(run) = run_once(&load, &inputs, &selection, options, &dirs.current)? else {
         return Err(CliError::Usage(no_match(options.filter.as_deref())));
     };
+    if options.list {
+        print_list(&run, &load.sources, options.format);
+        return Ok(if run.errors.is_empty() { Exit::Clean } else { Exit::Failed });
+    }
     print_results(&run, &load.sources, options.format);
     Ok(if run.summary.fails() { Exit::Failed } else { Exit::Clean })
 }
@@ -78,7 +86,7 @@ fn watch(options: &TestOptions, dirs: &CommandDirs, selection: TestSelection) ->
     Rerun { options, clears_screen: format == TestFormat::Human, report }.watch(&paths, dirs)
 }
 
-/// Runs the examples, then the tests. Returns `None` if nothing matches the filter.
+/// Runs the examples, then the tests, or only lists them. Returns `None` if nothing matches the filter.
 fn run_once(
     load: &Load,
     inputs: &[Input],
@@ -87,8 +95,11 @@ fn run_once(
     from: &Path,
 ) -> Result<Option<TestRun>, CliError> {
     let filter = options.filter.as_deref();
-    let mut run = if selection.with_examples { TestRun::of(load, filter) } else { TestRun::default() };
-    scripts::run_samples(&mut run, from, options)?;
+    let mut run =
+        if selection.with_examples { TestRun::of(load, filter, options.list) } else { TestRun::default() };
+    if !options.list {
+        scripts::run_samples(&mut run, from, options)?;
+    }
     for (root, only) in selection.roots(inputs) {
         let files = find_tests(load, &root, from, only.as_deref())?;
         if files.is_empty() {

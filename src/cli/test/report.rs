@@ -32,6 +32,24 @@ pub(super) fn print_results(run: &TestRun, sources: &Sources, format: TestFormat
     }
 }
 
+/// Prints the tests, which were not run.
+pub(super) fn print_list(run: &TestRun, sources: &Sources, format: TestFormat) {
+    let tests = run.results.iter();
+    if format == TestFormat::Json {
+        let findings = json_report(&run.errors, sources).findings;
+        print_json(&JsonList { tests: tests.map(JsonTest::of).collect(), findings }, true);
+    } else {
+        print(&tests.map(|test| format!("{}\n", one_line(title(test, &test.at)))).collect::<String>());
+        print_findings(&run.errors, sources);
+    }
+}
+
+/// Returns the tool and the name of a test, and a location.
+fn title(test: &TestResult, at: &SourceRange) -> String {
+    let tool = test.tool.as_ref().map_or_else(String::new, |tool| format!("{tool} "));
+    format!("{tool}{} {at}", test.name)
+}
+
 /// Prints the results as one line of JSON.
 pub(super) fn print_json_line(run: &TestRun, sources: &Sources) {
     print_json(&JsonRun::of(run, sources), false);
@@ -122,14 +140,13 @@ fn describe_fuzz(summary: &TestSummary, fuzz: &FuzzSummary) -> String {
 pub(super) fn lines(run: &TestRun) -> String {
     let mut text = String::new();
     for result in &run.results {
-        let tool = result.tool.as_ref().map_or_else(String::new, |tool| format!("{tool} "));
         let (mark, at, why) = match &result.failure {
             None => (paint("ok", anstyle::AnsiColor::Green) + "  ", &result.at, String::new()),
             Some(Failure { at, message, .. }) => {
                 (paint("FAIL", anstyle::AnsiColor::Red), at, format!(": {message}"))
             }
         };
-        let rest = one_line(format!("{tool}{} {at}{why}", result.name));
+        let rest = one_line(title(result, at) + &why);
         let _ = writeln!(text, "{mark} {rest}");
         for line in detail_lines(result) {
             let _ = writeln!(text, "     {line}");
@@ -150,6 +167,37 @@ struct JsonRun<'r> {
     findings: Vec<JsonFinding>,
     /// The number of results.
     summary: TestSummary,
+}
+
+/// The output of `--list --format json`.
+#[derive(Serialize)]
+struct JsonList<'r> {
+    /// All tests, in source order within a file.
+    tests: Vec<JsonTest<'r>>,
+    /// Errors that prevent tests from running, in the format of `check --format json`.
+    findings: Vec<JsonFinding>,
+}
+
+/// A test. Members as in [`JsonResult`].
+#[derive(Serialize)]
+struct JsonTest<'r> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'r str>,
+    name: &'r str,
+    #[serde(flatten)]
+    range: JsonRange<'r>,
+}
+
+impl<'r> JsonTest<'r> {
+    fn of(test: &'r TestResult) -> Self {
+        Self {
+            kind: test.kind.as_str(),
+            tool: test.tool.as_deref(),
+            name: &test.name,
+            range: JsonRange::of(&test.at),
+        }
+    }
 }
 
 /// A test result. Lines and columns start at 1, columns count characters, ends are exclusive.

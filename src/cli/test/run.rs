@@ -226,10 +226,10 @@ impl TestSummary {
 }
 
 impl TestRun {
-    /// Runs the examples of the tools whose names contain `filter`.
+    /// Runs the examples of the tools whose names contain `filter`. `is_list`: the scripts are not loaded.
     ///
     /// Errors outside of tools are included if they are in a file with a selected tool.
-    pub(super) fn of(load: &Load, filter: Option<&str>) -> Self {
+    pub(super) fn of(load: &Load, filter: Option<&str>, is_list: bool) -> Self {
         let is_selected =
             |loaded: &LoadedTool| filter.is_none_or(|part| loaded.tool.name.value.contains(part));
         let selected: Vec<&LoadedTool> = load.tools.iter().filter(|loaded| is_selected(loaded)).collect();
@@ -265,7 +265,7 @@ impl TestRun {
         let mut tests = Self { errors, summary, has_tools, ..Self::default() };
         for loaded in run {
             tests.run_examples(loaded, load);
-            if let Err(error) = load_script(loaded) {
+            if !is_list && let Err(error) = load_script(loaded) {
                 tests.results.push(TestResult::of_broken_script(loaded, error, &load.sources));
             }
         }

@@ -23,7 +23,7 @@ use super::run::{Failure, Kind, Sample, SourceRange, TestResult, TestRun};
 /// Stack size of test threads. Tools run on the stack of the calling test, and fakes may be recursive.
 const STACK: usize = 32 << 20;
 
-/// Runs the tests in `files` of the project at `root`.
+/// Runs or lists the tests in `files` of the project at `root`.
 pub(super) fn run(
     run: &mut TestRun,
     root: &Path,
@@ -41,6 +41,10 @@ pub(super) fn run(
     let mut jobs = Vec::new();
     for (file, listed) in files.iter().zip(listed) {
         jobs.extend(jobs_of(file, listed, options.filter.as_deref()));
+    }
+    if options.list {
+        run.results.extend(jobs.iter().map(Job::not_run));
+        return Ok(());
     }
     let limits = TestLimits { timeout: options.timeout, ..TestLimits::default() };
     run.results.extend(in_parallel(&jobs, |job| job.run(&limits))?);
@@ -209,6 +213,13 @@ fn failed(message: &str, line: usize) -> TestFailure {
 }
 
 impl Job<'_> {
+    /// Returns a result without an outcome.
+    fn not_run(&self) -> TestResult {
+        match self {
+            Self::Test { file, test, .. } | Self::Failed { file, test, .. } => result(file, test, None),
+        }
+    }
+
     fn run(&self, limits: &TestLimits) -> TestResult {
         match self {
             Self::Test { file, index, test } => {

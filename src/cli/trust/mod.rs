@@ -31,7 +31,7 @@ pub(super) fn run(options: &TrustOptions) -> Result<Exit, CliError> {
     let store = Store::of_user();
     match &options.action {
         None => list(&store, options.json),
-        Some(TrustAction::Grant { folder }) => grant(&store, folder.as_deref()),
+        Some(TrustAction::Grant { folder, dry_run }) => grant(&store, folder.as_deref(), *dry_run),
         Some(TrustAction::Revoke { folder, all }) => revoke(&store, folder.as_deref(), *all),
     }
 }
@@ -72,7 +72,7 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
-fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
+fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, CliError> {
     let dirs = command_dirs(folder)?;
     let root = find_root(&dirs.project)?;
     let generation = Generation::load(&root, &dirs.current, None)?;
@@ -94,6 +94,9 @@ fn grant(store: &Store, folder: Option<&Path>) -> Result<Exit, CliError> {
     })?;
     for request in &wanted {
         print_lines(&format!("{request}\n"));
+    }
+    if dry_run {
+        return Ok(Exit::Clean);
     }
     store
         .change(|projects| {

@@ -391,7 +391,7 @@ fn a_canceled_call_or_request_stops_its_program() {
     assert_eq!(error_of(&client.response(call)), "-32800 canceled");
     wait_until_gone(&[program]);
 
-    let request = client.request("submit", json!({"prompt": "Wait."}));
+    let request = client.request("submit", json!({"prompt": "Wait.", "worker": "default"}));
     let result = client.send("result", request.clone());
     let program = wait_for_program(&project);
     client.request("cancel", request.clone());

@@ -38,6 +38,28 @@ fn project_of(spec: &str) -> Project {
     project
 }
 
+#[test]
+fn the_list_contains_examples_and_tests_without_outcomes() {
+    let list = "promise accepts 1 specs/a.eld:3:12
+has tests scripts/empty_test.lua:1:1
+a test scripts/promise_test.lua:1:1
+";
+    let project = project_of(BROKEN_PROMISE);
+    project.write("scripts/promise.lua", "error('the script was loaded')");
+    project.write("scripts/empty_test.lua", "");
+    project.write("scripts/promise_test.lua", "test('a test', function() error('the test ran') end)\n");
+    let ended = project.run(&["test", "--list"]);
+    assert_eq!((ended.stdout.as_str(), ended.code), (list, Some(0)), "{}", ended.stderr);
+    let ended = project.run(&["test", "--list", "--format", "json", "--filter", "a test"]);
+    let tests: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let test = json!({"kind": "script", "name": "a test", "file": "scripts/promise_test.lua", "line": 1, "column": 1, "end_line": 1, "end_column": 53});
+    assert_eq!(tests, json!({"tests": [test], "findings": []}));
+    project.write("specs/b.eld", BROKEN);
+    let ended = project.run(&["test", "--list"]);
+    let rest = ended.stdout.strip_prefix(list).unwrap();
+    assert_eq!((rest.split(':').next(), ended.code), (Some("error[DT204]"), Some(1)), "{rest}");
+}
+
 const KEPT: &str = "(deftool :name \"kept\" :description \"Keep it.\"
  :args ((:name \"x\" :type integer :description \"An x.\"))
  :accepts [(:x 1)]

@@ -110,6 +110,8 @@ fn without_a_terminal_the_error_names_both_alternatives() {
         let ended = home.run(&["call", kind, "--trust"]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "\"ran\"\n"), "{ended:?}");
         assert_eq!(home.call(kind), Some(2), "--trust must not be stored");
+        assert_eq!(home.run(&["trust", "grant", "--dry-run"]).stdout, format!("{place}\n"));
+        assert_eq!(home.call(kind), Some(2), "--dry-run must not grant");
         assert_eq!(home.run(&["trust", "grant"]).stdout, format!("{place}\n"));
         assert_eq!(home.call(kind), Some(0));
     }

@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod emacs;
+mod vscode;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -5,5 +5,5 @@ mod open;
 mod submit;
 
 pub use handle::Worker;
-pub use open::{AskError, ChooseError, OpenError, OpenWorker, choose_worker};
+pub use open::{AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, choose_worker};
 pub use submit::{Origin, SubmitError, SubmitRequest};

@@ -326,13 +326,17 @@ impl Worker {
     }
 }
 
-/// Returns the named worker, the only worker, or the implicit worker `default`.
+/// The worker of a project without workers.
+pub const DEFAULT_WORKER: &str = "default";
+
+/// Returns the named worker, the only worker, or [`DEFAULT_WORKER`].
 ///
 /// # Errors
 /// When the worker is unknown or has errors, or when the project has several workers and no name is given.
 pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, ChooseError> {
     let known = || load.workers.iter().map(|worker| worker.name.value.clone()).collect::<Vec<_>>();
     let chosen = match (name, load.workers.as_slice()) {
+        (None | Some(DEFAULT_WORKER), []) => return Ok(WorkerSpec::named(DEFAULT_WORKER)),
         (Some(name), workers) => {
             let found = workers.iter().find(|worker| worker.name.value == name);
             found.ok_or_else(|| ChooseError::Unknown {
@@ -344,7 +348,6 @@ pub fn choose_worker(load: &Load, name: Option<&str>) -> Result<WorkerSpec, Choo
                 },
             })?
         }
-        (None, []) => return Ok(WorkerSpec::named("default")),
         (None, [only]) => only,
         (None, _) => return Err(ChooseError::Several { known: known() }),
     };

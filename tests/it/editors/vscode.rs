@@ -1,0 +1,122 @@
+//! VS Code in Chromium with the extension. `tests/editors/vscode/install` installs them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use deftool_stub::{Act, Answer, delta};
+use deftool_test_support::server::Server;
+use serde_json::json;
+
+use crate::support::project::Project;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/editors/vscode")
+}
+
+fn is_installed() -> bool {
+    let is_installed = folder().join("node_modules/installed").exists();
+    if !is_installed {
+        let is_required = std::env::var("DEFTOOL_VSCODE").as_deref() == Ok("required");
+        assert!(!is_required, "VS Code is required and not there: run tests/editors/vscode/install");
+        let _ = writeln!(std::io::stderr(), "skipped: no VS Code; tests/editors/vscode/install installs it");
+    }
+    is_installed
+}
+
+/// Runs a command and returns its output.
+fn run(command: &mut Command) -> String {
+    let ended = command.output().unwrap();
+    let output = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(ended.status.success(), "{command:?}: {output}\n{}", String::from_utf8_lossy(&ended.stderr));
+    output
+}
+
+const SPEC: &str = r#"(deftool :name "weather" :description "Get the weather."
+ :args ((:name "city" :type strng :description "The city to look at."))
+ :confirm t :allow (:env ["WEATHER_KEY"])
+ :accepts [(:city "Paris")])
+"#;
+
+const SCRIPT: &str = r#"return function(city)
+  return (env.get("WEATHER_KEY") or "sunny") .. " in " .. city
+end
+"#;
+
+const TESTS: &str = r#"local weather = tool.load("weather")
+
+test("knows Paris", function()
+  expect(weather({ town = "Paris" })).equals("sunny in Paris")
+end)
+
+test("knows Rome", function()
+  expect(weather({ town = "Rome" })).equals("rainy in Rome")
+end)
+"#;
+
+const SEEN: &str = r#"diagnostics: DT204
+fix: write `string`
+fixed: :args ((:name "city" :type string :description "The city to look at."))
+lenses: call test compile
+completion: :timeout
+completed: :accepts [(:city "Paris")] :timeout "2s")
+renamed: :args ((:name "town" :type string :description "The city to look at."))|:accepts [(:town "Paris")] :timeout "2s") return function(town)|return (env.get("WEATHER_KEY") or "sunny") .. " in " .. town
+asked: weather {"town":"Paris"}
+not trusted: `weather` was not run: it requires :env ["WEATHER_KEY"], which is not trusted; review the spec, then run `deftool trust grant`
+asked: weather requires :env ["WEATHER_KEY"] (specs/a.eld:1:16)
+tests: scripts/weather_test.lua (Failed), knows Paris (Passed), knows Rome (Failed), specs/a.eld (Passed), weather accepts 1 (Passed)
+compiled: true
+asked: weather {"town":"Paris"}
+called: sunny in Paris
+asked: weather {"town":"Paris"}
+call: weather {"town":"Paris"} done
+reply: It is sunny in Paris.
+result: sunny in Paris
+canceled: canceled
+"#;
+
+/// With `UPDATE_EXPECT=1`, also takes the pictures of the documentation.
+#[test]
+fn vscode_shows_findings_renames_tests_and_runs_a_worker() {
+    if !is_installed() {
+        return;
+    }
+    let server = Server::script([
+        Answer::calls(&[("weather", "{\"town\": \"Paris\"}")]),
+        Answer::text("It is sunny in Paris."),
+        Answer::stream().chunk(&delta("I wait")).then(Act::Silence),
+    ]);
+    let extension = folder().join("../../../editors/vscode");
+    run(Command::new("npm").args(["run", "package"]).current_dir(&extension));
+    let compiler = extension.join("node_modules/.bin/tsc");
+    run(Command::new(compiler).args(["-p", "."]).current_dir(folder()));
+
+    let home = Project::empty();
+    let (extensions, data) = (home.path("extensions"), home.path("data"));
+    run(Command::new("node")
+        .arg(folder().join("node_modules/code-server/out/node/entry.js"))
+        .arg("--install-extension")
+        .arg(extension.join("deftool.vsix"))
+        .arg("--extensions-dir")
+        .arg(&extensions)
+        .arg("--user-data-dir")
+        .arg(&data)
+        .env("HOME", home.path("")));
+    let settings = json!({
+        "deftool.path": env!("CARGO_BIN_EXE_deftool"),
+        "deftool.rpcArguments": ["--endpoint", server.endpoint()],
+    });
+    home.write("data/Machine/settings.json", settings.to_string());
+    home.write("data/User/settings.json", r#"{"workbench.startupEditor": "none"}"#);
+
+    home.write("weather/specs/a.eld", SPEC);
+    home.write("weather/scripts/weather.lua", SCRIPT);
+    home.write("weather/scripts/weather_test.lua", TESTS);
+    let mut driver = Command::new("node");
+    driver.arg(folder().join("built/drive.js")).args([&home.path("weather"), &extensions, &data]);
+    if std::env::var("UPDATE_EXPECT").is_ok() {
+        driver.arg(folder().join("../../../docs/images"));
+    }
+    driver.env("HOME", home.path("")).env("XDG_STATE_HOME", home.path("state"));
+    assert_eq!(run(&mut driver), SEEN);
+}
