@@ -39,7 +39,9 @@ pub(super) fn print_list(run: &TestRun, sources: &Sources, format: TestFormat) {
         let findings = json_report(&run.errors, sources).findings;
         print_json(&JsonList { tests: tests.map(JsonTest::of).collect(), findings }, true);
     } else {
-        print(&tests.map(|test| format!("{}\n", one_line(title(test, &test.at)))).collect::<String>());
+        for test in tests {
+            print(&(one_line(title(test, &test.at)) + "\n"));
+        }
         print_findings(&run.errors, sources);
     }
 }
