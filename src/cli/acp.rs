@@ -1,10 +1,8 @@
 //! `deftool acp`: an agent of the Agent Client Protocol, on stdin and stdout. Its sessions are those of `deftool chat`.
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use deftool_acp::{ClientServer, Host, OpenedSession, SessionRequest, SessionStore, serve};
 use deftool_chat::Message;
@@ -16,21 +14,15 @@ use deftool_worker::SubmitRequest;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
-use tokio_util::sync::CancellationToken;
 
 use super::args::{AcpOptions, WorkerOptions};
 use super::command::{CliError, Exit, command_dirs};
 use super::engine;
-use super::interrupt::Signals;
-use super::output::eprint_line;
 use super::secrets::secrets;
 use super::session::{
     Session, SessionFile, SessionRedactor, SessionWriter, begin, header, new_name, sessions_folder,
 };
-use super::worker::{ClientWorkers, OpenedWorker, api_key, choose_worker, close_remote};
-
-/// Time limit for blocked threads at the end: one may wait for stdin.
-const LAST_WORK: Duration = Duration::from_millis(100);
+use super::worker::{ClientWorkers, OpenedWorker, api_key, choose_worker, close_remote, serve_client};
 
 /// The extension of session files.
 const EXTENSION: &str = ".jsonl";
@@ -45,26 +37,7 @@ pub(super) fn run(options: &AcpOptions) -> Result<Exit, CliError> {
         trusts_all: options.scripts.trust,
         workers: Mutex::default(),
     };
-    if std::io::stdin().is_terminal() {
-        eprint_line("note: an editor starts this command and sends messages on stdin; press Ctrl-C to stop");
-    }
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let served = runtime.block_on(async {
-        let mut signals = Signals::listen()?;
-        let stop = CancellationToken::new();
-        let serving = serve(agent, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
-        tokio::pin!(serving);
-        tokio::select! {
-            served = &mut serving => served.map(|()| Exit::Clean),
-            () = signals.next() => {
-                stop.cancel();
-                serving.await.map(|()| Exit::Interrupted)
-            }
-        }
-    });
-    runtime.shutdown_timeout(LAST_WORK);
-    served.map_err(CliError::Runtime)
+    serve_client("an editor", |stop| serve(agent, tokio::io::stdin(), tokio::io::stdout(), stop))
 }
 
 /// Opens the sessions of a client.

@@ -1,26 +1,18 @@
 //! `deftool rpc`: serves the tools and workers of the project to another program, on stdin and stdout.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::Duration;
 
 use deftool_project::{Generation, LiveProject, ProjectError, find_root};
 use deftool_rpc::{Host, script_events, serve};
 use deftool_script::ScriptSink;
 use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::args::RpcOptions;
 use super::command::{CliError, Exit, command_dirs};
 use super::engine;
-use super::interrupt::Signals;
-use super::output::eprint_line;
 use super::trust::ProjectTrust;
-use super::worker::{self, ClientWorkers, OpenedWorker, close_remote};
-
-/// Time limit for blocked threads at the end: one may wait for stdin.
-const LAST_WORK: Duration = Duration::from_millis(100);
+use super::worker::{self, ClientWorkers, OpenedWorker, close_remote, serve_client};
 
 pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.worker.project.as_deref())?;
@@ -60,24 +52,5 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
             open.map_err(|error: CliError| error.to_string()).boxed()
         }),
     };
-    if std::io::stdin().is_terminal() {
-        eprint_line("note: a program starts this command and sends messages on stdin; press Ctrl-C to stop");
-    }
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let served = runtime.block_on(async {
-        let mut signals = Signals::listen()?;
-        let stop = CancellationToken::new();
-        let serving = serve(host, script_events, std::io::stdin(), std::io::stdout(), stop.clone());
-        tokio::pin!(serving);
-        tokio::select! {
-            served = &mut serving => served.map(|()| Exit::Clean),
-            () = signals.next() => {
-                stop.cancel();
-                serving.await.map(|()| Exit::Interrupted)
-            }
-        }
-    });
-    runtime.shutdown_timeout(LAST_WORK);
-    served.map_err(CliError::Runtime)
+    serve_client("a program", |stop| serve(host, script_events, std::io::stdin(), std::io::stdout(), stop))
 }

@@ -10,7 +10,7 @@ import {
   window,
   workspace,
 } from "vscode";
-import { ResponseError } from "vscode-languageclient/node";
+import { ErrorCodes, ResponseError } from "vscode-languageclient/node";
 import type { CallParams, ToolError, ToolInfo } from "../../../docs/schemas/rpc";
 import { program, setting } from "./client";
 import { chooseProject } from "./projects";
@@ -45,6 +45,8 @@ export function registerCommands(servers: Servers, output: OutputChannel): Dispo
 
 /** Shows an error. The details are in the output. */
 function reportError(error: unknown, output: OutputChannel): void {
+  // The end of the server was reported.
+  if (error instanceof ResponseError && error.code === ErrorCodes.PendingResponseRejected) return;
   const message = error instanceof Error ? error.message : String(error);
   const details = error instanceof ResponseError ? (error.data as ToolError | undefined)?.details : undefined;
   output.appendLine(details === undefined ? `error: ${message}` : `error: ${message}\n${details}`);

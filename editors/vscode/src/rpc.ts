@@ -46,7 +46,8 @@ export class Server {
     server.on("close", (code) => {
       this.connection.dispose();
       onEnd();
-      if (code) {
+      // A program that was not started has a negative code, and its error was reported.
+      if (code !== null && code > 0) {
         output.show(true);
         void window.showErrorMessage(`deftool rpc has ended with exit code ${code}; see its output.`);
       }

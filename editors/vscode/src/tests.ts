@@ -161,6 +161,7 @@ class Explorer {
     for (const selection of selections) {
       if (token?.isCancellationRequested) break;
       const { output, error } = await deftoolTest(selection, [], token);
+      if (token?.isCancellationRequested) break;
       if (output === undefined) {
         run.appendOutput(`${error.replaceAll("\n", "\r\n")}\r\n`);
         run.errored(this.project(selection.root), new TestMessage(error));

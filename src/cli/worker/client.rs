@@ -1,7 +1,9 @@
-//! Workers for the clients of `deftool rpc` and `deftool acp`. stdin belongs to the client, so nothing is asked there.
+//! Serves the clients of `deftool rpc` and `deftool acp`, and opens their workers. stdin belongs to the client, so nothing is asked there.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deftool_acp::ClientServer;
 use deftool_lang::spec::WorkerSpec;
@@ -9,10 +11,13 @@ use deftool_mcp::RemoteTools;
 use deftool_project::{LiveProject, PermissionRequest};
 use deftool_script::ScriptRunner;
 use deftool_worker::{Worker, WorkerConfig};
+use tokio_util::sync::CancellationToken;
 
 use super::{OpenWorker, connect, endpoint_requirements, join, requirements};
 use crate::cli::args::WorkerOptions;
-use crate::cli::command::CliError;
+use crate::cli::command::{CliError, Exit};
+use crate::cli::interrupt::Signals;
+use crate::cli::output::eprint_line;
 use crate::cli::trust::{ProjectTrust, not_trusted};
 
 /// Maximum number of requests that wait for a slot of a worker.
@@ -71,4 +76,43 @@ pub(in crate::cli) async fn close_remote(remote: Option<Arc<RemoteTools>>) {
     if let Some(remote) = remote {
         remote.close().await;
     }
+}
+
+/// Time limit for blocked threads at the end: one may wait for stdin.
+const LAST_WORK: Duration = Duration::from_millis(100);
+
+/// Serves a client on stdin and stdout until it is gone or a signal arrives. `client` names it for a user who runs the
+/// command in a terminal.
+///
+/// # Errors
+/// If the connection fails.
+pub(in crate::cli) fn serve_client<S>(
+    client: &str,
+    serve: impl FnOnce(CancellationToken) -> S,
+) -> Result<Exit, CliError>
+where
+    S: Future<Output = io::Result<()>>,
+{
+    if io::stdin().is_terminal() {
+        eprint_line(&format!(
+            "note: {client} starts this command and sends messages on stdin; press Ctrl-C to stop"
+        ));
+    }
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let served = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        let stop = CancellationToken::new();
+        let serving = serve(stop.clone());
+        tokio::pin!(serving);
+        tokio::select! {
+            served = &mut serving => served.map(|()| Exit::Clean),
+            () = signals.next() => {
+                stop.cancel();
+                serving.await.map(|()| Exit::Interrupted)
+            }
+        }
+    });
+    runtime.shutdown_timeout(LAST_WORK);
+    served.map_err(CliError::Runtime)
 }

@@ -20,7 +20,7 @@ use deftool_project::{
 use deftool_script::ScriptRunner;
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
 
-pub(super) use client::{ClientWorkers, OpenedWorker, close_remote};
+pub(super) use client::{ClientWorkers, OpenedWorker, close_remote, serve_client};
 pub(super) use connect::{api_key, connect};
 pub(super) use follow::{FollowResult, Follower};
 pub(super) use managed::close;

@@ -55,11 +55,12 @@ async function text(locator: Locator): Promise<string> {
 
 /** Waits until `ready` returns a value. */
 async function until<T>(ready: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  for (;;) {
+  for (let attempts = 0; attempts < 1_000; attempts++) {
     const value = await ready();
     if (value !== undefined) return value;
     await page.waitForTimeout(50);
   }
+  throw new Error(`timeout: ${ready}`);
 }
 
 async function picture(name: string): Promise<void> {
