@@ -120,9 +120,11 @@ pub(crate) fn completion(
         if with_snippets { lsp::InsertTextFormat::Snippet } else { lsp::InsertTextFormat::PlainText };
     let new_text = if with_snippets { completion.snippet } else { without_placeholders(&completion.snippet) };
     let edit = lsp::TextEdit { range: lines.range(completion.replaces), new_text };
+    let first_word = edit.new_text.split([' ', '\n']).next().unwrap_or_default();
+    let filter_text = if first_word.contains('$') { &completion.label } else { first_word };
     lsp::CompletionItem {
-        filter_text: Some(edit.new_text.split([' ', '\n']).next().unwrap_or_default().to_owned())
-            .filter(|text| *text != completion.label && !text.contains('$')),
+        // Neovim filters only items with this member.
+        filter_text: Some(filter_text.to_owned()),
         label: completion.label,
         kind: Some(kind),
         documentation,

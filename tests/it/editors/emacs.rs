@@ -47,15 +47,20 @@ formatted: (deftool
 
 "#;
 
+/// Returns the configuration in `docs/editors.md`.
+pub(super) fn documented_setup() -> String {
+    let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
+    let documented = page.split("```elisp\n").nth(1).unwrap().split("```").next().unwrap();
+    documented.replace("PATH", folder().join("../..").canonicalize().unwrap().to_str().unwrap())
+}
+
 /// The package with the language server, and without Eglot.
 #[test]
 fn emacs_shows_findings_renames_and_formats() {
     if !are_installed() {
         return;
     }
-    let page = fs::read_to_string(folder().join("../../docs/editors.md")).unwrap();
-    let documented = page.split("```elisp\n").nth(1).unwrap().split("```").next().unwrap();
-    let setup = documented.replace("PATH", folder().join("../..").canonicalize().unwrap().to_str().unwrap());
+    let setup = documented_setup();
     for (checker, finding, more) in [
         ("flymake", "error[DT204]: unknown type `strng`", ""),
         ("eglot", "deftool [DT204]: unknown type `strng`", SEEN_WITH_EGLOT),

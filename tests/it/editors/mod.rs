@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod emacs;
+mod terminal;
 mod vscode;
 
 use std::fs;

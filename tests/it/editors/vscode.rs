@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 
 use deftool_stub::{Act, Answer, delta};
 use deftool_test_support::server::Server;
@@ -14,7 +15,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/editors/vscode")
 }
 
-fn is_installed() -> bool {
+pub(super) fn is_installed() -> bool {
     let is_installed = folder().join("node_modules/installed").exists();
     if !is_installed {
         let is_required = std::env::var("DEFTOOL_VSCODE").as_deref() == Ok("required");
@@ -24,8 +25,25 @@ fn is_installed() -> bool {
     is_installed
 }
 
+/// Returns the folder for the pictures of the documentation, if they are to be taken.
+pub(super) fn pictures() -> Option<PathBuf> {
+    std::env::var("UPDATE_EXPECT").is_ok().then(|| folder().join("../../../docs/images"))
+}
+
+/// Returns the command that runs a driver of `tests/editors/vscode`. The TypeScript compiler checks the drivers first.
+pub(super) fn driver(name: &str) -> Command {
+    static COMPILED: Once = Once::new();
+    COMPILED.call_once(|| {
+        let compiler = folder().join("../../../editors/vscode/node_modules/.bin/tsc");
+        run(Command::new(compiler).args(["-p", "."]).current_dir(folder()));
+    });
+    let mut command = Command::new("node");
+    command.arg(folder().join("built").join(name));
+    command
+}
+
 /// Runs a command and returns its output.
-fn run(command: &mut Command) -> String {
+pub(super) fn run(command: &mut Command) -> String {
     let ended = command.output().unwrap();
     let output = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(ended.status.success(), "{command:?}: {output}\n{}", String::from_utf8_lossy(&ended.stderr));
@@ -88,8 +106,6 @@ fn vscode_shows_findings_renames_tests_and_runs_a_worker() {
     ]);
     let extension = folder().join("../../../editors/vscode");
     run(Command::new("npm").args(["run", "package"]).current_dir(&extension));
-    let compiler = extension.join("node_modules/.bin/tsc");
-    run(Command::new(compiler).args(["-p", "."]).current_dir(folder()));
 
     let home = Project::empty();
     let (extensions, data) = (home.path("extensions"), home.path("data"));
@@ -112,11 +128,8 @@ fn vscode_shows_findings_renames_tests_and_runs_a_worker() {
     home.write("weather/specs/a.eld", SPEC);
     home.write("weather/scripts/weather.lua", SCRIPT);
     home.write("weather/scripts/weather_test.lua", TESTS);
-    let mut driver = Command::new("node");
-    driver.arg(folder().join("built/drive.js")).args([&home.path("weather"), &extensions, &data]);
-    if std::env::var("UPDATE_EXPECT").is_ok() {
-        driver.arg(folder().join("../../../docs/images"));
-    }
+    let mut driver = driver("drive.js");
+    driver.args([&home.path("weather"), &extensions, &data]).args(pictures());
     driver.env("HOME", home.path("")).env("XDG_STATE_HOME", home.path("state"));
     assert_eq!(run(&mut driver), SEEN);
 }
