@@ -9,8 +9,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use deftool_chat::Api;
 use deftool_chat::request::{Event, RunConfig};
+use deftool_chat::{Api, BodyForm, ChatRequest};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
 use deftool_worker::{
@@ -139,11 +139,12 @@ fn recording_of_requests(bencher: Bencher<'_, '_>, count: usize) {
     std::fs::write(&file, text).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     bencher.counter(ItemsCount::new(count)).bench_local(|| {
+        let body = ChatRequest::default().encode_body(BodyForm::default());
         let replay = ReplayTransport::new(Recording::read(&file).unwrap(), true);
         runtime.block_on(async {
             for number in 1..=count {
                 let request_id = format!("req_{number}");
-                let (api, body) = (Api::ChatCompletions, json!({}));
+                let (api, body) = (Api::ChatCompletions, body.clone());
                 let outgoing = Outgoing { request_id, turn: 1, attempt: 1, api, body };
                 assert_eq!(replay.send(outgoing).await.unwrap().status, 200);
             }

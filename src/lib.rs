@@ -92,7 +92,7 @@ pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 ///
 /// impl Transport for Canned {
 ///     fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
-///         assert_eq!(request.body["messages"][1]["content"], "Hello");
+///         assert_eq!(request.body.to_value()["messages"][1]["content"], "Hello");
 ///         let text = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";
 ///         let body = stream::iter([Ok(text.to_vec())]).boxed();
 ///         future::ready(Ok(Incoming { status: 200, retry_after: None, location: None, body })).boxed()
@@ -334,7 +334,7 @@ pub mod request {
 /// }
 ///
 /// fn calls_of(request: &ChatRequest) -> impl Iterator<Item = &MessageToolCall> {
-///     request.messages.iter().flat_map(|message| match message {
+///     request.messages.iter().flat_map(|message| match &**message {
 ///         Message::Assistant { tool_calls, .. } => tool_calls.as_slice(),
 ///         _ => &[],
 ///     })
@@ -342,7 +342,7 @@ pub mod request {
 /// ```
 pub mod chat {
     pub use deftool_chat::{
-        Api, ChatEvent, ChatRequest, Message, MessageToolCall, RawArguments, RawCall, Reply, ReplyStatus,
+        Api, Body, ChatEvent, ChatRequest, Message, MessageToolCall, RawArguments, RawCall, Reply, ReplyStatus,
         ServerError, ServerErrorKind, StreamDecoder, TransportEnd, Usage,
     };
 }

@@ -5,6 +5,7 @@
 //! | `text` | user CPU of the worker process per text chunk, from the socket to the consumer | 1.0 µs with reads of 16 KiB, 5 µs with one chunk per read |
 //! | `streams` | 1,000 streams of 50 tokens a second | 300 MB, 10 ms added latency (p99), 100 ms from cancel to closed connection (p99) |
 //! | `requests` | 10,000 sequential requests | no growth in memory, threads, descriptors |
+//! | `conversation` | CPU of one request with 500, 1,000 and 2,000 turns | 1.5 s for 2,000 turns |
 //!
 //! `text-bare` and `streams-bare` do the same with reqwest only; the difference is the overhead of the worker. Each part
 //! runs in its own process, so that peak values are separate. Linux only, because it reads `/proc`.
@@ -14,6 +15,7 @@
 // Figures are rounded for a table.
 #![allow(clippy::cast_precision_loss)]
 
+mod conversation;
 mod meter;
 mod reader;
 mod requests;
@@ -23,7 +25,7 @@ mod text;
 
 use std::process::Command;
 
-const PARTS: [&str; 5] = ["text-bare", "text", "streams-bare", "streams", "requests"];
+const PARTS: [&str; 6] = ["text-bare", "text", "streams-bare", "streams", "requests", "conversation"];
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
@@ -36,6 +38,8 @@ fn main() {
         Some(part @ ("text" | "text-bare")) => text::measure(part == "text-bare"),
         Some(part @ ("streams" | "streams-bare")) => streams::measure(part == "streams-bare"),
         Some("requests") => requests::measure(),
+        Some("conversation") => conversation::measure(),
+        Some("conversation-server") => conversation::serve(),
         Some(part) => panic!("there is no part `{part}`; there are {}", PARTS.join(", ")),
     }
 }

@@ -126,7 +126,7 @@ impl ToolRunner for OneScript {
     }
 }
 
-fn toolbox() -> Arc<Toolbox> {
+pub(crate) fn toolbox() -> Arc<Toolbox> {
     let source = "return function(location) return { location = location, temperature = 21 } end";
     let mut script = Script::new("get_weather", "scripts/get_weather.lua", source);
     script.parameters = vec![Parameter::new("location")];

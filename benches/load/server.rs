@@ -121,14 +121,20 @@ pub(crate) fn serve() {
 pub(crate) struct Server {
     pub(crate) endpoint: String,
     gone: Arc<Mutex<HashMap<String, u64>>>,
+    sizes: Arc<Mutex<Vec<usize>>>,
     stdin: Option<ChildStdin>,
     child: Child,
 }
 
 impl Server {
     pub(crate) fn start() -> Self {
+        Self::start_as("server")
+    }
+
+    /// Starts the server that is the part `name` of this program.
+    pub(crate) fn start_as(name: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .arg("server")
+            .arg(name)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -137,15 +143,31 @@ impl Server {
         let ready = lines.next().unwrap();
         let endpoint = ready.strip_prefix("READY ").unwrap().to_owned();
         let gone = Arc::<Mutex<HashMap<String, u64>>>::default();
-        let reported = Arc::clone(&gone);
+        let sizes = Arc::<Mutex<Vec<usize>>>::default();
+        let (reported, received) = (Arc::clone(&gone), Arc::clone(&sizes));
         std::thread::spawn(move || {
             for line in lines {
-                let mut words = line.split(' ').skip(1);
-                let (name, at) = (words.next().unwrap(), words.next().unwrap());
-                reported.lock().unwrap().insert(name.to_owned(), at.parse().unwrap());
+                match line.split(' ').collect::<Vec<_>>()[..] {
+                    ["gone", name, at] => {
+                        reported.lock().unwrap().insert(name.to_owned(), at.parse().unwrap());
+                    }
+                    ["size", size] => received.lock().unwrap().push(size.parse().unwrap()),
+                    _ => panic!("the server printed {line:?}"),
+                }
             }
         });
-        Self { endpoint, gone, stdin: child.stdin.take(), child }
+        Self { endpoint, gone, sizes, stdin: child.stdin.take(), child }
+    }
+
+    /// Returns the sizes of the first `count` bodies, in bytes, once they were reported.
+    pub(crate) fn sizes(&self, count: usize) -> Vec<usize> {
+        loop {
+            let sizes = self.sizes.lock().unwrap().clone();
+            if sizes.len() >= count {
+                return sizes;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Returns when the server observed that the connections of these streams were closed.

@@ -14,7 +14,7 @@
 //! let start = RunStart { conversation: vec![hello.clone()], ..RunStart::default() };
 //! let mut run = Run::new(RunConfig::default(), start);
 //! let Step::Stream(request) = run.next_step(&tools, &BiosV1::default()) else { unreachable!() };
-//! assert!(request.messages.contains(&hello));
+//! assert!(request.messages.contains(&hello.into()));
 //!
 //! // The driver sends the request. These are the bytes of the answer.
 //! let answer = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";
@@ -50,8 +50,8 @@ pub mod request;
 mod stream;
 
 pub use body::{
-    BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, next_body_fallback, refuses_tools,
-    requires_call, truncation_warning,
+    Body, BodyEncoder, BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, next_body_fallback,
+    refuses_tools, requires_call, truncation_warning,
 };
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Feature, Support, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
@@ -35,7 +35,7 @@ pub enum Message {
 }
 
 /// A call inside an assistant message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct MessageToolCall {
     /// The call's id, unique in the conversation: nine characters of `[A-Za-z0-9]`, a format that every server accepts.
@@ -48,7 +48,7 @@ pub struct MessageToolCall {
 }
 
 /// Name and arguments of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct FunctionCall {
     /// The tool's name.

@@ -353,13 +353,15 @@ fn recorded_rejections_are_recognised() {
     let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "look", "{}"));
     let system = || Message::System { content: String::from("be kind") };
     let request = ChatRequest {
-        messages: vec![
+        messages: [
             system(),
             system(),
             Message::User { content: String::from("hello") },
             Message::Assistant { content: String::new(), tool_calls: calls.to_vec() },
             Message::Tool { tool_call_id: String::from("1"), content: String::from("{}") },
-        ],
+        ]
+        .map(Arc::new)
+        .into(),
         tools: vec![named("look")],
         ..ChatRequest::default()
     };

@@ -6,18 +6,19 @@ use serde_json::{Map, Value, json};
 
 use super::model::{BodyFallback, BodyForm, ChatRequest};
 use super::params::{OWN_MEMBERS, add_extras};
-use super::shape::shape_messages;
 use super::tool_offer::{ToolOffer, offer};
 use crate::message::Message;
 
-/// Returns the body as JSON.
-pub(super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
+/// The member that contains the conversation.
+pub(super) const CONVERSATION: &str = "messages";
+
+/// Returns the members of the body. The value of the conversation is null.
+pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
     let BodyForm { stream, server, fallbacks, .. } = form;
     let ToolOffer { tools, choice } = offer(request, form);
     let mut body = Map::new();
     body.insert(String::from("model"), json!(request.model));
-    let messages = shape_messages(&request.messages, fallbacks);
-    body.insert(String::from("messages"), messages.iter().map(encode_message).collect());
+    body.insert(String::from(CONVERSATION), Value::Null);
     if !tools.is_empty() {
         body.insert(String::from("tools"), json!(tools));
     }
@@ -38,10 +39,11 @@ pub(super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
     if stream && !fallbacks.has(BodyFallback::NoStreamOptions) {
         body.insert(String::from("stream_options"), json!({ "include_usage": true }));
     }
-    Value::Object(body)
+    body
 }
 
-fn encode_message(message: &Message) -> Value {
+/// Returns a message as an item of the conversation.
+pub(super) fn encode_message(message: &Message) -> Value {
     match message {
         Message::System { content } => json!({ "role": "system", "content": content }),
         Message::User { content } => json!({ "role": "user", "content": content }),
@@ -62,6 +64,8 @@ fn encode_message(message: &Message) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::model::BodyFallbacks;
     use super::*;
     use crate::MessageToolCall;
@@ -70,20 +74,22 @@ mod tests {
         let call = MessageToolCall::new("call00001", "now", "{}");
         ChatRequest {
             model: String::from("m"),
-            messages: vec![
+            messages: [
                 Message::System { content: String::from("s") },
                 Message::User { content: String::from("u") },
                 Message::Assistant { content: String::new(), tool_calls: vec![call] },
                 Message::Tool { tool_call_id: String::from("call00001"), content: String::from("12") },
                 Message::Assistant { content: String::new(), tool_calls: Vec::new() },
-            ],
+            ]
+            .map(Arc::new)
+            .into(),
             ..ChatRequest::default()
         }
     }
 
     #[test]
     fn messages_have_the_format_of_the_api() {
-        let body = request().encode_body(BodyForm::default());
+        let body = request().encode_body(BodyForm::default()).to_value();
         let expected = json!({
             "model": "m",
             "messages": [
@@ -113,7 +119,7 @@ mod tests {
         let renamed = BodyFallbacks::default().with(BodyFallback::UseMaxCompletionTokens);
         let form = BodyForm { stream: false, fallbacks: renamed, ..BodyForm::default() };
         let expected = json!({ "model": "m", "messages": [], "temperature": 0, "max_completion_tokens": 9, "stream": false });
-        assert_eq!(request.encode_body(form), expected);
+        assert_eq!(request.encode_body(form).to_value(), expected);
 
         request.tools = vec![json!({ "type": "function" })];
         let fallbacks = BodyFallbacks::default().with(BodyFallback::NoStreamOptions);
@@ -150,7 +156,7 @@ mod tests {
             let mut whole = json!({ "model": "", "messages": [] });
             whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
             whole["stream"] = json!(false);
-            assert_eq!(request.encode_body(form), whole, "{params}");
+            assert_eq!(request.encode_body(form).to_value(), whole, "{params}");
         }
     }
 

@@ -7,15 +7,14 @@
 //! | file | |
 //! |---|---|
 //! | `model` | the request, the form of its body, the fallbacks |
-//! | `completions`, `responses` | the body for each API |
+//! | `completions`, `responses` | the members of a body for each API |
+//! | `encode` | the JSON of a body, and an encoder that keeps the JSON of earlier turns |
 //! | `shape`, `tool_offer`, `params` | messages, tools and parameters in the form that a server accepts |
 //! | `retry` | the next fallback after a server rejected a body |
 //! | `truncation` | detection of prompts that a server truncates silently |
 
-use deftool_lang::spec::Api;
-use serde_json::Value;
-
 mod completions;
+mod encode;
 mod model;
 mod params;
 mod responses;
@@ -24,6 +23,7 @@ mod shape;
 mod tool_offer;
 mod truncation;
 
+pub use encode::{Body, BodyEncoder};
 pub use model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
 pub use params::OWN_MEMBERS;
 pub use retry::{next_body_fallback, refuses_tools};
@@ -32,11 +32,8 @@ pub use tool_offer::requires_call;
 pub use truncation::truncation_warning;
 
 impl ChatRequest {
-    /// Returns the body as JSON.
-    pub fn encode_body(&self, form: BodyForm) -> Value {
-        match form.api {
-            Api::ChatCompletions => completions::encode_body(self, form),
-            Api::Responses => responses::encode_body(self, form),
-        }
+    /// Returns the body for a server.
+    pub fn encode_body(&self, form: BodyForm) -> Body {
+        BodyEncoder::default().encode(self, form)
     }
 }

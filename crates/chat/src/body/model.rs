@@ -1,5 +1,7 @@
 //! A request, the form of its body, and the changes to a body that a server rejected.
 
+use std::sync::Arc;
+
 use deftool_lang::spec::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,8 +14,8 @@ use crate::message::Message;
 pub struct ChatRequest {
     /// The model's name.
     pub model: String,
-    /// The conversation.
-    pub messages: Vec<Message>,
+    /// The conversation. The messages are shared with the requests of the other turns.
+    pub messages: Vec<Arc<Message>>,
     /// Tool definitions in the format of the API. An empty list is omitted, because some servers reject it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Value>,

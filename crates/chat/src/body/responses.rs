@@ -8,7 +8,6 @@
 use serde_json::{Map, Value, json};
 
 use super::model::{BodyForm, ChatRequest};
-use super::shape::shape_messages;
 use super::tool_offer::{ToolOffer, offer};
 use crate::message::Message;
 
@@ -24,13 +23,15 @@ const OWN_MEMBERS: &[&str] = &[
     "conversation",
 ];
 
-/// Returns the body as JSON.
-pub(super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
+/// The member that contains the conversation.
+pub(super) const CONVERSATION: &str = "input";
+
+/// Returns the members of the body. The value of the conversation is null.
+pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Value> {
     let ToolOffer { tools, choice } = offer(request, form);
     let mut body = Map::new();
     body.insert(String::from("model"), json!(request.model));
-    let messages = shape_messages(&request.messages, form.fallbacks);
-    body.insert(String::from("input"), encode_input(&messages));
+    body.insert(String::from(CONVERSATION), Value::Null);
     if !tools.is_empty() {
         body.insert(String::from("tools"), tools.iter().copied().map(flatten_tool).collect());
     }
@@ -53,7 +54,7 @@ pub(super) fn encode_body(request: &ChatRequest, form: BodyForm) -> Value {
     body.insert(String::from("stream"), json!(form.stream));
     // A server that stores by default would keep every conversation.
     body.entry("store").or_insert(Value::Bool(false));
-    Value::Object(body)
+    body
 }
 
 /// Sets a member. Two objects are merged: `:reasoning-effort` can be combined with `:reasoning (:summary "auto")`.
@@ -66,41 +67,40 @@ fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-fn encode_input(messages: &[Message]) -> Value {
-    let mut items = Vec::new();
-    for (number, message) in messages.iter().enumerate() {
-        match message {
-            Message::System { content } => items.push(input_text("system", content)),
-            Message::User { content } => items.push(input_text("user", content)),
-            Message::Assistant { content, tool_calls } => {
-                if !content.is_empty() || tool_calls.is_empty() {
-                    let text = json!({ "type": "output_text", "text": content, "annotations": [] });
-                    items.push(json!({
-                        "type": "message",
-                        "id": format!("msg_{number}"),
-                        "status": "completed",
-                        "role": "assistant",
-                        "content": [text],
-                    }));
-                }
-                // Items are sent without an id: for an id, OpenAI would look up the reasoning that belongs to it.
-                items.extend(tool_calls.iter().map(|call| {
-                    json!({
-                        "type": "function_call",
-                        "call_id": call.id,
-                        "name": call.function.name,
-                        "arguments": call.function.arguments,
-                    })
+/// Returns the items of a message. `number` is its position in the conversation.
+pub(super) fn encode_message(number: usize, message: &Message) -> Vec<Value> {
+    match message {
+        Message::System { content } => vec![input_text("system", content)],
+        Message::User { content } => vec![input_text("user", content)],
+        Message::Assistant { content, tool_calls } => {
+            let mut items = Vec::new();
+            if !content.is_empty() || tool_calls.is_empty() {
+                let text = json!({ "type": "output_text", "text": content, "annotations": [] });
+                items.push(json!({
+                    "type": "message",
+                    "id": format!("msg_{number}"),
+                    "status": "completed",
+                    "role": "assistant",
+                    "content": [text],
                 }));
             }
-            Message::Tool { tool_call_id, content } => items.push(json!({
-                "type": "function_call_output",
-                "call_id": tool_call_id,
-                "output": content,
-            })),
+            // Items are sent without an id: for an id, OpenAI would look up the reasoning that belongs to it.
+            items.extend(tool_calls.iter().map(|call| {
+                json!({
+                    "type": "function_call",
+                    "call_id": call.id,
+                    "name": call.function.name,
+                    "arguments": call.function.arguments,
+                })
+            }));
+            items
         }
+        Message::Tool { tool_call_id, content } => vec![json!({
+            "type": "function_call_output",
+            "call_id": tool_call_id,
+            "output": content,
+        })],
     }
-    Value::Array(items)
 }
 
 fn input_text(role: &str, text: &str) -> Value {
@@ -145,6 +145,8 @@ fn flatten_format(format: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::model::{BodyFallback, BodyFallbacks};
     use super::*;
     use crate::Api;
@@ -159,7 +161,7 @@ mod tests {
     }
 
     fn body_of(request: &ChatRequest) -> Value {
-        request.encode_body(BodyForm { api: Api::Responses, ..BodyForm::default() })
+        request.encode_body(BodyForm { api: Api::Responses, ..BodyForm::default() }).to_value()
     }
 
     fn with_params(params: &Value) -> ChatRequest {
@@ -176,7 +178,7 @@ mod tests {
         ];
         let request = ChatRequest {
             model: String::from("m"),
-            messages: vec![
+            messages: [
                 system("bios"),
                 system("Be brief."),
                 user("u"),
@@ -187,7 +189,9 @@ mod tests {
                 user("again"),
                 Message::Assistant { content: String::new(), tool_calls: Vec::new() },
                 system("left: 3"),
-            ],
+            ]
+            .map(Arc::new)
+            .into(),
             ..ChatRequest::default()
         };
         let text = |role: &str, text: &str| {
@@ -302,17 +306,19 @@ mod tests {
         let params = json!({ "tool_choice": choice, "parallel_tool_calls": true, "return_progress": true });
         let mut request = with_params(&params);
         request.tools.push(json!({ "type": "function", "function": { "name": "g" } }));
-        request.messages = vec![
+        request.messages = [
             user("u"),
             Message::Assistant {
                 content: String::new(),
                 tool_calls: vec![MessageToolCall::new("1", "g", "{}")],
             },
             Message::Tool { tool_call_id: String::from("1"), content: String::from("12") },
-        ];
+        ]
+        .map(Arc::new)
+        .into();
         let body = |fallback: Option<BodyFallback>| {
             let fallbacks = BodyFallbacks::from(Vec::from_iter(fallback));
-            request.encode_body(BodyForm { api: Api::Responses, fallbacks, ..BodyForm::default() })
+            request.encode_body(BodyForm { api: Api::Responses, fallbacks, ..BodyForm::default() }).to_value()
         };
         let plain = body(None);
         let of = |fallback, names: &[&str]| {
@@ -333,7 +339,7 @@ mod tests {
         assert_eq!(sent[..3], [json!(null), json!(null), json!(null)]);
         assert!(!sent[3].to_string().contains("function_call"), "{}", sent[3]);
         // The tool is forced until it has been called.
-        let Some(Message::Assistant { tool_calls, .. }) = request.messages.get_mut(1) else { panic!() };
+        let Message::Assistant { tool_calls, .. } = Arc::make_mut(&mut request.messages[1]) else { panic!() };
         tool_calls[0] = MessageToolCall::new("1", "f", "{}");
         assert_eq!(body_of(&request)["tool_choice"], json!(null));
     }
@@ -344,7 +350,7 @@ mod tests {
         request.tools.clear();
         let form = BodyForm { api: Api::Responses, stream: false, ..BodyForm::default() };
         assert_eq!(
-            request.encode_body(form),
+            request.encode_body(form).to_value(),
             json!({ "model": "m", "input": [], "store": true, "stream": false })
         );
     }

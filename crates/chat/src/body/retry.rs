@@ -7,9 +7,12 @@
 //! A rejection is recognised by the member that the server's message names. Prompts cannot trigger a fallback: only the
 //! server's message is searched, and only for members that were sent.
 
+use std::sync::Arc;
+
 use deftool_lang::spec::Fallback;
 use serde_json::Value;
 
+use super::encode::Body;
 use super::model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
 use super::params::TOKEN_LIMITS;
 use super::shape::shape_messages;
@@ -82,8 +85,8 @@ pub fn next_body_fallback(
 
 /// A rejected request and the server's message.
 struct Rejection<'a> {
-    sent: &'a Value,
-    messages: &'a [Message],
+    sent: &'a Body,
+    messages: &'a [Arc<Message>],
     /// The message in lower case.
     message: String,
 }
@@ -157,11 +160,11 @@ impl Rejection<'_> {
     /// Returns the fallback for a message that a chat template raises with `raise_exception`.
     fn template_fallback(&self) -> Option<BodyFallback> {
         let contains = |phrases: &[&str]| phrases.iter().any(|phrase| self.message.contains(phrase));
-        let is_system = |message: &&Message| matches!(message, Message::System { .. });
+        let is_system = |message: &Arc<Message>| matches!(**message, Message::System { .. });
         if contains(&["single tool-call", "only supports single tool call"]) {
             return Some(BodyFallback::CallPairs);
         }
-        let has_system = self.messages.iter().any(|message| is_system(&message));
+        let has_system = self.messages.iter().any(is_system);
         if has_system
             && contains(&[
                 "system role not supported",
@@ -171,12 +174,12 @@ impl Rejection<'_> {
         {
             return Some(BodyFallback::SystemAsUser);
         }
-        let is_late = self.messages.iter().skip(1).any(|message| is_system(&message));
+        let is_late = self.messages.iter().skip(1).any(is_system);
         if contains(&["system message must be", "system messages must be", "only one system message"]) {
             return is_late.then_some(BodyFallback::SystemFirst);
         }
         if contains(&["must alternate"]) {
-            let has_results = self.messages.iter().any(|message| matches!(message, Message::Tool { .. }));
+            let has_results = self.messages.iter().any(|message| matches!(**message, Message::Tool { .. }));
             return if is_late {
                 Some(BodyFallback::SystemFirst)
             } else {
@@ -206,7 +209,9 @@ mod tests {
         let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
         ChatRequest {
             model: String::from("m"),
-            messages: vec![system("a"), system("b"), user("c"), assistant, result("1"), result("2")],
+            messages: [system("a"), system("b"), user("c"), assistant, result("1"), result("2")]
+                .map(Arc::new)
+                .into(),
             tools: vec![tool("f"), tool("g")],
             params: params.as_object().cloned().unwrap(),
         }

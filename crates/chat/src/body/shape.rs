@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use super::model::{BodyFallback, BodyFallbacks};
 use crate::message::{Message, MessageToolCall};
 
 /// Returns `messages` with `fallbacks` applied.
-pub(super) fn shape_messages(messages: &[Message], fallbacks: BodyFallbacks) -> Cow<'_, [Message]> {
+pub(super) fn shape_messages(messages: &[Arc<Message>], fallbacks: BodyFallbacks) -> Cow<'_, [Arc<Message>]> {
     let mut shaped = Cow::Borrowed(messages);
     if fallbacks.has(BodyFallback::NoTools) || fallbacks.has(BodyFallback::PlainRoles) {
         shaped = Cow::Owned(as_text(&shaped));
@@ -22,13 +23,13 @@ pub(super) fn shape_messages(messages: &[Message], fallbacks: BodyFallbacks) -> 
     if fallbacks.has(BodyFallback::SystemAsUser) {
         let (system, mut others) = split_system(&shaped);
         if !system.is_empty() {
-            others.insert(0, Message::User { content: system });
+            others.insert(0, Arc::new(Message::User { content: system }));
         }
         shaped = Cow::Owned(others);
     } else if fallbacks.has(BodyFallback::SystemFirst) || fallbacks.has(BodyFallback::PlainRoles) {
         let (system, mut others) = split_system(&shaped);
         if !system.is_empty() {
-            others.insert(0, Message::System { content: system });
+            others.insert(0, Arc::new(Message::System { content: system }));
         }
         shaped = Cow::Owned(others);
     }
@@ -39,22 +40,35 @@ pub(super) fn shape_messages(messages: &[Message], fallbacks: BodyFallbacks) -> 
 }
 
 /// Merges adjacent messages of the same role. Some templates reject a conversation without alternating roles.
-pub(crate) fn merge_neighbours(messages: Vec<Message>) -> Vec<Message> {
-    let mut merged: Vec<Message> = Vec::with_capacity(messages.len());
+pub(crate) fn merge_neighbours(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
+    let mut merged: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     for message in messages {
-        match (merged.last_mut(), message) {
-            (Some(Message::User { content: before }), Message::User { content }) => join(before, &content),
-            (
-                Some(Message::Assistant { content: before, tool_calls: none }),
-                Message::Assistant { content, tool_calls },
-            ) if none.is_empty() => {
-                join(before, &content);
-                *none = tool_calls;
-            }
-            (_, message) => merged.push(message),
+        if !merged.last_mut().is_some_and(|last| merge(last, &message)) {
+            merged.push(message);
         }
     }
     merged
+}
+
+/// Appends `next` to `last`, if their roles allow it.
+fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
+    match (&**last, next) {
+        (Message::User { .. }, Message::User { .. }) => {}
+        (Message::Assistant { tool_calls, .. }, Message::Assistant { .. }) if tool_calls.is_empty() => {}
+        _ => return false,
+    }
+    match (Arc::make_mut(last), next) {
+        (
+            Message::Assistant { content: before, tool_calls: calls },
+            Message::Assistant { content, tool_calls },
+        ) => {
+            join(before, content);
+            calls.clone_from(tool_calls);
+        }
+        (Message::User { content: before }, Message::User { content }) => join(before, content),
+        _ => {}
+    }
+    true
 }
 
 fn join(before: &mut String, after: &str) {
@@ -65,14 +79,14 @@ fn join(before: &mut String, after: &str) {
 }
 
 /// Returns the text of all system messages, and the other messages.
-fn split_system(messages: &[Message]) -> (String, Vec<Message>) {
+fn split_system(messages: &[Arc<Message>]) -> (String, Vec<Arc<Message>>) {
     let mut system = String::new();
     let mut others = Vec::with_capacity(messages.len());
     for message in messages {
-        match message {
+        match &**message {
             Message::System { content } => join(&mut system, content),
             Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => {
-                others.push(message.clone());
+                others.push(Arc::clone(message));
             }
         }
     }
@@ -81,27 +95,25 @@ fn split_system(messages: &[Message]) -> (String, Vec<Message>) {
 
 /// Splits a message with several calls into one message per call, each followed by its result. Some templates support
 /// only one call per message.
-pub(crate) fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
+pub(crate) fn pair_calls(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let mut paired = Vec::with_capacity(messages.len());
     let mut rest = messages.into_iter().peekable();
     while let Some(message) = rest.next() {
-        let (mut content, tool_calls) = match message {
+        let (content, tool_calls) = match &*message {
             Message::Assistant { content, tool_calls } if tool_calls.len() > 1 => (content, tool_calls),
-            message => {
+            _ => {
                 paired.push(message);
                 continue;
             }
         };
         let mut results = Results::default();
-        while let Some(Message::Tool { tool_call_id, content }) =
-            rest.next_if(|next| matches!(next, Message::Tool { .. }))
-        {
-            results.push(tool_call_id, content);
+        while let Some(result) = rest.next_if(|next| matches!(**next, Message::Tool { .. })) {
+            results.push(result);
         }
-        for call in tool_calls {
-            let result = results.take(&call.id);
-            paired.push(Message::Assistant { content: std::mem::take(&mut content), tool_calls: vec![call] });
-            paired.extend(result);
+        for (number, call) in tool_calls.iter().enumerate() {
+            let content = if number == 0 { content.clone() } else { String::new() };
+            paired.push(Arc::new(Message::Assistant { content, tool_calls: vec![call.clone()] }));
+            paired.extend(results.take(&call.id));
         }
         // Results that belong to no call of this message are kept.
         paired.extend(results.all.into_iter().flatten());
@@ -112,42 +124,44 @@ pub(crate) fn pair_calls(messages: Vec<Message>) -> Vec<Message> {
 /// Results in order, and the positions of each call's results.
 #[derive(Default)]
 struct Results {
-    all: Vec<Option<Message>>,
+    all: Vec<Option<Arc<Message>>>,
     by_call: HashMap<String, VecDeque<usize>>,
 }
 
 impl Results {
-    fn push(&mut self, tool_call_id: String, content: String) {
-        self.by_call.entry(tool_call_id.clone()).or_default().push_back(self.all.len());
-        self.all.push(Some(Message::Tool { tool_call_id, content }));
+    fn push(&mut self, result: Arc<Message>) {
+        if let Message::Tool { tool_call_id, .. } = &*result {
+            self.by_call.entry(tool_call_id.clone()).or_default().push_back(self.all.len());
+        }
+        self.all.push(Some(result));
     }
 
     /// Returns the first result of a call that was not returned yet.
-    fn take(&mut self, call: &str) -> Option<Message> {
+    fn take(&mut self, call: &str) -> Option<Arc<Message>> {
         let index = self.by_call.get_mut(call)?.pop_front()?;
         self.all.get_mut(index)?.take()
     }
 }
 
 /// Converts calls to the lines of the call convention, and results to user messages.
-fn as_text(messages: &[Message]) -> Vec<Message> {
+fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     let mut converted = Vec::with_capacity(messages.len());
     for message in messages {
-        converted.push(match message {
+        converted.push(match &**message {
             Message::Assistant { content, tool_calls } => {
                 let mut content = content.clone();
                 for call in tool_calls {
                     names.push((&call.id, &call.function.name));
                     join(&mut content, &call_line(call));
                 }
-                Message::Assistant { content, tool_calls: Vec::new() }
+                Arc::new(Message::Assistant { content, tool_calls: Vec::new() })
             }
             Message::Tool { tool_call_id, content } => {
                 let name = names.iter().rev().find(|(id, _)| id == tool_call_id).map_or("", |(_, name)| name);
-                Message::User { content: format!("Result of {name}:\n{content}") }
+                Arc::new(Message::User { content: format!("Result of {name}:\n{content}") })
             }
-            Message::System { .. } | Message::User { .. } => message.clone(),
+            Message::System { .. } | Message::User { .. } => Arc::clone(message),
         });
     }
     converted
@@ -162,11 +176,11 @@ fn call_line(call: &MessageToolCall) -> String {
 mod tests {
     use super::*;
 
-    fn conversation() -> Vec<Message> {
+    fn conversation() -> Vec<Arc<Message>> {
         let call = |id: &str, name: &str| MessageToolCall::new(id, name, r#"{"a":1}"#);
         let result =
             |id: &str, text: &str| Message::Tool { tool_call_id: id.into(), content: text.to_owned() };
-        vec![
+        [
             Message::System { content: "bios".into() },
             Message::System { content: "be kind".into() },
             Message::User { content: "hello".into() },
@@ -175,11 +189,13 @@ mod tests {
             result("1", "one"),
             Message::System { content: "budget".into() },
         ]
+        .map(Arc::new)
+        .into()
     }
 
     fn shown(fallbacks: &[BodyFallback]) -> Vec<String> {
         let fallbacks = BodyFallbacks::from(fallbacks.to_vec());
-        let show = |message: &Message| match message {
+        let show = |message: &Arc<Message>| match &**message {
             Message::System { content } => format!("s:{content}"),
             Message::User { content } => format!("u:{content}"),
             Message::Assistant { content, tool_calls } => {

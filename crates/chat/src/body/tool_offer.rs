@@ -7,6 +7,8 @@
 //! A named tool is forced until it has been called. If it were forced in every turn, the request would end only when
 //! the budget is exhausted.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::model::{BodyFallback, BodyForm, ChatRequest};
@@ -71,9 +73,9 @@ pub(super) fn offer(request: &ChatRequest, form: BodyForm) -> ToolOffer<'_> {
     ToolOffer { tools, choice: choice.filter(|_| may_choose) }
 }
 
-/// Whether a body requires a tool call. Servers may ignore the requirement.
-pub fn requires_call(body: &Value) -> bool {
-    match body.get("tool_choice") {
+/// Whether the `tool_choice` of a body requires a tool call. Servers may ignore the requirement.
+pub fn requires_call(choice: Option<&Value>) -> bool {
+    match choice {
         Some(Value::String(word)) => matches!(word.as_str(), "required" | "any"),
         Some(choice) => {
             matches!(parse_tool_choice(choice), ToolChoice::Named(_) | ToolChoice::Allowed(_, "required"))
@@ -102,9 +104,9 @@ fn parse_tool_choice(choice: &Value) -> ToolChoice<'_> {
 }
 
 /// Whether the model has called the tool since the last user message.
-fn was_called(name: &str, messages: &[Message]) -> bool {
-    let since = messages.iter().rev().take_while(|message| !matches!(message, Message::User { .. }));
-    since.into_iter().any(|message| match message {
+fn was_called(name: &str, messages: &[Arc<Message>]) -> bool {
+    let since = messages.iter().rev().take_while(|message| !matches!(***message, Message::User { .. }));
+    since.into_iter().any(|message| match &**message {
         Message::Assistant { tool_calls, .. } => tool_calls.iter().any(|call| call.function.name == name),
         Message::System { .. } | Message::User { .. } | Message::Tool { .. } => false,
     })
@@ -130,10 +132,10 @@ mod tests {
         let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
         let mut request = ChatRequest { tools: vec![tool("f"), tool("g")], ..ChatRequest::default() };
         request.params.insert("tool_choice".into(), choice.clone());
-        request.messages.push(Message::User { content: "hello".into() });
+        request.messages.push(Message::User { content: "hello".into() }.into());
         if called {
             let tool_calls = vec![MessageToolCall::new("1", "f", "{}")];
-            request.messages.push(Message::Assistant { content: String::new(), tool_calls });
+            request.messages.push(Message::Assistant { content: String::new(), tool_calls }.into());
         }
         let fallbacks = BodyFallbacks::from(fallbacks.to_vec());
         let form = BodyForm { server: Capabilities::of(dialect), fallbacks, ..BodyForm::default() };

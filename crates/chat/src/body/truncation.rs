@@ -4,8 +4,7 @@
 //! answers without an error (ollama/ollama#18107). The token counts reveal this: the prompt fills the context
 //! completely, or has more bytes than the context can hold.
 
-use serde_json::Value;
-
+use super::encode::Body;
 use crate::dialect::{Capabilities, Feature};
 use crate::event::Usage;
 
@@ -13,14 +12,13 @@ use crate::event::Usage;
 const MAX_BYTES_PER_TOKEN: u64 = 8;
 
 /// Returns a warning if the server truncated the prompt of `sent`.
-pub fn truncation_warning(server: Capabilities, sent: &Value, usage: Usage) -> Option<String> {
+pub fn truncation_warning(server: Capabilities, sent: &Body, usage: Usage) -> Option<String> {
     let context = server.context?;
     if !server.lacks(Feature::OverflowRefusal) {
         return None;
     }
-    // The conversation of the Responses API is in `input`.
-    let part = |name: &str| sent.get(name).map_or(0, |part| part.to_string().len() as u64);
-    let least = (part("messages") + part("input") + part("tools")) / MAX_BYTES_PER_TOKEN;
+    let tools = sent.get("tools").map_or(0, |tools| tools.to_string().len());
+    let least = (sent.conversation_bytes() + tools) as u64 / MAX_BYTES_PER_TOKEN;
     let Usage { prompt_tokens, completion_tokens: _ } = usage;
     (prompt_tokens.saturating_add(1) >= context || least > context).then(|| {
         format!(
@@ -35,20 +33,25 @@ mod tests {
     use deftool_lang::spec::Dialect;
 
     use super::*;
-    use serde_json::json;
+    use crate::{Api, BodyForm, ChatRequest, Message};
 
     #[test]
     fn only_servers_that_truncate_silently_cause_a_warning() {
         let usage = |prompt_tokens| Usage { prompt_tokens, completion_tokens: 5 };
         let of = |dialect, context| Capabilities { context, ..Capabilities::of(dialect) };
-        let short = json!({"messages": [{"role": "user", "content": "hello"}]});
-        let long = json!({"messages": [{"role": "user", "content": "word ".repeat(10_000)}]});
+        let body = |api, text: &str| {
+            let messages = vec![Message::User { content: text.to_owned() }.into()];
+            let request = ChatRequest { messages, ..ChatRequest::default() };
+            request.encode_body(BodyForm { api, ..BodyForm::default() })
+        };
+        let (short, words) = (body(Api::ChatCompletions, "hello"), "word ".repeat(10_000));
+        let long = body(Api::ChatCompletions, &words);
         let ollama = of(Dialect::Ollama, Some(4096));
         assert_eq!(truncation_warning(ollama, &short, usage(20)), None);
         assert!(truncation_warning(ollama, &short, usage(4095)).unwrap().contains("4096 tokens"));
         assert!(truncation_warning(ollama, &long, usage(2100)).is_some());
         assert!(truncation_warning(ollama, &short, usage(u64::MAX)).is_some());
-        let over_responses = json!({"input": long["messages"]});
+        let over_responses = body(Api::Responses, &words);
         assert!(truncation_warning(ollama, &over_responses, usage(2100)).is_some());
         assert_eq!(truncation_warning(of(Dialect::Ollama, None), &long, usage(2100)), None);
         assert_eq!(truncation_warning(of(Dialect::LlamaCpp, Some(4096)), &long, usage(4096)), None);

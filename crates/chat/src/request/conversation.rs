@@ -3,6 +3,8 @@
 //! A chat request contains the BIOS, the worker's system message, the request's system message, the conversation, and
 //! finally the variable BIOS lines. Only answered calls are added to the conversation.
 
+use std::sync::Arc;
+
 use deftool_lang::spec::{BiosBudget, SystemMessages};
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
@@ -22,10 +24,10 @@ pub(super) struct AnsweredCall {
 pub(super) fn messages_to_send(
     config: &RunConfig,
     system_prompt: Option<&str>,
-    conversation: &[Message],
+    conversation: &[Arc<Message>],
     bios: &dyn BiosProvider,
     mut context: BiosContext<'_>,
-) -> Vec<Message> {
+) -> Vec<Arc<Message>> {
     let caller = config.system.as_deref().unwrap_or_default();
     let request = system_prompt.unwrap_or_default();
     let (first, last) = match config.bios_budget {
@@ -42,7 +44,7 @@ pub(super) fn messages_to_send(
     let mut messages = Vec::with_capacity(conversation.len() + 4);
     match config.system_messages {
         SystemMessages::Combined => {
-            let others = conversation.iter().filter_map(|message| match message {
+            let others = conversation.iter().filter_map(|message| match &**message {
                 Message::System { content } => Some(content.as_str()),
                 Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
             });
@@ -54,7 +56,7 @@ pub(super) fn messages_to_send(
                 .collect();
             push_system(&mut messages, texts.join("\n\n"));
             messages.extend(
-                conversation.iter().filter(|message| !matches!(message, Message::System { .. })).cloned(),
+                conversation.iter().filter(|message| !matches!(***message, Message::System { .. })).cloned(),
             );
         }
         SystemMessages::Separate => {
@@ -71,7 +73,7 @@ pub(super) fn messages_to_send(
 
 /// Appends one reply and the answers to its calls.
 pub(super) fn append_answered(
-    conversation: &mut Vec<Message>,
+    conversation: &mut Vec<Arc<Message>>,
     text: &str,
     answered: Vec<AnsweredCall>,
     parallel_tool_calls_supported: bool,
@@ -83,12 +85,12 @@ pub(super) fn append_answered(
         })
         .unzip();
     let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls };
-    let messages = std::iter::once(reply).chain(results).collect();
+    let messages = std::iter::once(reply).chain(results).map(Arc::new).collect();
     conversation.extend(if parallel_tool_calls_supported { messages } else { pair_calls(messages) });
 }
 
-fn push_system(messages: &mut Vec<Message>, content: String) {
+fn push_system(messages: &mut Vec<Arc<Message>>, content: String) {
     if !content.is_empty() {
-        messages.push(Message::System { content });
+        messages.push(Arc::new(Message::System { content }));
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use deftool_chat::BodyForm;
 use deftool_chat::request::{Event, FailReason, Failure, Run, Step, kind};
+use deftool_chat::{BodyEncoder, BodyForm};
 use tokio::time::Instant;
 
 use super::task::RequestTask;
@@ -35,6 +35,7 @@ async fn drive(task: RequestTask, mut run: Run) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let api = task.shared.config.api;
     let mut form = BodyForm { api, stream: true, server: task.server, fallbacks: task.body_fallbacks };
+    let mut encoder = BodyEncoder::default();
     // Published before anything can fail, so that `submitted` is always the first event.
     task.publish(&mut run);
     if !task.wait_for_slot(&mut run, total).await {
@@ -53,7 +54,7 @@ async fn drive(task: RequestTask, mut run: Run) {
         match step {
             Step::Finished => return,
             Step::Stream(request) => {
-                turn::stream(&task, &mut run, &toolbox, request, &mut form, total).await;
+                turn::stream(&task, &mut run, &toolbox, &request, &mut form, &mut encoder, total).await;
             }
             Step::AnswerCalls(_) => calls::answer(&task, &mut run, &toolbox, total).await,
             Step::Wait => {

@@ -43,7 +43,7 @@ struct State {
     lost_at: Option<Instant>,
     events: EventLog,
     status: RequestStatus,
-    conversation: Vec<Message>,
+    conversation: Vec<Arc<Message>>,
     outcome: Option<Arc<Outcome>>,
 }
 
@@ -70,7 +70,7 @@ impl RequestRecord {
     }
 
     /// Adds events and updates the status. Does nothing after the end.
-    pub(crate) fn publish(&self, events: Vec<Event>, status: RequestStatus, conversation: &[Message]) {
+    pub(crate) fn publish(&self, events: Vec<Event>, status: RequestStatus, conversation: &[Arc<Message>]) {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {
             return;
@@ -169,7 +169,7 @@ impl RequestRecord {
         lock(&self.state).status.clone()
     }
 
-    pub(crate) fn conversation(&self) -> Vec<Message> {
+    pub(crate) fn conversation(&self) -> Vec<Arc<Message>> {
         lock(&self.state).conversation.clone()
     }
 
@@ -228,7 +228,7 @@ impl RequestRecord {
         let text = outcome.text.get(turn_start..).unwrap_or_default().trim();
         if !text.is_empty() {
             let content = format!("{text}\n\n{INTERRUPTED}");
-            conversation.push(Message::Assistant { content, tool_calls: Vec::new() });
+            conversation.push(Arc::new(Message::Assistant { content, tool_calls: Vec::new() }));
         }
         self.publish(vec![Event::Finished(outcome)], status, &conversation);
     }

@@ -83,7 +83,7 @@ impl RequestTask {
             at_ms,
             tools: Some(run.turn().1.to_owned()),
             generation: Some(self.generation.load(Ordering::Relaxed)),
-            body: outgoing.body.clone(),
+            body: outgoing.body.to_value(),
         }
     }
 

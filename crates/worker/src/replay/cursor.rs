@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deftool_chat::Body;
 use deftool_chat::request::{Outcome, kind};
 use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
@@ -180,9 +181,9 @@ impl ReplayCursor {
     }
 
     /// Compares a body with the recorded one. Returns the texts of the differences.
-    fn compare(&self, nth: usize, turn: u32, body: &Value) -> Vec<String> {
+    fn compare(&self, nth: usize, turn: u32, body: &Body) -> Vec<String> {
         let Some(Line::Request { body: recorded, tools, .. }) = self.line(nth) else { return Vec::new() };
-        let mut now = body.clone();
+        let mut now = body.to_value();
         self.mask.value(&mut now);
         fit(&mut now);
         if let Some((line, _)) = self.request_lines.get(nth).and_then(|at| self.request.lines.get(*at)) {

@@ -79,7 +79,6 @@ impl HttpTransport {
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Incoming, TransportError> {
-        let body = serde_json::to_vec(&outgoing.body).unwrap_or_default();
         let Target { url, shown } = self.target(outgoing.api);
         let target = url.clone();
         let mut request = self
@@ -89,7 +88,7 @@ impl HttpTransport {
             .header(ACCEPT, "text/event-stream")
             // A compressed stream would arrive in large chunks.
             .header(ACCEPT_ENCODING, "identity")
-            .body(body);
+            .body(outgoing.body.json().clone());
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }

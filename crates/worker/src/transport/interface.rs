@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use deftool_chat::Api;
 use deftool_chat::request::Failure;
+use deftool_chat::{Api, Body};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -20,8 +20,8 @@ pub struct Outgoing {
     pub attempt: u32,
     /// The API.
     pub api: Api,
-    /// The body.
-    pub body: Value,
+    /// The body. [`Body::json`] is the text to send.
+    pub body: Body,
 }
 
 /// A response after its head was received.

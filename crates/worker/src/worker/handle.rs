@@ -220,7 +220,8 @@ impl Worker {
     /// Returns the conversation of a request so far, without deftool's own system messages. However the request ended,
     /// the conversation can be continued: submit it with the user's next message. `None`: unknown id.
     pub fn conversation(&self, id: &str) -> Option<Vec<Message>> {
-        self.record(id).map(|record| record.conversation())
+        let conversation = self.record(id)?.conversation();
+        Some(conversation.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
     /// Cancels a request: disconnects its stream, stops its tool, and frees its slot. Returns `false` for an unknown

@@ -1,5 +1,6 @@
 //! The next step for the driver, the progress of a request, and the tool budget.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::spec::BudgetUnit;
@@ -12,7 +13,7 @@ use crate::{ChatRequest, Usage};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Send this request and pass the reply's events to [`Run::on_event`](super::Run::on_event).
-    Stream(ChatRequest),
+    Stream(Arc<ChatRequest>),
     /// Run the listed calls that are not running yet, and pass each result to
     /// [`Run::on_tool_result`](super::Run::on_tool_result). Abandon running calls that are not listed.
     AnswerCalls(Vec<PendingCall>),

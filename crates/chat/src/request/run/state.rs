@@ -1,5 +1,7 @@
 //! The state of a request, its progress and its end.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -20,7 +22,7 @@ pub struct Run {
     pub(super) config: RunConfig,
     pub(super) start: RunStart,
     /// The conversation, without system messages from the configuration. Every call in it is answered.
-    pub(super) conversation: Vec<Message>,
+    pub(super) conversation: Vec<Arc<Message>>,
     pub(super) phase: Phase,
     pub(super) turn: u32,
     /// Digest of the tool set that the current turn was sent with.
@@ -51,7 +53,7 @@ pub(super) enum Phase {
     /// The next turn can be sent.
     Ready,
     /// The turn was returned to the driver. No part of its reply was received.
-    Asked { request: ChatRequest },
+    Asked { request: Arc<ChatRequest> },
     /// The reply is being received.
     Streaming,
     /// The request fails after the end of the reply is processed.
@@ -99,7 +101,7 @@ impl Run {
             message_index: MessageIndex::default(),
             config,
             start,
-            conversation,
+            conversation: conversation.into_iter().map(Arc::new).collect(),
         }
     }
 
@@ -228,7 +230,7 @@ impl Run {
     /// The conversation without system messages from the configuration: the submitted messages, every answered call,
     /// and after the end the rest of the reply. It can be continued after any outcome: an interrupted reply contains
     /// [`INTERRUPTED`], and a call without a result has an error as its answer.
-    pub fn conversation(&self) -> &[Message] {
+    pub fn conversation(&self) -> &[Arc<Message>] {
         &self.conversation
     }
 
@@ -331,7 +333,8 @@ impl Run {
                         content.push_str("\n\n");
                         content.push_str(INTERRUPTED);
                     }
-                    self.conversation.push(Message::Assistant { content, tool_calls: Vec::new() });
+                    let message = Message::Assistant { content, tool_calls: Vec::new() };
+                    self.conversation.push(Arc::new(message));
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! The next step of the driver, and the start of a turn.
 
+use std::sync::Arc;
+
 use deftool_lang::schema::{ToolKind, ToolSet};
 use deftool_lang::spec::Fallback;
 
@@ -23,11 +25,11 @@ impl Run {
     /// `bios` are only used when a turn begins; the turn keeps that tool set.
     pub fn next_step(&mut self, tools: &ToolSet, bios: &dyn BiosProvider) -> Step {
         if let Phase::Ready = self.phase {
-            let request = self.begin_turn(tools, bios);
+            let request = Arc::new(self.begin_turn(tools, bios));
             self.phase = Phase::Asked { request };
         }
         match &self.phase {
-            Phase::Asked { request } => Step::Stream(request.clone()),
+            Phase::Asked { request } => Step::Stream(Arc::clone(request)),
             Phase::Ready | Phase::Streaming | Phase::Closing { .. } => Step::Wait,
             Phase::Calling(batch) => Step::AnswerCalls(batch.pending()),
             Phase::Finished => Step::Finished,

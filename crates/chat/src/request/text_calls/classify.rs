@@ -1,5 +1,7 @@
 //! Classifies the candidates in a reply's text.
 
+use std::sync::Arc;
+
 use deftool_lang::schema::{ToolKind, ToolSet};
 use serde_json::Value;
 
@@ -25,7 +27,7 @@ pub(super) enum CandidateKind {
 /// Classifies candidates in a reply's text, with the known tools and the conversation.
 pub(crate) struct TextClassifier<'a> {
     pub(crate) tools: &'a ToolSet,
-    pub(crate) conversation: &'a [Message],
+    pub(crate) conversation: &'a [Arc<Message>],
     /// The index of the conversation. It is updated when the first candidate is found.
     pub(crate) index: &'a mut MessageIndex,
 }

@@ -9,6 +9,7 @@
 //! always searched without the index.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -55,9 +56,9 @@ struct Blocks {
 
 impl MessageIndex {
     /// Adds the messages that were added to the conversation since the last call of this function.
-    pub(super) fn update(&mut self, conversation: &[Message]) {
+    pub(super) fn update(&mut self, conversation: &[Arc<Message>]) {
         for message in conversation.get(self.messages..).unwrap_or_default() {
-            match message {
+            match &**message {
                 Message::User { content } | Message::Tool { tool_call_id: _, content } => self.add(content),
                 Message::System { .. } | Message::Assistant { .. } => {}
             }
@@ -153,12 +154,12 @@ mod tests {
         format!(r#"{{"id":{n},"name":"look","arguments":{{"q":"row{n}ofit"}}}},"#)
     }
 
-    fn user(text: &str) -> Message {
-        Message::User { content: text.to_owned() }
+    fn user(text: &str) -> Arc<Message> {
+        Arc::new(Message::User { content: text.to_owned() })
     }
 
     fn index_of(texts: &[&str]) -> MessageIndex {
-        let conversation: Vec<Message> = texts.iter().map(|text| user(text)).collect();
+        let conversation: Vec<Arc<Message>> = texts.iter().map(|text| user(text)).collect();
         let mut index = MessageIndex::default();
         index.update(&conversation);
         index

@@ -1,17 +1,19 @@
 //! Conversations from other sources, and the conversation of an interrupted request.
 
+use std::sync::Arc;
+
 use deftool_chat::request::{
     BiosV1, FailReason, Failure, INTERRUPTED, RequestOptions, Run, RunConfig, RunStart, Step, SystemMessages,
     normalize_conversation,
 };
-use deftool_chat::{Message, MessageToolCall};
+use deftool_chat::{Api, BodyEncoder, BodyFallback, BodyForm, ChatRequest, Message, MessageToolCall};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_test_support::cpu::assert_linear;
 use deftool_test_support::validity::{alternation_fault, fault};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::play::{play, reply_with, tools, weather};
+use super::play::{owned, play, reply_with, tools, weather};
 
 fn user(text: &str) -> Message {
     Message::User { content: text.to_owned() }
@@ -60,7 +62,32 @@ fn any_message() -> impl Strategy<Value = Message> {
 fn sent(messages: Vec<Message>, config: RunConfig) -> Vec<Value> {
     let mut run = Run::new(config, RunStart { conversation: messages, ..RunStart::default() });
     let Step::Stream(request) = run.next_step(&tools(), &BiosV1) else { panic!("expected a request") };
-    as_json(&request.messages).into_iter().filter(|message| message["role"] != "system").collect()
+    as_json(&owned(&request.messages)).into_iter().filter(|message| message["role"] != "system").collect()
+}
+
+proptest! {
+    /// The encoder keeps the messages of earlier bodies.
+    #[test]
+    fn each_body_of_a_growing_conversation_is_that_of_a_new_encoder(
+        turns in prop::collection::vec((prop::collection::vec(any_message(), 0..4), 0..3_usize, 0..4_usize), 1..8),
+    ) {
+        let fallbacks = [None, Some(BodyFallback::CallPairs), Some(BodyFallback::PlainRoles)];
+        let mut conversation: Vec<Arc<Message>> = Vec::new();
+        let mut encoder = BodyEncoder::default();
+        for (number, (more, systems, variant)) in turns.into_iter().enumerate() {
+            conversation.extend(more.into_iter().map(Arc::new));
+            let system = |part: usize| Arc::new(Message::System { content: format!("{part} of {number}") });
+            let messages: Vec<_> =
+                (0..systems).map(system).chain(conversation.iter().cloned()).chain([system(systems)]).collect();
+            let fallbacks = fallbacks.get(variant).into_iter().flatten().copied().collect::<Vec<_>>().into();
+            let api = if variant == 3 { Api::Responses } else { Api::ChatCompletions };
+            let form = BodyForm { api, fallbacks, ..BodyForm::default() };
+            let request = ChatRequest { messages, ..ChatRequest::default() };
+            let body = encoder.encode(&request, form);
+            prop_assert_eq!(&body, &request.encode_body(form));
+            prop_assert!(body.to_value().is_object());
+        }
+    }
 }
 
 #[test]
@@ -207,14 +234,14 @@ fn the_text_of_a_canceled_reply_is_kept_and_marked_as_interrupted() {
         } else {
             run.cancel(2);
         }
-        let last = run.conversation().last().cloned();
+        let last = owned(run.conversation()).pop();
         assert_eq!(last, Some(assistant(&format!("The answer is\n\n{INTERRUPTED}"))));
     }
     // Before the first text, nothing is added to the conversation.
     let mut run = play().start();
     run.next_step(&tools(), &BiosV1);
     run.cancel(1);
-    assert!(matches!(run.conversation(), [Message::User { .. }]));
+    assert!(matches!(owned(run.conversation())[..], [Message::User { .. }]));
 }
 
 #[test]
@@ -275,7 +302,7 @@ fn request_options_are_combined_with_the_workers() {
         let systems: Vec<String> = request
             .messages
             .iter()
-            .filter_map(|message| match message {
+            .filter_map(|message| match &**message {
                 Message::System { content } => Some(content.clone()),
                 Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
             })
@@ -288,6 +315,10 @@ fn request_options_are_combined_with_the_workers() {
         );
         assert_eq!(json!(request.params), json!({"seed": 1, "temperature": 1, "top_p": 0.5}));
         assert_eq!(request.model, "mine");
-        assert_eq!(run.conversation(), [user("a")], "the system prompt is not part of the conversation");
+        assert_eq!(
+            owned(run.conversation()),
+            [user("a")],
+            "the system prompt is not part of the conversation"
+        );
     }
 }

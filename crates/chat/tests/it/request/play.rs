@@ -113,7 +113,9 @@ pub(super) fn weather() -> Value {
 pub(super) struct Played {
     pub(super) outcome: Outcome,
     pub(super) events: Vec<Event>,
-    pub(super) requests: Vec<ChatRequest>,
+    pub(super) requests: Vec<Arc<ChatRequest>>,
+    /// The messages of the last request.
+    pub(super) last_messages: Vec<Message>,
     /// Names and ids of the executed calls.
     pub(super) executed: Vec<(String, String)>,
     /// The conversation at the end.
@@ -136,9 +138,14 @@ impl Played {
 
     /// Returns the messages of the last request without the variable BIOS lines at the end.
     pub(super) fn history(&self) -> &[Message] {
-        let (last, messages) = self.requests.last().unwrap().messages.split_last().unwrap();
+        let (last, messages) = self.last_messages.split_last().unwrap();
         assert!(matches!(last, Message::System { .. }), "{last:?}");
         messages
+    }
+
+    /// Returns the messages of a request.
+    pub(super) fn messages(&self, request: usize) -> Vec<Message> {
+        owned(&self.requests[request].messages)
     }
 }
 
@@ -166,6 +173,10 @@ pub(super) fn play() -> Play {
         approval: Approval::Allowed,
         restore: false,
     }
+}
+
+pub(super) fn owned(messages: &[Arc<Message>]) -> Vec<Message> {
+    messages.iter().map(|message| Message::clone(message)).collect()
 }
 
 pub(super) fn user(text: &str) -> Message {
@@ -221,7 +232,7 @@ impl Play {
             now += 10;
             match step {
                 Step::Stream(request) => {
-                    assert_answered(&request.messages);
+                    assert_answered(&owned(&request.messages));
                     let script = &replies[requests.len().min(replies.len() - 1)];
                     requests.push(request);
                     let mut inputs = Vec::new();
@@ -265,9 +276,10 @@ impl Play {
                     self.store(&mut run);
                     assert_final(&mut run, &tools);
                     assert_events(&events, &outcome);
-                    let conversation = run.conversation().to_vec();
+                    let conversation = owned(run.conversation());
                     assert_answered(&conversation);
-                    return Played { outcome, events, requests, executed, conversation };
+                    let last_messages = requests.last().map_or_else(Vec::new, |last| owned(&last.messages));
+                    return Played { outcome, events, requests, last_messages, executed, conversation };
                 }
             }
         }

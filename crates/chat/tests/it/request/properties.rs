@@ -1,5 +1,7 @@
 //! Invariants for random configurations, replies and tools.
 
+use std::sync::Arc;
+
 use deftool_chat::request::{
     Approval, BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig,
 };
@@ -172,7 +174,7 @@ proptest! {
     #[test]
     fn the_split_of_the_text_does_not_affect_the_outcome(text in words(), sizes in (1..5_usize, 1..64_usize)) {
         for fallback in [Fallback::Auto, Fallback::On] {
-            let ends: Vec<(Outcome, Vec<ChatRequest>)> = [sizes.0, sizes.1, 1 << 20]
+            let ends: Vec<(Outcome, Vec<Arc<ChatRequest>>)> = [sizes.0, sizes.1, 1 << 20]
                 .into_iter()
                 .map(|size| play().with(|config| config.fallback = fallback).run(&[reply_with(&text).cut(size), reply_with("end")]))
                 .map(|played| (played.outcome, played.requests))

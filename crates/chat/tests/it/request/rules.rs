@@ -10,7 +10,7 @@ use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_test_support::step;
 use serde_json::{Value, json};
 
-use super::play::{assert_final, play, reply_with, tools, user, weather};
+use super::play::{assert_final, owned, play, reply_with, tools, user, weather};
 
 #[test]
 fn a_plain_answer_completes() {
@@ -444,7 +444,7 @@ fn system_messages_are_first_and_the_budget_counts_down() {
         Message::System { content: caller },
         Message::User { .. },
         Message::System { .. },
-    ] = played.requests[0].messages.as_slice()
+    ] = &played.messages(0)[..]
     else {
         panic!()
     };
@@ -453,21 +453,21 @@ fn system_messages_are_first_and_the_budget_counts_down() {
         assert!(bios.contains(part), "{part}: {bios}");
     }
     assert!(!bios.contains("\"tool\""), "the convention is only included with `on`");
-    assert_eq!(played.requests[0].messages[0], played.requests[1].messages[0]);
+    assert_eq!(played.messages(0)[0], played.messages(1)[0]);
     for (request, left) in played.requests.iter().zip([8, 7]) {
         let last = Message::System {
             content: format!(
                 "Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}"
             ),
         };
-        assert_eq!(request.messages.last(), Some(&last));
+        assert_eq!(owned(&request.messages).last(), Some(&last));
     }
 }
 
 #[test]
 fn the_call_convention_is_included_with_fallback_on() {
     let played = play().with(|config| config.fallback = Fallback::On).run(&[reply_with("x")]);
-    let Message::System { content } = &played.requests[0].messages[0] else { panic!() };
+    let Message::System { content } = &played.messages(0)[0] else { panic!() };
     assert!(
         content.contains(r#"{"tool": "NAME", "arguments": {…}}"#) && content.contains("get_weather"),
         "{content}"
@@ -477,8 +477,8 @@ fn the_call_convention_is_included_with_fallback_on() {
 #[test]
 fn a_bios_budget_at_the_head_produces_one_message() {
     let played = play().with(|config| config.bios_budget = BiosBudget::Head).run(&[reply_with("x")]);
-    let [Message::System { content }, Message::User { .. }] = played.requests[0].messages.as_slice() else {
-        panic!("{:?}", played.requests[0].messages)
+    let [Message::System { content }, Message::User { .. }] = &played.messages(0)[..] else {
+        panic!("{:?}", played.messages(0))
     };
     assert!(content.starts_with("bios-v1\n") && content.ends_with("iterations left: 8"), "{content}");
 }
@@ -490,9 +490,9 @@ fn variable_lines_are_last_and_do_not_change_the_head() {
             (config.final_turn, config.tool_budget) = (true, 1);
         })
         .run(&[reply_with("").call("look", json!({})), reply_with("x")]);
-    assert_eq!(played.requests[0].messages[0], played.requests[1].messages[0]);
+    assert_eq!(played.messages(0)[0], played.messages(1)[0]);
     assert_eq!(
-        played.requests[1].messages.last(),
+        played.messages(1).last(),
         Some(&Message::System {
             content: String::from(
                 "Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: 0; answer without them."
@@ -509,9 +509,7 @@ fn combined_system_messages_are_one_message() {
     });
     play.conversation.insert(0, Message::System { content: String::from("Third.") });
     let played = play.run(&[reply_with("x")]);
-    let [Message::System { content }, Message::User { .. }] = played.requests[0].messages.as_slice() else {
-        panic!()
-    };
+    let [Message::System { content }, Message::User { .. }] = &played.messages(0)[..] else { panic!() };
     assert!(content.starts_with("bios-v1") && content.ends_with("left: 8"), "{content}");
     assert!(content.contains("\n\nBe brief.\n\nThird.\n\nTime at submit: "), "{content}");
 }
@@ -526,7 +524,7 @@ fn a_bios_may_be_empty() {
         }
     }
     let Step::Stream(request) = play().start().next_step(&tools(), &None) else { panic!() };
-    assert_eq!(request.messages, [user("What is the weather?")]);
+    assert_eq!(owned(&request.messages), [user("What is the weather?")]);
 }
 
 #[test]
@@ -566,7 +564,7 @@ fn a_bios_is_created_from_a_template() {
     };
     let first = |change: fn(&mut deftool_chat::request::RunConfig)| {
         let Step::Stream(request) = play().with(change).start().next_step(&tools(), &bios) else { panic!() };
-        request.messages
+        owned(&request.messages)
     };
     let system = |content: &str| Message::System { content: content.to_owned() };
     assert_eq!(
@@ -628,5 +626,5 @@ fn a_completed_conversation_can_be_continued() {
     run.on_event(ChatEvent::Text { text: String::from("Hello.\n") }, &tools, 1);
     run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 2);
     let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new() };
-    assert_eq!(run.conversation(), [user("What is the weather?"), last]);
+    assert_eq!(owned(run.conversation()), [user("What is the weather?"), last]);
 }

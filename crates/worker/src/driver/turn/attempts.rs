@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use deftool_chat::request::Event;
-use deftool_chat::{BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, next_body_fallback};
+use deftool_chat::{
+    BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, next_body_fallback,
+};
 use tokio::time::Instant;
 
 use super::state::{OpenResponse, RequestEnded, ServerRefusal, Turn};
@@ -43,12 +45,13 @@ impl Turn<'_> {
         &mut self,
         request: &ChatRequest,
         form: &mut BodyForm,
+        encoder: &mut BodyEncoder,
     ) -> Result<(), RequestEnded> {
         let (turn, _) = self.run.turn();
         let request_id = self.run.request_id().to_owned();
         for attempt in 1.. {
             let streaming = self.reach_server().await?;
-            let body = request.encode_body(*form);
+            let body = encoder.encode(request, *form);
             let outgoing = |attempt, body| Outgoing {
                 request_id: request_id.clone(),
                 turn,

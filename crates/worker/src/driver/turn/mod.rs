@@ -19,7 +19,7 @@ mod state;
 mod timers;
 
 use deftool_chat::request::Run;
-use deftool_chat::{BodyForm, ChatRequest};
+use deftool_chat::{BodyEncoder, BodyForm, ChatRequest};
 use tokio::time::Instant;
 
 use super::task::RequestTask;
@@ -32,12 +32,13 @@ pub(super) async fn stream(
     task: &RequestTask,
     run: &mut Run,
     toolbox: &Toolbox,
-    request: ChatRequest,
+    request: &ChatRequest,
     form: &mut BodyForm,
+    encoder: &mut BodyEncoder,
     total: Option<Instant>,
 ) {
     let (loading_since, delay) = (None, FIRST_DELAY);
     let mut turn = Turn { task, run, toolbox, total, retries: 0, loading_since, delay };
     // An error needs no handling: the machine has already recorded the end of the request.
-    let _: Result<(), RequestEnded> = turn.run(&request, form).await;
+    let _: Result<(), RequestEnded> = turn.run(request, form, encoder).await;
 }

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use deftool_chat::request::{Event, FailReason, Failure, FinalState, kind};
 use deftool_chat::{
-    ChatEvent, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd, classify_http_error, requires_call,
-    truncation_warning,
+    Body, ChatEvent, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd, classify_http_error,
+    requires_call, truncation_warning,
 };
 use futures_util::StreamExt;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::failure::{is_page, of_transport};
@@ -42,7 +41,7 @@ impl Turn<'_> {
     /// Reads the reply to `sent`. If it is empty, sends `probe` to find the reason.
     pub(super) async fn read_reply(
         &mut self,
-        sent: &Value,
+        sent: &Body,
         probe: impl FnOnce() -> Outgoing,
         mut open: OpenResponse,
     ) -> Result<(), RequestEnded> {
@@ -253,7 +252,7 @@ impl Turn<'_> {
     }
 
     /// Like [`Turn::feed`], for the events that end a reply. Warnings are published before the end.
-    fn feed_last(&mut self, sent: &Value, events: Vec<ChatEvent>) {
+    fn feed_last(&mut self, sent: &Body, events: Vec<ChatEvent>) {
         let at_ms = self.task.clock.now_ms();
         let signals = self.run.signals().len();
         let mut cut = None;
@@ -265,7 +264,7 @@ impl Turn<'_> {
         }
         let calls = self.run.open_calls().next().is_some() || self.run.signals().len() > signals;
         let is_fine = self.run.outcome().is_none_or(|outcome| outcome.state == FinalState::Completed);
-        let ignored = (requires_call(sent) && !calls && is_fine).then(|| {
+        let ignored = (requires_call(sent.get("tool_choice")) && !calls && is_fine).then(|| {
             String::from(
                 "the model was required to call a tool but did not: the server may ignore `tool_choice`, or the \
                  reply ended before a call",
