@@ -342,8 +342,8 @@ pub mod request {
 /// ```
 pub mod chat {
     pub use deftool_chat::{
-        Api, Body, ChatEvent, ChatRequest, Message, MessageToolCall, RawArguments, RawCall, Reply, ReplyStatus,
-        ServerError, ServerErrorKind, StreamDecoder, TransportEnd, Usage,
+        Api, Body, ChatEvent, ChatRequest, Message, MessageToolCall, RawArguments, RawCall, Reply,
+        ReplyStatus, ServerError, ServerErrorKind, StreamDecoder, TransportEnd, Usage,
     };
 }
 

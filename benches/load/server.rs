@@ -21,6 +21,8 @@ pub(crate) const PACED_CHUNKS: usize = 2_000;
 const PACE: Duration = Duration::from_millis(1);
 /// Delay between tokens of a stream.
 pub(crate) const TOKEN_PACE: Duration = Duration::from_millis(20);
+/// Number of chunks in a text for `deftool run`.
+pub(crate) const RUN_CHUNKS: usize = 50_000;
 /// Number of digits in a timestamp.
 const STAMP: usize = 16;
 
@@ -34,7 +36,7 @@ fn chunk(text: &str) -> String {
 }
 
 /// Generates words with lengths that vary like tokens, some with escapes or non-ASCII characters. Consecutive lines differ.
-fn words(count: usize) -> impl Iterator<Item = String> {
+pub(crate) fn words(count: usize) -> impl Iterator<Item = String> + Send {
     let words =
         [" the", " ship", ".", "\\n\\n", " Maverick", "'s", " \\\"Rev", "enge", " é", " of", " 日本", "1"];
     let word = |(number, word): (usize, &str)| {
@@ -45,6 +47,12 @@ fn words(count: usize) -> impl Iterator<Item = String> {
 
 fn end(answer: Answer) -> Answer {
     answer.chunk(&deftool_stub::finish("stop")).done().end()
+}
+
+/// Returns a text with `size` chunks per piece.
+fn text_in_groups(size: usize) -> Answer {
+    let chunks: Vec<String> = words(RUN_CHUNKS).collect();
+    end(chunks.chunks(size).map(|group| group.concat()).fold(Answer::stream(), Answer::piece))
 }
 
 /// Returns a text in pieces of `size` bytes.
@@ -100,6 +108,7 @@ fn answer(request: &Received) -> Answer {
     match what {
         "pieces" => text_in_pieces(value.parse().unwrap()),
         "chunks" => text_chunk_by_chunk(CHUNKS, Duration::ZERO),
+        "run" => text_in_groups(value.parse().unwrap()),
         "paced" => text_chunk_by_chunk(PACED_CHUNKS, PACE),
         "stream" => stream(value, next().parse().unwrap()),
         "call" if !is_answered => Answer::calls(&[("get_weather", "{\"location\":\"Paris\"}")]),

@@ -58,18 +58,19 @@ impl Signals {
     }
 }
 
-/// A queue of interrupts (Ctrl-C and other signals), so that none is missed between two waits.
+/// A queue of interrupts (Ctrl-C and other signals), so that none is missed between two waits. A thread fills it, because
+/// a blocked write may block the runtime.
 pub(super) struct Interrupts(tokio::sync::mpsc::Receiver<()>);
 
 impl Interrupts {
     pub(super) fn listen() -> std::io::Result<Self> {
         let (sender, receiver) = tokio::sync::mpsc::channel(2);
-        let mut signals = Signals::listen()?;
-        tokio::spawn(async move {
+        start_thread(async move |mut signals| {
             let mut next_check = Instant::now();
             loop {
                 let has_interrupt = sender.capacity() < sender.max_capacity();
                 tokio::select! {
+                    () = sender.closed() => break,
                     () = signals.next() => {
                         if !has_interrupt {
                             next_check = Instant::now() + BLOCKED_WRITE_DELAY;
@@ -87,7 +88,7 @@ impl Interrupts {
                     }
                 }
             }
-        });
+        })?;
         Ok(Self(receiver))
     }
 
@@ -113,16 +114,21 @@ pub(super) fn exit_code() -> u8 {
 
 /// Ends the process, and the programs of its scripts, at the next signal. For work that cannot be cancelled.
 pub(super) fn end_when_interrupted() -> Result<()> {
+    start_thread(async |mut signals| {
+        signals.next().await;
+        end_now();
+    })
+}
+
+/// Runs `handle` on a new thread. The listener is active before this function returns.
+fn start_thread(handle: impl AsyncFnOnce(Signals) + Send + 'static) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut signals = {
+    let signals = {
         let _entered = runtime.enter();
         Signals::listen()?
     };
-    let wait = move || {
-        runtime.block_on(signals.next());
-        end_now();
-    };
-    std::thread::Builder::new().name(String::from("deftool-interrupt")).spawn(wait)?;
+    let run = move || runtime.block_on(handle(signals));
+    std::thread::Builder::new().name(String::from("deftool-interrupt")).spawn(run)?;
     Ok(())
 }
 

@@ -70,6 +70,50 @@ pub(super) fn print(text: &str) {
     print_to(&mut std::io::stdout().lock(), text);
 }
 
+/// Like [`print`], but does not block the runtime while a pipe is full or a terminal is stopped.
+pub(super) async fn print_without_blocking(mut text: &str) {
+    while !text.is_empty() {
+        wait_until_writable(std::io::stdout()).await;
+        let mut end = text.len().min(SMALL_WRITE);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, rest) = text.split_at(end);
+        print(piece);
+        text = rest;
+    }
+}
+
+/// Waits until a short message can be written to stderr without blocking the runtime.
+pub(super) async fn wait_for_stderr() {
+    wait_until_writable(std::io::stderr()).await;
+}
+
+/// Maximum number of bytes that a writable pipe accepts without blocking: Linux's `PIPE_BUF`.
+const SMALL_WRITE: usize = 4 << 10;
+
+/// Waits until a stream accepts [`SMALL_WRITE`] bytes.
+#[cfg(unix)]
+async fn wait_until_writable(stream: impl std::os::fd::AsFd + Send + 'static) {
+    use std::os::fd::BorrowedFd;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    // An error is reported by the write.
+    let wait = |stream: BorrowedFd<'_>, limit: Option<&Timespec>| {
+        poll(&mut [PollFd::from_borrowed_fd(stream, PollFlags::OUT)], limit).is_ok_and(|ready| ready > 0)
+    };
+    if !wait(stream.as_fd(), Some(&Timespec::default())) {
+        let wait = move || while_writing(|| wait(stream.as_fd(), None));
+        // The thread only fails if it panics.
+        let _ = tokio::task::spawn_blocking(wait).await;
+    }
+}
+
+/// Does nothing: std cannot wait on this platform.
+#[cfg(not(unix))]
+async fn wait_until_writable<S>(_: S) {}
+
 fn print_to(out: &mut StdoutLock<'_>, text: &str) {
     if let Some(last) = text.as_bytes().last() {
         IS_MID_LINE.store(*last != b'\n', Ordering::Relaxed);
@@ -282,7 +326,8 @@ pub(super) fn stderr_is_terminal() -> bool {
 
 /// Returns whether stdout is a terminal, which interprets control characters.
 pub(super) fn stdout_is_terminal() -> bool {
-    std::io::stdout().is_terminal()
+    static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
+    *IS_TERMINAL
 }
 
 /// Writes `error[KIND]: MESSAGE` to stderr; further lines of the message are indented.
@@ -308,19 +353,26 @@ fn shorten_known_urls(message: &str) -> String {
     old.into_iter().fold(message.to_owned(), |text, url| text.replace(url, &host(url)))
 }
 
-/// Writes text of a model to stdout. On a terminal, control characters are replaced.
-pub(super) fn print_text(text: &str) {
-    if stdout_is_terminal() {
-        print(&clean(text));
-    } else {
-        print(text);
-    }
+/// Returns text of a model as it is written to stdout. On a terminal, control characters are replaced.
+pub(super) fn shown_text(text: String) -> String {
+    if stdout_is_terminal() { clean(&text) } else { text }
 }
 
 /// Writes JSON and a line feed to stdout; on several lines if `is_pretty` is set.
 pub(super) fn print_json(value: &impl Serialize, is_pretty: bool) {
-    let json = if is_pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    print(&format!("{}\n", escape_json(json.unwrap_or_default())));
+    if is_pretty {
+        let json = serde_json::to_string_pretty(value).unwrap_or_default();
+        print(&format!("{}\n", escape_json(json)));
+    } else {
+        print(&json_line(value));
+    }
+}
+
+/// Returns JSON and a line feed.
+pub(super) fn json_line(value: &impl Serialize) -> String {
+    let mut line = escape_json(serde_json::to_string(value).unwrap_or_default());
+    line.push('\n');
+    line
 }
 
 /// Returns equivalent JSON in which control characters, commands of CI runners and Unicode line separators are escaped.

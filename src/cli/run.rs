@@ -29,7 +29,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let exit = runtime.block_on(async {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
         submit.system_prompt.clone_from(&options.request.system);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use deftool_script::{LogLevel, ScriptEvent, ScriptSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::output::{clean, eprint_line};
+use super::output::{clean, eprint_line, wait_for_stderr};
 
 /// The receiver of log lines while a request is followed.
 static SUBSCRIBER: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
@@ -54,17 +54,24 @@ impl ScriptLines {
     }
 
     /// Prints the queued lines.
-    pub(super) fn print_queued(&mut self) {
-        while let Some(line) = self.received.take().or_else(|| self.queue.try_recv().ok()) {
+    pub(super) async fn print_queued(&mut self) {
+        while let Some(line) = self.pop() {
+            wait_for_stderr().await;
             eprint_line(&line);
         }
+    }
+
+    fn pop(&mut self) -> Option<String> {
+        self.received.take().or_else(|| self.queue.try_recv().ok())
     }
 }
 
 impl Drop for ScriptLines {
     fn drop(&mut self) {
         *SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.print_queued();
+        while let Some(line) = self.pop() {
+            eprint_line(&line);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome
 use serde_json::Value;
 
 use super::output::{
-    begin_line, clean, cut, end_line, eprint_failure, eprint_line, is_mid_line, print_json, print_text,
+    begin_line, clean, cut, end_line, eprint_failure, eprint_line, is_mid_line, print_json,
     stderr_is_terminal, stdout_failed,
 };
 use super::spinner::Spinner;
@@ -36,10 +36,8 @@ impl EventPrinter {
             Event::Submitted { .. } | Event::Budget { .. } | Event::Approval { .. } => {}
             Event::TurnStarted { .. } => self.wait("waiting for the model"),
             Event::Reasoning { .. } => self.wait("the model is thinking"),
-            Event::Text { text } => {
-                self.stop_waiting();
-                print_text(text);
-            }
+            // Printed by `Follower`.
+            Event::Text { .. } => {}
             Event::ToolCall { id, name, arguments } => {
                 self.calls.insert(id.clone(), format!("{} {}", clean(name), shown(arguments)));
             }
@@ -139,7 +137,8 @@ impl EventPrinter {
         }
     }
 
-    fn stop_waiting(&mut self) {
+    /// Clears the spinner.
+    pub(super) fn stop_waiting(&mut self) {
         self.spinner = None;
     }
 }

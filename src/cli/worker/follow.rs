@@ -12,9 +12,14 @@ use super::managed::wait_until_ready;
 use crate::cli::approve::{Approver, PendingPrompt};
 use crate::cli::command::{CliError, Exit};
 use crate::cli::interrupt::Interrupts;
-use crate::cli::output::{eprint_line, stdout_failed};
+use crate::cli::output::{
+    eprint_line, json_line, print_without_blocking, shown_text, stdout_failed, wait_for_stderr,
+};
 use crate::cli::script_log::ScriptLines;
 use crate::cli::show::{EventPrinter, print_event_json};
+
+/// Maximum number of further events that are printed together with one.
+const MAX_TOGETHER: usize = 1_000;
 
 /// Follows requests of a worker.
 pub(in crate::cli) struct Follower<'f> {
@@ -114,13 +119,22 @@ impl Follower<'_> {
         };
         loop {
             match following.next(self.interrupts).await {
-                Incoming::Event(Some(event)) => {
-                    on_event(&following.id, &event);
-                    self.take_event(&mut following, event);
+                Incoming::Event(Some(first)) => {
+                    // Events that arrived together are printed together.
+                    let more: Vec<_> =
+                        std::iter::from_fn(|| following.events.try_next()).take(MAX_TOGETHER).collect();
+                    for event in std::iter::once(first).chain(more) {
+                        on_event(&following.id, &event);
+                        self.take_event(&mut following, event);
+                    }
+                    self.show_queued(&mut following).await;
                 }
                 Incoming::Event(None) => break,
-                Incoming::Answer(line) => self.take_answer(&mut following, line.as_deref()),
-                Incoming::Logged(line) => eprint_line(&line),
+                Incoming::Answer(line) => self.take_answer(&mut following, line.as_deref()).await,
+                Incoming::Logged(line) => {
+                    wait_for_stderr().await;
+                    eprint_line(&line);
+                }
                 Incoming::Interrupt => {
                     if following.is_canceled {
                         // Print a `finished` event, because the real event is not awaited.
@@ -130,12 +144,12 @@ impl Follower<'_> {
                         }
                         return Ok(FollowResult::Abandoned);
                     }
-                    self.cancel(&mut following);
+                    self.cancel(&mut following).await;
                 }
             }
             // Stop the model if its output cannot be written.
             if stdout_failed() && !following.is_canceled {
-                self.cancel(&mut following);
+                self.cancel(&mut following).await;
             }
         }
         match self.worker.result(&following.id) {
@@ -165,11 +179,11 @@ impl Follower<'_> {
         }
     }
 
-    fn cancel(&mut self, following: &mut FollowedRequest) {
+    async fn cancel(&mut self, following: &mut FollowedRequest) {
         following.is_canceled = true;
         self.worker.cancel(&following.id);
         self.cancel_prompt(following);
-        self.show_queued(following);
+        self.show_queued(following).await;
     }
 
     /// Cancels the visible prompt, because its answer is no longer needed.
@@ -189,33 +203,51 @@ impl Follower<'_> {
         if following.is_finished {
             self.cancel_prompt(following);
         }
-        self.show_queued(following);
     }
 
-    fn take_answer(&mut self, following: &mut FollowedRequest, line: Option<&str>) {
+    async fn take_answer(&mut self, following: &mut FollowedRequest, line: Option<&str>) {
         let Some(mut prompt) = following.prompt.take() else { return };
         match self.approver.handle_line(&mut prompt, line) {
             None => following.prompt = Some(prompt),
             Some(approval) => {
                 self.worker.approve(&following.id, &prompt.call_id, approval);
-                self.show_queued(following);
+                self.show_queued(following).await;
             }
         }
     }
 
-    /// Prints the queued events, up to the next prompt.
-    fn show_queued(&mut self, following: &mut FollowedRequest) {
+    /// Prints the queued events, up to the next prompt. Adjacent deltas are written together.
+    async fn show_queued(&mut self, following: &mut FollowedRequest) {
+        let mut deltas = String::new();
         while following.prompt.is_none() {
             let Some(event) = following.queued.pop_front() else { break };
-            self.show(following, &event);
+            match &*event {
+                Event::Text { .. } | Event::Reasoning { .. } if self.json => deltas += &json_line(&event),
+                Event::Text { text } if !self.json => deltas += text,
+                _ => {
+                    self.print_deltas(following, std::mem::take(&mut deltas)).await;
+                    self.show(following, &event).await;
+                }
+            }
         }
+        self.print_deltas(following, deltas).await;
+    }
+
+    async fn print_deltas(&self, following: &mut FollowedRequest, deltas: String) {
+        if deltas.is_empty() {
+            return;
+        }
+        following.printer.stop_waiting();
+        let text = if self.json { deltas } else { shown_text(deltas) };
+        print_without_blocking(&text).await;
     }
 
     /// Prints an event, and shows a prompt if it requests an approval.
-    fn show(&mut self, following: &mut FollowedRequest, event: &Event) {
+    async fn show(&mut self, following: &mut FollowedRequest, event: &Event) {
         if matches!(event, Event::ToolFinished { .. } | Event::Finished(_)) {
-            following.logged.print_queued();
+            following.logged.print_queued().await;
         }
+        wait_for_stderr().await;
         if self.json {
             print_event_json(event);
         } else {

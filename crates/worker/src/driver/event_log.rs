@@ -1,9 +1,9 @@
 //! A compact log of the events of one request.
 //!
 //! A reply has thousands of text deltas of a few bytes each, and an [`Event`] needs several hundred bytes. The log
-//! stores the deltas as ranges of one string and creates the events on access.
+//! stores the deltas as ranges of two strings and creates the events on access. After the end of the request, these
+//! strings are those of the outcome, so that each text is stored once.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use deftool_chat::request::{Event, Outcome};
@@ -12,68 +12,131 @@ use deftool_chat::request::{Event, Outcome};
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     entries: Vec<Entry>,
-    /// Text and reasoning, in the order of the events.
+    /// All events other than deltas.
+    others: Vec<Arc<Event>>,
     text: String,
+    reasoning: String,
+    /// The last event. Contains the text and the reasoning of all events.
+    outcome: Option<Arc<Outcome>>,
 }
 
-#[derive(Debug)]
-enum Entry {
-    Text(Range<usize>),
-    Reasoning(Range<usize>),
-    /// Shared with other owners.
-    Finished(Arc<Outcome>),
-    Other(Arc<Event>),
+/// One event, in eight bytes.
+#[derive(Debug, Clone, Copy)]
+struct Entry(u64);
+
+/// A decoded [`Entry`].
+enum Place {
+    /// Start and length in the text, in bytes.
+    Text(usize, usize),
+    /// Start and length in the reasoning, in bytes.
+    Reasoning(usize, usize),
+    /// Index in the other events.
+    Other(usize),
+}
+
+impl Entry {
+    /// The two highest bits are the kind, the next ones the length, the rest the start.
+    const LENGTH_BITS: u32 = 22;
+    const START_BITS: u32 = 40;
+
+    /// Returns the entry of a delta; `None` if the delta is longer than 4 MiB or the text longer than 1 TiB.
+    fn delta(kind: u64, start: usize, length: usize) -> Option<Self> {
+        let (start, length) = (start as u64, length as u64);
+        let fits = start >> Self::START_BITS == 0 && length >> Self::LENGTH_BITS == 0;
+        fits.then_some(Self(kind << 62 | length << Self::START_BITS | start))
+    }
+
+    fn other(index: usize) -> Self {
+        Self(index as u64)
+    }
+
+    fn place(self) -> Place {
+        let start = (self.0 & ((1 << Self::START_BITS) - 1)) as usize;
+        let length = (self.0 >> Self::START_BITS & ((1 << Self::LENGTH_BITS) - 1)) as usize;
+        match self.0 >> 62 {
+            1 => Place::Text(start, length),
+            2 => Place::Reasoning(start, length),
+            _ => Place::Other(start),
+        }
+    }
 }
 
 impl EventLog {
     /// Adds an event.
     pub(super) fn push(&mut self, event: Event) {
-        let entry = match event {
-            Event::Text { text } => Entry::Text(self.add(&text)),
-            Event::Reasoning { text } => Entry::Reasoning(self.add(&text)),
-            event => Entry::Other(Arc::new(event)),
+        let delta = match &event {
+            Event::Text { text } => Entry::delta(1, add(&mut self.text, text), text.len()),
+            Event::Reasoning { text } => Entry::delta(2, add(&mut self.reasoning, text), text.len()),
+            _ => None,
         };
+        let entry = delta.unwrap_or_else(|| {
+            self.others.push(Arc::new(event));
+            Entry::other(self.others.len() - 1)
+        });
         self.entries.push(entry);
     }
 
     /// Adds the last event.
     pub(super) fn finish(&mut self, outcome: Arc<Outcome>) {
-        self.entries.push(Entry::Finished(outcome));
         // The log is complete, and it may be kept for a long time.
         self.entries.shrink_to_fit();
-        self.text.shrink_to_fit();
-    }
-
-    fn add(&mut self, text: &str) -> Range<usize> {
-        let start = self.text.len();
-        self.text.push_str(text);
-        start..self.text.len()
+        self.others.shrink_to_fit();
+        if outcome.text == self.text {
+            self.text = String::new();
+        }
+        if outcome.reasoning.as_deref().unwrap_or_default() == self.reasoning {
+            self.reasoning = String::new();
+        }
+        self.outcome = Some(outcome);
     }
 
     /// Returns the number of events.
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + usize::from(self.outcome.is_some())
     }
 
     /// Returns the event at an index.
     pub(super) fn get(&self, index: usize) -> Option<Arc<Event>> {
-        self.entries.get(index).map(|entry| self.event(entry))
+        match self.entries.get(index) {
+            Some(entry) => self.event(*entry),
+            None if index == self.entries.len() => {
+                self.outcome.as_ref().map(|outcome| Arc::new(Event::Finished(Outcome::clone(outcome))))
+            }
+            None => None,
+        }
     }
 
     /// Returns all events.
     pub(super) fn iter(&self) -> impl Iterator<Item = Arc<Event>> {
-        self.entries.iter().map(|entry| self.event(entry))
+        (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    fn event(&self, entry: &Entry) -> Arc<Event> {
-        let slice = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default().to_owned();
-        match entry {
-            Entry::Text(range) => Arc::new(Event::Text { text: slice(range) }),
-            Entry::Reasoning(range) => Arc::new(Event::Reasoning { text: slice(range) }),
-            Entry::Finished(outcome) => Arc::new(Event::Finished(Outcome::clone(outcome))),
-            Entry::Other(event) => Arc::clone(event),
-        }
+    fn event(&self, entry: Entry) -> Option<Arc<Event>> {
+        let outcome = self.outcome.as_deref();
+        // A text that is empty here is in the outcome.
+        let stored = |own: &str, last: Option<&str>, start: usize, length: usize| {
+            let whole = if own.is_empty() { last.unwrap_or_default() } else { own };
+            whole.get(start..start + length).unwrap_or_default().to_owned()
+        };
+        Some(match entry.place() {
+            Place::Text(start, length) => {
+                let last = outcome.map(|outcome| outcome.text.as_str());
+                Arc::new(Event::Text { text: stored(&self.text, last, start, length) })
+            }
+            Place::Reasoning(start, length) => {
+                let last = outcome.and_then(|outcome| outcome.reasoning.as_deref());
+                Arc::new(Event::Reasoning { text: stored(&self.reasoning, last, start, length) })
+            }
+            Place::Other(index) => Arc::clone(self.others.get(index)?),
+        })
     }
+}
+
+/// Appends a delta and returns its start.
+fn add(text: &mut String, delta: &str) -> usize {
+    let start = text.len();
+    text.push_str(delta);
+    start
 }
 
 #[cfg(test)]
@@ -85,17 +148,28 @@ mod tests {
         let text = |text: &str| Event::Text { text: text.to_owned() };
         let reasoning = Event::Reasoning { text: String::from("hm, é") };
         let warning = Event::Warning { message: String::from("odd") };
-        let events = [text("a"), reasoning, text(""), text("日本"), warning, text("b\n")];
+        let long = "x".repeat(5 << 20);
+        let events = [text("a"), reasoning, text(""), text("日本"), warning, text(&long), text("b\n")];
         let mut log = EventLog::default();
         events.iter().cloned().for_each(|event| log.push(event));
-        assert_eq!(log.len(), events.len());
-        assert_eq!(log.iter().map(|event| Event::clone(&event)).collect::<Vec<_>>(), events);
-        assert_eq!(log.get(3).as_deref(), Some(&events[3]));
-        assert_eq!(log.get(6), None);
-    }
+        let stored = |log: &EventLog| log.iter().map(|event| Event::clone(&event)).collect::<Vec<_>>();
+        assert_eq!((log.len(), log.get(events.len())), (events.len(), None));
+        assert_eq!(stored(&log), events);
 
-    #[test]
-    fn a_text_delta_has_little_overhead() {
-        assert!(size_of::<Entry>() <= 24, "{}", size_of::<Entry>());
+        let whole = Outcome {
+            text: format!("a日本{long}b\n"),
+            reasoning: Some(String::from("hm, é")),
+            ..Outcome::without_reply(None)
+        };
+        // If the outcome lacks a text, the log keeps it.
+        for outcome in [whole, Outcome::without_reply(None)] {
+            let mut log = EventLog::default();
+            events.iter().cloned().for_each(|event| log.push(event));
+            log.finish(Arc::new(outcome.clone()));
+            assert_eq!(log.len(), events.len() + 1);
+            assert_eq!(stored(&log)[..events.len()], events);
+            assert_eq!(log.get(events.len()).as_deref(), Some(&Event::Finished(outcome)));
+            assert_eq!(log.get(events.len() + 1), None);
+        }
     }
 }

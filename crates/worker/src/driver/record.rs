@@ -260,6 +260,13 @@ impl EventStream {
         Self { record, next: offset, count }
     }
 
+    /// Returns the next event if it is already available.
+    pub fn try_next(&mut self) -> Option<Arc<Event>> {
+        let event = self.record.event(self.next).ok()?;
+        self.next += 1;
+        Some(event)
+    }
+
     /// Returns the next event; `None` after `finished`.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         loop {

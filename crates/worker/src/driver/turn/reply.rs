@@ -162,28 +162,29 @@ impl Turn<'_> {
         tail: &mut KeyTail<'_>,
     ) -> Result<TransportEnd, Stop> {
         let task = self.task;
+        let stopped = task.record.stops_reading();
+        // Set again only after it has elapsed: the deadline moves with each token.
+        let timer = tokio::time::sleep_until(timers.next());
+        tokio::pin!(stopped, timer);
         loop {
             // A body that is always ready, such as a recording's, must yield to other tasks.
             tokio::task::consume_budget().await;
-            // Checked before each read: a flood of bytes without a token would otherwise starve the deadline.
-            if timers.next() <= Instant::now() && !timers.extend(task.shared.active_for_one_stream()) {
-                match timers.failure(task.url()) {
-                    Some(failure) => {
-                        // Disconnect before the stall is reported.
-                        open.incoming.body = futures_util::stream::empty().boxed();
-                        task.shared.report_stall();
-                        return Err(Stop::By(Some(failure)));
-                    }
-                    None => return Ok(TransportEnd::Clean),
-                }
+            // Checked before each read: a flood of bytes without a token would otherwise starve the deadlines.
+            let now = Instant::now();
+            if self.total.is_some_and(|total| total <= now) {
+                return Err(Stop::By(Some(task.total_failure())));
             }
-            let deadline = timers.next();
+            // Bytes that are already received still count: this process may have been stopped.
+            let is_late = timers.next() <= now && !timers.extend(task.shared.active_for_one_stream());
+            let deadline = self.total.map_or(timers.next(), |total| total.min(timers.next()));
+            if timer.is_elapsed() || deadline < timer.deadline() {
+                timer.as_mut().reset(deadline);
+            }
             let piece = tokio::select! {
                 biased;
-                () = task.record.stops_reading() => return Err(Stop::By(task.record.stop_reason())),
-                () = until(self.total) => return Err(Stop::By(Some(task.total_failure()))),
+                () = &mut stopped => return Err(Stop::By(task.record.stop_reason())),
                 piece = open.incoming.body.next() => Some(piece),
-                () = tokio::time::sleep_until(deadline) => None,
+                () = &mut timer => None,
             };
             let bytes = match piece {
                 Some(Some(Ok(bytes))) => bytes,
@@ -192,6 +193,7 @@ impl Turn<'_> {
                 }
                 Some(Some(Err(error))) => return Err(Stop::By(of_transport(error))),
                 Some(None) => return Ok(TransportEnd::Clean),
+                None if is_late => return self.end_late(open, timers),
                 None => continue,
             };
             let taken = match tail.feed(bytes) {
@@ -214,7 +216,19 @@ impl Turn<'_> {
                     None => Ok(TransportEnd::Clean),
                 };
             }
+            if is_late && timers.next() <= now {
+                return self.end_late(open, timers);
+            }
         }
+    }
+
+    /// Ends a reply whose deadline has passed.
+    fn end_late(&self, open: &mut OpenResponse, timers: &StreamTimers<'_>) -> Result<TransportEnd, Stop> {
+        let Some(failure) = timers.failure(self.task.url()) else { return Ok(TransportEnd::Clean) };
+        // Disconnect before the stall is reported.
+        open.incoming.body = futures_util::stream::empty().boxed();
+        self.task.shared.report_stall();
+        Err(Stop::By(Some(failure)))
     }
 
     /// Processes a chunk of the body: decodes it, records it, and passes its events to the request machine.
