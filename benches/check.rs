@@ -1,7 +1,10 @@
 //! `deftool check` as a new process: `cargo bench --bench check`.
 //!
+//! `deftool call` of one tool is measured too, because it reads all specs of a project.
+//!
 //! Goals on two cores: 1,600 tools in 200 files, all spec and schema rules, within 60 ms and 30 MB; with scripts within
-//! 150 ms; linear time up to 100,000 tools; `--version` within 10 ms.
+//! 150 ms; linear time up to 100,000 tools; `--version` within 10 ms; `call` within 8, 15 and 60 ms in a project of 1,
+//! 1,000 and 10,000 tools.
 
 // A benchmark stops at the first error.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss)]
@@ -45,10 +48,20 @@ fn report(what: &str, arguments: &[&str], folder: &Path, runs: usize) {
     );
 }
 
+const CALLED: &str = "(deftool :name \"called\" :description \"Return one.\" :args ())\n";
+
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     report("--version", &["--version"], folder.path(), 50);
+    for (tools, runs) in [(1, 50), (1_000, 20), (10_000, 10)] {
+        let place = at(&format!("project_{tools}"));
+        corpus::write(&place, tools, true).unwrap();
+        std::fs::write(place.join("specs/called.eld"), CALLED).unwrap();
+        std::fs::write(place.join("scripts/called.lua"), "return function() return 1 end\n").unwrap();
+        let what = format!("call in a project of {tools} tools");
+        report(&what, &["call", "called"], &place, runs);
+    }
     for (tools, runs) in [(1_600, 50), (10_000, 5), (100_000, 3)] {
         let place = at(&format!("specs_{tools}"));
         let bytes = corpus::write(&place, tools, false).unwrap();

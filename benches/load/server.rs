@@ -52,7 +52,7 @@ fn end(answer: Answer) -> Answer {
 /// Returns a text with `size` chunks per piece.
 fn text_in_groups(size: usize) -> Answer {
     let chunks: Vec<String> = words(RUN_CHUNKS).collect();
-    end(chunks.chunks(size).map(|group| group.concat()).fold(Answer::stream(), Answer::piece))
+    end(chunks.chunks(size).map(<[String]>::concat).fold(Answer::stream(), Answer::piece))
 }
 
 /// Returns a text in pieces of `size` bytes.

@@ -101,7 +101,7 @@ pub(super) fn run(options: &CallOptions) -> Result<Exit, CliError> {
         return watch(options, &dirs, tool, input);
     }
     let root = find_root(&dirs.project)?;
-    let generation = Generation::load(&root, &dirs.current, None)?;
+    let generation = Generation::load_tool(&root, &dirs.current, tool)?;
     let Some(called) = call(options, (tool, &input), &root, generation)? else {
         return Ok(Exit::Interrupted);
     };

@@ -19,8 +19,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use crate::load::{load, resolve_inputs};
-use crate::model::{Load, LoadedTool, ProjectError, ScriptState, is_same_script};
+use crate::load::{load, load_with, resolve_inputs};
+use crate::model::{Load, LoadOptions, LoadedTool, ProjectError, ScriptState, is_same_script};
 use crate::permissions::Trust;
 
 /// Specs, schemas and scripts of one load. Immutable.
@@ -98,6 +98,21 @@ impl Generation {
             Some(before) => Self::after(before, load, started, |_| true).0,
             None => Self::first(load, started),
         })
+    }
+
+    /// Loads one tool of the project at `root`. If the project has no tool of this name, loads all tools.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn load_tool(root: &Path, from: &Path, name: &str) -> Result<Self, ProjectError> {
+        let started = Instant::now();
+        let only = Some(name.to_owned());
+        let options = LoadOptions { with_scripts: true, only, ..LoadOptions::default() };
+        let load = load_with(&resolve_inputs(&[], root)?, from, &options)?;
+        if load.tools.iter().any(|loaded| loaded.tool.name.value == name) {
+            return Ok(Self::first(load, started));
+        }
+        Self::load(root, from, None)
     }
 
     /// Creates the first generation of a project. The load must contain one project only. `started`: when the load

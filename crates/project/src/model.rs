@@ -74,6 +74,8 @@ pub struct LoadOptions {
     pub overlay: Overlay,
     /// Whether to load the scripts of the tools.
     pub with_scripts: bool,
+    /// The name of the only tool to load. Other tools, workers and unused scripts are ignored.
+    pub only: Option<String>,
     /// The APIs to check the valid tools against.
     pub targets: Vec<Target>,
     /// The program that checks the types of scripts (`deftool-types`).

@@ -2,6 +2,7 @@
 
 mod acp;
 mod bench;
+mod call;
 mod chat;
 mod check_watch;
 mod ci;

@@ -31,7 +31,7 @@ pub use host_grant::{HostGrant, InvalidHostGrant, host_grant};
 pub use json::{Json, JsonKind, Member};
 pub(crate) use json::{is_same, members_to_map, same_key};
 pub(crate) use lower::lower_tool;
-pub use lower::{is_reserved_param, is_spec_form, lower, plist_of_form};
+pub use lower::{is_reserved_param, is_spec_form, lower, lower_named, plist_of_form};
 pub use nearest::nearest;
 pub use rules::invalid_name::is_tool_name;
 pub use tool::{Argument, Effect, Origin, Permissions, SampleCall, TargetOverride, Tool, ToolKind};

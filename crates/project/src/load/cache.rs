@@ -48,6 +48,8 @@ pub(crate) struct Cache {
     pub(crate) keeps_going: bool,
     /// Texts to use in place of the content of files.
     pub(crate) overlay: Overlay,
+    /// The name of the only tool to load.
+    pub(super) only: Option<String>,
 }
 
 /// Files of one kind, by path.

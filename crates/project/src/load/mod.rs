@@ -58,6 +58,7 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
     let mut cache = Cache::default();
     cache.overlay.clone_from(&options.overlay);
+    cache.only.clone_from(&options.only);
     load_through(&mut cache, inputs, from, options)
 }
 

@@ -8,7 +8,7 @@ use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::check_tool;
 use deftool_lang::schema::rules::INVALID_PATTERN;
 use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes};
-use deftool_lang::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower};
+use deftool_lang::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower_named};
 use deftool_lang::syntax::parse;
 use deftool_lang::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
@@ -161,7 +161,8 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
 
 /// Reads the file and assigns it the source id `id`.
 fn read_spec(cache: &Cache, path: &Path, id: SourceId, from: &Path) -> Result<Arc<SpecFile>, ProjectError> {
-    let make = |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from);
+    let make =
+        |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from, cache.only.as_deref());
     match cache.read(&cache.specs, path, |file| file.id == id, make) {
         Ok(file) => Ok(file),
         // Keep going: the file's tools stay as they were, and the other files are loaded.
@@ -197,12 +198,12 @@ impl SpecFile {
         }
     }
 
-    fn of(text: SourceText, id: SourceId, from: &Path) -> Self {
+    fn of(text: SourceText, id: SourceId, from: &Path, only: Option<&str>) -> Self {
         let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
         let (source, damage) = text.into_source(id, from);
         let mut file = Self { is_lossless, ..Self::empty(source, id) };
         if is_text {
-            load_text(&mut file, id, damage.as_ref());
+            load_text(&mut file, id, damage.as_ref(), only);
         }
         // An Emacs Lisp file without tools may have any encoding.
         let is_spec = FileKind::of_name(&file.source.name) == FileKind::Specs || !file.tools.is_empty();
@@ -211,13 +212,15 @@ impl SpecFile {
     }
 }
 
-/// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any.
-fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>) {
+/// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any; `only` is the name of the only tool
+/// to lower, if any.
+fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, only: Option<&str>) {
     let file = &load.source;
     let start = Location { source: id, span: Span::default() };
     load.findings.extend(rules::empty_file::check(start, &file.text));
     let (tree, syntax_findings) = parse(id, &file.text);
-    let (mut definitions, mut findings) = lower(id, &file.text, &tree, FileKind::of_name(&file.name));
+    let (mut definitions, mut findings) =
+        lower_named(id, &file.text, &tree, FileKind::of_name(&file.name), only);
     let mut directives = read_directives(id, &file.text, &tree);
     directives.keep_whole(id, definitions.spans());
     load.levels.allows.append(&mut directives.allows);

@@ -89,10 +89,10 @@ impl Lowerer {
             }
         };
         // An unreadable or misspelt description has its own finding.
-        let is_described = entries.iter().any(|entry| {
-            entry.key == "description"
-                || rules::unknown_argument_key::meant(&entry.key) == Some("description")
-        });
+        let is_described = entries.iter().any(|entry| entry.key == "description")
+            || entries
+                .iter()
+                .any(|entry| rules::unknown_argument_key::meant(&entry.key) == Some("description"));
         let optional = take(&mut entries, "optional").map(|entry| self.take_optional(&entry));
         let schema = self.lower_keywords(entries, span, SchemaPosition::Argument { name: &name, optional });
         let argument = Argument { name, optional: optional.unwrap_or(false), schema, span };

@@ -36,6 +36,17 @@ use crate::text::{SourceId, Span};
 
 /// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
+    lower_named(source, text, tree, kind, None)
+}
+
+/// Like [`lower`]. If `only` is a name, forms with another literal name are ignored.
+pub fn lower_named(
+    source: SourceId,
+    text: &str,
+    tree: &Tree,
+    kind: FileKind,
+    only: Option<&str>,
+) -> (Definitions, Vec<Diagnostic>) {
     let mut lowerer = Lowerer::new(source);
     let mut definitions = Definitions::default();
     let mut folder = Folder::new(source, text, tree);
@@ -55,6 +66,11 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
                 let at = lowerer.at(tree.span(head));
                 lowerer.findings.push(rules::tools_by_code::finding(at, Some(tree.text(head, text))));
             }
+            continue;
+        }
+        if let (Some(found), Some(only)) = (&found, only)
+            && literal_name(tree, text, found).is_some_and(|name| name != only)
+        {
             continue;
         }
         if let Some(found) = found {
@@ -129,6 +145,17 @@ pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Defi
     }
     fixes::complete_fixes(&mut lowerer.findings, text, tree, kind);
     (definitions, lowerer.findings)
+}
+
+/// Returns the name of a form if it is written as a string without escapes.
+fn literal_name<'t>(tree: &Tree, text: &'t str, form: &SpecForm) -> Option<&'t str> {
+    let name = form.name.or_else(|| {
+        let mut items = tree.children(form.list).skip(form.skipped);
+        items.find(|item| tree.text(*item, text) == ":name")?;
+        items.next()
+    })?;
+    let name = tree.text(name, text).strip_prefix('"')?.strip_suffix('"')?;
+    (!name.contains('\\')).then_some(name)
 }
 
 /// Removes repeated findings: several forms may use one constant.

@@ -35,9 +35,14 @@ pub(super) use types::report_types;
 
 /// Loads the scripts of all normal tools in projects. Reports unused scripts in the projects of `whole`.
 pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&Path>, from: &Path) {
-    let roots: HashSet<&Path> = load.roots.values().map(AsRef::as_ref).collect();
-    for root in roots.into_iter().chain(whole.iter().copied()) {
-        cache.scan_scripts(root);
+    // Without the other tools it is unknown which scripts are used, and one tool needs no scan.
+    let none = HashSet::new();
+    let whole = if cache.only.is_some() { &none } else { whole };
+    if cache.only.is_none() {
+        let roots: HashSet<&Path> = load.roots.values().map(AsRef::as_ref).collect();
+        for root in roots.into_iter().chain(whole.iter().copied()) {
+            cache.scan_scripts(root);
+        }
     }
     let mut previous = std::mem::take(&mut cache.tools);
     let mut known = Vec::with_capacity(load.tools.len());
