@@ -10,7 +10,7 @@ use super::tools::parse_duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prints `READY URL` when it listens, and serves until Ctrl-C. Without a scenario, every request gets a short text; if the
+Prints `READY URL` when it listens, and serves until Ctrl-C. Without a scenario, every request gets a short text; if the \
 model of a request is the name of a fault, the answer has that fault. See docs/stub.md for the format of scenarios.
 
 Examples:

@@ -25,7 +25,7 @@ pub(super) struct EventLog {
 struct Entry(u64);
 
 /// A decoded [`Entry`].
-enum Place {
+enum Decoded {
     /// Start and length in the text, in bytes.
     Text(usize, usize),
     /// Start and length in the reasoning, in bytes.
@@ -35,6 +35,8 @@ enum Place {
 }
 
 impl Entry {
+    const TEXT: u64 = 1;
+    const REASONING: u64 = 2;
     /// The two highest bits are the kind, the next ones the length, the rest the start.
     const LENGTH_BITS: u32 = 22;
     const START_BITS: u32 = 40;
@@ -50,13 +52,13 @@ impl Entry {
         Self(index as u64)
     }
 
-    fn place(self) -> Place {
+    fn decode(self) -> Decoded {
         let start = (self.0 & ((1 << Self::START_BITS) - 1)) as usize;
         let length = (self.0 >> Self::START_BITS & ((1 << Self::LENGTH_BITS) - 1)) as usize;
         match self.0 >> 62 {
-            1 => Place::Text(start, length),
-            2 => Place::Reasoning(start, length),
-            _ => Place::Other(start),
+            Self::TEXT => Decoded::Text(start, length),
+            Self::REASONING => Decoded::Reasoning(start, length),
+            _ => Decoded::Other(start),
         }
     }
 }
@@ -65,8 +67,10 @@ impl EventLog {
     /// Adds an event.
     pub(super) fn push(&mut self, event: Event) {
         let delta = match &event {
-            Event::Text { text } => Entry::delta(1, add(&mut self.text, text), text.len()),
-            Event::Reasoning { text } => Entry::delta(2, add(&mut self.reasoning, text), text.len()),
+            Event::Text { text } => Entry::delta(Entry::TEXT, add(&mut self.text, text), text.len()),
+            Event::Reasoning { text } => {
+                Entry::delta(Entry::REASONING, add(&mut self.reasoning, text), text.len())
+            }
             _ => None,
         };
         let entry = delta.unwrap_or_else(|| {
@@ -118,16 +122,16 @@ impl EventLog {
             let whole = if own.is_empty() { last.unwrap_or_default() } else { own };
             whole.get(start..start + length).unwrap_or_default().to_owned()
         };
-        Some(match entry.place() {
-            Place::Text(start, length) => {
+        Some(match entry.decode() {
+            Decoded::Text(start, length) => {
                 let last = outcome.map(|outcome| outcome.text.as_str());
                 Arc::new(Event::Text { text: stored(&self.text, last, start, length) })
             }
-            Place::Reasoning(start, length) => {
+            Decoded::Reasoning(start, length) => {
                 let last = outcome.and_then(|outcome| outcome.reasoning.as_deref());
                 Arc::new(Event::Reasoning { text: stored(&self.reasoning, last, start, length) })
             }
-            Place::Other(index) => Arc::clone(self.others.get(index)?),
+            Decoded::Other(index) => Arc::clone(self.others.get(index)?),
         })
     }
 }
