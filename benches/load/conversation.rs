@@ -5,11 +5,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{FinalState, RunConfig};
 use deftool_worker::{HttpTransport, SubmitRequest, Worker, WorkerConfig};
-use std::sync::Arc;
 
 use crate::meter::Cpu;
 use crate::reader::toolbox;
