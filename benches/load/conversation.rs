@@ -60,7 +60,8 @@ async fn run(endpoint: &str, turns: usize) -> FinalState {
 
 /// Sends bodies of these sizes with reqwest.
 async fn send(endpoint: &str, sizes: &[usize]) {
-    let client = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty()).build().unwrap();
+    let client =
+        deftool_script::client_builder().no_proxy().tls_certs_only(std::iter::empty()).build().unwrap();
     let body = bytes::Bytes::from(vec![b' '; sizes.iter().copied().max().unwrap_or_default()]);
     for size in sizes {
         let request = client.post(format!("{endpoint}/chat/completions")).body(body.slice(..*size));

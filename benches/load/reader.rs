@@ -26,7 +26,7 @@ impl Reader {
     pub(crate) fn new(server: &Server, slots: usize, is_bare: bool) -> Self {
         if is_bare {
             // The same options as in the worker.
-            let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty());
+            let builder = deftool_script::client_builder().no_proxy().tls_certs_only(std::iter::empty());
             let url = format!("{}/chat/completions", server.endpoint);
             return Self::Bare { client: builder.build().unwrap(), url };
         }

@@ -69,7 +69,7 @@ pub use control::MAX_GRACE;
 pub use events::{LogLevel, ScriptEvent, ScriptSink};
 #[cfg(unix)]
 pub use host::StreamProgram;
-pub use host::{FunctionDoc, TableDoc, ValueDoc, guard_programs, host_tables, kill_programs};
+pub use host::{FunctionDoc, TableDoc, ValueDoc, client_builder, guard_programs, host_tables, kill_programs};
 pub use isolate::{Isolation, ProcessOptions, check_in_processes, serve_isolated};
 pub use leftover::create_beside;
 pub use leftover::remove_left_test_folders;

@@ -124,6 +124,8 @@ impl Connection {
                 }
             }
             ServerTransport::Http { url, token } => {
+                // Fails if the program has already selected an implementation of cryptography, which is then used.
+                let _ = rustls::crypto::ring::default_provider().install_default();
                 // The trusted URL may not lead to another server.
                 let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
                 let http = http.map_err(|error| error.to_string())?;

@@ -23,6 +23,7 @@ use std::rc::Rc;
 use mlua::{Lua, Table};
 
 pub use docs::{FunctionDoc, TableDoc, ValueDoc};
+pub use http::client_builder;
 #[cfg(unix)]
 pub use process::StreamProgram;
 pub use process::{guard_programs, kill_programs};

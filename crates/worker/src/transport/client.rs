@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use deftool_script::client_builder;
 use reqwest::header::CONTENT_ENCODING;
 use reqwest::{Client, Response, Url};
 
@@ -19,11 +20,10 @@ pub(super) const TLS_ADVICE: &str = "use http:// if the server has no TLS; other
 /// Creates a client for `url`. It follows no redirects (a redirected POST indicates a wrong endpoint) and uses no proxy
 /// for this machine.
 pub(crate) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
-    let mut builder = Client::builder()
+    let mut builder = client_builder()
         .connect_timeout(connect)
         .pool_idle_timeout(MAX_IDLE)
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
+        .redirect(reqwest::redirect::Policy::none());
     if is_on_this_machine(url) {
         builder = builder.no_proxy();
     }

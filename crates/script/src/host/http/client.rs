@@ -14,7 +14,7 @@ use deftool_lang::tool::ToolErrorKind;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, redirect, retry};
+use reqwest::{Client, ClientBuilder, redirect, retry};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -102,7 +102,7 @@ impl Clients {
     fn build(&self, key: &ClientKey) -> Result<Client, HostError> {
         let resolver =
             Resolver { lookup: Arc::clone(&self.lookup), grants: key.grants.clone(), port: key.port };
-        let mut builder = Client::builder()
+        let mut builder = client_builder()
             .dns_resolver(resolver)
             .no_proxy()
             .redirect(redirect::Policy::none())
@@ -110,8 +110,7 @@ impl Clients {
             .referer(false)
             .connect_timeout(CONNECT)
             .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
-            .user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")));
+            .pool_max_idle_per_host(MAX_IDLE_PER_HOST);
         if !key.is_tls {
             // Without TLS, no certificates are loaded, so that plain HTTP works on a machine without certificates.
             builder = builder.tls_certs_only(std::iter::empty());
@@ -124,6 +123,13 @@ impl Clients {
             ),
         })
     }
+}
+
+/// Returns the builder of an HTTP client with TLS, which introduces itself as deftool.
+pub fn client_builder() -> ClientBuilder {
+    // Fails if the program has already selected an implementation of cryptography, which is then used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")))
 }
 
 /// A resolver for one client that checks the addresses of each name.

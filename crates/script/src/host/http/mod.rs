@@ -25,6 +25,7 @@ use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use tokio::sync::Semaphore;
 
 use self::client::CLIENTS;
+pub use self::client::client_builder;
 use self::exchange::{HttpResponse, exchange};
 use self::grants::NetGrants;
 use self::request::{Draft, HttpFunction};

@@ -23,7 +23,7 @@ fn listening_with(serve: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
 fn secure(received: &Arc<Mutex<Vec<u8>>>) -> SocketAddr {
     let certificate = CertificateDer::from_pem_slice(include_bytes!("tls/cert.pem")).unwrap();
     let key = PrivateKeyDer::try_from(&include_bytes!("tls/key.der")[..]).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
+    let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
