@@ -9,6 +9,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use deftool_chat::request::{Event, RunConfig};
 use deftool_chat::{Api, BodyForm, ChatRequest};
 use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
@@ -27,7 +28,7 @@ use serde_json::{Value, json};
 const CHUNKS: usize = 5_000;
 
 /// Returns chunks in llama.cpp's format. Word lengths vary like tokens; some words have escapes or non-ASCII characters.
-fn chunks() -> Vec<Vec<u8>> {
+fn chunks() -> Vec<Bytes> {
     let words =
         [" the", " ship", ".", "\\n\\n", " Maverick", "'s", " \\\"Rev", "enge", " é", " of", " 日本", "1"];
     let chunk = |(number, word): (usize, &&str)| {
@@ -38,13 +39,13 @@ fn chunks() -> Vec<Vec<u8>> {
              \"created\":1795145193,\"id\":\"chatcmpl-dyUPgHOJyzgakZIaXVtVC3rtlT0TdQxd\",\"model\":\"smollm2.gguf\",\
              \"system_fingerprint\":\"b0-unknown\",\"object\":\"chat.completion.chunk\"}}\n\n"
         )
-        .into_bytes()
+        .into()
     };
     words.iter().cycle().take(CHUNKS).enumerate().map(chunk).collect()
 }
 
 /// A transport that returns these reads as every reply.
-struct Memory(Arc<Vec<Vec<u8>>>);
+struct Memory(Arc<Vec<Bytes>>);
 
 impl Transport for Memory {
     fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
@@ -83,9 +84,9 @@ fn toolbox() -> Arc<Toolbox> {
 
 fn measure(bencher: Bencher<'_, '_>, read_bytes: Option<usize>) {
     let mut reads = chunks();
-    reads.push(b"data: [DONE]\n\n".to_vec());
+    reads.push(Bytes::from_static(b"data: [DONE]\n\n"));
     if let Some(size) = read_bytes {
-        reads = reads.concat().chunks(size).map(<[u8]>::to_vec).collect();
+        reads = reads.concat().chunks(size).map(Bytes::copy_from_slice).collect();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = WorkerConfig {

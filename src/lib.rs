@@ -94,7 +94,7 @@ pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 ///     fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
 ///         assert_eq!(request.body.to_value()["messages"][1]["content"], "Hello");
 ///         let text = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";
-///         let body = stream::iter([Ok(text.to_vec())]).boxed();
+///         let body = stream::iter([Ok(text.to_vec().into())]).boxed();
 ///         future::ready(Ok(Incoming { status: 200, retry_after: None, location: None, body })).boxed()
 ///     }
 ///

@@ -23,7 +23,7 @@ impl Transport for Memory {
     fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Incoming, TransportError>> {
         let deltas = if self.0.swap(true, Ordering::Relaxed) { DELTAS } else { 10 };
         let chunks = words(deltas).chain([String::from("data: [DONE]\n\n")]);
-        let body = stream::iter(chunks.map(|chunk| Ok(chunk.into_bytes()))).boxed();
+        let body = stream::iter(chunks.map(|chunk| Ok(chunk.into()))).boxed();
         async { Ok(Incoming { status: 200, retry_after: None, location: None, body }) }.boxed()
     }
 

@@ -88,7 +88,7 @@ impl Transport for Scripted {
             let body = stream::unfold(VecDeque::from(reply.pieces), |mut pieces| async move {
                 loop {
                     match pieces.pop_front()? {
-                        Piece::Bytes(text) => return Some((Ok(text.into_bytes()), pieces)),
+                        Piece::Bytes(text) => return Some((Ok(text.into()), pieces)),
                         Piece::Wait(time) => sleep(time).await,
                         Piece::Silence => std::future::pending().await,
                         Piece::End => return None,
@@ -99,7 +99,7 @@ impl Transport for Scripted {
                         Piece::Panic => panic!("a bug of the transport"),
                         Piece::Flood => {
                             pieces.push_front(Piece::Flood);
-                            return Some((Ok(b": ping\n\n".to_vec()), pieces));
+                            return Some((Ok(b": ping\n\n".to_vec().into()), pieces));
                         }
                     }
                 }

@@ -1,13 +1,15 @@
 //! The record of a request in its worker: its events, status and outcome.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +24,6 @@ const LAST_BYTES_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct RequestRecord {
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
-    /// Number of events.
-    count: watch::Sender<usize>,
     /// Notified once, when the request gets a slot.
     slot: Notify,
     slot_returned: AtomicBool,
@@ -42,6 +42,8 @@ struct State {
     /// When the server was lost.
     lost_at: Option<Instant>,
     events: EventLog,
+    /// The readers that wait for an event.
+    readers: Vec<Waker>,
     status: RequestStatus,
     conversation: Vec<Arc<Message>>,
     outcome: Option<Arc<Outcome>>,
@@ -54,6 +56,7 @@ impl RequestRecord {
             stop_reason: None,
             lost_at: None,
             events: EventLog::default(),
+            readers: Vec::new(),
             status,
             conversation: Vec::new(),
             outcome: None,
@@ -61,7 +64,6 @@ impl RequestRecord {
         Self {
             cancel,
             state: Mutex::new(state),
-            count: watch::Sender::new(0),
             slot: Notify::new(),
             slot_returned: AtomicBool::new(false),
             streams: AtomicBool::new(false),
@@ -94,9 +96,9 @@ impl RequestRecord {
             }
         }
         state.status = status;
-        let count = state.events.len();
+        let readers = std::mem::take(&mut state.readers);
         drop(state);
-        self.count.send_replace(count);
+        readers.into_iter().for_each(Waker::wake);
     }
 
     /// Ends the request with a failure of its worker. The failure takes precedence over a concurrent cancel.
@@ -177,11 +179,22 @@ impl RequestRecord {
         lock(&self.state).outcome.clone()
     }
 
-    /// Returns the event at an index, or whether the request has ended. Reads both under one lock, so that the last
-    /// event is not missed.
-    fn event(&self, index: usize) -> Result<Arc<Event>, IsOver> {
-        let state = lock(&self.state);
-        state.events.get(index).ok_or(IsOver(state.outcome.is_some()))
+    /// Returns the event at an index; `None` after the last one.
+    fn event(&self, index: usize) -> Option<Arc<Event>> {
+        lock(&self.state).events.get(index)
+    }
+
+    /// Waits for the event at an index; `None` after the last one.
+    fn poll_event(&self, index: usize, context: &Context<'_>) -> Poll<Option<Arc<Event>>> {
+        let mut state = lock(&self.state);
+        let event = state.events.get(index);
+        if event.is_some() || state.outcome.is_some() {
+            return Poll::Ready(event);
+        }
+        if !state.readers.iter().any(|reader| reader.will_wake(context.waker())) {
+            state.readers.push(context.waker().clone());
+        }
+        Poll::Pending
     }
 
     /// Assigns a slot to the request.
@@ -243,46 +256,30 @@ impl Drop for Streaming<'_> {
     }
 }
 
-/// An error: no event has this index. Holds whether the request has ended.
-struct IsOver(bool);
-
 /// A stream of the events of one request, from an offset.
 #[derive(Debug)]
 pub struct EventStream {
     record: Arc<RequestRecord>,
     next: usize,
-    count: watch::Receiver<usize>,
 }
 
 impl EventStream {
     pub(crate) fn new(record: Arc<RequestRecord>, offset: usize) -> Self {
-        let count = record.count.subscribe();
-        Self { record, next: offset, count }
+        Self { record, next: offset }
     }
 
     /// Returns the next event if it is already available.
     pub fn try_next(&mut self) -> Option<Arc<Event>> {
-        let event = self.record.event(self.next).ok()?;
+        let event = self.record.event(self.next)?;
         self.next += 1;
         Some(event)
     }
 
     /// Returns the next event; `None` after `finished`.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
-        loop {
-            self.count.borrow_and_update();
-            match self.record.event(self.next) {
-                Ok(event) => {
-                    self.next += 1;
-                    return Some(event);
-                }
-                Err(IsOver(true)) => return None,
-                Err(IsOver(false)) => {}
-            }
-            if self.count.changed().await.is_err() {
-                return None;
-            }
-        }
+        let event = poll_fn(|context| self.record.poll_event(self.next, context)).await?;
+        self.next += 1;
+        Some(event)
     }
 }
 

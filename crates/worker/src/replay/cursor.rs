@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use deftool_chat::Body;
 use deftool_chat::request::{Outcome, kind};
 use futures_util::stream::{self, StreamExt};
@@ -251,14 +252,14 @@ pub(super) async fn answer(
 /// One step of a body: returns its item and the next state; `None`: the end of the body.
 async fn play(
     state: Option<(Arc<ReplayCursor>, usize)>,
-) -> Option<(Result<Vec<u8>, TransportError>, Option<(Arc<ReplayCursor>, usize)>)> {
+) -> Option<(Result<Bytes, TransportError>, Option<(Arc<ReplayCursor>, usize)>)> {
     let (cursor, index) = state?;
     let line = cursor.request.lines.get(index).map(|(_, line)| line.clone());
     match line {
         Some(Line::Data { at_ms, text, bytes }) => {
             cursor.reach(at_ms).await;
             let bytes = text.map(String::into_bytes).or(bytes).unwrap_or_default();
-            Some((Ok(bytes), Some((cursor, index + 1))))
+            Some((Ok(bytes.into()), Some((cursor, index + 1))))
         }
         Some(Line::End { at_ms, error }) => {
             cursor.reach(at_ms).await;

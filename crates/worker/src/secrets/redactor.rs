@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::forms::{Match, SecretForms};
@@ -53,13 +54,13 @@ impl Redactor {
     }
 
     /// Returns the bytes that may pass. The last bytes are retained while they may be a prefix of a secret.
-    pub(crate) fn feed(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn feed(&mut self, bytes: Bytes) -> Bytes {
         if self.is_empty() {
             return bytes;
         }
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(&bytes);
-        self.pass(&all, End::Open)
+        self.pass(&all, End::Open).into()
     }
 
     /// Ends a complete stream: returns the retained bytes.
@@ -194,7 +195,7 @@ mod tests {
     fn streamed(secrets: &[&str], text: &str, size: usize) -> String {
         let mut redactor = Redactor::new(secrets.iter().copied());
         let mut out: Vec<u8> =
-            text.as_bytes().chunks(size).flat_map(|chunk| redactor.feed(chunk.to_vec())).collect();
+            text.as_bytes().chunks(size).flat_map(|chunk| redactor.feed(chunk.to_vec().into())).collect();
         out.extend(redactor.finish());
         String::from_utf8(out).unwrap()
     }
@@ -277,7 +278,7 @@ mod tests {
         ] {
             for (is_cut, expected) in [(false, complete), (true, cut)] {
                 let mut redactor = Redactor::new(Some("sk-secret-key"));
-                let mut out = redactor.feed(text.as_bytes().to_vec());
+                let mut out = redactor.feed(text.as_bytes().to_vec().into()).to_vec();
                 out.extend(if is_cut { redactor.cut() } else { redactor.finish() });
                 assert_eq!(String::from_utf8(out).unwrap(), expected, "{text}");
             }

@@ -49,7 +49,7 @@ impl Logs {
         let mut ring = lock(&self.0);
         // Escape sequences are removed before redaction, because they may split a secret.
         bytes.retain(|byte| ring.sequence.is_text(*byte));
-        let bytes = ring.redactor.feed(bytes);
+        let bytes = ring.redactor.feed(bytes.into());
         ring.take(&bytes);
     }
 

@@ -1,13 +1,17 @@
 //! The HTTP transport, with reqwest.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use deftool_chat::Api;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{Stream, StreamExt};
+use http_body::Body as _;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, Url};
 
 use super::client::{TLS_ADVICE, build_client, inflater_of, is_of_tls, is_refused, root_cause};
 use super::inflate::Inflater;
@@ -96,13 +100,11 @@ impl HttpTransport {
         let response = request.send().await.map_err(|error| describe_error(&error, shown, &redactor))?;
         let url = shown.clone();
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let body = Body { inflater: inflater_of(&response), redactor: redactor.clone(), url };
-        Ok(Incoming {
-            status: response.status().as_u16(),
-            retry_after: retry_after(response.headers()),
-            location: location.map(|location| redactor.text(&absolute_location(&target, location))),
-            body: stream::unfold(Next::Read(response, Box::new(body)), read_on).boxed(),
-        })
+        let location = location.map(|location| redactor.text(&absolute_location(&target, location)));
+        let (status, retry_after) = (response.status().as_u16(), retry_after(response.headers()));
+        let inflater = inflater_of(&response);
+        let body = ReplyBody { body: response.into(), inflater, redactor, url, end: None };
+        Ok(Incoming { status, retry_after, location, body: body.boxed() })
     }
 }
 
@@ -163,57 +165,87 @@ impl Transport for HttpTransport {
     }
 }
 
-/// The filters of a body: it is decompressed, then secrets are redacted.
-struct Body {
+/// The body of a response: it is decompressed, then secrets are redacted.
+struct ReplyBody {
+    body: reqwest::Body,
     inflater: Inflater,
     redactor: Redactor,
     /// The URL for messages.
     url: String,
+    end: Option<End>,
 }
 
-/// The next step of a body's stream.
-enum Next {
-    Read(Response, Box<Body>),
-    Error(TransportError),
-    End,
+/// The end of a body, after its last bytes.
+enum End {
+    Complete,
+    Failed(TransportError),
 }
 
-/// One step of a body's stream: returns the item that it yields and the next step.
-async fn read_on(next: Next) -> Option<(Result<Vec<u8>, TransportError>, Next)> {
-    let (mut response, mut body) = match next {
-        Next::Read(response, body) => (response, body),
-        Next::Error(error) => return Some((Err(error), Next::End)),
-        Next::End => return None,
-    };
-    let read = match response.chunk().await {
-        Ok(Some(bytes)) => body.inflater.feed(bytes.to_vec()).map(|bytes| (bytes, false)),
-        Ok(None) => body.inflater.finish().map(|bytes| (bytes, true)),
-        Err(error) => {
-            let error = describe_error(&error, &body.url, &body.redactor);
-            return Some(body.end_with(error));
-        }
-    };
-    match read {
-        Ok((bytes, is_last)) => {
-            let mut bytes = body.redactor.feed(bytes);
-            if !is_last {
-                return Some((Ok(bytes), Next::Read(response, body)));
+impl Stream for ReplyBody {
+    type Item = Result<Bytes, TransportError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            match this.end.take() {
+                Some(End::Failed(error)) => {
+                    this.end = Some(End::Complete);
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Some(End::Complete) => {
+                    this.end = Some(End::Complete);
+                    return Poll::Ready(None);
+                }
+                None => {}
             }
-            bytes.extend(body.redactor.finish());
-            (!bytes.is_empty()).then_some((Ok(bytes), Next::End))
-        }
-        Err(why) => {
-            let message = format!("{}: {}", body.url, body.redactor.text(&why));
-            Some(body.end_with(TransportError::Broken { message }))
+            let bytes = match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => this.pass(bytes),
+                    // Trailers.
+                    Err(_) => continue,
+                },
+                Some(Err(error)) => {
+                    let error = describe_error(&error, &this.url, &this.redactor);
+                    this.fail(error)
+                }
+                None => this.finish(),
+            };
+            if !bytes.is_empty() || this.end.is_none() {
+                return Poll::Ready(Some(Ok(bytes)));
+            }
         }
     }
 }
 
-impl Body {
-    /// Yields the retained bytes, then `error`.
-    fn end_with(mut self, error: TransportError) -> (Result<Vec<u8>, TransportError>, Next) {
-        let rest = self.redactor.cut();
-        if rest.is_empty() { (Err(error), Next::End) } else { (Ok(rest), Next::Error(error)) }
+impl ReplyBody {
+    fn pass(&mut self, bytes: Bytes) -> Bytes {
+        match self.inflater.feed(bytes) {
+            Ok(bytes) => self.redactor.feed(bytes),
+            Err(why) => self.fail_to_decode(&why),
+        }
+    }
+
+    /// Ends the body. Returns its last bytes.
+    fn finish(&mut self) -> Bytes {
+        match self.inflater.finish() {
+            Ok(bytes) => {
+                self.end = Some(End::Complete);
+                let bytes = self.redactor.feed(bytes.into());
+                [&*bytes, &self.redactor.finish()].concat().into()
+            }
+            Err(why) => self.fail_to_decode(&why),
+        }
+    }
+
+    fn fail_to_decode(&mut self, why: &str) -> Bytes {
+        let message = format!("{}: {}", self.url, self.redactor.text(why));
+        self.fail(TransportError::Broken { message })
+    }
+
+    /// Ends the body with `error`. Returns the retained bytes.
+    fn fail(&mut self, error: TransportError) -> Bytes {
+        self.end = Some(End::Failed(error));
+        self.redactor.cut().into()
     }
 }
 

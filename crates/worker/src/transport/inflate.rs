@@ -10,6 +10,7 @@
 
 use std::io::{self, Write};
 
+use bytes::Bytes;
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 /// Maximum size of a decoded body, in bytes.
@@ -56,7 +57,7 @@ impl Inflater {
     /// # Errors
     /// When the bytes are invalid, their encoding is not supported, or the decoded body is too long. The error is a
     /// clause.
-    pub(super) fn feed(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    pub(super) fn feed(&mut self, bytes: Bytes) -> Result<Bytes, String> {
         if let Some(encoding) = &self.unknown {
             let encoding = deftool_lang::text::one_line(encoding.chars().take(40).collect());
             return Err(format!(
@@ -68,13 +69,13 @@ impl Inflater {
             State::Plain => return Ok(bytes),
             State::Unknown(received) => {
                 received.extend(bytes);
-                let Some(state) = recognize(received, self.declares_deflate) else { return Ok(Vec::new()) };
+                let Some(state) = recognize(received, self.declares_deflate) else { return Ok(Bytes::new()) };
                 let received = std::mem::take(received);
                 self.state = state;
                 if matches!(self.state, State::Plain) {
-                    return Ok(received);
+                    return Ok(received.into());
                 }
-                received
+                received.into()
             }
             State::Gzip(_) | State::Zlib(_) | State::Deflate(_) => bytes,
         };
@@ -93,7 +94,7 @@ impl Inflater {
             }
             out.extend(decoded);
         }
-        Ok(out)
+        Ok(out.into())
     }
 
     /// Ends the body and returns its last bytes.
@@ -160,7 +161,7 @@ mod tests {
         let mut inflater = Inflater::new(encoding);
         let mut out = Vec::new();
         for chunk in body.chunks(size) {
-            out.extend(inflater.feed(chunk.to_vec())?);
+            out.extend(inflater.feed(chunk.to_vec().into())?);
         }
         out.extend(inflater.finish()?);
         Ok(out)
@@ -203,7 +204,7 @@ mod tests {
             encoder.write_all(word.as_bytes()).unwrap();
             encoder.flush().unwrap();
             let piece = std::mem::take(encoder.get_mut());
-            assert_eq!(inflater.feed(piece).unwrap(), word.as_bytes());
+            assert_eq!(inflater.feed(piece.into()).unwrap(), word.as_bytes());
         }
     }
 
@@ -223,14 +224,15 @@ mod tests {
         }
         let mut inflater = Inflater::new("gzip");
         let mut decoded = 0;
-        let error =
-            bomb.finish().unwrap().chunks(1 << 14).find_map(|piece| match inflater.feed(piece.to_vec()) {
+        let error = bomb.finish().unwrap().chunks(1 << 14).find_map(|piece| {
+            match inflater.feed(piece.to_vec().into()) {
                 Ok(bytes) => {
                     decoded += bytes.len();
                     None
                 }
                 Err(error) => Some(error),
-            });
+            }
+        });
         assert_eq!(error.as_deref(), Some("the body decompresses to more than 256 MiB"));
         assert!(decoded <= MAX_DECODED);
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use deftool_chat::request::Failure;
 use deftool_chat::{Api, Body};
 use futures_util::FutureExt;
@@ -33,7 +34,7 @@ pub struct Incoming {
     /// Target of a redirect. Redirects are not followed: a redirected POST indicates a wrong endpoint.
     pub location: Option<String>,
     /// The body as a stream of chunks.
-    pub body: BoxStream<'static, Result<Vec<u8>, TransportError>>,
+    pub body: BoxStream<'static, Result<Bytes, TransportError>>,
 }
 
 impl std::fmt::Debug for Incoming {

@@ -7,6 +7,7 @@
 //!
 //! This filter runs before the decoder and the recorder, so that a replay reads the same bytes as the request.
 
+use bytes::Bytes;
 use deftool_chat::MAX_EVENT_BYTES;
 
 use super::interface::Transport;
@@ -28,9 +29,9 @@ pub(crate) struct KeyTail<'t> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
     /// Bytes without the key. More may follow.
-    Pass(Vec<u8>),
+    Pass(Bytes),
     /// Bytes from which the completed key was removed. The reply ends here.
-    KeyCompleted(Vec<u8>),
+    KeyCompleted(Bytes),
 }
 
 impl<'t> KeyTail<'t> {
@@ -39,7 +40,7 @@ impl<'t> KeyTail<'t> {
     }
 
     /// Takes one read and returns the bytes that may pass.
-    pub(crate) fn feed(&mut self, bytes: Vec<u8>) -> Fed {
+    pub(crate) fn feed(&mut self, bytes: Bytes) -> Fed {
         if self.transport.longest_secret() == 0 {
             return Fed::Pass(bytes);
         }
@@ -52,7 +53,7 @@ impl<'t> KeyTail<'t> {
         if texts_of(events_of(lines)).iter().any(|channel| self.transport.holds_secret(&channel.text)) {
             let mut lines = self.finish();
             lines.truncate(whole);
-            return Fed::KeyCompleted(self.without_keys(lines, ""));
+            return Fed::KeyCompleted(self.without_keys(lines, "").into());
         }
         // Texts that ended are not retained: the server may send no further bytes while the connection is open.
         let decided = end_of_text(lines);
@@ -73,9 +74,9 @@ impl<'t> KeyTail<'t> {
         }
         if self.held.len() - open_from > MAX_HELD && open_from < whole {
             let lines = self.take(whole);
-            return Fed::Pass(self.without_keys(lines, REDACTED));
+            return Fed::Pass(self.without_keys(lines, REDACTED).into());
         }
-        Fed::Pass(self.take(open_from))
+        Fed::Pass(self.take(open_from).into())
     }
 
     /// Ends a complete stream: returns the retained bytes.
@@ -221,7 +222,7 @@ mod tests {
                 let mut tail = KeyTail::new(&transport);
                 let mut out = Vec::new();
                 for piece in all.as_bytes().chunks(size) {
-                    let Fed::Pass(bytes) = tail.feed(piece.to_vec()) else { panic!("{texts:?}") };
+                    let Fed::Pass(bytes) = tail.feed(piece.to_vec().into()) else { panic!("{texts:?}") };
                     out.extend(bytes);
                 }
                 let held = deltas(&texts[passed..]);
@@ -230,8 +231,8 @@ mod tests {
                 assert_eq!(String::from_utf8(out).unwrap(), deltas(cut), "{texts:?} by {size}");
             }
             let mut tail = KeyTail::new(&transport);
-            let Fed::Pass(mut out) = tail.feed(all.clone().into_bytes()) else { panic!("{texts:?}") };
-            out.extend(tail.finish());
+            let Fed::Pass(passed) = tail.feed(all.clone().into()) else { panic!("{texts:?}") };
+            let out = [&*passed, &tail.finish()].concat();
             assert_eq!(String::from_utf8(out).unwrap(), all);
         }
     }
@@ -245,9 +246,9 @@ mod tests {
             let reasoning = format!("data: {delta}\n\n");
             let text = deltas(&["one "]);
             let mut tail = KeyTail::new(&transport);
-            assert_eq!(tail.feed(reasoning.clone().into_bytes()), Fed::Pass(Vec::new()));
+            assert_eq!(tail.feed(reasoning.clone().into()), Fed::Pass(Bytes::new()));
             let passed = if is_held { String::new() } else { reasoning + &text };
-            assert_eq!(tail.feed(text.into_bytes()), Fed::Pass(passed.into_bytes()), "{thought}");
+            assert_eq!(tail.feed(text.into()), Fed::Pass(passed.into()), "{thought}");
         }
     }
 
@@ -258,9 +259,9 @@ mod tests {
         let next = deltas(&["two"]);
         let (start, end) = next.split_at(20);
         let held = deltas(&["a sk-se"]) + &": ping\n".repeat(MAX_HELD / 7 + 1);
-        let Fed::Pass(mut out) = tail.feed((held.clone() + start).into_bytes()) else { panic!() };
-        let Fed::Pass(rest) = tail.feed(end.as_bytes().to_vec()) else { panic!() };
-        out.extend(rest);
+        let Fed::Pass(out) = tail.feed((held.clone() + start).into()) else { panic!() };
+        let Fed::Pass(rest) = tail.feed(end.as_bytes().to_vec().into()) else { panic!() };
+        let out = [out, rest].concat();
         assert_eq!(String::from_utf8(out).unwrap(), held.replace("sk-se", REDACTED) + &next);
     }
 
@@ -276,9 +277,9 @@ mod tests {
         ] {
             let mut tail = KeyTail::new(&transport);
             let text = format!("{}: ping\n\n", deltas(&["a sk-se", ""]));
-            assert_eq!(tail.feed(text.clone().into_bytes()), Fed::Pass(Vec::new()));
+            assert_eq!(tail.feed(text.clone().into()), Fed::Pass(Bytes::new()));
             let end = format!("data: {end}\n");
-            assert_eq!(tail.feed(end.clone().into_bytes()), Fed::Pass((text + &end).into_bytes()), "{end}");
+            assert_eq!(tail.feed(end.clone().into()), Fed::Pass((text + &end).into()), "{end}");
         }
     }
 
@@ -287,9 +288,9 @@ mod tests {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         let mut tail = KeyTail::new(&transport);
         let first = deltas(&["one ", "two sk-sec"]);
-        assert_eq!(tail.feed(first.into_bytes()), Fed::Pass(deltas(&["one "]).into_bytes()));
-        let completed = tail.feed(deltas(&["ret-key three"]).into_bytes());
-        assert_eq!(completed, Fed::KeyCompleted(deltas(&["two ", ""]).into_bytes()));
+        assert_eq!(tail.feed(first.into()), Fed::Pass(deltas(&["one "]).into()));
+        let completed = tail.feed(deltas(&["ret-key three"]).into());
+        assert_eq!(completed, Fed::KeyCompleted(deltas(&["two ", ""]).into()));
     }
 
     #[test]
@@ -297,26 +298,26 @@ mod tests {
         let transport = Keyed(Redactor::new(Some("sk-secret-key")));
         for body in ["<html>", "{\"choices\": [{\"message\": {\"content\": \"a sk-se", ": ping", "event: x"] {
             let mut tail = KeyTail::new(&transport);
-            assert_eq!(tail.feed(body.as_bytes().to_vec()), Fed::Pass(body.as_bytes().to_vec()), "{body}");
+            assert_eq!(tail.feed(body.to_owned().into()), Fed::Pass(body.to_owned().into()), "{body}");
         }
         let mut tail = KeyTail::new(&transport);
-        tail.feed(deltas(&["a sk-se"]).into_bytes());
-        let Fed::Pass(out) = tail.feed(b": ping\n".repeat(MAX_HELD / 7 + 1)) else { panic!() };
+        tail.feed(deltas(&["a sk-se"]).into());
+        let Fed::Pass(out) = tail.feed(b": ping\n".repeat(MAX_HELD / 7 + 1).into()) else { panic!() };
         assert!(out.starts_with(deltas(&["a [redacted]"]).as_bytes()));
         // An incomplete line that continues the key is removed with it.
         let mut tail = KeyTail::new(&transport);
-        tail.feed(format!("{}data: {{\"content\":\"ret-k", deltas(&["a sk-sec"])).into_bytes());
+        tail.feed(format!("{}data: {{\"content\":\"ret-k", deltas(&["a sk-sec"])).into());
         assert_eq!(tail.cut(), deltas(&["a [redacted]"]).into_bytes());
         let mut tail = KeyTail::new(&transport);
-        tail.feed(format!("{}data: {{\"content\":\"-secr", deltas(&["a sk"])).into_bytes());
+        tail.feed(format!("{}data: {{\"content\":\"-secr", deltas(&["a sk"])).into());
         assert_eq!(tail.cut(), (deltas(&["a sk"]) + "data: [redacted]").into_bytes());
         // An event without a line break is kept.
         let all = deltas(&["a sk", "ip"]);
         let mut tail = KeyTail::new(&transport);
-        tail.feed(all.trim_end().as_bytes().to_vec());
+        tail.feed(all.trim_end().as_bytes().to_vec().into());
         assert_eq!(tail.cut(), all.trim_end().as_bytes());
         let mut tail = KeyTail::new(&transport);
-        tail.feed(b"data: {\"content\":\"a sk-secr".to_vec());
+        tail.feed(b"data: {\"content\":\"a sk-secr".to_vec().into());
         assert_eq!(tail.cut(), b"data: {\"content\":\"a [redacted]");
     }
 }

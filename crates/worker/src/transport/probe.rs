@@ -249,7 +249,7 @@ impl Prober {
         while bytes.len() < MAX_BODY {
             match response.chunk().await {
                 Ok(Some(piece)) => {
-                    let piece = inflater.feed(piece.to_vec());
+                    let piece = inflater.feed(piece);
                     bytes.extend(piece.map_err(|cause| broken(&answer.url, cause))?);
                 }
                 Ok(None) => {

@@ -119,7 +119,7 @@ impl Server {
                         Some(Piece::Wait(time)) => sleep(time).await,
                         Some(Piece::Bytes(bytes, frames)) => {
                             sim.bytes_come(number, bytes.len(), frames);
-                            return Some((Ok(bytes), (pieces, tail, open)));
+                            return Some((Ok(bytes.into()), (pieces, tail, open)));
                         }
                         None if tail == Tail::Silence => std::future::pending().await,
                         None => {
