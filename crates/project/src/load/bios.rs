@@ -12,7 +12,7 @@ use deftool_lang::text::Location;
 use deftool_script::hidden_names;
 
 use super::outside::sendable;
-use super::read::read_regular;
+use super::read::{Known, read_regular};
 use crate::model::Load;
 use crate::rules;
 use crate::rules::bios_placeholder::UnknownPlaceholder;
@@ -41,7 +41,8 @@ pub fn read_bios(root: &Path, worker: &WorkerSpec) -> Result<Option<String>, Str
     if hidden_names(Path::new(name)).next().is_some() {
         return Err(error("hidden files are not sent; copy the text to a file that is not hidden"));
     }
-    let read = sendable(root, &root.join(name)).and_then(|found| read_regular(&found, MAX_BYTES + 1));
+    let read = sendable(root, &root.join(name))
+        .and_then(|found| read_regular(&found, Known::Nothing, MAX_BYTES + 1));
     let bytes = read.map_err(|cause| error(&deftool_lang::text::one_line(cause.to_string())))?.bytes;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(error("larger than 256 KiB, and it is sent with every turn"));

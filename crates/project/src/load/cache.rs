@@ -7,7 +7,8 @@
 //! recorded before the load. If a stamp differs during or after the load, the file is `torn`, and the load is
 //! discarded. `deferred` files are still being written and count as unreadable.
 //!
-//! A cache serves one load target and one base folder for file names.
+//! A cache serves one load target and one base folder for file names. The cache of a load that is not repeated keeps and
+//! compares nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -18,7 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use super::discover::scan_scripts;
 use super::model::{CachedTool, ScriptFile, SpecFile};
-use super::read::{ReadFile, check_size, read_regular};
+use super::read::{Known, ReadFile, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
 use crate::model::Overlay;
 use crate::parallel::lock;
@@ -42,7 +43,7 @@ pub(crate) struct Cache {
     dependencies: Mutex<HashSet<PathBuf>>,
     /// Keys of the files that changed since the last load. `None` if unknown.
     changed: Option<HashSet<u64>>,
-    /// The number of the current load.
+    /// The number of the current load. 0: the load is not repeated.
     round: u64,
     /// Whether an unreadable spec file is reported as a finding instead of an error.
     pub(crate) keeps_going: bool,
@@ -96,6 +97,9 @@ impl<T> Cached<T> {
 pub(super) trait CachedFile {
     /// Maximum number of bytes to read: one more than the size limit.
     const MAX_READ: u64;
+
+    /// Whether several tools may request the file in one load.
+    const IS_SHARED: bool;
 
     /// Returns whether the value was made from these bytes.
     fn matches_bytes(&self, bytes: &[u8]) -> bool;
@@ -164,8 +168,16 @@ impl Cache {
         self.changed.as_ref().is_none_or(|changed| keys.iter().any(|key| changed.contains(key)))
     }
 
+    /// Whether the load is not repeated.
+    fn is_single_load(&self) -> bool {
+        self.round == 0
+    }
+
     /// Registers files. Their stamps are checked again after the load.
     pub(super) fn add_dependencies<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) {
+        if self.is_single_load() {
+            return;
+        }
         lock(&self.dependencies).extend(paths.cloned());
     }
 
@@ -197,20 +209,27 @@ impl Cache {
         torn
     }
 
-    /// Returns the value for the file at `path`. Calls `make` if the content changed or `fits` rejects the cached
-    /// value.
+    /// Returns the value for the file at `path`, of which `known` is known. Calls `make` if the content changed or
+    /// `fits` rejects the cached value.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub(super) fn read<T: CachedFile>(
         &self,
         files: &Files<T>,
-        path: &Path,
+        (path, known): (&Path, Known),
         fits: impl Fn(&T) -> bool,
         make: impl FnOnce(Vec<u8>) -> T,
     ) -> std::io::Result<Arc<T>> {
         if self.deferred.contains(path) {
             return Err(std::io::Error::other("the file is being written"));
+        }
+        if self.is_single_load() && !T::IS_SHARED {
+            let bytes = match self.overlay.get(path) {
+                Some(text) => text.as_bytes().to_vec(),
+                None => check_size(read_regular(path, known, T::MAX_READ)?.bytes)?,
+            };
+            return Ok(Arc::new(make(bytes)));
         }
         let stamp = self.stamp(path);
         let slot = files.slot(path);
@@ -232,11 +251,11 @@ impl Cache {
         }
         self.add_dependencies(std::iter::once(&path.to_owned()));
         let at = SystemTime::now();
-        let read = read_regular(path, T::MAX_READ).and_then(|read| {
+        let read = read_regular(path, known, T::MAX_READ).and_then(|read| {
             let bytes = check_size(read.bytes)?;
             Ok(ReadFile { bytes, ..read })
         });
-        let ReadFile { bytes, stamp: found, is_consistent } = match read {
+        let ReadFile { bytes, stamp: found } = match read {
             Ok(read) => read,
             Err(error) => {
                 if slot.cached.take().is_some() {
@@ -245,7 +264,8 @@ impl Cache {
                 return Err(error);
             }
         };
-        if !is_consistent || Some(found) != stamp {
+        // A change after this is found by `torn`.
+        if !self.is_single_load() && Some(found) != stamp {
             lock(&self.torn).push(path.to_owned());
         }
         let same = slot.cached.take().filter(|cached| cached.value.matches_bytes(&bytes));
@@ -331,7 +351,7 @@ impl<T: CachedFile> Files<T> {
             let mut slot = lock(slot);
             let Some(cached) = slot.cached.as_mut().filter(|cached| cached.may_be_stale()) else { return };
             let at = SystemTime::now();
-            let read = read_regular(path, T::MAX_READ);
+            let read = read_regular(path, Known::Nothing, T::MAX_READ);
             match read {
                 // A changed stamp is found by comparing snapshots.
                 Ok(read) if Some(read.stamp) == cached.stamp && cached.value.matches_bytes(&read.bytes) => {

@@ -215,23 +215,20 @@ fn spec_files(
             if is_hidden_path(&path) {
                 continue;
             }
-            let metadata = match metadata_of(&entry, &path, is_spec, bounds, snapshot) {
-                Some(Ok(metadata)) => metadata,
-                Some(Err(why)) => {
-                    outside.push(OutsideLink { path, why: why.to_string() });
-                    continue;
+            match examine(&entry, &path, (is_spec, true), bounds, snapshot) {
+                Some(Found::Folder(metadata)) => {
+                    if depth < MAX_DEPTH && entered.insert(FileId::of(&path, &metadata)) {
+                        snapshot.watch_all(&path, &metadata);
+                        pending.push((path, depth + 1));
+                    }
                 }
-                None => continue,
-            };
-            if metadata.is_dir() {
-                if depth < MAX_DEPTH && entered.insert(FileId::of(&path, &metadata)) {
-                    snapshot.watch_all(&path, &metadata);
-                    pending.push((path, depth + 1));
+                Some(Found::File(Some(metadata))) if metadata.is_file() => {
+                    let id = FileId::of(&path, &metadata);
+                    snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+                    files.push((path, id));
                 }
-            } else if metadata.is_file() && is_spec(&path) {
-                let id = FileId::of(&path, &metadata);
-                snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
-                files.push((path, id));
+                Some(Found::Outside(why)) => outside.push(OutsideLink { path, why: why.to_string() }),
+                Some(Found::File(_)) | None => {}
             }
         }
     }
@@ -241,15 +238,23 @@ fn spec_files(
     Ok(FoundFiles { files, outside })
 }
 
-/// Returns the metadata of an entry, following links. Returns `None` for files that are not relevant, and an error for
-/// a link out of `bounds`.
-fn metadata_of(
+/// An entry of a folder, with links followed.
+enum Found {
+    Folder(Metadata),
+    /// A file, which may be a device. `None`: a regular file whose metadata is not needed.
+    File(Option<Metadata>),
+    /// A link out of the bounds, with the reason why it is not followed.
+    Outside(std::io::Error),
+}
+
+/// Examines an entry of a folder. Returns `None` for files that are not relevant.
+fn examine(
     entry: &DirEntry,
     path: &Path,
-    is_relevant: impl Fn(&Path) -> bool,
+    (is_relevant, needs_metadata): (impl Fn(&Path) -> bool, bool),
     bounds: &Bounds,
     snapshot: &mut Snapshot,
-) -> Option<std::io::Result<Metadata>> {
+) -> Option<Found> {
     let kind = entry.file_type().ok()?;
     if kind.is_symlink() {
         // A link to a folder may have any name.
@@ -260,17 +265,24 @@ fn metadata_of(
             if let Ok(link) = entry.metadata() {
                 snapshot.listed.insert(path.to_owned(), FileStamp::of(&link));
             }
-            return Some(Err(why));
+            return Some(Found::Outside(why));
         }
-        if !metadata.is_dir() {
-            snapshot.follow_link(path);
+        if metadata.is_dir() {
+            return Some(Found::Folder(metadata));
         }
-        return Some(Ok(metadata));
+        snapshot.follow_link(path);
+        return Some(Found::File(Some(metadata)));
     }
-    if !kind.is_dir() && !is_relevant(path) {
+    if kind.is_dir() {
+        return entry.metadata().ok().map(Found::Folder);
+    }
+    if !is_relevant(path) {
         return None;
     }
-    entry.metadata().ok().map(Ok)
+    if kind.is_file() && !needs_metadata {
+        return Some(Found::File(None));
+    }
+    Some(Found::File(Some(entry.metadata().ok()?)))
 }
 
 /// Scans the scripts of a project: the files directly in `scripts/`, used or not, and everything below `scripts/lib`.
@@ -291,16 +303,24 @@ pub(crate) fn scan_scripts(root: &Path, snapshot: &mut Snapshot) {
             if is_hidden_path(&path) {
                 continue;
             }
-            let Some(metadata) = metadata_of(&entry, &path, is_script, &bounds, snapshot) else { continue };
-            let Ok(metadata) = metadata else {
-                // List the script anyway: reading it fails with an error about the link.
-                scripts.extend(is_script(&path).then_some(path));
-                continue;
+            let needs_metadata = snapshot.has_stamps;
+            let metadata = match examine(&entry, &path, (is_script, needs_metadata), &bounds, snapshot) {
+                Some(Found::Folder(_)) if depth < MAX_DEPTH => {
+                    pending.push((path, depth + 1));
+                    continue;
+                }
+                Some(Found::Folder(metadata)) => Some(metadata),
+                Some(Found::File(metadata)) => metadata,
+                Some(Found::Outside(_)) => {
+                    // List the script anyway: reading it fails with an error about the link.
+                    scripts.extend(is_script(&path).then_some(path));
+                    continue;
+                }
+                None => continue,
             };
-            if metadata.is_dir() && depth < MAX_DEPTH {
-                pending.push((path, depth + 1));
-            } else if is_script(&path) {
-                snapshot.listed.insert(path.clone(), FileStamp::of(&metadata));
+            if is_script(&path) {
+                let stamp = metadata.map_or(FileStamp::NONE, |metadata| FileStamp::of(&metadata));
+                snapshot.listed.insert(path.clone(), stamp);
                 scripts.push(path);
             }
         }

@@ -49,7 +49,7 @@ pub fn read_stream(name: &str, input: impl Read) -> Result<SourceText, ProjectEr
 /// # Errors
 /// If it cannot be read, is not a regular file, or is larger than 256 MiB.
 pub fn read_source(path: &Path) -> Result<SourceText, ProjectError> {
-    let read = read_regular(path, MAX_BYTES + 1).and_then(|read| check_size(read.bytes));
+    let read = read_regular(path, Known::Nothing, MAX_BYTES + 1).and_then(|read| check_size(read.bytes));
     match read {
         Ok(bytes) => Ok(SourceText::of_bytes(path.to_owned(), bytes)),
         Err(source) => Err(ProjectError::Unreadable { path: path.to_owned(), source }),
@@ -74,42 +74,64 @@ pub(super) struct ReadFile {
     pub(super) bytes: Vec<u8>,
     /// The stamp before reading.
     pub(super) stamp: FileStamp,
-    /// Whether the stamp was the same after reading.
-    pub(super) is_consistent: bool,
 }
 
-/// Reads at most `most` bytes of a regular file. If the file is replaced by a pipe or a device before it is opened, the
-/// function neither reads nor blocks.
+/// What is known about a path that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    Nothing,
+    /// A scan found a regular file, or a link to one.
+    File,
+    /// A scan found a regular file that is not a link.
+    PlainFile,
+}
+
+/// Reads at most `most` bytes of a regular file. If the file was replaced by a pipe or a device, the function neither
+/// reads nor blocks. A plain file that was replaced by a link is not read either.
 ///
 /// # Errors
 /// If it cannot be read or is not a regular file.
-pub(super) fn read_regular(path: &Path, most: u64) -> std::io::Result<ReadFile> {
+pub(super) fn read_regular(path: &Path, known: Known, most: u64) -> std::io::Result<ReadFile> {
     let not_regular = || std::io::Error::other("not a regular file");
     // Check before opening, because opening a device may have side effects.
-    if !std::fs::metadata(path)?.is_file() {
+    if known == Known::Nothing && !std::fs::metadata(path)?.is_file() {
         return Err(not_regular());
     }
-    let file = open_nonblocking(path)?;
+    let mut file = open_nonblocking(path, known)?;
     let stamp = FileStamp::of(&file.metadata()?);
     if !stamp.is_file {
         return Err(not_regular());
     }
-    let mut bytes = Vec::with_capacity(stamp.size.min(most) as usize);
-    (&file).take(most).read_to_end(&mut bytes)?;
-    let is_consistent = FileStamp::of(&file.metadata()?) == stamp;
-    Ok(ReadFile { bytes, stamp, is_consistent })
+    let size = stamp.size.min(most) as usize;
+    let mut bytes = vec![0; size];
+    let mut length = 0;
+    // The size of a file in `/proc` is 0, and a file may shrink.
+    while length < size {
+        match file.read(bytes.get_mut(length..).unwrap_or_default())? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    bytes.truncate(length);
+    if length == 0 {
+        file.take(most).read_to_end(&mut bytes)?;
+    }
+    Ok(ReadFile { bytes, stamp })
 }
 
 #[cfg(unix)]
-fn open_nonblocking(path: &Path) -> std::io::Result<File> {
+fn open_nonblocking(path: &Path, known: Known) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    use rustix::fs::OFlags;
+
+    let link = if known == Known::PlainFile { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | link;
     std::fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 #[cfg(not(unix))]
-fn open_nonblocking(path: &Path) -> std::io::Result<File> {
+fn open_nonblocking(path: &Path, _: Known) -> std::io::Result<File> {
     File::open(path)
 }
 

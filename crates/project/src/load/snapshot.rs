@@ -25,8 +25,8 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of a file that exists only in an editor.
-    pub(crate) const UNSAVED: Self =
+    /// In place of the stamp of a file that exists only in an editor, or in a snapshot without stamps.
+    pub(crate) const NONE: Self =
         Self { size: 0, modified: None, changed: (0, 0), id: (0, 0), is_file: true };
 
     pub(crate) fn of(metadata: &Metadata) -> Self {
@@ -70,6 +70,8 @@ impl FolderId {
 /// The result of one scan.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Snapshot {
+    /// Whether the stamps of all files are taken. A load that is not repeated compares no stamps.
+    pub(crate) has_stamps: bool,
     /// The files found by the scan.
     pub(crate) listed: HashMap<PathBuf, FileStamp>,
     /// Paths outside of the scanned folders that the tools of the last load refer to, with their stamps.
@@ -98,6 +100,16 @@ pub(crate) struct Folder {
 }
 
 impl Snapshot {
+    /// Creates an empty snapshot for the stamps of all files.
+    pub(crate) fn with_stamps() -> Self {
+        Self { has_stamps: true, ..Self::default() }
+    }
+
+    /// Returns whether the scan found a regular file at `path` that is not a link.
+    pub(crate) fn is_plain_file(&self, path: &Path) -> bool {
+        self.listed.get(path).is_some_and(|stamp| stamp.is_file) && !self.targets.contains_key(path)
+    }
+
     /// Looks up `path`.
     pub(crate) fn of(&self, path: &Path) -> Lookup {
         if let Some(stamp) = self.listed.get(path) {
@@ -131,7 +143,7 @@ impl Snapshot {
 
     /// Adds a file that exists only in an editor.
     pub(crate) fn add_unsaved(&mut self, path: &Path) {
-        self.listed.insert(path.to_owned(), FileStamp::UNSAVED);
+        self.listed.insert(path.to_owned(), FileStamp::NONE);
         if let Some(scripts) = path.parent().and_then(|folder| self.scripts.get_mut(folder)) {
             scripts.push(path.to_owned());
         }

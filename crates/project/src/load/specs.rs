@@ -18,7 +18,7 @@ use super::directives::read_directives;
 use super::levels::Levels;
 use super::model::SpecFile;
 use super::names;
-use super::read::{BYTE_ORDER_MARK, MAX_BYTES, SourceText, read_source};
+use super::read::{BYTE_ORDER_MARK, Known, MAX_BYTES, SourceText, read_source};
 use super::scripts::find_script;
 use super::snapshot::Snapshot;
 use crate::model::{Input, Load, LoadedTool, OutsideLink, Overlay, ProjectError};
@@ -52,11 +52,14 @@ pub(super) fn read_specs(
             files.extend(others.map(|(path, reason)| (root.clone(), path, reason)));
         }
     }
-    let loaded = parallel::map(&files, |index, (_, path, _)| {
-        read_spec(cache, path, Sources::new().id_ahead(index), from)
+    let loaded = parallel::map(&files, |index, (root, path, _)| {
+        // The specs of a whole project were found by a scan.
+        let is_found = root.as_deref().is_some_and(|root| whole.contains(root));
+        let known = if is_found { Known::File } else { Known::Nothing };
+        read_spec(cache, (path, known), Sources::new().id_ahead(index), from)
     });
     for ((root, path, reason), file) in files.into_iter().zip(loaded) {
-        // Without a cache this is the only reference.
+        // In a load that is not repeated, this is the only reference.
         let file = Arc::unwrap_or_clone(file?);
         let source = load.sources.add(file.source);
         load.roots.extend(root.map(|root| (source, root)));
@@ -160,10 +163,15 @@ fn narrow(load: &mut Load, inputs: &[Input], levels: &mut Levels) -> Result<(), 
 }
 
 /// Reads the file and assigns it the source id `id`.
-fn read_spec(cache: &Cache, path: &Path, id: SourceId, from: &Path) -> Result<Arc<SpecFile>, ProjectError> {
+fn read_spec(
+    cache: &Cache,
+    (path, known): (&Path, Known),
+    id: SourceId,
+    from: &Path,
+) -> Result<Arc<SpecFile>, ProjectError> {
     let make =
         |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from, cache.only.as_deref());
-    match cache.read(&cache.specs, path, |file| file.id == id, make) {
+    match cache.read(&cache.specs, (path, known), |file| file.id == id, make) {
         Ok(file) => Ok(file),
         // Keep going: the file's tools stay as they were, and the other files are loaded.
         Err(error) if cache.keeps_going => {
@@ -177,6 +185,7 @@ fn read_spec(cache: &Cache, path: &Path, id: SourceId, from: &Path) -> Result<Ar
 
 impl CachedFile for SpecFile {
     const MAX_READ: u64 = MAX_BYTES + 1;
+    const IS_SHARED: bool = false;
 
     fn matches_bytes(&self, bytes: &[u8]) -> bool {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);

@@ -86,7 +86,7 @@ impl Loader {
 
     /// Scans all files.
     pub(super) fn scan(&self) -> Scan {
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot::with_stamps();
         let inputs = match &self.target {
             LoadTarget::Project(root) => {
                 scan_project_scripts(root, &mut snapshot);

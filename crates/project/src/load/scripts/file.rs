@@ -10,7 +10,7 @@ use deftool_script::{Script, find_requires};
 use crate::load::cache::{Cache, CachedFile};
 use crate::load::model::ScriptFile;
 use crate::load::outside::check_inside;
-use crate::load::read::MAX_SCRIPT_READ;
+use crate::load::read::{Known, MAX_SCRIPT_READ};
 use crate::model::LoadedTool;
 use crate::paths::{display_name, scripts_folder};
 
@@ -40,16 +40,20 @@ pub(super) fn read_script(
     path: &Path,
     from: &Path,
 ) -> std::io::Result<Arc<ScriptFile>> {
-    check_inside(root, path)?;
+    let known = if cache.snapshot().is_plain_file(path) { Known::PlainFile } else { Known::Nothing };
+    if known != Known::PlainFile {
+        check_inside(root, path)?;
+    }
     let make = |bytes: Vec<u8>| {
         let requires = find_requires(&bytes);
         ScriptFile::new(Script::new("", display_name(path, from), bytes), requires)
     };
-    cache.read(&cache.scripts, path, |_| true, make)
+    cache.read(&cache.scripts, (path, known), |_| true, make)
 }
 
 impl CachedFile for ScriptFile {
     const MAX_READ: u64 = MAX_SCRIPT_READ;
+    const IS_SHARED: bool = true;
 
     fn matches_bytes(&self, bytes: &[u8]) -> bool {
         *self.script.source == *bytes

@@ -10,7 +10,7 @@ use deftool_lang::text::{Location, SourceFile, Span};
 
 use super::file::script_candidates;
 use crate::load::model::CachedTool;
-use crate::load::read::{MAX_SCRIPT_READ, read_regular};
+use crate::load::read::{Known, MAX_SCRIPT_READ, read_regular};
 use crate::load::snapshot::Snapshot;
 use crate::model::Load;
 use crate::paths::{display_name, is_test_script, scripts_folder};
@@ -83,7 +83,7 @@ impl UnusedScripts {
             }
             let root: Arc<Path> = Arc::from(root);
             for (file, stem) in files {
-                let read = read_regular(&file, MAX_SCRIPT_READ).map(|read| read.bytes);
+                let read = read_regular(&file, Known::Nothing, MAX_SCRIPT_READ).map(|read| read.bytes);
                 let text = String::from_utf8_lossy(&read.unwrap_or_default()).into_owned();
                 let first_line = text.lines().next().map_or(0, str::len);
                 let source = load.sources.add(SourceFile::new(display_name(&file, from), text));
