@@ -35,8 +35,6 @@ pub struct Generation {
     /// The differences from the previous generation.
     pub changes: Changes,
     tools: BTreeMap<String, LoadedTool>,
-    /// The names of `tools` in spec order.
-    order: Vec<String>,
 }
 
 /// The changes of a reload, as tool names.
@@ -156,8 +154,7 @@ impl Generation {
         for loaded in tools.values() {
             loaded.entry();
         }
-        let order = spec_order(&tools, &load);
-        Self { number, load, took: started.elapsed(), changes, tools, order }
+        Self { number, load, took: started.elapsed(), changes, tools }
     }
 
     /// Returns whether the tools are the same as in `before`, including the broken ones.
@@ -169,7 +166,12 @@ impl Generation {
 
     /// Returns whether there is no visible difference from `before`.
     pub(crate) fn is_equivalent(&self, before: &Self) -> bool {
-        self.has_same_tools(before) && self.order == before.order && self.load.is_equivalent(&before.load)
+        self.has_same_tools(before)
+            && self
+                .in_order()
+                .map(|loaded| &loaded.tool.name.value)
+                .eq(before.in_order().map(|loaded| &loaded.tool.name.value))
+            && self.load.is_equivalent(&before.load)
     }
 
     /// Describes the changes, the load time and the first error.
@@ -215,6 +217,14 @@ impl Generation {
         self.tools.values()
     }
 
+    /// Returns the tools in spec order, followed by those that are not in `load`.
+    fn in_order(&self) -> impl Iterator<Item = &LoadedTool> {
+        let written = self.load.tools.iter().map(|loaded| &loaded.tool.name.value);
+        let mut seen = HashSet::new();
+        let names = written.chain(self.tools.keys()).filter(move |name| seen.insert(*name));
+        names.filter_map(|name| self.tools.get(name))
+    }
+
     /// Returns the tool names, sorted.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
@@ -227,8 +237,7 @@ impl Generation {
             list.as_ref().map(|list| list.iter().map(|name| name.value.clone()).collect())
         };
         let (normal, exit) = (names(&worker.tools), names(&worker.exit_tools));
-        let in_order = self.order.iter().filter_map(|name| self.tools.get(name));
-        let offered = in_order.filter(|loaded| {
+        let offered = self.in_order().filter(|loaded| {
             let list = match loaded.tool.kind {
                 ToolKind::Normal => &normal,
                 ToolKind::Exit => &exit,
@@ -247,14 +256,6 @@ fn valid_tools(load: &Load) -> BTreeMap<String, LoadedTool> {
         tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
     }
     tools
-}
-
-/// Returns the names of `tools` in the spec order of `load`, followed by the names that are not in `load`.
-fn spec_order(tools: &BTreeMap<String, LoadedTool>, load: &Load) -> Vec<String> {
-    let written =
-        load.tools.iter().map(|loaded| &loaded.tool.name.value).filter(|name| tools.contains_key(*name));
-    let mut seen = HashSet::new();
-    written.chain(tools.keys()).filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 /// Keeps tools of `before` that are broken in `load` or in a file with errors. Also keeps missing tools for which

@@ -117,7 +117,7 @@ impl<T> Default for Slot<T> {
     }
 }
 
-/// Returns a hash of a path. Collisions only cause an unnecessary check.
+/// Returns a hash of a path. A collision causes an unnecessary check, or hides that a script is not used.
 pub(super) fn key_of(path: &Path) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     path.as_os_str().as_encoded_bytes().hash(&mut hasher);

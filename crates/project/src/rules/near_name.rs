@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use deftool_lang::diagnostic::{Diagnostic, Label, rule};
@@ -23,11 +24,18 @@ rule! {
 }
 
 pub(crate) fn check(load: &Load) -> Vec<Diagnostic> {
-    let mut seen: HashMap<(Option<usize>, String), (&str, Location)> = HashMap::new();
+    let mut seen = HashMap::<_, (&str, Location)>::new();
     let mut findings = Vec::new();
     for tool in load.tools.iter().map(|loaded| &loaded.tool) {
         let at = Location { source: tool.source, span: tool.name.span };
-        let key = (load.project_of(tool.source), tool.name.value.replace('-', "_").to_ascii_lowercase());
+        let name = tool.name.value.as_str();
+        let is_folded = !name.bytes().any(|byte| byte == b'-' || byte.is_ascii_uppercase());
+        let folded = if is_folded {
+            Cow::Borrowed(name)
+        } else {
+            Cow::Owned(name.replace('-', "_").to_ascii_lowercase())
+        };
+        let key = (load.project_of(tool.source), folded);
         match seen.get(&key) {
             // Equal names are reported as duplicates.
             Some((name, first)) if *name != tool.name.value => {

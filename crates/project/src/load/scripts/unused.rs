@@ -9,6 +9,7 @@ use deftool_lang::spec::{Tool, nearest};
 use deftool_lang::text::{Location, SourceFile, Span};
 
 use super::file::script_candidates;
+use crate::load::cache::key_of;
 use crate::load::model::CachedTool;
 use crate::load::read::{Known, MAX_SCRIPT_READ, read_regular};
 use crate::load::snapshot::Snapshot;
@@ -28,26 +29,22 @@ impl UnusedScripts {
         whole: &HashSet<&Path>,
         snapshot: &Snapshot,
     ) -> Self {
-        let mut taken: HashSet<&Path> = HashSet::new();
-        // Include broken tools, and tools without a script lookup.
-        let mut others = Vec::new();
+        // The keys of the paths that a tool uses or would use.
+        let mut taken: HashSet<u64> = HashSet::new();
         for (loaded, cached) in load.tools.iter().zip(tools) {
-            match cached {
-                Some(cached) => taken.extend(cached.candidates.iter().map(PathBuf::as_path)),
-                None => others.extend(
-                    load.root_of(loaded.tool.source)
-                        .into_iter()
-                        .flat_map(|root| script_candidates(root, &loaded.tool)),
-                ),
+            if let Some(cached) = cached {
+                taken.extend(&cached.keys);
+            } else if let Some(root) = load.root_of(loaded.tool.source) {
+                // A broken tool, or one without a script lookup.
+                taken.extend(script_candidates(root, &loaded.tool).iter().map(|path| key_of(path)));
             }
         }
-        taken.extend(others.iter().map(PathBuf::as_path));
         let mut by_root: HashMap<_, BTreeMap<_, _>> = HashMap::new();
         for &root in whole {
             let listed = snapshot.scripts.get(&scripts_folder(root)).into_iter().flatten();
             let is_file = |path: &&PathBuf| snapshot.listed.get(*path).is_some_and(|stamp| stamp.is_file);
             // Test scripts are not used by tools.
-            let is_unused = |path: &&PathBuf| !taken.contains(path.as_path()) && !is_test_script(path);
+            let is_unused = |path: &&PathBuf| !taken.contains(&key_of(path)) && !is_test_script(path);
             let unused = listed.filter(is_unused).filter(is_file);
             by_root.insert(root.to_owned(), unused.map(|path| (path.clone(), stem(path))).collect());
         }
