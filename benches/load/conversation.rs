@@ -12,8 +12,8 @@ use deftool_chat::request::{FinalState, RunConfig};
 use deftool_worker::{HttpTransport, SubmitRequest, Worker, WorkerConfig};
 
 use crate::meter::Cpu;
-use crate::reader::toolbox;
 use crate::server::Server;
+use crate::tools::toolbox;
 
 const TURNS: [usize; 3] = [500, 1_000, 2_000];
 
@@ -116,8 +116,8 @@ fn answer(connection: TcpStream) {
         println!("size {length}");
         number += 1;
         if number == 1 {
-            // The prompt is the number of turns.
-            let text = String::from_utf8_lossy(&body);
+            // The prompt is the number of turns. Some clients write spaces between the members.
+            let text = String::from_utf8_lossy(&body).replace("\": \"", "\":\"").replace("\", \"", "\",\"");
             let prompt = text.split("\"role\":\"user\",\"content\":\"").nth(1);
             turns = prompt.and_then(|rest| rest.split('"').next()?.parse().ok()).unwrap_or(usize::MAX);
         }

@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 
 use crate::meter::status;
-use crate::reader::toolbox;
 use crate::server::words;
+use crate::tools::toolbox;
 
 const DELTAS: usize = 1_000_000;
 

@@ -26,6 +26,7 @@ mod run;
 mod server;
 mod streams;
 mod text;
+mod tools;
 
 use std::process::Command;
 

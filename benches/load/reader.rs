@@ -4,16 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{Event, RunConfig};
-use deftool_lang::schema::{ToolEntry, ToolKind, ToolSet};
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolRunner};
-use deftool_script::{Parameter, RunnerOptions, Script, ScriptRunner};
-use deftool_worker::{EventStream, HttpTransport, SubmitRequest, Toolbox, Worker, WorkerConfig};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use deftool_worker::{EventStream, HttpTransport, SubmitRequest, Worker, WorkerConfig};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
+use crate::tools::toolbox;
 
 /// Sends prompts and reads the replies.
 #[derive(Clone)]
@@ -115,28 +111,4 @@ pub(crate) fn worker(server: &Server, slots: usize) -> Worker {
     };
     let transport = HttpTransport::new(&server.endpoint, None, Duration::from_secs(3)).unwrap();
     Worker::start(config, toolbox(), Arc::new(transport))
-}
-
-/// Runs one script.
-struct OneScript(ScriptRunner, Arc<Script>);
-
-impl ToolRunner for OneScript {
-    fn run(&self, call: ToolCall, context: CallContext) -> BoxFuture<'_, Result<Value, ToolError>> {
-        self.0.call(Arc::clone(&self.1), call, context).boxed()
-    }
-}
-
-pub(crate) fn toolbox() -> Arc<Toolbox> {
-    let source = "return function(location) return { location = location, temperature = 21 } end";
-    let mut script = Script::new("get_weather", "scripts/get_weather.lua", source);
-    script.parameters = vec![Parameter::new("location")];
-    let parameters = json!({
-        "type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"],
-        "additionalProperties": false
-    });
-    let function = json!({"name": "get_weather", "description": "The weather.", "parameters": parameters});
-    let definition = json!({"type": "function", "function": function});
-    let entry = ToolEntry::new(ToolKind::Normal, definition, None).unwrap();
-    let runner = OneScript(ScriptRunner::new(RunnerOptions::default()), Arc::new(script));
-    Arc::new(Toolbox { generation: 1, tools: ToolSet::new([Arc::new(entry)]), runner: Arc::new(runner) })
 }
