@@ -78,8 +78,8 @@ fn copy(sizes: &[usize]) {
     }
 }
 
-/// The `main` of the server process. It reads bodies without parsing them: every answer is a call, until as many
-/// bodies were read as the first one requests.
+/// The `main` of the server process. It does not parse the bodies: every answer is a call, until the body contains as
+/// many results as its prompt requests.
 pub(crate) fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     println!("READY http://{}/v1", listener.local_addr().unwrap());
@@ -96,7 +96,7 @@ fn answer(connection: TcpStream) {
     connection.set_nodelay(true).unwrap();
     let mut writer = connection.try_clone().unwrap();
     let mut reader = BufReader::with_capacity(1 << 16, connection);
-    let (mut body, mut number, mut turns) = (Vec::new(), 0, usize::MAX);
+    let mut body = Vec::new();
     loop {
         let mut length = 0;
         loop {
@@ -114,13 +114,12 @@ fn answer(connection: TcpStream) {
         body.resize(length, 0);
         reader.read_exact(&mut body).unwrap();
         println!("size {length}");
-        number += 1;
-        if number == 1 {
-            // The prompt is the number of turns. Some clients write spaces between the members.
-            let text = String::from_utf8_lossy(&body).replace("\": \"", "\":\"").replace("\", \"", "\",\"");
-            let prompt = text.split("\"role\":\"user\",\"content\":\"").nth(1);
-            turns = prompt.and_then(|rest| rest.split('"').next()?.parse().ok()).unwrap_or(usize::MAX);
-        }
+        // Some clients open a connection for each request, so the body itself has to show how far the request is.
+        let text = str::from_utf8(&body).unwrap();
+        let number = text.matches("\"tool_call_id\"").count() + 1;
+        // The prompt is the number of turns.
+        let prompt = text.split("\"role\":\"user\",\"content\":\"").nth(1);
+        let turns = prompt.and_then(|rest| rest.split('"').next()?.parse().ok()).unwrap_or(usize::MAX);
         let delta = if number < turns {
             format!(
                 r#"{{"tool_calls":[{{"index":0,"id":"call{number:05}","function":{{"name":"get_weather","arguments":"{{\"location\":\"Paris {number}\"}}"}}}}]}}"#
