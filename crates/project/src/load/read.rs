@@ -97,24 +97,18 @@ pub(super) fn read_regular(path: &Path, known: Known, most: u64) -> std::io::Res
     if known == Known::Nothing && !std::fs::metadata(path)?.is_file() {
         return Err(not_regular());
     }
-    let mut file = open_nonblocking(path, known)?;
+    let file = open_nonblocking(path, known)?;
     let stamp = FileStamp::of(&file.metadata()?);
     if !stamp.is_file {
         return Err(not_regular());
     }
-    let size = stamp.size.min(most) as usize;
-    let mut bytes = vec![0; size];
-    let mut length = 0;
-    // The size of a file in `/proc` is 0, and a file may shrink.
-    while length < size {
-        match file.read(bytes.get_mut(length..).unwrap_or_default())? {
-            0 => break,
-            more => length += more,
-        }
-    }
-    bytes.truncate(length);
-    if length == 0 {
-        file.take(most).read_to_end(&mut bytes)?;
+    let size = stamp.size.min(most);
+    let mut bytes = Vec::with_capacity(size as usize);
+    // Without a second read that finds the end of the file.
+    (&file).take(size).read_to_end(&mut bytes)?;
+    if bytes.is_empty() {
+        // The size of a file in `/proc` is 0.
+        (&file).take(most).read_to_end(&mut bytes)?;
     }
     Ok(ReadFile { bytes, stamp })
 }
