@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
 use deftool_lang::schema::{Change, Impact, Importer, Target, compare_definitions, emit};
@@ -62,7 +63,7 @@ fn definitions(path: &Path, current: &Path) -> Result<(Value, BTreeSet<String>),
         }
         let imported = importer.finish();
         let findings: Vec<Diagnostic> = damage.into_iter().chain(imported.findings).collect();
-        (emit(Target::OpenAi, imported.tools.iter()), findings, sources)
+        (emit(Target::OpenAi, imported.tools.iter()), findings, Arc::new(sources))
     } else {
         let load = load_specs(&resolve_inputs(&[path.to_owned()], current)?, current)?;
         let invalid = load.tools.iter().filter(|loaded| !loaded.tool.valid);

@@ -1,7 +1,8 @@
 //! Consistent, immutable versions of a project. Each request uses one version.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::convert::identity;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +35,10 @@ pub struct Generation {
     pub took: Duration,
     /// The differences from the previous generation.
     pub changes: Changes,
-    tools: BTreeMap<String, LoadedTool>,
+    /// Sorted by name.
+    tools: Vec<LoadedTool>,
+    /// Whether tools of earlier generations were kept.
+    has_kept: bool,
 }
 
 /// The changes of a reload, as tool names.
@@ -120,6 +124,25 @@ impl Generation {
         Self::of(1, load, started, Changes::default(), tools)
     }
 
+    /// Creates the generation after `self` if `load` was made from its load, and differs only in scripts.
+    fn with_new_scripts(&self, load: &Load) -> Option<(Vec<LoadedTool>, Changes)> {
+        if self.has_kept || !load.shares_specs(&self.load) {
+            return None;
+        }
+        let (mut tools, mut changes) = (self.tools.clone(), Changes::default());
+        for (before, now) in self.load.tools.iter().zip(&load.tools) {
+            if let (ScriptState::Ready(before), ScriptState::Ready(script)) = (&before.script, &now.script)
+                && !Arc::ptr_eq(before, script)
+            {
+                let loaded = tools.get_mut(position(&self.tools, name_of(now)).ok()?)?;
+                loaded.script = now.script.clone();
+                changes.changed.push(name_of(now).to_owned());
+            }
+        }
+        changes.changed.sort_unstable();
+        Some((tools, changes))
+    }
+
     /// Creates the generation after `before`. Also returns the tools that are missing in `load` and kept because
     /// `is_gone` returned false for them.
     pub(crate) fn after(
@@ -128,33 +151,35 @@ impl Generation {
         started: Instant,
         is_gone: impl Fn(&str) -> bool,
     ) -> (Self, Vec<String>) {
+        let number = before.number + 1;
+        if let Some((tools, changes)) = before.with_new_scripts(&load) {
+            return (
+                Self { number, load, took: started.elapsed(), changes, tools, has_kept: false },
+                Vec::new(),
+            );
+        }
         let mut tools = valid_tools(&load);
-        // Both maps are sorted by name, and most names occur in both.
+        // Both lists are sorted by name, and most names occur in both.
         let mut previous = before.tools.iter().peekable();
-        for (name, loaded) in &mut tools {
-            while previous.next_if(|(previous, _)| *previous < name).is_some() {}
-            if let Some((_, before)) = previous.next_if(|(previous, _)| *previous == name) {
+        for loaded in &mut tools {
+            while previous.next_if(|previous| name_of(previous) < name_of(loaded)).is_some() {}
+            if let Some(before) = previous.next_if(|previous| name_of(previous) == name_of(loaded)) {
                 loaded.reuse_from(before);
             }
         }
         let mut changes = Changes::default();
         let missing = keep_last_good(&mut tools, &load, before, &mut changes, is_gone);
         compare(&before.tools, &tools, &mut changes);
-        (Self::of(before.number + 1, load, started, changes, tools), missing)
+        let has_kept = !changes.kept.is_empty() || !missing.is_empty();
+        (Self { has_kept, ..Self::of(number, load, started, changes, tools) }, missing)
     }
 
-    fn of(
-        number: u64,
-        load: Load,
-        started: Instant,
-        changes: Changes,
-        tools: BTreeMap<String, LoadedTool>,
-    ) -> Self {
+    fn of(number: u64, load: Load, started: Instant, changes: Changes, tools: Vec<LoadedTool>) -> Self {
         // Compile new schemas now, so that the first request does not have to wait.
-        for loaded in tools.values() {
+        for loaded in &tools {
             loaded.entry();
         }
-        Self { number, load, took: started.elapsed(), changes, tools }
+        Self { number, load, took: started.elapsed(), changes, tools, has_kept: false }
     }
 
     /// Returns whether the tools are the same as in `before`, including the broken ones.
@@ -184,7 +209,7 @@ impl Generation {
 
     /// Returns the tool called `name`.
     pub fn tool(&self, name: &str) -> Option<&LoadedTool> {
-        self.tools.get(name)
+        self.tools.get(position(&self.tools, name).ok()?)
     }
 
     /// Returns the tool called `name`.
@@ -214,20 +239,20 @@ impl Generation {
 
     /// Returns the tools, sorted by name.
     pub fn tools(&self) -> impl Iterator<Item = &LoadedTool> {
-        self.tools.values()
+        self.tools.iter()
     }
 
     /// Returns the tools in spec order, followed by those that are not in `load`.
     fn in_order(&self) -> impl Iterator<Item = &LoadedTool> {
-        let written = self.load.tools.iter().map(|loaded| &loaded.tool.name.value);
+        let written = self.load.tools.iter().map(name_of);
         let mut seen = HashSet::new();
-        let names = written.chain(self.tools.keys()).filter(move |name| seen.insert(*name));
-        names.filter_map(|name| self.tools.get(name))
+        let names = written.chain(self.tool_names()).filter(move |name| seen.insert(*name));
+        names.filter_map(|name| self.tool(name))
     }
 
     /// Returns the tool names, sorted.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
-        self.tools.keys().map(String::as_str)
+        self.tools.iter().map(name_of)
     }
 
     /// Returns the tools of a worker in spec order: the tools and exit tools in its lists. Without a list, all tools of
@@ -249,19 +274,27 @@ impl Generation {
     }
 }
 
-/// Returns the first valid tool of each name.
-fn valid_tools(load: &Load) -> BTreeMap<String, LoadedTool> {
-    let mut tools: BTreeMap<String, LoadedTool> = BTreeMap::new();
-    for loaded in load.valid_tools() {
-        tools.entry(loaded.tool.name.value.clone()).or_insert_with(|| loaded.clone());
-    }
+fn name_of(loaded: &LoadedTool) -> &str {
+    &loaded.tool.name.value
+}
+
+/// Returns the index of a tool in a list that is sorted by name, or the index at which it belongs.
+fn position(tools: &[LoadedTool], name: &str) -> Result<usize, usize> {
+    tools.binary_search_by(|loaded| name_of(loaded).cmp(name))
+}
+
+/// Returns the first valid tool of each name, sorted by name.
+fn valid_tools(load: &Load) -> Vec<LoadedTool> {
+    let mut tools: Vec<LoadedTool> = load.valid_tools().cloned().collect();
+    tools.sort_by(|one, other| name_of(one).cmp(name_of(other)));
+    tools.dedup_by(|next, first| name_of(next) == name_of(first));
     tools
 }
 
 /// Keeps tools of `before` that are broken in `load` or in a file with errors. Also keeps missing tools for which
 /// `is_gone` returns false, and returns their names.
 fn keep_last_good(
-    tools: &mut BTreeMap<String, LoadedTool>,
+    tools: &mut Vec<LoadedTool>,
     load: &Load,
     before: &Generation,
     changes: &mut Changes,
@@ -272,13 +305,18 @@ fn keep_last_good(
         LazyCell::new(|| load.tools.iter().map(|loaded| loaded.tool.name.value.as_str()).collect());
     let broken = LazyCell::new(|| load.broken_files());
     let mut missing = Vec::new();
-    for (name, good) in &before.tools {
+    for good in &before.tools {
+        let name = &good.tool.name.value;
         if matches!(good.script, ScriptState::Broken(_)) {
             continue;
         }
-        match tools.get(name) {
+        let place = position(tools, name);
+        match place.ok().and_then(|index| tools.get_mut(index)) {
             Some(now) if !matches!(now.script, ScriptState::Broken(_)) => continue,
-            Some(_) => changes.kept.push(name.clone()),
+            Some(now) => {
+                changes.kept.push(name.clone());
+                *now = good.clone();
+            }
             None => {
                 if present.contains(name.as_str()) || broken.contains(&*good.file) {
                     changes.kept.push(name.clone());
@@ -287,17 +325,19 @@ fn keep_last_good(
                 } else {
                     missing.push(name.clone());
                 }
+                tools.insert(place.unwrap_or_else(identity), good.clone());
             }
         }
-        tools.insert(name.clone(), good.clone());
     }
     missing
 }
 
-fn compare(before: &BTreeMap<String, LoadedTool>, now: &BTreeMap<String, LoadedTool>, changes: &mut Changes) {
-    changes.removed = before.keys().filter(|name| !now.contains_key(*name)).cloned().collect();
-    for (name, loaded) in now {
-        let Some(old) = before.get(name) else {
+fn compare(before: &[LoadedTool], now: &[LoadedTool], changes: &mut Changes) {
+    let is_gone = |name: &&str| position(now, name).is_err();
+    changes.removed = before.iter().map(name_of).filter(is_gone).map(str::to_owned).collect();
+    for loaded in now {
+        let name = &loaded.tool.name.value;
+        let Some(old) = position(before, name).ok().and_then(|index| before.get(index)) else {
             changes.added.push(name.clone());
             continue;
         };

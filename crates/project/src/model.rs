@@ -110,16 +110,18 @@ impl Overlay {
 }
 
 /// The result of loading a set of inputs.
-#[derive(Debug, Default)]
+///
+/// Loads that differ only in the scripts of tools share the large tables.
+#[derive(Debug, Clone, Default)]
 pub struct Load {
     /// The project folder of the first input that belongs to a project.
     pub root: Option<PathBuf>,
     /// The project folder of each source that belongs to a project.
-    pub(crate) roots: HashMap<SourceId, Arc<Path>>,
+    pub(crate) roots: Arc<HashMap<SourceId, Arc<Path>>>,
     /// The source text of every file.
-    pub sources: Sources,
+    pub sources: Arc<Sources>,
     /// The paths of the spec files. Files that are not valid UTF-8 are left out. A byte order mark is allowed.
-    pub files: HashMap<SourceId, PathBuf>,
+    pub files: Arc<HashMap<SourceId, PathBuf>>,
     /// The spec files that this load reports on.
     pub checked: Vec<SourceId>,
     /// Tools and exit tools in file order, then in source order. Tools with a duplicate name are included; all but the
@@ -149,6 +151,25 @@ impl Load {
         let errors = self.findings.iter().filter(|finding| finding.severity == Severity::Error);
         let files = errors.filter_map(|error| self.sources.get(error.primary.source));
         files.map(|file| file.name.as_str()).collect()
+    }
+
+    /// Adds a source, which belongs to the project in `root`.
+    pub(crate) fn add_source(&mut self, file: SourceFile, root: Option<&Arc<Path>>) -> SourceId {
+        let source = Arc::make_mut(&mut self.sources).add(file);
+        self.set_root(source, root);
+        source
+    }
+
+    /// Sets the project of a source, if there is one.
+    pub(crate) fn set_root(&mut self, source: SourceId, root: Option<&Arc<Path>>) {
+        if let Some(root) = root {
+            Arc::make_mut(&mut self.roots).insert(source, Arc::clone(root));
+        }
+    }
+
+    /// Returns whether one load was made from the other, and they differ only in the scripts of tools.
+    pub(crate) fn shares_specs(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.sources, &other.sources)
     }
 
     /// Returns whether the sources and the findings are the same.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Rule};
@@ -110,7 +111,7 @@ fn check(files: &BTreeMap<String, String>, target: Option<Target>) -> Found {
     let options =
         LoadOptions { with_scripts, targets: target.into_iter().collect(), ..LoadOptions::default() };
     let load = load_with(&inputs, folder.path(), &options).unwrap();
-    Found { findings: load.findings, sources: load.sources }
+    Found { findings: load.findings, sources: Arc::unwrap_or_clone(load.sources) }
 }
 
 fn findings(load: &Found) -> Vec<String> {

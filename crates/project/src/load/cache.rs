@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use super::discover::scan_scripts;
-use super::model::{CachedTool, ScriptFile, SpecFile};
+use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
 use super::read::{Known, ReadFile, check_size, read_regular};
 use super::snapshot::{FileStamp, Lookup, Snapshot};
 use crate::model::Overlay;
@@ -31,13 +31,17 @@ const CLOCK_GRANULARITY: Duration = Duration::from_secs(2);
 /// Data kept between loads.
 #[derive(Default)]
 pub(crate) struct Cache {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
+    /// The files that changed since `snapshot` was taken, with their stamps for this load.
+    newer: HashMap<PathBuf, FileStamp>,
     deferred: HashSet<PathBuf>,
     /// Stamps taken during the load, for files that the snapshot does not cover.
     late_stamps: Mutex<HashMap<PathBuf, Option<FileStamp>>>,
     pub(super) specs: Files<SpecFile>,
     pub(super) scripts: Files<ScriptFile>,
     pub(super) tools: HashMap<usize, CachedTool>,
+    /// The last load, if it can be the start of the next one.
+    pub(super) last: Option<LastLoad>,
     torn: Mutex<Vec<PathBuf>>,
     /// Files that this load's new results depend on. The load is valid only if their stamps did not change.
     dependencies: Mutex<HashSet<PathBuf>>,
@@ -125,10 +129,12 @@ pub(super) fn key_of(path: &Path) -> u64 {
 }
 
 impl Cache {
-    /// Starts a load: sets the snapshot, the files that changed since the last load, and the deferred files.
+    /// Starts a load: sets the snapshot with the files that changed after it, the files that changed since the last
+    /// load, and the deferred files.
     pub(crate) fn begin<'p>(
         &mut self,
-        snapshot: Snapshot,
+        snapshot: Arc<Snapshot>,
+        newer: Vec<(PathBuf, Option<FileStamp>)>,
         changed: Option<impl Iterator<Item = &'p PathBuf>>,
         deferred: HashSet<PathBuf>,
     ) {
@@ -136,6 +142,7 @@ impl Cache {
         if let Some(changed) = &mut self.changed {
             changed.extend(deferred.iter().map(|path| key_of(path)));
         }
+        self.newer = newer.into_iter().filter_map(|(path, stamp)| Some((path, stamp?))).collect();
         (self.snapshot, self.deferred) = (snapshot, deferred);
         lock(&self.late_stamps).clear();
         lock(&self.torn).clear();
@@ -146,9 +153,11 @@ impl Cache {
     /// Ends a committed load: drops unused entries. Returns whether any file's content changed since the last committed
     /// load.
     pub(crate) fn end(&mut self) -> bool {
-        let round = self.round;
-        self.specs.forget_unused(round);
-        self.scripts.forget_unused(round);
+        if !self.reused_last() {
+            let round = self.round;
+            self.specs.forget_unused(round);
+            self.scripts.forget_unused(round);
+        }
         let news = [&self.specs.has_changes, &self.scripts.has_changes]
             .map(|news| news.swap(false, Ordering::Relaxed));
         news.contains(&true)
@@ -159,8 +168,16 @@ impl Cache {
         &self.snapshot
     }
 
+    /// Takes the snapshot with the stamps of the load. Cheap if no other reference to it exists.
     pub(crate) fn take_snapshot(&mut self) -> Snapshot {
-        std::mem::take(&mut self.snapshot)
+        let mut snapshot = Arc::unwrap_or_clone(std::mem::take(&mut self.snapshot));
+        snapshot.listed.extend(self.newer.drain());
+        snapshot
+    }
+
+    /// Returns the keys of the files that changed since the last load, if they are known and none is deferred.
+    pub(super) fn changed(&self) -> Option<Vec<u64>> {
+        self.changed.as_ref().filter(|_| self.deferred.is_empty()).map(|keys| keys.iter().copied().collect())
     }
 
     /// Returns whether a file with one of these keys may have changed since the last load.
@@ -169,7 +186,7 @@ impl Cache {
     }
 
     /// Whether the load is not repeated.
-    fn is_single_load(&self) -> bool {
+    pub(super) fn is_single_load(&self) -> bool {
         self.round == 0
     }
 
@@ -184,12 +201,15 @@ impl Cache {
     /// Scans the scripts of `root`, unless the snapshot already contains them.
     pub(super) fn scan_scripts(&mut self, root: &Path) {
         if !self.snapshot.scripts.contains_key(&scripts_folder(root)) {
-            scan_scripts(root, &mut self.snapshot);
+            scan_scripts(root, Arc::make_mut(&mut self.snapshot));
         }
     }
 
     /// Returns the stamp of `path` for this load.
     pub(crate) fn stamp(&self, path: &Path) -> Option<FileStamp> {
+        if let Some(stamp) = self.newer.get(path) {
+            return Some(*stamp);
+        }
         match self.snapshot.of(path) {
             Lookup::Present(stamp) => Some(stamp),
             Lookup::Absent => None,
@@ -288,10 +308,19 @@ impl Cache {
         changed
     }
 
-    /// Returns the paths that the tools of the last load refer to outside of the scanned folders.
-    pub(crate) fn referenced(&self) -> Vec<PathBuf> {
+    /// Returns whether the load was made from the one before it.
+    pub(crate) fn reused_last(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.is_reused)
+    }
+
+    /// Returns the paths that the tools of the last load refer to outside of the scanned folders, unless they are the
+    /// same as in the load before it.
+    pub(crate) fn referenced(&self) -> Option<Vec<PathBuf>> {
+        if self.reused_last() {
+            return None;
+        }
         let referenced: HashSet<&PathBuf> = self.tools.values().flat_map(|cached| &cached.external).collect();
-        referenced.into_iter().cloned().collect()
+        Some(referenced.into_iter().cloned().collect())
     }
 
     /// Returns whether the file at `path` is part of the load.

@@ -69,6 +69,11 @@ pub(crate) fn load_through(
     from: &Path,
     options: &LoadOptions,
 ) -> Result<Load, ProjectError> {
+    // The type checker reports findings of all scripts.
+    let is_incremental = options.with_scripts && options.type_checker.is_none() && !cache.is_single_load();
+    if is_incremental && let Some(load) = scripts::reload_scripts(cache, from) {
+        return Ok(load);
+    }
     let whole = whole_roots(inputs);
     let (mut load, levels) = specs::read_specs(cache, inputs, &whole, from)?;
     if options.with_scripts {
@@ -94,6 +99,9 @@ pub(crate) fn load_through(
         drop_repeated(&mut load);
     }
     merge_type_as_string(&mut load.findings);
+    if is_incremental {
+        scripts::keep_load(cache, &load);
+    }
     Ok(load)
 }
 

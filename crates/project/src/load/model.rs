@@ -1,5 +1,6 @@
 //! The parts of a load that the cache keeps for the next load.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +10,7 @@ use deftool_lang::text::{SourceFile, SourceId};
 use deftool_script::{Contract, LoadError, Module, Require, Script};
 
 use super::levels::Levels;
-use crate::model::LoadedTool;
+use crate::model::{Load, LoadedTool};
 
 /// The content of one spec file.
 #[derive(Clone)]
@@ -59,6 +60,15 @@ pub(super) struct CachedTool {
     pub(super) keys: Vec<u64>,
     /// Whether the tool has no findings, not even suppressed ones.
     pub(super) is_clean: bool,
+}
+
+/// A load that can be the start of the next one.
+pub(super) struct LastLoad {
+    pub(super) load: Load,
+    /// The indices of the tools that depend on a path, by the key of the path.
+    pub(super) users: HashMap<u64, Vec<usize>>,
+    /// Whether it was made from the load before it.
+    pub(super) is_reused: bool,
 }
 
 /// The result of looking up the script of a tool.

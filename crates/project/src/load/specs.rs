@@ -1,6 +1,6 @@
 //! Spec files: reads, parses and lowers them, and collects the definitions of all files.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub(super) fn read_specs(
     whole: &HashSet<&Path>,
     from: &Path,
 ) -> Result<(Load, Levels), ProjectError> {
+    let mut paths = HashMap::new();
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
     let mut levels = Levels::default();
     let mut files: Vec<(Option<Arc<Path>>, PathBuf, Reason)> = Vec::new();
@@ -61,8 +62,7 @@ pub(super) fn read_specs(
     for ((root, path, reason), file) in files.into_iter().zip(loaded) {
         // In a load that is not repeated, this is the only reference.
         let file = Arc::unwrap_or_clone(file?);
-        let source = load.sources.add(file.source);
-        load.roots.extend(root.map(|root| (source, root)));
+        let source = load.add_source(file.source, root.as_ref());
         levels.lints.extend(file.levels.lints);
         if reason != Reason::Checked {
             levels.context_files.insert(source, Vec::new());
@@ -72,7 +72,7 @@ pub(super) fn read_specs(
         }
         levels.allows.extend(file.levels.allows);
         load.checked.push(source);
-        load.files.extend(file.is_lossless.then_some((source, path)));
+        paths.extend(file.is_lossless.then_some((source, path)));
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
         load.mcp_servers.extend(file.mcp_servers);
@@ -80,14 +80,14 @@ pub(super) fn read_specs(
     }
     for input in inputs {
         for OutsideLink { path, why } in &input.outside {
-            let source =
-                load.sources.add(SourceText::empty(path).into_source(load.sources.id_ahead(0), from).0);
+            let file = SourceText::empty(path).into_source(load.sources.id_ahead(0), from).0;
             let root = input.root.as_deref().and_then(|root| roots.iter().find(|known| ***known == *root));
-            load.roots.extend(root.map(|root| (source, Arc::clone(root))));
+            let source = load.add_source(file, root);
             load.checked.push(source);
             load.findings.push(unreadable(source, &display_name(path, from), why));
         }
     }
+    load.files = Arc::new(paths);
     names::report_duplicates(&mut load);
     names::report_unknown_worker_tools(&mut load, whole);
     let mut findings = rules::near_name::check(&load);

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::load::{Cache, FileStamp, Lookup, Snapshot, load_through, resolve_paths, scan_scripts};
 use crate::model::{Input, Load, LoadOptions, Overlay, ProjectError};
@@ -14,7 +15,7 @@ pub(super) struct Loader {
     options: LoadOptions,
     cache: Cache,
     /// The snapshot of the last committed load.
-    baseline: Snapshot,
+    baseline: Arc<Snapshot>,
     /// Paths outside of the scanned folders that the last load refers to.
     referenced: Vec<PathBuf>,
     /// Files with changed content and an unchanged stamp.
@@ -22,7 +23,7 @@ pub(super) struct Loader {
     /// Whether the cache matches the last committed load.
     is_cache_current: bool,
     /// The inputs of the current load, if it succeeded, and of the last committed load.
-    inputs: [Option<Vec<Input>>; 2],
+    inputs: [Option<Arc<Vec<Input>>>; 2],
 }
 
 /// The files to load.
@@ -35,9 +36,9 @@ pub(super) enum LoadTarget {
 
 /// The result of a scan.
 pub(super) struct Scan {
-    inputs: Result<Vec<Input>, ProjectError>,
-    pub(super) snapshot: Snapshot,
-    /// The changes since the last load, if the scan already determined them.
+    inputs: Result<Arc<Vec<Input>>, ProjectError>,
+    pub(super) snapshot: Arc<Snapshot>,
+    /// The changes since the last load, if the scan was limited to them. `snapshot` is then the one of the last load.
     changed: Option<Vec<(PathBuf, Option<FileStamp>)>>,
 }
 
@@ -51,7 +52,7 @@ impl Loader {
             from: from.to_owned(),
             options,
             cache,
-            baseline: Snapshot::default(),
+            baseline: Arc::default(),
             referenced: Vec::new(),
             suspects: HashSet::new(),
             is_cache_current: false,
@@ -112,7 +113,7 @@ impl Loader {
         for path in &self.referenced {
             snapshot.add_referenced(path);
         }
-        Scan { inputs, snapshot, changed: None }
+        Scan { inputs: inputs.map(Arc::new), snapshot: Arc::new(snapshot), changed: None }
     }
 
     /// Scans only these paths. Returns `None` if a full scan is necessary: a path was added or removed, is not a
@@ -144,11 +145,8 @@ impl Loader {
                 (Some(_), None) => return None,
             }
         }
-        let mut snapshot = self.baseline.clone();
-        for (path, stamp) in &changed {
-            snapshot.listed.extend(stamp.map(|stamp| (path.clone(), stamp)));
-        }
-        Some(Scan { inputs: Ok(inputs.clone()), snapshot, changed: Some(changed) })
+        let (inputs, snapshot) = (Ok(Arc::clone(inputs)), Arc::clone(&self.baseline));
+        Some(Scan { inputs, snapshot, changed: Some(changed) })
     }
 
     /// Returns the files that changed since the last load. Also reads the files in `written`, or all of them, if
@@ -184,7 +182,7 @@ impl Loader {
     ) -> Result<Load, ProjectError> {
         // A discarded load leaves newer entries in the cache, so `changed` is not complete.
         let changed = changed.filter(|_| std::mem::replace(&mut self.is_cache_current, false));
-        self.cache.begin(scan.snapshot, changed, deferred);
+        self.cache.begin(scan.snapshot, scan.changed.unwrap_or_default(), changed, deferred);
         self.inputs[0] = None;
         let inputs = scan.inputs?;
         let load = load_through(&mut self.cache, &inputs, &self.from, &self.options)?;
@@ -217,17 +215,23 @@ impl Loader {
     pub(super) fn commit(&mut self, deferred: &HashSet<PathBuf>) -> bool {
         let has_changes = self.cache.end();
         self.suspects.retain(|path| deferred.contains(path));
-        self.referenced = self.cache.referenced();
+        if let Some(referenced) = self.cache.referenced() {
+            self.referenced = referenced;
+        }
+        let referenced = self.referenced.iter().map(|path| (path.clone(), self.cache.stamp(path))).collect();
+        let stamp_before = |path| (path, self.baseline.listed.get(path).copied());
+        let before: Vec<_> = deferred.iter().map(stamp_before).collect();
+        // The snapshot of the load may be the baseline.
+        self.baseline = Arc::default();
         let mut baseline = self.cache.take_snapshot();
-        baseline.referenced =
-            self.referenced.iter().map(|path| (path.clone(), self.cache.stamp(path))).collect();
-        for path in deferred {
-            match self.baseline.listed.remove(path) {
+        baseline.referenced = referenced;
+        for (path, stamp) in before {
+            match stamp {
                 Some(stamp) => drop(baseline.listed.insert(path.clone(), stamp)),
                 None => drop(baseline.listed.remove(path)),
             }
         }
-        self.baseline = baseline;
+        self.baseline = Arc::new(baseline);
         self.is_cache_current = self.inputs[0].is_some();
         // A deferred file may have been missing when the inputs were listed.
         self.inputs[1] = self.inputs[0].take().filter(|_| deferred.is_empty());
@@ -442,7 +446,7 @@ mod tests {
         let target = LoadTarget::Project(root.to_owned());
         let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
         let mut loader = Loader::new(target, root, options);
-        let (mut reused, mut partial_scans) = (0, 0);
+        let (mut reused, mut reused_loads, mut partial_scans) = (0, 0, 0);
         for round in 0..400 {
             let edits = random.usize(1..3);
             let edited: Vec<PathBuf> =
@@ -459,6 +463,7 @@ mod tests {
             assert!(loader.torn().is_empty());
             loader.commit(&deferred);
             reused += before;
+            reused_loads += usize::from(loader.cache.reused_last());
             let whole =
                 load(&[Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()], root).unwrap();
             assert_eq!(described(&cached), described(&whole), "after edit {round}");
@@ -466,6 +471,7 @@ mod tests {
             assert!(loader.differences(&scan, None).is_empty(), "{round}");
         }
         assert!(reused > 200, "no tool was reused");
+        assert!(reused_loads > 10, "too few loads were made from the last one: {reused_loads}");
         assert!(partial_scans > 10, "too few partial scans: {partial_scans}");
     }
 

@@ -1,6 +1,6 @@
 //! Watching of a project: reloads it after every change of its files.
 //!
-//! `reload` is the loop. It scans the files with a `loader` every second and after `notifications` of the operating
+//! `reload` is the loop. It scans the files with a `loader` every one to five seconds and after `notifications` of the operating
 //! system, and debounces the changes (`debounce`). [`LiveProject`] (`live`) decides what to keep of a load.
 //! [`EditedProject`] (`edited`) loads on demand, with the texts of an editor.
 

@@ -198,7 +198,7 @@ impl State {
 /// Watches folders with the operating system's API.
 pub(super) struct FolderWatcher {
     events: Arc<FileEvents>,
-    /// `None` if the watcher could not be created. The scan every second still finds all changes, only later.
+    /// `None` if the watcher could not be created. The regular scan still finds all changes, only later.
     watcher: Option<notify::RecommendedWatcher>,
     watched: HashMap<PathBuf, FolderId>,
 }

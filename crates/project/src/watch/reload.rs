@@ -1,10 +1,10 @@
 //! The watch loop: reloads a project when a file changes.
 //!
-//! All files are scanned (`snapshot`) every second and after notifications of the operating system (`notifications`). A
-//! notification about the content of known files causes a scan of those files only. Changed files are debounced
-//! (`debounce`). A new load reads the changed files and reuses the rest (`cache`). Then the stamps are checked again,
-//! and if a file changed during the load, the load is discarded. A load is therefore a consistent snapshot of the
-//! project without half-written files. A new stamp with the same content is not a change.
+//! All files are scanned (`snapshot`) every one to five seconds, depending on their number, and after notifications of
+//! the operating system (`notifications`). A notification about the content of known files causes a scan of those files
+//! only. Changed files are debounced (`debounce`). A new load reads the changed files and reuses the rest (`cache`).
+//! Then the stamps are checked again, and if a file changed during the load, the load is discarded. A load is therefore
+//! a consistent snapshot of the project without half-written files. A new stamp with the same content is not a change.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,11 @@ use super::notifications::{FileEvents, FolderWatcher, Wakeup};
 use crate::load::find_root;
 use crate::model::{Load, LoadOptions, ProjectError};
 
-/// Time between full scans.
-const RESCAN_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum and maximum time between full scans.
+const RESCAN_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// Ratio of the time between full scans to the time of a scan: within the limits, scans use 1 % of a CPU.
+const RESCAN_RATIO: u32 = 100;
 
 /// Maximum number of repeated scans while new folders are added to the watcher.
 const MAX_WATCH_ROUNDS: usize = 3;
@@ -127,10 +130,12 @@ pub(super) fn run_watch_loop(handler: &mut impl LoadHandler, mut loader: Loader,
         } else {
             loader.scan_changed(batch.touched.iter().chain(debouncer.pending()))
         };
+        let scan_start = Instant::now();
         let scan = partial.unwrap_or_else(|| scan_and_watch(&loader, &mut watcher));
         let now = Instant::now();
         if is_rescan_due {
-            next_rescan = now + RESCAN_INTERVAL;
+            let (least, most) = RESCAN_INTERVAL;
+            next_rescan = now + ((now - scan_start) * RESCAN_RATIO).clamp(least, most);
         }
         debouncer.record_writes(batch.writes);
         let changed = loader.differences(&scan, (!is_rescan_due).then_some(&batch.touched));

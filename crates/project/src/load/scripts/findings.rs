@@ -295,13 +295,17 @@ impl ReportedFile {
 
     /// Returns the file's source id. Adds the file to the sources of the project of `spec` on first use.
     fn source(&mut self, load: &mut Load, name: &str, text: &[u8], spec: SourceId) -> SourceId {
-        let source = *self.source.get_or_insert_with(|| {
-            load.sources.add(SourceFile::new(name, String::from_utf8_lossy(text).into_owned()))
-        });
-        if let Some(root) = load.roots.get(&spec).cloned() {
-            load.roots.insert(source, root);
+        let root = load.roots.get(&spec).cloned();
+        match self.source {
+            Some(source) => {
+                load.set_root(source, root.as_ref());
+                source
+            }
+            None => {
+                let file = SourceFile::new(name, String::from_utf8_lossy(text).into_owned());
+                *self.source.insert(load.add_source(file, root.as_ref()))
+            }
         }
-        source
     }
 }
 

@@ -34,8 +34,8 @@ pub(super) fn report_loose(
         let Some(file) = file.filter(|file| !is_reported(&file.script.file)) else { continue };
         let Err(problem) = file.module().contract() else { continue };
         let text = String::from_utf8_lossy(&file.script.source).into_owned();
-        let source = load.sources.add(SourceFile::new(file.script.file.clone(), text));
-        load.roots.insert(source, Arc::from(root));
+        let root = Arc::from(root);
+        let source = load.add_source(SourceFile::new(file.script.file.clone(), text), Some(&root));
         let at = load.line_location(source, problem.line.unwrap_or(1));
         load.findings.push(if is_test_script(path) {
             module_does_not_compile::test(at, &problem.message)

@@ -14,7 +14,7 @@ mod test_scripts;
 mod types;
 mod unused;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use deftool_script::Script;
 
 use self::findings::ScriptReporter;
 use super::cache::Cache;
-use super::model::CachedTool;
+use super::model::{CachedTool, LastLoad};
 use crate::model::Load;
 use crate::parallel;
 
@@ -88,6 +88,57 @@ pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&
     load.tools = tools;
     reporter.finish(cache, load);
     load.sort_findings();
+}
+
+/// Makes the next load from the last one if only scripts and modules changed. Returns `None` if anything else changed,
+/// or if an affected tool has or gets findings, which may depend on other tools.
+///
+/// The time depends on the number of affected tools, apart from a copy of the list of tools.
+pub(super) fn reload_scripts(cache: &mut Cache, from: &Path) -> Option<Load> {
+    let mut last = cache.last.take()?;
+    let mut affected = BTreeSet::new();
+    for key in cache.changed()? {
+        affected.extend(last.users.get(&key)?);
+    }
+    let of_index = |index: usize| cache.tools.get(&address(&last.load.tools.get(index)?.tool));
+    let affected: Vec<(usize, &CachedTool)> =
+        affected.into_iter().map(|index| Some((index, of_index(index)?))).collect::<Option<_>>()?;
+    if !affected.iter().all(|(_, cached)| cached.is_clean) {
+        return None;
+    }
+    cache
+        .add_dependencies(affected.iter().filter_map(|(_, cached)| last.load.files.get(&cached.tool.source)));
+    let lookups = parallel::map(&affected, |_, (_, cached)| {
+        let script = cached.named_script().map(|(_, script)| script);
+        CachedTool::look_up(cache, &cached.tool, &cached.root, script, from)
+    });
+    let is_same_unit = |((_, before), now): (&(usize, &CachedTool), &CachedTool)| before.keys == now.keys;
+    if !affected.iter().zip(&lookups).all(is_same_unit) {
+        return None;
+    }
+    let mut reporter = ScriptReporter::new(&Load::default(), &[], &HashSet::new(), cache.snapshot(), from);
+    let affected: Vec<usize> = affected.into_iter().map(|(index, _)| index).collect();
+    for (index, mut cached) in affected.into_iter().zip(lookups) {
+        let state = reporter.report(&mut last.load, &mut cached);
+        if !cached.is_clean {
+            return None;
+        }
+        last.load.tools.get_mut(index)?.script = state;
+        cache.tools.insert(address(&cached.tool), cached);
+    }
+    let load = last.load.clone();
+    cache.last = Some(LastLoad { is_reused: true, ..last });
+    Some(load)
+}
+
+/// Keeps the load as the start of the next one.
+pub(super) fn keep_load(cache: &mut Cache, load: &Load) {
+    let mut users: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (index, loaded) in load.tools.iter().enumerate() {
+        let keys = cache.tools.get(&address(&loaded.tool)).into_iter().flat_map(|cached| &cached.keys);
+        keys.for_each(|key| users.entry(*key).or_default().push(index));
+    }
+    cache.last = Some(LastLoad { load: load.clone(), users, is_reused: false });
 }
 
 /// Returns the identity of a tool across loads. Entries with this key also hold the `Arc`, so it is not reused.

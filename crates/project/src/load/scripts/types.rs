@@ -91,9 +91,10 @@ impl TypeReporter {
         let source = *self.sources.entry(problem.file.clone()).or_insert_with(|| {
             let module = script.modules.iter().find(|module| module.file == problem.file);
             let bytes = module.map_or(&script.source, |module| &module.source);
-            load.sources.add(SourceFile::new(&*problem.file, String::from_utf8_lossy(bytes).into_owned()))
+            let file = SourceFile::new(&*problem.file, String::from_utf8_lossy(bytes).into_owned());
+            load.add_source(file, Some(root))
         });
-        load.roots.insert(source, Arc::clone(root));
+        load.set_root(source, Some(root));
         let line = load.line_location(source, problem.line);
         let at = Location { source, span: within(load, line, problem.columns) };
         let touches = |other: &Span| {

@@ -83,8 +83,7 @@ impl UnusedScripts {
                 let read = read_regular(&file, Known::Nothing, MAX_SCRIPT_READ).map(|read| read.bytes);
                 let text = String::from_utf8_lossy(&read.unwrap_or_default()).into_owned();
                 let first_line = text.lines().next().map_or(0, str::len);
-                let source = load.sources.add(SourceFile::new(display_name(&file, from), text));
-                load.roots.insert(source, Arc::clone(&root));
+                let source = load.add_source(SourceFile::new(display_name(&file, from), text), Some(&root));
                 let at = Location { source, span: Span::new(0, first_line) };
                 load.findings.push(unused_script::finding(at, &stem));
             }
