@@ -8,6 +8,7 @@ use super::http_error::classify_stream_error;
 use super::loose::Loose;
 use super::reply_state::{ReplyContent, ReplyState};
 use super::sink::Sink;
+use super::text_chunk::TextChunk;
 use crate::event::ChatEvent;
 
 /// A completion that is being received.
@@ -15,12 +16,14 @@ use crate::event::ChatEvent;
 pub(super) struct Completion {
     assembler: Assembler,
     has_text: bool,
+    /// The previous chunk, if it contained only text.
+    text_chunk: Option<TextChunk>,
 }
 
 impl Completion {
     /// Creates the state for a reply to a request that offered `known_tools`.
     pub(super) fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
-        Self { assembler: Assembler::new(known_tools), has_text: false }
+        Self { assembler: Assembler::new(known_tools), has_text: false, text_chunk: None }
     }
 
     /// Takes the JSON of one chunk.
@@ -33,7 +36,19 @@ impl Completion {
         state: &mut ReplyState,
         sink: &mut Sink<'_>,
     ) -> serde_json::Result<()> {
-        self.on_chunk(&decode_chunk(data)?, data, state, sink);
+        if let Some(chunk) = &self.text_chunk
+            && let Some(text) = chunk.text_of(data)
+        {
+            let is_reasoning = chunk.is_reasoning;
+            if state.reserve(text.len()) {
+                if is_reasoning { sink.push_reasoning(text) } else { self.push_text(text, sink) }
+            }
+            return Ok(());
+        }
+        self.text_chunk = None;
+        let chunk = decode_chunk(data)?;
+        self.on_chunk(&chunk, data, state, sink);
+        self.text_chunk = TextChunk::of(&chunk, data, state);
         Ok(())
     }
 
@@ -137,5 +152,60 @@ mod tests {
         let Some(ChatEvent::Ended { reply: Reply { calls, .. } }) = events.pop() else { panic!() };
         let ids: Vec<Option<&str>> = calls.iter().map(|call| call.id.as_deref()).collect();
         assert_eq!(ids, [Some("a"), None], "{calls:?}");
+    }
+
+    /// Decodes random sequences of chunks with and without the shortcut for chunks that differ only in their text.
+    #[test]
+    fn a_chunk_is_read_the_same_after_any_other_chunk() {
+        const SHAPES: [&str; 10] = [
+            r#"{"model":"m","choices":[{"index":0,"delta":{"content":"TEXT"},"finish_reason":null}]}"#,
+            r#"{"choices":[{"delta":{"content":"","reasoning_content":"TEXT"}}],"usage":{"prompt_tokens":1}}"#,
+            r#"{"choices":[{"delta":{"content":"a","content":"TEXT"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"TEXT","content":"a"}}]}"#,
+            r#"{"choices":[{"delta":{"reasoning":"TEXT","content":[{"type":"text","text":"b"}]}}]}"#,
+            r#"{"choices":[{"delta":{"content":"TEXT","tool_calls":[{"index":0,"function":{"name":"f"}}]}}]}"#,
+            r#"{"choices":[{"delta":{"content":"TEXT"},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"index":1,"delta":{"content":"TEXT"}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"refusal":"TEXT"}}],"error":{"message":"TEXT"}}"#,
+            r#"{"choices":[{"delta":{"content":"TEXT"}},{"delta":{"content":"TEXT"}}]}"#,
+        ];
+        const TEXTS: [&[u8]; 10] = [
+            b"",
+            b"word",
+            b" two words",
+            b"\\",
+            b"\"",
+            b"\n",
+            b"\xFF",
+            b"\\u00e9",
+            "é".as_bytes(),
+            b"\\ud83d",
+        ];
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..500 {
+            let mut readers = [false, true].map(|is_plain| {
+                (is_plain, Completion::new([]), ReplyState::default(), Vec::new(), String::new())
+            });
+            let mut shape = "";
+            for _ in 0..20 {
+                if random.u8(..4) == 0 || shape.is_empty() {
+                    shape = SHAPES[random.usize(..SHAPES.len())];
+                }
+                let (before, after) = shape.split_once("TEXT").unwrap();
+                let text = TEXTS[random.usize(..TEXTS.len())];
+                let data = [before.as_bytes(), text, after.as_bytes()].concat();
+                for (is_plain, completion, state, events, log) in &mut readers {
+                    if *is_plain {
+                        completion.text_chunk = None;
+                    }
+                    let result = completion.read(&data, state, &mut Sink::new(events));
+                    log.push_str(&format!("{} {state:?}\n", result.is_ok()));
+                }
+            }
+            let [one, other] = readers.map(|(_, completion, _, events, log)| {
+                format!("{events:?}\n{log}\n{:?}", completion.finish(true))
+            });
+            assert_eq!(one, other);
+        }
     }
 }

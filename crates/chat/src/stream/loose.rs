@@ -47,6 +47,15 @@ impl<'a> Loose<'a> {
         }
     }
 
+    /// Returns whether it is `null` or an empty string.
+    pub(super) fn is_blank(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::String(text) => text.is_empty(),
+            Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object(_) => false,
+        }
+    }
+
     /// Returns a non-negative integer, including one in a string.
     pub(super) fn as_count(&self) -> Option<u64> {
         match self {

@@ -24,6 +24,7 @@ mod reply_state;
 mod responses;
 mod sink;
 pub(crate) mod sse;
+mod text_chunk;
 
 pub use arguments::MAX_CALLS;
 pub use decoder::{StreamDecoder, StreamNotes, TransportEnd};

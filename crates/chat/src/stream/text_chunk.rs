@@ -1,0 +1,63 @@
+//! Chunks that differ only in one piece of text.
+//!
+//! In a stream, one chunk after the other has the same bytes except for its text. A chunk that matches the previous one
+//! in this way is not parsed: its text is the bytes in between. All other chunks are parsed.
+
+use super::chunk::{Chunk, Delta};
+use super::loose::Loose;
+use super::reply_state::ReplyState;
+
+/// The bytes around the text of the previous chunk.
+#[derive(Debug)]
+pub(super) struct TextChunk {
+    /// The bytes up to and including the quote before the text.
+    before: Vec<u8>,
+    /// The bytes from the quote after the text.
+    after: Vec<u8>,
+    pub(super) is_reasoning: bool,
+}
+
+impl TextChunk {
+    /// Returns the pattern of a chunk that adds one piece of text to the reply and changes nothing else if it is
+    /// repeated. `data` is its JSON.
+    pub(super) fn of(chunk: &Chunk<'_>, data: &[u8], state: &ReplyState) -> Option<Self> {
+        let [choice] = chunk.choices.as_slice() else { return None };
+        let delta = choice.delta.as_ref()?;
+        let is_plain = chunk.prompt_progress == Loose::Null
+            && choice.is_first()
+            && choice.message.is_none()
+            && choice.finish_reason == Loose::Null
+            && delta.tool_calls == Loose::Null
+            && delta.function_call == Loose::Null
+            && !state.has_error()
+            && !state.is_full();
+        let (text, is_reasoning) = only_text(delta).filter(|_| is_plain)?;
+        // The text is a part of `data`, unless it contains escapes.
+        let start = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
+        let (before, rest) = data.split_at_checked(start)?;
+        let after = rest.strip_prefix(text.as_bytes())?;
+        (before.ends_with(b"\"") && after.starts_with(b"\"")).then(|| Self {
+            before: before.to_vec(),
+            after: after.to_vec(),
+            is_reasoning,
+        })
+    }
+
+    /// Returns the text of the chunk `data`, if it differs from the previous chunk only in its text.
+    pub(super) fn text_of<'a>(&self, data: &'a [u8]) -> Option<&'a str> {
+        let text = data.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        let is_literal = text.iter().all(|&byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+        str::from_utf8(text).ok().filter(|_| is_literal)
+    }
+}
+
+/// Returns the text of a delta that contains one string and nothing else, and whether it is reasoning.
+fn only_text<'d>(delta: &'d Delta<'_>) -> Option<(&'d str, bool)> {
+    let Delta { content, reasoning_content, reasoning, refusal, .. } = delta;
+    let fields = [(content, false), (refusal, false), (reasoning_content, true), (reasoning, true)];
+    let mut filled = fields.into_iter().filter(|(field, _)| !field.is_blank());
+    match (filled.next()?, filled.next()) {
+        ((Loose::String(text), is_reasoning), None) => Some((text, is_reasoning)),
+        _ => None,
+    }
+}
