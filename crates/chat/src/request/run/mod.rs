@@ -6,6 +6,7 @@
 mod batch;
 mod calls;
 mod model;
+mod raw_text;
 mod reply;
 mod state;
 mod turn;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::model::{Budget, PendingCall, RequestState, RequestStatus};
+use super::raw_text::RawText;
 use crate::request::config::{RequestOptions, RunConfig, RunStart};
 use crate::request::conversation::append_answered;
 use crate::request::event::{EVENT_VERSION, Event};
@@ -36,7 +37,7 @@ pub struct Run {
     pub(super) lines: LineDetector,
     pub(super) text: String,
     pub(super) text_chars: usize,
-    pub(super) raw_text: String,
+    pub(super) raw_text: RawText,
     pub(super) reasoning: String,
     pub(super) signals: Vec<Signal>,
     pub(super) usage: Option<Usage>,
@@ -91,7 +92,7 @@ impl Run {
             lines: LineDetector::new(&config.repetition),
             text: String::new(),
             text_chars: 0,
-            raw_text: String::new(),
+            raw_text: RawText::default(),
             reasoning: String::new(),
             signals: Vec::new(),
             usage: None,
@@ -268,6 +269,7 @@ impl Run {
             });
         }
         if !text.is_empty() {
+            self.raw_text.note_shown(self.text.len(), &text);
             self.text.push_str(&text);
             self.text_chars += text.chars().count();
             self.events.push(Event::Text { text });
@@ -317,7 +319,7 @@ impl Run {
             usage: self.usage,
             tool_iterations: self.tool_iterations,
             reasoning: not_empty(self.reasoning.clone()),
-            raw_text: (self.raw_text != self.text).then(|| self.raw_text.clone()),
+            raw_text: self.raw_text.if_different(&self.text),
         };
         match std::mem::replace(&mut self.phase, Phase::Finished) {
             // Some calls were executed: the model must see which.

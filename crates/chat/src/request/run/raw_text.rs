@@ -1,0 +1,32 @@
+//! The text of all replies as the server sent it, with the calls that are not shown.
+
+use serde::{Deserialize, Serialize};
+
+/// A text that begins like the shown text. The equal start is not stored twice: usually nothing else is left.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct RawText {
+    /// Length of the equal start in bytes.
+    shared: usize,
+    rest: String,
+}
+
+impl RawText {
+    /// Adds text from the server.
+    pub(super) fn push(&mut self, text: &str) {
+        self.rest.push_str(text);
+    }
+
+    /// Registers that `piece` is appended to the shown text, which has `before` bytes.
+    pub(super) fn note_shown(&mut self, before: usize, piece: &str) {
+        if self.shared == before && self.rest.starts_with(piece) {
+            self.rest.drain(..piece.len());
+            self.shared += piece.len();
+        }
+    }
+
+    /// Returns the text if it differs from the shown text.
+    pub(super) fn if_different(&self, shown: &str) -> Option<String> {
+        let (start, end) = shown.split_at_checked(self.shared)?;
+        (end != self.rest).then(|| format!("{start}{}", self.rest))
+    }
+}
