@@ -30,7 +30,7 @@ impl Lowerer {
             self.findings.push(rules::args_not_a_list::single(self.at(span), &items));
             return Vec::new();
         }
-        let mut arguments: Vec<Argument> = Vec::new();
+        let mut arguments: Vec<Argument> = Vec::with_capacity(items.len());
         let mut seen: HashMap<String, Span> = HashMap::new();
         let mut after_stray = false;
         for item in items {

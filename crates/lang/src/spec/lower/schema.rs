@@ -86,7 +86,7 @@ impl Lowerer {
         span: Span,
         position: SchemaPosition<'_>,
     ) -> Vec<Member> {
-        let mut members = Vec::new();
+        let mut members = Vec::with_capacity(entries.len());
         let mut unread: Vec<String> = Vec::new();
         // Keywords that are present, or will be after a misspelling is fixed: a fix must not add them again.
         let known = entries.iter().filter_map(|entry| keywords::find(&entry.key));
@@ -312,7 +312,7 @@ impl Lowerer {
     }
 
     fn lower_named(&mut self, entries: Vec<Entry>, is_property: bool) -> Vec<Member> {
-        let mut members = Vec::new();
+        let mut members = Vec::with_capacity(entries.len());
         for entry in entries {
             let name = Spanned::new(entry.key, entry.key_span);
             let position = if is_property { SchemaPosition::Property(&name) } else { SchemaPosition::Nested };
