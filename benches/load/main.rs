@@ -6,6 +6,7 @@
 //! | `streams` | 1,000 streams of 50 tokens a second | 300 MB, 10 ms added latency (p99), 100 ms from cancel to closed connection (p99) |
 //! | `requests` | 10,000 sequential requests | no growth in memory, threads, descriptors |
 //! | `deltas` | memory of a finished request with 1,000,000 deltas | the text once and 16 bytes a delta |
+//! | `argument` | peak memory for a call with an argument of 15 MiB in one delta | 3 × the argument |
 //! | `run` | CPU of `deftool run` per chunk, and of curl | 1.2 × curl at one chunk a write (`--json` 1.4), 1.0 µs at 60 |
 //! | `conversation` | CPU of one request with 500, 1,000 and 2,000 turns | 1.5 s for 2,000 turns |
 //!
@@ -17,6 +18,7 @@
 // Figures are rounded for a table.
 #![allow(clippy::cast_precision_loss)]
 
+mod argument;
 mod conversation;
 mod deltas;
 mod meter;
@@ -30,8 +32,8 @@ mod tools;
 
 use std::process::Command;
 
-const PARTS: [&str; 8] =
-    ["text-bare", "text", "streams-bare", "streams", "requests", "conversation", "deltas", "run"];
+const PARTS: [&str; 9] =
+    ["text-bare", "text", "streams-bare", "streams", "requests", "conversation", "deltas", "argument", "run"];
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
@@ -45,6 +47,7 @@ fn main() {
         Some(part @ ("streams" | "streams-bare")) => streams::measure(part == "streams-bare"),
         Some("requests") => requests::measure(),
         Some("deltas") => deltas::measure(),
+        Some("argument") => argument::measure(),
         Some("run") => run::measure(),
         Some("conversation") => conversation::measure(),
         Some("conversation-server") => conversation::serve(),

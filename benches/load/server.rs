@@ -23,6 +23,8 @@ const PACE: Duration = Duration::from_millis(1);
 pub(crate) const TOKEN_PACE: Duration = Duration::from_millis(20);
 /// Number of chunks in a text for `deftool run`.
 pub(crate) const RUN_CHUNKS: usize = 50_000;
+/// Size of the long argument in bytes.
+pub(crate) const ARGUMENT: usize = 15 << 20;
 /// Number of digits in a timestamp.
 const STAMP: usize = 16;
 
@@ -104,13 +106,17 @@ fn answer(request: &Received) -> Answer {
     let mut words = said.split(' ');
     let mut next = || words.next().unwrap_or_default();
     let (what, value) = (next(), next());
-    let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+    let is_answered = request.messages().iter().any(|message| message["role"] == "tool");
     match what {
         "pieces" => text_in_pieces(value.parse().unwrap()),
         "chunks" => text_chunk_by_chunk(CHUNKS, Duration::ZERO),
         "run" => text_in_groups(value.parse().unwrap()),
         "paced" => text_chunk_by_chunk(PACED_CHUNKS, PACE),
         "stream" => stream(value, next().parse().unwrap()),
+        "argument" if !is_answered => {
+            let arguments = format!("{{\"location\":\"{}\"}}", "Paris, ".repeat(ARGUMENT / 7));
+            Answer::calls(&[("get_weather", &arguments)])
+        }
         "call" if !is_answered => Answer::calls(&[("get_weather", "{\"location\":\"Paris\"}")]),
         "close" => Answer::stream().delta("It is").then(Act::Close),
         "silence" => Answer::stream().delta("It is").then(Act::Silence),

@@ -20,7 +20,7 @@ impl ToolRunner for OneScript {
 }
 
 pub(crate) fn toolbox() -> Arc<Toolbox> {
-    let source = "return function(location) return { location = location, temperature = 21 } end";
+    let source = "return function(location) return { letters = #location, temperature = 21 } end";
     let mut script = Script::new("get_weather", "scripts/get_weather.lua", source);
     script.parameters = vec![Parameter::new("location")];
     let parameters = json!({

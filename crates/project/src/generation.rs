@@ -312,7 +312,7 @@ fn keep_last_good(
         }
         let place = position(tools, name);
         match place.ok().and_then(|index| tools.get_mut(index)) {
-            Some(now) if !matches!(now.script, ScriptState::Broken(_)) => continue,
+            Some(now) if !matches!(now.script, ScriptState::Broken(_)) => {}
             Some(now) => {
                 changes.kept.push(name.clone());
                 *now = good.clone();

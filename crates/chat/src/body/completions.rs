@@ -2,12 +2,13 @@
 //!
 //! Source: the `OpenAI` chat completions API; the cases in tests/wire record the behaviour of servers.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::model::{BodyFallback, BodyForm, ChatRequest};
 use super::params::{OWN_MEMBERS, add_extras};
 use super::tool_offer::{ToolOffer, offer};
-use crate::message::Message;
+use crate::message::{Message, MessageToolCall};
 
 /// The member that contains the conversation.
 pub(super) const CONVERSATION: &str = "messages";
@@ -42,22 +43,31 @@ pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Valu
     body
 }
 
+/// A message as an item of the conversation.
+#[derive(Serialize)]
+pub(super) struct Item<'m> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'m str>,
+    /// Null is the API's value for a message without text. Some templates print an empty string as a separate turn.
+    content: Option<&'m str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tool_calls: &'m [MessageToolCall],
+}
+
 /// Returns a message as an item of the conversation.
-pub(super) fn encode_message(message: &Message) -> Value {
+pub(super) fn encode_message(message: &Message) -> Item<'_> {
+    let text = |role, content| Item { role, tool_call_id: None, content: Some(content), tool_calls: &[] };
     match message {
-        Message::System { content } => json!({ "role": "system", "content": content }),
-        Message::User { content } => json!({ "role": "user", "content": content }),
-        Message::Assistant { content, tool_calls } if tool_calls.is_empty() => {
-            json!({ "role": "assistant", "content": content })
-        }
+        Message::System { content } => text("system", content),
+        Message::User { content } => text("user", content),
         Message::Assistant { content, tool_calls } => {
-            // Null is the API's value for a message without text. Some templates print an empty string as a separate
-            // turn.
-            let content = if content.is_empty() { Value::Null } else { json!(content) };
-            json!({ "role": "assistant", "content": content, "tool_calls": tool_calls })
+            let is_null = content.is_empty() && !tool_calls.is_empty();
+            let content = Some(content.as_str()).filter(|_| !is_null);
+            Item { role: "assistant", tool_call_id: None, content, tool_calls }
         }
         Message::Tool { tool_call_id, content } => {
-            json!({ "role": "tool", "tool_call_id": tool_call_id, "content": content })
+            Item { tool_call_id: Some(tool_call_id), ..text("tool", content) }
         }
     }
 }

@@ -118,13 +118,17 @@ impl BodyEncoder {
 
 /// Appends the items of a message, each after a comma.
 fn push_items(json: &mut Vec<u8>, api: Api, number: usize, message: &Message) {
-    let items = match api {
-        Api::ChatCompletions => vec![completions::encode_message(message)],
-        Api::Responses => responses::encode_message(number, message),
-    };
-    for item in items {
-        json.push(b',');
-        push(json, &item);
+    match api {
+        Api::ChatCompletions => {
+            json.push(b',');
+            push(json, &completions::encode_message(message));
+        }
+        Api::Responses => {
+            for item in responses::encode_message(number, message) {
+                json.push(b',');
+                push(json, &item);
+            }
+        }
     }
 }
 

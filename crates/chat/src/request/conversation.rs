@@ -81,7 +81,8 @@ pub(super) fn append_answered(
     let (calls, results): (Vec<_>, Vec<_>) = answered
         .into_iter()
         .map(|AnsweredCall { call, content }| {
-            (call.clone(), Message::Tool { tool_call_id: call.id, content })
+            let tool_call_id = call.id.clone();
+            (call, Message::Tool { tool_call_id, content })
         })
         .unzip();
     let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls };

@@ -5,7 +5,7 @@
 
 use serde_json::{Deserializer, Map, Value};
 
-use crate::event::RawArguments;
+use crate::event::{RawArguments, RawCall};
 
 /// Maximum number of calls in one reply, structured or written as text. More calls are a malfunction of the model or
 /// server.
@@ -22,18 +22,22 @@ pub(super) struct ParsedArguments {
 }
 
 impl ParsedArguments {
-    /// Returns a text that is equal for equal arguments, regardless of key order and layout.
-    pub(super) fn canonical(&self) -> String {
-        let mut text = String::new();
-        for object in &self.objects {
-            let mut object = Value::Object(object.clone());
-            object.sort_all_objects();
-            text.push_str(&object.to_string());
-        }
-        if let Some(RawArguments::Malformed { text: malformed, .. }) = &self.malformed {
-            text.push_str(malformed);
-        }
-        text
+    /// Returns the number of calls with these arguments.
+    pub(super) fn len(&self) -> usize {
+        self.objects.len() + usize::from(self.malformed.is_some())
+    }
+
+    /// Returns whether `calls` are the calls of `name` with these arguments, regardless of key order and layout.
+    pub(super) fn equals(&self, name: &str, calls: &[RawCall]) -> bool {
+        let is_same = |call: &RawCall, index: usize| match (&call.arguments, self.objects.get(index)) {
+            (RawArguments::Object { value }, Some(object)) => value == object,
+            (RawArguments::Malformed { text, .. }, None) => {
+                matches!(&self.malformed, Some(RawArguments::Malformed { text: own, .. }) if own == text)
+            }
+            _ => false,
+        };
+        calls.len() == self.len()
+            && calls.iter().zip(0..).all(|(call, index)| call.name == name && is_same(call, index))
     }
 
     fn broken(text: &str, error: String, truncated: bool) -> Self {

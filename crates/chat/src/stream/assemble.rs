@@ -17,6 +17,7 @@
 //! Whether a call is complete is determined by parsing its arguments, never by the finish reason.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use super::arguments::{MAX_CALLS, parse_arguments};
 use super::loose::Loose;
@@ -320,8 +321,8 @@ pub(super) fn read_calls(
     empty_is_complete: bool,
 ) -> Assembled {
     let mut assembled = Assembled::default();
-    // Name and canonical arguments of the calls with each id.
-    let mut by_id: HashMap<String, HashSet<(String, String)>> = HashMap::new();
+    // The calls with each id, as ranges of `assembled.calls`.
+    let mut by_id: HashMap<String, Vec<Range<usize>>> = HashMap::new();
     for (id, name, arguments) in calls {
         if name.is_empty() && arguments.trim().is_empty() {
             continue;
@@ -333,10 +334,15 @@ pub(super) fn read_calls(
             let same_id = by_id.entry(known.clone()).or_default();
             // The first call with an id keeps it.
             let is_first = same_id.is_empty();
-            if !same_id.insert((name.clone(), parsed.canonical())) {
+            let is_known = |earlier: &Range<usize>| {
+                assembled.calls.get(earlier.clone()).is_some_and(|earlier| parsed.equals(&name, earlier))
+            };
+            if same_id.iter().any(is_known) {
                 assembled.repeated += 1;
                 continue;
             }
+            let start = assembled.calls.len();
+            same_id.push(start..start + parsed.len().min(room));
             id = id.filter(|_| is_first);
         }
         assembled.truncated |= parsed.truncated;

@@ -18,6 +18,9 @@ use memchr::memchr2;
 /// Maximum size of one line, or of the data of one event, in bytes.
 pub const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
+/// Maximum size of the buffer that is kept for the next event.
+const MAX_IDLE_BYTES: usize = 64 * 1024;
+
 /// The kind of an event, as far as it matters for chat completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
@@ -109,7 +112,8 @@ impl SseParser {
                 let mut from_buffer = None;
                 let outcome = self.on_line(&line, &mut from_buffer, on_frame);
                 if let Some(data) = from_buffer {
-                    self.event.keep(data);
+                    line.drain(..line.len() - data.len());
+                    self.event.keep_buffer(&mut line);
                 }
                 line.clear();
                 self.line = line;
@@ -200,6 +204,12 @@ impl OpenEvent {
         self.data.extend_from_slice(value);
     }
 
+    /// Takes the buffer of the first data line, which may be large, in exchange for its own.
+    fn keep_buffer(&mut self, value: &mut Vec<u8>) {
+        self.has_data = true;
+        std::mem::swap(&mut self.data, value);
+    }
+
     /// Takes the blank line at the end of an event. Emits the event if it has data, and begins the next one.
     fn close(&mut self, lent: Option<&[u8]>, on_frame: &mut dyn FnMut(Frame<'_>)) {
         let kind = if std::mem::take(&mut self.is_error) { FrameKind::Error } else { FrameKind::Data };
@@ -208,6 +218,7 @@ impl OpenEvent {
         } else if std::mem::take(&mut self.has_data) {
             on_frame(Frame { kind, data: &self.data });
             self.data.clear();
+            self.data.shrink_to(MAX_IDLE_BYTES);
         } else if kind == FrameKind::Error {
             // `event: error` without data is an error, too.
             on_frame(Frame { kind, data: b"" });

@@ -56,7 +56,11 @@ async fn drive(task: RequestTask, mut run: Run) {
             Step::Stream(request) => {
                 turn::stream(&task, &mut run, &toolbox, &request, &mut form, &mut encoder, total).await;
             }
-            Step::AnswerCalls(_) => calls::answer(&task, &mut run, &toolbox, total).await,
+            Step::AnswerCalls(calls) => {
+                // Their arguments may be large.
+                drop(calls);
+                calls::answer(&task, &mut run, &toolbox, total).await;
+            }
             Step::Wait => {
                 let detail = "the request machine waits for a reply, but no request was sent";
                 task.fail(&mut run, Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));

@@ -6,7 +6,7 @@
 //! the texts of streams.
 
 use deftool_chat::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, StreamNotes};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::interface::Transport;
 
@@ -48,20 +48,22 @@ impl<'t> EchoGuard<'t> {
 
     /// Whether any string in the JSON of an error contains the key. The whole body is recorded.
     pub(crate) fn is_in_json(&self, body: &[u8]) -> bool {
-        let mut pending: Vec<Value> = serde_json::from_slice(body).into_iter().collect();
-        while let Some(value) = pending.pop() {
-            match value {
-                Value::String(text) if self.transport.holds_secret(&text) => return true,
-                Value::Array(items) => pending.extend(items),
-                Value::Object(members) => {
-                    for (name, value) in members {
-                        pending.extend([Value::String(name), value]);
-                    }
-                }
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-            }
+        serde_json::from_slice::<Value>(body).is_ok_and(|value| self.is_in_value(&value))
+    }
+
+    /// Whether a name, string or number in a value contains the key.
+    fn is_in_value(&self, value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) => false,
+            Value::Number(number) => self.transport.holds_secret(&number.to_string()),
+            Value::String(text) => self.transport.holds_secret(text),
+            Value::Array(items) => items.iter().any(|item| self.is_in_value(item)),
+            Value::Object(members) => self.is_in_object(members),
         }
-        false
+    }
+
+    fn is_in_object(&self, members: &Map<String, Value>) -> bool {
+        members.iter().any(|(name, value)| self.transport.holds_secret(name) || self.is_in_value(value))
     }
 
     /// Whether the notes about an unusual reply contain the key.
@@ -86,11 +88,11 @@ impl<'t> EchoGuard<'t> {
     }
 
     fn is_in_call(&self, call: &RawCall) -> bool {
-        let arguments = match &call.arguments {
-            RawArguments::Object { value } => serde_json::to_string(value).unwrap_or_default(),
-            RawArguments::Malformed { text, .. } => text.clone(),
+        let is_in_arguments = match &call.arguments {
+            RawArguments::Object { value } => self.is_in_object(value),
+            RawArguments::Malformed { text, .. } => self.transport.holds_secret(text),
         };
-        self.transport.holds_secret(&arguments) || self.transport.holds_secret(&call.name)
+        is_in_arguments || self.transport.holds_secret(&call.name)
     }
 }
 
