@@ -135,8 +135,11 @@ impl Generation {
                 && !Arc::ptr_eq(before, script)
             {
                 let loaded = tools.get_mut(position(&self.tools, name_of(now)).ok()?)?;
-                loaded.script = now.script.clone();
-                changes.changed.push(name_of(now).to_owned());
+                // Emacs can hold another tool with the same name.
+                if Arc::ptr_eq(&loaded.tool, &now.tool) {
+                    loaded.script = now.script.clone();
+                    changes.changed.push(name_of(now).to_owned());
+                }
             }
         }
         changes.changed.sort_unstable();

@@ -251,10 +251,12 @@ fn scan_project_scripts(root: &Path, snapshot: &mut Snapshot) {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Instant;
 
     use deftool_lang::diagnostic::render::render_concise;
 
     use super::*;
+    use crate::generation::Generation;
     use crate::{ScriptState, load};
 
     /// Renders a load as text: findings, tools and sources in order.
@@ -275,6 +277,19 @@ mod tests {
         });
         let sources = load.sources.iter().map(|(_, file)| format!("{} {}", file.name, file.text.len()));
         findings.chain(tools).chain(sources).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the tools of a generation, each with its parameters and its script.
+    fn scripts_of(generation: &Generation) -> Vec<String> {
+        let tools = generation.tools().map(|loaded| {
+            let script = match &loaded.script {
+                ScriptState::Ready(script) => String::from_utf8_lossy(&script.source).into_owned(),
+                ScriptState::None => String::from("none"),
+                ScriptState::Broken(error) => error.to_string(),
+            };
+            format!("{} {}: {script}", loaded.tool.name.value, loaded.tool.arguments.len())
+        });
+        tools.collect()
     }
 
     fn at(tool: &deftool_lang::spec::Tool) -> deftool_lang::text::Location {
@@ -447,6 +462,7 @@ mod tests {
         let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
         let mut loader = Loader::new(target, root, options);
         let (mut reused, mut reused_loads, mut partial_scans) = (0, 0, 0);
+        let mut generation = Generation::first(Load::default(), Instant::now());
         for round in 0..400 {
             let edits = random.usize(1..3);
             let edited: Vec<PathBuf> =
@@ -467,6 +483,11 @@ mod tests {
             let whole =
                 load(&[Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()], root).unwrap();
             assert_eq!(described(&cached), described(&whole), "after edit {round}");
+            let after = |load| Generation::after(&generation, load, Instant::now(), |_| true).0;
+            let (next, expected) = (after(cached), after(whole));
+            assert_eq!(next.changes, expected.changes, "after edit {round}");
+            assert_eq!(scripts_of(&next), scripts_of(&expected), "after edit {round}");
+            generation = next;
             let scan = loader.scan();
             assert!(loader.differences(&scan, None).is_empty(), "{round}");
         }
