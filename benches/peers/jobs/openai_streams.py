@@ -14,7 +14,7 @@ async def read(client, number):
 
 
 async def main():
-    client = AsyncOpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+    client = AsyncOpenAI(base_url=sys.argv[1], api_key="none", max_retries=0, timeout=600)
     await asyncio.gather(*(read(client, number) for number in range(int(sys.argv[2]))))
 
 

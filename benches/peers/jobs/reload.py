@@ -12,6 +12,8 @@ import sys
 import time
 
 PAUSE = 0.02
+# uvicorn misses a save while it starts again.
+REST = 1
 
 kind, count, path, command = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
 with socket.socket() as probe:
@@ -64,6 +66,7 @@ if kind == "mcp":
 wait_for("0000", call)
 for number in range(count):
     version = f"{1000 + number}"
+    time.sleep(REST)
     with open(path, "w") as file:
         file.write(template.replace("0000", version))
     wait_for(version, call)
