@@ -184,7 +184,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..500 {
             let mut readers = [false, true].map(|is_plain| {
-                (is_plain, Completion::new([]), ReplyState::default(), Vec::new(), String::new())
+                (is_plain, Completion::new([]), ReplyState::default(), Vec::new(), Vec::new())
             });
             let mut shape = "";
             for _ in 0..20 {
@@ -199,11 +199,11 @@ mod tests {
                         completion.text_chunk = None;
                     }
                     let result = completion.read(&data, state, &mut Sink::new(events));
-                    log.push_str(&format!("{} {state:?}\n", result.is_ok()));
+                    log.push(format!("{} {state:?}", result.is_ok()));
                 }
             }
             let [one, other] = readers.map(|(_, completion, _, events, log)| {
-                format!("{events:?}\n{log}\n{:?}", completion.finish(true))
+                format!("{events:?}\n{log:?}\n{:?}", completion.finish(true))
             });
             assert_eq!(one, other);
         }
