@@ -12,7 +12,8 @@ import sys
 import time
 
 PAUSE = 0.02
-# uvicorn misses a save while it starts again.
+# Seconds before a save. uvicorn starts to watch 0.25 s after its first start. Python uses the old bytecode of a file that is
+# saved twice in a second with the same size.
 REST = 1
 
 kind, count, path, command = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
@@ -44,7 +45,7 @@ def call_mcp():
 
 def call_http():
     try:
-        with socket.create_connection(("127.0.0.1", port)) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
             return "".join(iter(lambda: connection.recv(4096).decode(), ""))
     except OSError:
@@ -59,18 +60,20 @@ def wait_for(text, call):
 
 
 call = call_mcp if kind == "mcp" else call_http
-if kind == "mcp":
-    client = {"name": "peer", "version": "1"}
-    send("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}, id=1)
-    send("notifications/initialized", {})
-wait_for("0000", call)
-for number in range(count):
-    version = f"{1000 + number}"
-    time.sleep(REST)
+try:
+    if kind == "mcp":
+        client = {"name": "peer", "version": "1"}
+        send("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}, id=1)
+        send("notifications/initialized", {})
+    wait_for("0000", call)
+    for number in range(count):
+        version = f"{1000 + number}"
+        time.sleep(REST)
+        with open(path, "w") as file:
+            file.write(template.replace("0000", version))
+        wait_for(version, call)
+finally:
     with open(path, "w") as file:
-        file.write(template.replace("0000", version))
-    wait_for(version, call)
-with open(path, "w") as file:
-    file.write(template)
-server.terminate()
-server.wait()
+        file.write(template)
+    server.terminate()
+    server.wait()
