@@ -3,6 +3,8 @@
 //! In: the text that a server sent as the arguments, complete or cut off. Out: usually one object; several if a server
 //! concatenates calls; or the reason why the text is not an object.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde_json::{Deserializer, Map, Value};
 
 use crate::event::{RawArguments, RawCall};
@@ -25,6 +27,16 @@ impl ParsedArguments {
     /// Returns the number of calls with these arguments.
     pub(super) fn len(&self) -> usize {
         self.objects.len() + usize::from(self.malformed.is_some())
+    }
+
+    /// Returns a hash that is equal for equal arguments, regardless of key order and layout.
+    pub(super) fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.objects.hash(&mut hasher);
+        if let Some(RawArguments::Malformed { text, .. }) = &self.malformed {
+            text.hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// Returns whether `calls` are the calls of `name` with these arguments, regardless of key order and layout.

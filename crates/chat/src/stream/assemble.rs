@@ -321,8 +321,8 @@ pub(super) fn read_calls(
     empty_is_complete: bool,
 ) -> Assembled {
     let mut assembled = Assembled::default();
-    // The calls with each id, as ranges of `assembled.calls`.
-    let mut by_id: HashMap<String, Vec<Range<usize>>> = HashMap::new();
+    // The calls with each id, as ranges of `assembled.calls`, with the hashes of their arguments.
+    let mut by_id: HashMap<String, Vec<(u64, Range<usize>)>> = HashMap::new();
     for (id, name, arguments) in calls {
         if name.is_empty() && arguments.trim().is_empty() {
             continue;
@@ -334,15 +334,18 @@ pub(super) fn read_calls(
             let same_id = by_id.entry(known.clone()).or_default();
             // The first call with an id keeps it.
             let is_first = same_id.is_empty();
-            let is_known = |earlier: &Range<usize>| {
-                assembled.calls.get(earlier.clone()).is_some_and(|earlier| parsed.equals(&name, earlier))
+            // Comparing all calls with each other would take too long.
+            let hash = parsed.hash();
+            let is_known = |(other, earlier): &(u64, Range<usize>)| {
+                let earlier = assembled.calls.get(earlier.clone()).filter(|_| *other == hash);
+                earlier.is_some_and(|earlier| parsed.equals(&name, earlier))
             };
             if same_id.iter().any(is_known) {
                 assembled.repeated += 1;
                 continue;
             }
             let start = assembled.calls.len();
-            same_id.push(start..start + parsed.len().min(room));
+            same_id.push((hash, start..start + parsed.len().min(room)));
             id = id.filter(|_| is_first);
         }
         assembled.truncated |= parsed.truncated;
