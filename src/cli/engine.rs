@@ -20,9 +20,14 @@ pub(super) const SERVER_GUARD: &str = "server-guard";
 /// compiler. Must be called before any file is read. `options`: those of a command that runs scripts.
 ///
 /// # Errors
-/// If the path of this executable is not known.
+/// If the command runs scripts and the path of this executable is not known.
 pub(super) fn prepare(options: Option<&ScriptOptions>) -> Result<(), CliError> {
-    let program = ProcessOptions::this_program([SCRIPT_HOST]).map_err(CliError::Runtime)?;
+    let program = match ProcessOptions::this_program([SCRIPT_HOST]) {
+        Ok(program) => program,
+        // A root without `/proc`; the command starts no processes.
+        Err(_) if options.is_none() => return Ok(()),
+        Err(error) => return Err(CliError::Runtime(error)),
+    };
     guard_programs(program.clone());
     if options.is_some_and(|scripts| scripts.isolate == Isolate::Process) {
         check_in_processes(program);

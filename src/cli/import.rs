@@ -5,66 +5,126 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use deftool_lang::diagnostic::{Diagnostic, Severity, Summary};
-use deftool_lang::schema::{Import, Importer};
-use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated};
-use deftool_lang::syntax::write;
-use deftool_lang::text::{Sources, count};
+use deftool_lang::schema::{Import, ImportFormat, Importer};
+use deftool_lang::spec::{FileKind, Tool, form_of_tool, format_generated, lower};
+use deftool_lang::syntax::{parse, write};
+use deftool_lang::text::{Sources, count, one_line};
+use deftool_mcp::{Offer, inspect};
 use deftool_project::{
     Generation, SourceText, display_name, find_root, read_source, read_stream, replace_file,
     script_candidates,
 };
 use deftool_script::scaffold;
 
-use super::args::ImportOptions;
+use super::args::{ForeignFormat, ImportOptions};
 use super::command::{CliError, CommandDirs, Exit, command_dirs};
 use super::online;
-use super::output::{describe_summary, eprint_findings, eprint_line, print};
+use super::output::{clean, describe_summary, eprint_findings, eprint_line, print};
+use super::worker::Servers;
 
 /// Prints or writes all valid definitions. Definitions with errors are omitted and reported.
 pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(None)?;
-    let mut sources = Sources::new();
-    let mut importer = Importer::new(options.from);
-    let mut findings = Vec::new();
     let inputs = match &options.mcp {
         Some(name) => vec![(read_server(name, &dirs)?, None)],
         None => read_inputs(&options.files, &dirs.current)?,
     };
-    for (text, file_name) in inputs {
-        let is_text = text.is_text();
-        let (file, damage) = text.into_source(sources.id_ahead(0), &dirs.current);
-        let source = sources.add(file);
-        findings.extend(damage);
-        if let Some(file) = sources.get(source).filter(|_| is_text) {
-            importer.add(source, &file.text, file_name.as_deref());
-        }
+    let mut imported = Imported::of(inputs, options.from, &dirs.current);
+    if options.mcp.is_some() {
+        // Nobody here can change what a server sends besides the schemas.
+        imported.findings.retain(|finding| finding.severity != Severity::Note);
     }
-    let Import { mut tools, findings: import_findings } = importer.finish();
-    tools.retain(|tool| !is_damaged(tool, &findings, &sources));
-    // Nobody here can change what a server sends besides the schemas.
-    let is_shown = |finding: &Diagnostic| options.mcp.is_none() || finding.severity != Severity::Note;
-    findings.extend(import_findings.into_iter().filter(is_shown));
     match &options.output {
         None => {
-            let specs: Vec<String> = tools.iter().map(spec_of).collect();
+            let specs: Vec<String> = imported.tools.iter().map(spec_of).collect();
             print(&specs.join("\n"));
         }
         Some(folder) => {
-            write_files(&tools, folder, options.force)?;
+            write_files(&imported.tools, folder, options.force)?;
             if options.scripts {
-                write_scripts(&tools, &dirs.current.join(folder), &dirs.current)?;
+                write_scripts(&imported.tools, &dirs.current.join(folder), &dirs.current)?;
             }
         }
     }
-    eprint_findings(&findings, &sources);
-    let summary = Summary::of(&findings);
-    let imported = format!("{} imported", count(tools.len(), "tool"));
-    let omitted = if summary.errors > 0 { "; definitions with errors are omitted" } else { "" };
-    eprint_line(&match describe_summary(&summary) {
-        Some(counts) => format!("{imported}: {counts}{omitted}"),
-        None => imported,
-    });
-    Ok(if summary.errors > 0 { Exit::Failed } else { Exit::Clean })
+    Ok(imported.report())
+}
+
+/// Imports the tools of `named` for `init`: a file or, in the format of MCP, also the URL or command line of a server.
+///
+/// # Errors
+/// If the file cannot be read, or the server does not answer.
+pub(super) fn import_for_init(named: &str, from: ForeignFormat) -> Result<Imported, CliError> {
+    let current = command_dirs(None)?.current;
+    let path = current.join(named);
+    let is_file = path.exists() || path.extension().is_some_and(|extension| extension == "json");
+    let inputs = if from == ForeignFormat::Json(ImportFormat::Mcp) && !is_file {
+        vec![(list_tools(named, &current)?, None)]
+    } else {
+        read_inputs(&[PathBuf::from(named)], &current)?
+    };
+    Ok(Imported::of(inputs, Some(from), &current))
+}
+
+/// Imported tools.
+pub(super) struct Imported {
+    tools: Vec<Tool>,
+    findings: Vec<Diagnostic>,
+    sources: Sources,
+}
+
+impl Imported {
+    /// Imports texts. Each may have a file name, which names a JSON Schema without a name.
+    fn of(inputs: Vec<(SourceText, Option<String>)>, from: Option<ForeignFormat>, current: &Path) -> Self {
+        let mut sources = Sources::new();
+        let mut importer = Importer::new(match from {
+            Some(ForeignFormat::Json(format)) => Some(format),
+            Some(ForeignFormat::Gptel) | None => None,
+        });
+        let mut findings = Vec::new();
+        for (text, file_name) in inputs {
+            let is_text = text.is_text();
+            let (file, damage) = text.into_source(sources.id_ahead(0), current);
+            let source = sources.add(file);
+            findings.extend(damage);
+            match sources.get(source).filter(|_| is_text) {
+                Some(file) if from == Some(ForeignFormat::Gptel) => importer.add_lisp(source, &file.text),
+                Some(file) => importer.add(source, &file.text, file_name.as_deref()),
+                None => {}
+            }
+        }
+        let Import { mut tools, findings: import_findings } = importer.finish();
+        tools.retain(|tool| !is_damaged(tool, &findings, &sources));
+        findings.extend(import_findings);
+        Self { tools, findings, sources }
+    }
+
+    /// Writes the specs and scripts of a new project.
+    ///
+    /// # Errors
+    /// If a spec exists, or a file cannot be written.
+    pub(super) fn write_to(&self, project: &Path) -> Result<(), CliError> {
+        let current = command_dirs(None)?.current;
+        write_files(&self.tools, &project.join("specs"), false)?;
+        write_scripts(&self.tools, &current.join(project).join("specs"), &current)
+    }
+
+    /// Returns the name of the first tool.
+    pub(super) fn first_tool(&self) -> Option<&str> {
+        self.tools.first().map(|tool| tool.name.value.as_str())
+    }
+
+    /// Prints the findings and the number of tools.
+    pub(super) fn report(&self) -> Exit {
+        eprint_findings(&self.findings, &self.sources);
+        let summary = Summary::of(&self.findings);
+        let imported = format!("{} imported", count(self.tools.len(), "tool"));
+        let omitted = if summary.errors > 0 { "; definitions with errors are omitted" } else { "" };
+        eprint_line(&match describe_summary(&summary) {
+            Some(counts) => format!("{imported}: {counts}{omitted}"),
+            None => imported,
+        });
+        if summary.errors > 0 { Exit::Failed } else { Exit::Clean }
+    }
 }
 
 /// Returns whether invalid UTF-8 was replaced in the tool's definition.
@@ -109,12 +169,44 @@ fn read_server(name: &str, dirs: &CommandDirs) -> Result<SourceText, CliError> {
         let known = if names.is_empty() { String::from("none") } else { names.join(", ") };
         return Err(CliError::Usage(format!("unknown MCP server `{name}`; the project has {known}")));
     };
+    let offer = block_on(online::offer_of(&load, server, &root))??;
+    listed(name, offer)
+}
+
+/// Reads the tools of the MCP server at a URL, or of a program with its arguments. The user names it, which permits to
+/// start it.
+fn list_tools(server: &str, current: &Path) -> Result<SourceText, CliError> {
+    let is_url = server.starts_with("http://") || server.starts_with("https://");
+    let words: Vec<&str> = if is_url { vec![server] } else { server.split_whitespace().collect() };
+    let words: Vec<String> = words.into_iter().map(|word| serde_json::json!(word).to_string()).collect();
+    let value =
+        if is_url { format!(":url {}", words.join("")) } else { format!(":command [{}]", words.join(" ")) };
+    let text = format!("(defmcp :name \"server\" {value})");
+    let source = Sources::new().id_ahead(0);
+    let (definitions, findings) = lower(source, &text, &parse(source, &text).0, FileKind::Specs);
+    let [found] = definitions.mcp_servers.as_slice() else {
+        let why = findings.first().map_or("neither a file, a URL nor a command", |finding| &finding.message);
+        return Err(CliError::Usage(format!("`{}`: {why}", clean(server))));
+    };
+    let offer = match Servers::remote(found, None, current) {
+        Ok(remote) => block_on(inspect(&remote))?.map_err(|reason| one_line(clean(&reason))),
+        Err(error) => Err(error),
+    };
+    listed(server, offer)
+}
+
+/// Returns the tools that an MCP server offers as JSON.
+fn listed(server: &str, offer: Result<Offer, String>) -> Result<SourceText, CliError> {
+    let server = clean(server);
+    let offer = offer.map_err(|reason| CliError::Usage(format!("MCP server `{server}`: {reason}")))?;
+    let listed = format!("{:#}", serde_json::json!({"tools": offer.listed}));
+    Ok(read_stream(&format!("MCP server {server}"), listed.as_bytes())?)
+}
+
+fn block_on<F: Future>(work: F) -> Result<F::Output, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let offer = runtime.block_on(online::offer_of(&load, server, &root))?;
-    let offer = offer.map_err(|reason| CliError::Usage(format!("MCP server `{name}`: {reason}")))?;
-    let listed = format!("{:#}", serde_json::json!({"tools": offer.listed}));
-    Ok(read_stream(&format!("MCP server {name}"), listed.as_bytes())?)
+    Ok(runtime.block_on(work))
 }
 
 /// Writes each tool to a file with the name of the tool. Writes nothing if one of the files exists, unless `force` is

@@ -16,6 +16,7 @@ mod check_watch;
 mod command;
 mod compare;
 mod compile;
+mod demo;
 mod diff;
 mod doctor;
 mod engine;
@@ -50,10 +51,12 @@ mod tool_help;
 mod tools;
 mod trust;
 mod types;
+mod version;
 mod watch;
 mod worker;
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -107,12 +110,14 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Rpc(options) => rpc::run(&options),
         Command::Acp(options) => acp::run(&options),
         Command::Init(options) => init::run(&options),
+        Command::Demo => demo::run(),
         Command::New(options) => new::run(&options),
         Command::Rule(options) => rule::run(&options),
         Command::Trust(options) => trust::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Tools(options) => tools::run(&options),
         Command::Completions(options) => Ok(completions(options.shell)),
+        Command::Man(options) => write_manual(&options.folder),
     }))
 }
 
@@ -121,6 +126,13 @@ fn completions(shell: Shell) -> Exit {
     clap_complete::generate(shell, &mut args::command(), "deftool", &mut script);
     output::print(&String::from_utf8_lossy(&script));
     Exit::Clean
+}
+
+fn write_manual(folder: &Path) -> Result<Exit, CliError> {
+    let unwritable = |source| CliError::Unwritable { path: folder.display().to_string(), source };
+    std::fs::create_dir_all(folder).map_err(unwritable)?;
+    clap_mangen::generate_to(args::command(), folder).map_err(unwritable)?;
+    Ok(Exit::Clean)
 }
 
 /// Ends the programs of scripts, reports errors and returns the exit code.

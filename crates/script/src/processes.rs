@@ -153,6 +153,8 @@ impl Descendants {
 
 /// Kills a process, even a zombie: threads can outlive the main thread, and the process is then listed as a zombie.
 fn kill_one(stat: &Stat) {
+    // Elsewhere, no processes are listed.
+    #[cfg(unix)]
     if let Some(id) = Pid::from_raw(stat.id.cast_signed()) {
         let _ = kill_process(id, Signal::KILL);
     }

@@ -8,19 +8,20 @@ mod worker;
 
 use std::fmt::Write;
 
+use super::version;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub(super) use project::{
     InitOptions, LspOptions, McpOptions, NewOptions, TrustAction, TrustOptions, WatchOptions,
 };
 pub(super) use specs::{
-    CheckOptions, CompileOptions, CompileTarget, DiffOptions, FmtOptions, Format, ImportOptions, RuleOptions,
-    SelectionOptions, TargetsOptions, TypesOptions,
+    CheckOptions, CompileOptions, CompileTarget, DiffOptions, FmtOptions, ForeignFormat, Format,
+    ImportOptions, RuleOptions, SelectionOptions, TargetsOptions, TypesOptions,
 };
 pub(super) use stub::{StubListing, StubOptions};
 pub(super) use tools::{
-    BenchOptions, CallOptions, CompletionsOptions, FuzzOptions, Isolate, ScriptOptions, TestFormat,
-    TestOptions, ToolsOptions,
+    BenchOptions, CallOptions, CompletionsOptions, FuzzOptions, Isolate, ManOptions, ScriptOptions,
+    TestFormat, TestOptions, ToolsOptions,
 };
 pub(super) use worker::{
     AcpOptions, ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RpcOptions, RunOptions,
@@ -32,6 +33,7 @@ pub(super) use worker::{
 #[command(
     name = "deftool",
     version,
+    long_version = version::long_version(),
     about,
     propagate_version = true,
     after_help = "\
@@ -96,6 +98,8 @@ pub(super) enum Command {
     Rpc(RpcOptions),
     /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
     Acp(AcpOptions),
+    /// Show the main commands in a temporary project, without a model
+    Demo,
     /// Create a project with a tool and a worker
     Init(InitOptions),
     /// Add a tool to the project: a spec and a script
@@ -110,6 +114,8 @@ pub(super) enum Command {
     Tools(ToolsOptions),
     /// Print shell completions
     Completions(CompletionsOptions),
+    /// Write the manual pages of all commands to a folder
+    Man(ManOptions),
 }
 
 /// The commands of `--help` by group.
@@ -117,7 +123,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools", "lsp"]),
     ("Use models", &["run", "chat", "mcp", "rpc", "acp", "replay", "stub", "trust", "doctor"]),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
-    ("Help", &["rule", "completions", "help"]),
+    ("Help", &["demo", "rule", "completions", "man", "help"]),
 ];
 
 /// Returns the command with its help text.

@@ -11,7 +11,9 @@ use super::tools::ScriptOptions;
 Examples:
   deftool init my-agent
   deftool init --toolbox
-  deftool init --toolbox read_file,search_text")]
+  deftool init --toolbox read_file,search_text
+  deftool init --from gptel ~/.emacs.d/init.el my-agent
+  deftool init --from mcp \"uvx mcp-server-time\" my-agent")]
 pub(in crate::cli) struct InitOptions {
     /// Folder of the new project
     #[arg(default_value = ".")]
@@ -19,6 +21,10 @@ pub(in crate::cli) struct InitOptions {
     /// Copy the included tools, or only those with these names: files, search, programs, git, web, time and arithmetic
     #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
     pub(in crate::cli) toolbox: Option<Vec<String>>,
+    /// Convert the tools of a file, as `deftool import` does, with a script for each that fails as not implemented; with
+    /// `mcp`, also those of a server: its URL, or its command line, which is run
+    #[arg(long, value_names = ["FORMAT", "FILE"], num_args = 2, conflicts_with = "toolbox")]
+    pub(in crate::cli) from: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]

@@ -193,14 +193,14 @@ Examples:
   deftool import tools.json --output specs --scripts
   curl -s http://localhost:3000/tools | deftool import --from mcp")]
 pub(in crate::cli) struct ImportOptions {
-    /// JSON files; `-` reads stdin [default: stdin]
+    /// Files with JSON or Emacs Lisp; `-` reads stdin [default: stdin]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Import the tools of this MCP server of the project, which must be trusted
     #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "from"])]
     pub(in crate::cli) mcp: Option<String>,
     /// Format of the definitions [default: detect]
-    #[arg(long, value_parser = import_format(), value_name = "FORMAT")]
-    pub(in crate::cli) from: Option<ImportFormat>,
+    #[arg(long, value_parser = foreign_format(), value_name = "FORMAT")]
+    pub(in crate::cli) from: Option<ForeignFormat>,
     /// Write one spec file per tool to this folder [default: print all to stdout]
     #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) output: Option<PathBuf>,
@@ -263,6 +263,22 @@ fn compile_target() -> impl TypedValueParser<Value = CompileTarget> {
     one_of(targets.into_iter().chain([("gptel", CompileTarget::Gptel)]))
 }
 
-fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
-    one_of(ImportFormat::ALL.map(|format| (format.as_str(), format)))
+/// A format of tool definitions other than specs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum ForeignFormat {
+    Json(ImportFormat),
+    /// Emacs Lisp with tool forms.
+    Gptel,
+}
+
+fn foreign_format() -> impl TypedValueParser<Value = ForeignFormat> {
+    one_of(ForeignFormat::all())
+}
+
+impl ForeignFormat {
+    /// Every format with its name on the command line.
+    pub(in crate::cli) fn all() -> impl Iterator<Item = (&'static str, Self)> {
+        let json = ImportFormat::ALL.into_iter().map(|format| (format.as_str(), Self::Json(format)));
+        json.chain([("gptel", Self::Gptel)])
+    }
 }

@@ -193,3 +193,13 @@ pub(in crate::cli) struct CompletionsOptions {
     /// The shell
     pub(in crate::cli) shell: clap_complete::Shell,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  deftool man ~/.local/share/man/man1
+  man deftool-check")]
+pub(in crate::cli) struct ManOptions {
+    /// The folder; created if it is missing
+    pub(in crate::cli) folder: std::path::PathBuf,
+}

@@ -10,20 +10,27 @@ use deftool_lang::spec::nearest;
 use deftool_lang::text::Location;
 use deftool_project::{Load, load_specs, resolve_inputs};
 
-use super::args::InitOptions;
+use super::args::{ForeignFormat, InitOptions};
 use super::command::{CliError, Exit, command_dirs};
+use super::import::{Imported, import_for_init};
 use super::output::{clean, eprint_line};
 use toolbox::{TOOLBOX, ToolboxTool};
 
+/// A recorded request that calls the sample tool.
+pub(super) const RECORDING: &str = "sample.recording.jsonl";
+
 /// The sample tool.
-const SAMPLE: [(&str, &str); 2] = [
+const SAMPLE: [(&str, &str); 3] = [
     ("specs/tools.eld", include_str!("files/tools.eld")),
     ("scripts/word_count.lua", include_str!("files/word_count.lua")),
+    (RECORDING, include_str!("files/sample.recording.jsonl")),
 ];
 
 /// Files of every project.
-const COMMON: [(&str, &str); 2] =
-    [("specs/worker.eld", include_str!("files/worker.eld")), (".gitignore", "*.recording.jsonl\n")];
+const COMMON: [(&str, &str); 2] = [
+    ("specs/worker.eld", include_str!("files/worker.eld")),
+    (".gitignore", "*.recording.jsonl\n!sample.recording.jsonl\n"),
+];
 
 pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
     let folder = &options.folder;
@@ -44,7 +51,14 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
             return Err(CliError::Usage(format!("`{}` exists and is not a directory", path.display())));
         }
     }
-    if let Some(names) = &options.toolbox {
+    let imported = options.from.as_deref().map(read_foreign).transpose()?;
+    if let Some(imported) = &imported {
+        if imported.first_tool().is_none() {
+            imported.report();
+            return Err(CliError::Usage(String::from("no tool was imported; nothing was written")));
+        }
+        imported.write_to(folder)?;
+    } else if let Some(names) = &options.toolbox {
         let existing = if is_project { tools_in(folder)? } else { BTreeMap::new() };
         copy_toolbox(folder, &existing, names)?;
     } else {
@@ -54,13 +68,29 @@ pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {
         create(folder, &COMMON)?;
     }
     let enter = if is_here(folder) { String::new() } else { format!("cd {} && ", for_shell(folder)) };
+    let exit = imported.as_ref().map_or(Exit::Clean, Imported::report);
+    let first_tool = imported.as_ref().and_then(Imported::first_tool);
     let call = match &options.toolbox {
+        None if imported.is_some() => &format!("{} --help", first_tool.unwrap_or("TOOL")),
         None => r#"word_count text="one two three""#,
         Some(names) if names.is_empty() => r#"calculate expression="2 ^ 10""#,
         Some(_) => "TOOL --help",
     };
     eprint_line(&format!("next:    {enter}deftool check && deftool call {call}"));
-    Ok(Exit::Clean)
+    Ok(exit)
+}
+
+/// Reads the tools of `--from FORMAT FILE`.
+fn read_foreign(from: &[String]) -> Result<Imported, CliError> {
+    let [format, file] = from else {
+        return Err(CliError::Usage(String::from("--from takes a format and a file")));
+    };
+    let Some((_, format)) = ForeignFormat::all().find(|(name, _)| name == format) else {
+        let known: Vec<&str> = ForeignFormat::all().map(|(name, _)| name).collect();
+        let message = format!("unknown format `{}`; known formats: {}", clean(format), known.join(", "));
+        return Err(CliError::Usage(message));
+    };
+    import_for_init(file, format)
 }
 
 /// Returns the tools of the project in `folder` with their locations.

@@ -1,6 +1,6 @@
 //! `deftool import`: real definitions, random definitions, and round trips of everything that compiles.
 //!
-//! The binary imports `tests/import/NAME.json`. The expected output is `NAME.eld`; the expected findings, if any, are in
+//! The binary imports `tests/import/NAME.json`, `.jsonl` and `.el`. The expected output is `NAME.eld`; the expected findings, if any, are in
 //! `NAME.findings`, one per line. `UPDATE_EXPECT=1` updates both.
 
 mod command;
@@ -57,8 +57,9 @@ fn real_definitions_become_specs() {
     let updates_expected = std::env::var("UPDATE_EXPECT").is_ok();
     let mut names: Vec<PathBuf> =
         fs::read_dir(folder()).unwrap().flatten().map(|entry| entry.path()).collect();
-    names
-        .retain(|path| path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl"));
+    names.retain(|path| {
+        path.extension().is_some_and(|extension| extension != "eld" && extension != "findings")
+    });
     names.sort();
     assert!(names.len() >= 10, "{names:?}");
     for path in names {

@@ -172,7 +172,7 @@ fn init_keeps_existing_files() {
     let ended = deftool(folder.path(), &["init"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
     // File names are shown relative to the current folder.
-    let said = "created  specs/tools.eld\nkept     scripts/word_count.lua\ncreated  specs/worker.eld\ncreated  .gitignore\nnext:    deftool check ";
+    let said = "created  specs/tools.eld\nkept     scripts/word_count.lua\ncreated  sample.recording.jsonl\ncreated  specs/worker.eld\ncreated  .gitignore\nnext:    deftool check ";
     assert!(ended.err.starts_with(said), "{}", ended.err);
     let ended = deftool(folder.path(), &["init", "my agent"]);
     assert!(ended.err.contains("next:    cd 'my agent' && deftool check "), "{}", ended.err);

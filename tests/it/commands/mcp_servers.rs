@@ -99,6 +99,9 @@ fn the_official_servers_can_be_used() {
     ] {
         assert!(shown.contains(expected), "{expected}\n{shown}");
     }
+    // The tools of a server become a new project.
+    let made = project.run(&["init", "made", "--from", "mcp", &format!("{python} {server}")]);
+    assert!(made.code == Some(0) && project.path("made/scripts/add.lua").exists(), "{made:?}");
 }
 
 /// The behaviours of `hostile.py`, with lines that are printed, and the number of started processes.

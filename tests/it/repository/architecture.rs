@@ -193,6 +193,26 @@ fn code_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"))
 }
 
+/// The compiler ignores a file that no module declares, and with it its tests.
+#[test]
+fn every_test_file_is_declared_as_a_module() {
+    let mut folders = vec![root().join("tests/it")];
+    while let Some(folder) = folders.pop() {
+        let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let parent = [folder.join("mod.rs"), folder.join("main.rs"), folder.with_extension("rs")];
+        let declarations = parent.map(text).concat();
+        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            if path.is_file() && path.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let is_declared = declarations.contains(&format!("mod {name};"));
+            assert!(is_declared || ["mod", "main"].contains(&name), "{} is not compiled", path.display());
+            folders.extend(path.is_dir().then_some(path));
+        }
+    }
+}
+
 #[test]
 fn crates_depend_only_on_lower_crates() {
     let listed: BTreeSet<&str> = CRATES.iter().map(|(name, _)| *name).chain(["test-support"]).collect();

@@ -108,64 +108,46 @@ fn run_page(page: &str, folder: &Path) -> (String, Vec<String>, usize) {
     (written, wrong, count)
 }
 
-/// Runs the commands of the page at `path`, which must have at least `minimum` of them.
-fn check_page(path: &str, minimum: usize) {
+/// Runs the commands of the page at `path`. Returns their number, or the differences.
+fn check_page(path: &Path) -> Result<usize, String> {
     let folder = tempfile::tempdir().unwrap();
     copy_folder(&root().join("examples"), &folder.path().join("examples"));
-    let path = root().join(path);
-    let page = fs::read_to_string(&path).unwrap();
+    let page = fs::read_to_string(path).unwrap();
     let (written, wrong, count) = run_page(&page, folder.path());
     if std::env::var("UPDATE_EXPECT").is_ok() {
-        fs::write(&path, written).unwrap();
-        return;
+        fs::write(path, written).unwrap();
+        return Ok(count);
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(count >= minimum, "{} has only {count} commands", path.display());
+    if wrong.is_empty() { Ok(count) } else { Err(format!("{}:\n{}", path.display(), wrong.join("\n\n"))) }
+}
+
+/// The README and the pages in `docs`, without `docs/language.md`, whose examples are run by the tests of the language.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    for folder in ["docs", "docs/coming-from"] {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| {
+            path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("language.md")
+        }));
+    }
+    pages
 }
 
 #[test]
-fn readme_commands_print_the_shown_output() {
-    check_page("README.md", 8);
-}
-
-#[test]
-fn gptel_page_commands_print_the_shown_output() {
-    check_page("docs/gptel.md", 12);
-}
-
-#[test]
-fn chat_page_commands_print_the_shown_output() {
-    check_page("docs/chat.md", 5);
-}
-
-#[test]
-fn mcp_page_commands_print_the_shown_output() {
-    check_page("docs/mcp.md", 2);
-}
-
-#[test]
-fn import_page_commands_print_the_shown_output() {
-    check_page("docs/import.md", 3);
-}
-
-#[test]
-fn testing_page_commands_print_the_shown_output() {
-    check_page("docs/testing.md", 8);
-}
-
-#[test]
-fn stub_page_commands_print_the_shown_output() {
-    check_page("docs/stub.md", 6);
-}
-
-#[test]
-fn replay_page_commands_print_the_shown_output() {
-    check_page("docs/replay.md", 9);
-}
-
-#[test]
-fn tutorial_commands_print_the_shown_output() {
-    check_page("docs/tutorial.md", 25);
+fn commands_of_all_pages_print_the_shown_output() {
+    let pages = pages();
+    let results: Vec<Result<usize, String>> = std::thread::scope(|scope| {
+        let checks: Vec<_> = pages.iter().map(|page| scope.spawn(move || check_page(page))).collect();
+        checks.into_iter().map(|check| check.join().unwrap()).collect()
+    });
+    let (counts, wrong): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    assert!(
+        wrong.is_empty(),
+        "{}",
+        wrong.into_iter().filter_map(Result::err).collect::<Vec<_>>().join("\n\n")
+    );
+    let count: usize = counts.into_iter().filter_map(Result::ok).sum();
+    assert!(count >= 90, "the pages have only {count} commands");
 }
 
 /// The page's blocks with a file name form a project without findings whose tests pass.

@@ -1,8 +1,9 @@
 //! Imports tool definitions in other formats: the inverse of [`emit`](super::emit).
 //!
-//! The input is JSON text: the tools of an API request (OpenAI chat and responses, Anthropic, Gemini, a whole request
-//! body), an MCP response to `tools/list`, a plain JSON Schema, arrays of them, or a sequence of them. The output is
-//! valid [`Tool`]s and findings located in that text; [`form_of_tool`](crate::spec::form_of_tool) produces the spec.
+//! The input is Emacs Lisp with forms such as `gptel-make-tool`, or JSON text: the tools of an API request (OpenAI chat
+//! and responses, Anthropic, Gemini, a whole request body), an MCP response to `tools/list`, a plain JSON Schema, arrays
+//! of them, or a sequence of them. The output is valid [`Tool`]s and findings located in that text;
+//! [`form_of_tool`](crate::spec::form_of_tool) produces the spec.
 //!
 //! Each definition is read into a [`model::Envelope`] by the module of its format. `parameters.rs` converts its schema
 //! to argument plists. The resulting form is lowered like any spec, so the rules for specs report invalid parts at
@@ -39,9 +40,10 @@ use self::model::FindingSink;
 use self::recognise::{Definition, find_definitions};
 use self::schema::Rewriter;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::schema::rules;
+use crate::schema::{check_tool, rules};
 use crate::spec::form::{datum_of_json, datum_of_schema, keyword, list, plist_of_argument, symbol};
-use crate::spec::{Effect, Json, JsonKind, Tool, lower_tool};
+use crate::spec::{Effect, FileKind, Json, JsonKind, Tool, lower, lower_tool};
+use crate::syntax::parse;
 use crate::text::{Location, SourceId, Span};
 
 /// Imports definitions from one or more texts.
@@ -69,8 +71,13 @@ impl Importer {
         Self { from, ..Self::default() }
     }
 
-    /// Imports `text`, the content of `source`. `file_name` is the default name for a JSON Schema without a name.
+    /// Imports `text`, the content of `source`. If no format is set, text that is not JSON is read as Emacs Lisp.
+    /// `file_name` is the default name for a JSON Schema without a name.
     pub fn add(&mut self, source: SourceId, text: &str, file_name: Option<&str>) {
+        // No JSON text begins like this.
+        if self.from.is_none() && text.trim_start().starts_with(['(', ';']) {
+            return self.add_lisp(source, text);
+        }
         let (values, mut read) = read::read_json(source, text);
         let mut sink = FindingSink { source, findings: Vec::new() };
         let mut definitions = Vec::new();
@@ -88,6 +95,35 @@ impl Importer {
         }
         sink.findings.sort_by_key(|finding| (finding.primary.span, finding.rule.code));
         self.findings.extend(sink.findings);
+    }
+
+    /// Imports the tool forms of Emacs Lisp: `gptel-make-tool`, `llm-make-tool` and the like. Their functions are not
+    /// translated.
+    pub fn add_lisp(&mut self, source: SourceId, text: &str) {
+        let (tree, mut findings) = parse(source, text);
+        let (definitions, lowered) = lower(source, text, &tree, FileKind::EmacsLisp);
+        findings.extend(lowered);
+        for tool in definitions.tools.into_iter().filter(|tool| tool.valid) {
+            let checked = check_tool(&tool);
+            let is_valid = checked.iter().all(|finding| finding.severity != Severity::Error);
+            findings.extend(checked);
+            let location = Location { source, span: tool.name.span };
+            match self.names.get(&tool.name.value).filter(|_| is_valid) {
+                Some(&first) => {
+                    findings.push(rules::imported_twice::finding(location, &tool.name.value, first));
+                }
+                None if is_valid => {
+                    self.names.insert(tool.name.value.clone(), location);
+                    // A script can wait without a callback.
+                    self.tools.push(Tool { is_async: false, ..tool });
+                }
+                None => {}
+            }
+        }
+        // Notes are about the file, which stays as it is; `check` finds the rest again in the specs.
+        findings.retain(|finding| finding.severity != Severity::Note);
+        findings.sort_by_key(|finding| (finding.primary.span, finding.rule.code));
+        self.findings.extend(findings.into_iter().map(|finding| Diagnostic { fix: None, ..finding }));
     }
 
     /// Returns the result.

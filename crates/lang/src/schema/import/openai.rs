@@ -15,7 +15,8 @@ pub(super) fn read_chat(tool: &Json) -> Envelope<'_> {
     }
 }
 
-/// Reads `{"type": "function", "name", "description", "parameters", "strict"}`.
+/// Reads `{"type": "function", "name", "description", "parameters", "strict"}`. The program `llm` prints
+/// `{"name", "description", "arguments", "plugin"}`.
 pub(super) fn read_responses(tool: &Json) -> Envelope<'_> {
-    Envelope::read(tool, &["parameters"], &["type"])
+    Envelope::read(tool, &["parameters", "arguments"], &["type", "plugin"])
 }

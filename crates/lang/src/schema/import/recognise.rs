@@ -67,7 +67,7 @@ fn add<'j>(format: ImportFormat, value: &'j Json, found: &mut Vec<Definition<'j>
 fn schema_keys(format: ImportFormat) -> &'static [&'static str] {
     match format {
         ImportFormat::OpenAi => &["function", "parameters"],
-        ImportFormat::OpenAiResponses => &["parameters"],
+        ImportFormat::OpenAiResponses => &["parameters", "arguments"],
         ImportFormat::Anthropic => &["input_schema"],
         ImportFormat::Gemini => &["parameters", "parametersJsonSchema", "parameters_json_schema"],
         ImportFormat::Mcp => &["inputSchema"],

@@ -1,0 +1,14 @@
+(setq gptel-model 'x)
+(use-package gptel :config
+ (gptel-make-tool
+  :name "count_word"
+  :function (lambda (text word) (message "x"))
+  :description (concat "Count how often " "a word occurs in a text.")
+  :args (list '(:name "text" :type string :description "The text.")
+              '(:name "word" :type string :description "The word."))
+  :category "text"))
+(gptel-make-tool :name "wait" :function #'my-wait :async t :description "Wait."
+ :args '((:name "seconds" :type number :description "How long.")) :confirm t)
+(gptel-make-tool :name "bad one" :function #'my-wait :description "Wait.")
+(llm-make-tool :function #'ignore :name "count_word" :description "Named like the first." :args nil)
+(gptel-make-tool :name "by_code" :function #'ignore :description (my-description) :args nil)
