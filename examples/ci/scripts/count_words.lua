@@ -1,0 +1,4 @@
+return function(text)
+  local _, count = text:gsub("%S+", "")
+  return count
+end
