@@ -229,12 +229,12 @@ fn replace_markers(text: &str, replacement: &str) -> String {
 
 /// Writes a line to stderr and escapes commands of CI runners.
 pub(super) fn eprint_line(text: &str) {
-    let text = escape_ci_commands(text);
+    // One write: other processes may write to the same stderr, such as a command and the `stub` that started it.
+    let line = format!("{}\n", escape_ci_commands(text));
     begin_line();
     while_writing(|| {
         spinner::suspend(|| {
-            let mut err = anstream::stderr().lock();
-            let _ = writeln!(err, "{text}");
+            let _ = anstream::stderr().lock().write_all(line.as_bytes());
         });
     });
 }
