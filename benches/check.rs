@@ -1,10 +1,11 @@
 //! `deftool check` as a new process: `cargo bench --bench check`.
 //!
-//! `deftool call` of one tool is measured too, because it reads all specs of a project.
+//! `deftool call` of one tool and `deftool run` of a worker with `:tools` are measured too, because they read all specs of
+//! a project.
 //!
 //! Goals on two cores: 1,600 tools in 200 files, all spec and schema rules, within 60 ms and 30 MB; with scripts within
-//! 150 ms; linear time up to 100,000 tools; `--version` within 10 ms; `call` within 8, 15 and 60 ms in a project of 1,
-//! 1,000 and 10,000 tools.
+//! 150 ms; linear time up to 100,000 tools; `--version` within 10 ms; `call` and `run` within 8, 15 and 60 ms in a
+//! project of 1, 1,000 and 10,000 tools.
 
 // A benchmark stops at the first error.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_precision_loss)]
@@ -48,7 +49,15 @@ fn report(what: &str, arguments: &[&str], folder: &Path, runs: usize) {
     );
 }
 
-const CALLED: &str = "(deftool :name \"called\" :description \"Return one.\" :args ())\n";
+const CALLED: &str = r#"
+(deftool :name "called" :description "Return one." :args ())
+(defworker :name "w" :tools ["called"] :exit-tools [])
+"#;
+
+/// The replies of the model.
+const SCENARIO: &str = r#"
+(defscenario :name "one" (reply (call "called" ())) (reply :when (:last-role tool) "It is one."))
+"#;
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,6 +70,12 @@ fn main() {
         std::fs::write(place.join("scripts/called.lua"), "return function() return 1 end\n").unwrap();
         let what = format!("call in a project of {tools} tools");
         report(&what, &["call", "called"], &place, runs);
+        std::fs::write(place.join("one.eld"), SCENARIO).unwrap();
+        let request = ["run", "How much?", "--record", "one.recording.jsonl"];
+        let model = ["stub", "one.eld", "--", env!("CARGO_BIN_EXE_deftool")];
+        run(&[&model[..], &request].concat(), &place);
+        let what = format!("run of one of {tools} tools");
+        report(&what, &["run", "--replay", "one.recording.jsonl"], &place, runs);
     }
     for (tools, runs) in [(1_600, 50), (10_000, 5), (100_000, 3)] {
         let place = at(&format!("specs_{tools}"));

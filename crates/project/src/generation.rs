@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::ToolSet;
-use deftool_lang::spec::{Permissions, ToolKind, WorkerSpec, nearest};
+use deftool_lang::spec::{Permissions, ToolKind, ToolSelection, WorkerSpec, nearest};
 use deftool_lang::syntax::quoted;
 use deftool_lang::text::Spanned;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, check_result};
@@ -108,8 +108,8 @@ impl Generation {
     /// If a file cannot be read.
     pub fn load_tool(root: &Path, from: &Path, name: &str) -> Result<Self, ProjectError> {
         let started = Instant::now();
-        let only = Some(name.to_owned());
-        let options = LoadOptions { with_scripts: true, only, ..LoadOptions::default() };
+        let selection = ToolSelection::named(name);
+        let options = LoadOptions { with_scripts: true, selection, ..LoadOptions::default() };
         let load = load_with(&resolve_inputs(&[], root)?, from, &options)?;
         if load.tools.iter().any(|loaded| loaded.tool.name.value == name) {
             return Ok(Self::first(load, started));

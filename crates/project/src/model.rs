@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::{Target, ToolEntry, compile_tool, compile_tool_for, emit_definition};
-use deftool_lang::spec::{Api, Json, McpServer, Tool, WorkerSpec};
+use deftool_lang::spec::{Api, Json, McpServer, Tool, ToolSelection, WorkerSpec};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
@@ -74,8 +74,8 @@ pub struct LoadOptions {
     pub overlay: Overlay,
     /// Whether to load the scripts of the tools.
     pub with_scripts: bool,
-    /// The name of the only tool to load. Other tools, workers and unused scripts are ignored.
-    pub only: Option<String>,
+    /// The tools to load. Unused scripts are reported only if all are loaded.
+    pub selection: ToolSelection,
     /// The APIs to check the valid tools against.
     pub targets: Vec<Target>,
     /// The program that checks the types of scripts (`deftool-types`).

@@ -59,7 +59,8 @@ pub(super) fn open(
     let is_standalone = options.endpoint.is_some() && options.worker.is_none() && options.project.is_none();
     let (root, project) = match find_root(&dirs.project) {
         Ok(root) => {
-            let project = LiveProject::open(&root, &dirs.current, None)?;
+            let named = options.worker.as_deref().or(recorded.filter(|name| !name.is_empty()));
+            let project = LiveProject::open_for_worker(&root, &dirs.current, named)?;
             (root, project)
         }
         // A server that the user names needs no project.

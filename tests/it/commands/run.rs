@@ -68,6 +68,32 @@ fn a_tool_with_a_broken_or_missing_script_is_reported_as_omitted() {
     assert!(ended.stderr.ends_with(" and 1 other tool are omitted\n"), "{}", ended.stderr);
 }
 
+/// The other tools of the project are neither loaded nor checked.
+#[test]
+fn a_worker_with_a_list_of_tools_loads_only_these() {
+    let worker = |tools: &str| format!("(defworker :name \"w\" :tools [{tools}] :exit-tools [\"done\"])");
+    let project = Project::with_worker(&worker("\"count\""));
+    project.write("specs/other.eld", "(deftool :name \"other\" :description \"d\" :type 1 :args 2)");
+    let ask = || run(&project, &Server::script([Answer::text("hi")]), &[]);
+    let ended = ask();
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "hi\n", ""));
+    // The tools of another worker are known.
+    project.write("specs/second.eld", "(defworker :name \"second\" :tools [\"other\"])");
+    let ended = run(&project, &Server::script([Answer::text("hi")]), &["--worker", "w"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    std::fs::remove_file(project.path("specs/second.eld")).unwrap();
+    // A name that no tool has is still found, and so is the second tool with a name.
+    project.write("specs/worker.eld", worker("\"count\" \"othr\""));
+    let ended = ask();
+    let expected = "specs/worker.eld:1:38: error[DT302]: unknown tool `othr` in worker `w`";
+    assert!(ended.code == Some(2) && ended.stderr.contains(expected), "{ended:?}");
+    project.write("specs/worker.eld", worker("\"count\""));
+    project.write("specs/twin.eld", "(deftool :name \"count\" :description \"d\" :args ())");
+    let ended = ask();
+    assert!(ended.stderr.contains("specs/twin.eld:1:16: error["), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("specs/other.eld"), "{}", ended.stderr);
+}
+
 /// The request is not reported as canceled.
 #[cfg(unix)]
 #[test]
@@ -87,6 +113,26 @@ fn a_closed_stdout_is_silent_and_a_full_disk_is_an_error() {
         let expected = "error: cannot write the result to stdout: No space left on device (os error 28)\n";
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), expected));
     }
+}
+
+/// Another process may write to the same stderr.
+#[cfg(unix)]
+#[test]
+fn each_line_on_stderr_is_one_write() {
+    let project = Project::new();
+    let server = Server::script([
+        Answer::chunks(&[call(0, "count", r#"{"text": "abc"}"#), finish("tool_calls")]),
+        Answer::text("Three."),
+    ]);
+    let (reader, writer) = std::os::unix::net::UnixDatagram::pair().unwrap();
+    let mut command = project.command(&["run", "hello", "--endpoint", &server.endpoint()]);
+    let ended = command.stderr(std::os::fd::OwnedFd::from(writer)).output().unwrap();
+    assert!(ended.status.success());
+    drop(command);
+    let mut write = vec![0; 4096];
+    let count = reader.recv(&mut write).unwrap();
+    let write = String::from_utf8_lossy(&write[..count]);
+    assert!(write.starts_with("tool   count ") && write.ends_with(")\n"), "{write:?}");
 }
 
 /// A web server and a TLS error.

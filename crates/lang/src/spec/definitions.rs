@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::tool::Tool;
+use super::tool::{Tool, ToolKind};
 use super::worker::WorkerSpec;
 use crate::text::{SourceId, Span, Spanned};
 
@@ -17,6 +17,8 @@ pub struct Definitions {
     pub mcp_servers: Vec<McpServer>,
     /// Silenced and raised rules, in source order.
     pub lints: Vec<Lint>,
+    /// The tools that were not selected, in source order.
+    pub skipped: Vec<(ToolKind, String)>,
 }
 
 impl Definitions {

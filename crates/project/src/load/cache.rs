@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use deftool_lang::spec::ToolSelection;
+
 use super::discover::scan_scripts;
 use super::model::{CachedTool, LastLoad, ScriptFile, SpecFile};
 use super::read::{Known, ReadFile, check_size, read_regular};
@@ -53,8 +55,8 @@ pub(crate) struct Cache {
     pub(crate) keeps_going: bool,
     /// Texts to use in place of the content of files.
     pub(crate) overlay: Overlay,
-    /// The name of the only tool to load.
-    pub(super) only: Option<String>,
+    /// The tools to load.
+    pub(crate) selection: ToolSelection,
 }
 
 /// Files of one kind, by path.

@@ -34,6 +34,7 @@ pub use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub(crate) use scripts::resolve_permissions;
 pub use scripts::{TestScript, find_tests, script_candidates};
 pub(crate) use snapshot::{FileStamp, Folder, FolderId, Lookup, Snapshot};
+pub(crate) use specs::read_workers;
 
 /// Reads all spec files of `inputs` and the scripts of their tools.
 ///
@@ -58,7 +59,7 @@ pub fn load_specs(inputs: &[Input], from: &Path) -> Result<Load, ProjectError> {
 pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result<Load, ProjectError> {
     let mut cache = Cache::default();
     cache.overlay.clone_from(&options.overlay);
-    cache.only.clone_from(&options.only);
+    cache.selection.clone_from(&options.selection);
     load_through(&mut cache, inputs, from, options)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use deftool_lang::diagnostic::Diagnostic;
-use deftool_lang::spec::{McpServer, Tool, WorkerSpec};
+use deftool_lang::spec::{McpServer, Tool, ToolKind, WorkerSpec};
 use deftool_lang::text::{SourceFile, SourceId};
 use deftool_script::{Contract, LoadError, Module, Require, Script};
 
@@ -23,6 +23,8 @@ pub(super) struct SpecFile {
     pub(super) tools: Vec<LoadedTool>,
     pub(super) workers: Vec<WorkerSpec>,
     pub(super) mcp_servers: Vec<McpServer>,
+    /// The tools that were not selected.
+    pub(super) skipped: Vec<(ToolKind, String)>,
     pub(super) findings: Vec<Diagnostic>,
     pub(super) levels: Levels,
 }

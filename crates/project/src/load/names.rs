@@ -101,19 +101,27 @@ impl<'n> Names<'n> {
     }
 }
 
-/// Reports unknown tools in the workers of the projects that are read completely.
-pub(super) fn report_unknown_worker_tools(load: &mut Load, whole: &HashSet<&Path>) {
+/// Reports unknown tools in the workers of the projects that are read completely. `skipped`: the tools that were not
+/// loaded, with their project.
+pub(super) fn report_unknown_worker_tools(
+    load: &mut Load,
+    skipped: &[(Arc<Path>, ToolKind, String)],
+    whole: &HashSet<&Path>,
+) {
     if load.workers.is_empty() {
         return;
     }
     let mut by_root: HashMap<&Path, (Names, Names)> =
         whole.iter().map(|root| (*root, Default::default())).collect();
-    for tool in load.tools.iter().map(|loaded| &loaded.tool) {
-        let root = load.roots.get(&tool.source).and_then(|root| by_root.get_mut(&**root));
-        let Some((normal, exit)) = root else { continue };
-        match tool.kind {
-            ToolKind::Normal => normal.add(&tool.name.value),
-            ToolKind::Exit => exit.add(&tool.name.value),
+    let loaded = load.tools.iter().filter_map(|loaded| {
+        let tool = &loaded.tool;
+        Some((load.roots.get(&tool.source)?, tool.kind, &tool.name.value))
+    });
+    for (root, kind, name) in loaded.chain(skipped.iter().map(|(root, kind, name)| (root, *kind, name))) {
+        let Some((normal, exit)) = by_root.get_mut(&**root) else { continue };
+        match kind {
+            ToolKind::Normal => normal.add(name),
+            ToolKind::Exit => exit.add(name),
         }
     }
     let servers = &load.mcp_servers;

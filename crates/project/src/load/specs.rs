@@ -8,13 +8,14 @@ use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::check_tool;
 use deftool_lang::schema::rules::INVALID_PATTERN;
 use deftool_lang::spec::rules::{contains_lone_backslash, lone_backslashes};
-use deftool_lang::spec::{FileKind, Tool, ToolKind, WorkerSpec, lower_named};
+use deftool_lang::spec::{FileKind, Tool, ToolKind, ToolSelection, WorkerSpec, lower_selected};
 use deftool_lang::syntax::parse;
 use deftool_lang::syntax::rules::{STRAY_CLOSER, UNCLOSED};
 use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span, one_line};
 
 use super::cache::{Cache, CachedFile};
 use super::directives::read_directives;
+use super::discover::resolve_inputs;
 use super::levels::Levels;
 use super::model::SpecFile;
 use super::names;
@@ -36,6 +37,7 @@ pub(super) fn read_specs(
     let mut paths = HashMap::new();
     let mut load = Load { root: inputs.iter().find_map(|input| input.root.clone()), ..Load::default() };
     let mut levels = Levels::default();
+    let mut skipped = Vec::new();
     let mut files: Vec<(Option<Arc<Path>>, PathBuf, Reason)> = Vec::new();
     let mut roots: Vec<Arc<Path>> = Vec::new();
     for input in inputs {
@@ -76,6 +78,9 @@ pub(super) fn read_specs(
         load.tools.extend(file.tools);
         load.workers.extend(file.workers);
         load.mcp_servers.extend(file.mcp_servers);
+        if let Some(root) = &root {
+            skipped.extend(file.skipped.into_iter().map(|(kind, name)| (Arc::clone(root), kind, name)));
+        }
         load.findings.extend(file.findings);
     }
     for input in inputs {
@@ -89,7 +94,7 @@ pub(super) fn read_specs(
     }
     load.files = Arc::new(paths);
     names::report_duplicates(&mut load);
-    names::report_unknown_worker_tools(&mut load, whole);
+    names::report_unknown_worker_tools(&mut load, &skipped, whole);
     let mut findings = rules::near_name::check(&load);
     findings.extend(rules::unknown_target::check(&load));
     findings.extend(rules::too_many_tools::check(&load, whole));
@@ -97,6 +102,21 @@ pub(super) fn read_specs(
     narrow(&mut load, inputs, &mut levels)?;
     load.sort_findings();
     Ok((load, levels))
+}
+
+/// Reads the workers of the project at `root` without its tools. Their tools are not checked.
+///
+/// # Errors
+/// If the specs cannot be listed. Unreadable files are skipped.
+pub(crate) fn read_workers(root: &Path, from: &Path) -> Result<Vec<WorkerSpec>, ProjectError> {
+    let inputs = resolve_inputs(&[], root)?;
+    let files: Vec<&PathBuf> = inputs.iter().flat_map(|input| &input.files).collect();
+    let workers = parallel::map(&files, |_, path| {
+        let text = read_source(path).ok().filter(|text| text.contains("defworker"))?;
+        let id = Sources::new().id_ahead(0);
+        Some(SpecFile::of(text, id, from, &ToolSelection::none()).workers)
+    });
+    Ok(workers.into_iter().flatten().flatten().collect())
 }
 
 /// The reason for reading a file.
@@ -169,8 +189,7 @@ fn read_spec(
     id: SourceId,
     from: &Path,
 ) -> Result<Arc<SpecFile>, ProjectError> {
-    let make =
-        |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from, cache.only.as_deref());
+    let make = |bytes| SpecFile::of(SourceText::of_bytes(path.to_owned(), bytes), id, from, &cache.selection);
     match cache.read(&cache.specs, (path, known), |file| file.id == id, make) {
         Ok(file) => Ok(file),
         // Keep going: the file's tools stay as they were, and the other files are loaded.
@@ -202,17 +221,18 @@ impl SpecFile {
             tools: Vec::new(),
             workers: Vec::new(),
             mcp_servers: Vec::new(),
+            skipped: Vec::new(),
             findings: Vec::new(),
             levels: Levels::default(),
         }
     }
 
-    fn of(text: SourceText, id: SourceId, from: &Path, only: Option<&str>) -> Self {
+    fn of(text: SourceText, id: SourceId, from: &Path, selection: &ToolSelection) -> Self {
         let (is_text, is_lossless) = (text.is_text(), text.is_lossless());
         let (source, damage) = text.into_source(id, from);
         let mut file = Self { is_lossless, ..Self::empty(source, id) };
         if is_text {
-            load_text(&mut file, id, damage.as_ref(), only);
+            load_text(&mut file, id, damage.as_ref(), selection);
         }
         // An Emacs Lisp file without tools may have any encoding.
         let is_spec = FileKind::of_name(&file.source.name) == FileKind::Specs || !file.tools.is_empty();
@@ -221,15 +241,14 @@ impl SpecFile {
     }
 }
 
-/// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any; `only` is the name of the only tool
-/// to lower, if any.
-fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, only: Option<&str>) {
+/// Parses and lowers the text. `damage` is the finding about invalid UTF-8, if any.
+fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, selection: &ToolSelection) {
     let file = &load.source;
     let start = Location { source: id, span: Span::default() };
     load.findings.extend(rules::empty_file::check(start, &file.text));
     let (tree, syntax_findings) = parse(id, &file.text);
     let (mut definitions, mut findings) =
-        lower_named(id, &file.text, &tree, FileKind::of_name(&file.name), only);
+        lower_selected(id, &file.text, &tree, FileKind::of_name(&file.name), selection);
     let mut directives = read_directives(id, &file.text, &tree);
     directives.keep_whole(id, definitions.spans());
     load.levels.allows.append(&mut directives.allows);
@@ -251,6 +270,7 @@ fn load_text(load: &mut SpecFile, id: SourceId, damage: Option<&Diagnostic>, onl
         |span: Span| damage.is_some() && span.of(&file.text).contains(char::REPLACEMENT_CHARACTER);
     load.levels.lints.extend(definitions.lints);
     load.mcp_servers.extend(definitions.mcp_servers);
+    load.skipped = definitions.skipped;
     for worker in definitions.workers {
         let valid = worker.valid && !is_damaged(worker.span);
         load.workers.push(WorkerSpec { valid, ..worker });

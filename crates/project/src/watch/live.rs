@@ -10,11 +10,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use deftool_lang::spec::ToolSelection;
+
 use super::loader::{LoadTarget, Loader};
 use super::notifications::FileEvents;
 use super::reload::{LoadHandler, load_first, run_watch_loop};
 use crate::generation::Generation;
-use crate::load::find_root;
+use crate::load::{find_root, read_workers};
 use crate::model::{Load, LoadOptions, ProjectError};
 use crate::parallel::lock;
 
@@ -50,9 +52,35 @@ impl LiveProject {
     /// # Errors
     /// If the first load fails.
     pub fn open(root: &Path, from: &Path, listener: Option<Listener>) -> Result<Self, ProjectError> {
+        Self::open_selected(&find_root(root)?, from, ToolSelection::default(), listener)
+    }
+
+    /// Like [`open`](Self::open), with only the tools that one worker may use: the worker called `worker` or, without a
+    /// name, the only worker of the project. If there is no such worker, loads all tools.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn open_for_worker(root: &Path, from: &Path, worker: Option<&str>) -> Result<Self, ProjectError> {
+        let root = find_root(root)?;
+        let workers = read_workers(&root, from)?;
+        let worker = match (worker, workers.as_slice()) {
+            (Some(name), workers) => workers.iter().find(|worker| worker.name.value == name),
+            (None, [worker]) => Some(worker),
+            (None, _) => None,
+        };
+        let selection = worker.map(ToolSelection::of_worker).unwrap_or_default();
+        Self::open_selected(&root, from, selection, None)
+    }
+
+    fn open_selected(
+        root: &Path,
+        from: &Path,
+        selection: ToolSelection,
+        listener: Option<Listener>,
+    ) -> Result<Self, ProjectError> {
         let started = Instant::now();
-        let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
-        let mut loader = Loader::new(LoadTarget::Project(find_root(root)?), from, options);
+        let options = LoadOptions { with_scripts: true, selection, ..LoadOptions::default() };
+        let mut loader = Loader::new(LoadTarget::Project(root.to_owned()), from, options);
         let current = Arc::new(Generation::first(load_first(&mut loader)?, started));
         loader.keep_going();
         let state = Arc::new(Mutex::new(State { current, history: VecDeque::new(), error: None }));

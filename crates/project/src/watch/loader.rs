@@ -47,6 +47,7 @@ impl Loader {
     pub(super) fn new(target: LoadTarget, from: &Path, options: LoadOptions) -> Self {
         let mut cache = Cache::default();
         cache.overlay.clone_from(&options.overlay);
+        cache.selection.clone_from(&options.selection);
         Self {
             target,
             from: from.to_owned(),
@@ -90,7 +91,7 @@ impl Loader {
         let mut snapshot = Snapshot::with_stamps();
         let inputs = match &self.target {
             LoadTarget::Project(root) => {
-                scan_project_scripts(root, &mut snapshot);
+                scan_project(root, &self.options, &mut snapshot);
                 Input::of_project(root.clone(), &mut snapshot).map(|mut input| {
                     input.add_unsaved(&self.cache.overlay, &mut snapshot);
                     vec![input]
@@ -105,7 +106,7 @@ impl Loader {
         };
         for input in inputs.iter().flatten() {
             for root in input.root.iter().filter(|_| matches!(self.target, LoadTarget::Paths(..))) {
-                scan_project_scripts(root, &mut snapshot);
+                scan_project(root, &self.options, &mut snapshot);
             }
             // Only the side effect on `snapshot` is needed. The load determines the files itself.
             let _ = input.other_specs(&mut snapshot);
@@ -239,13 +240,16 @@ impl Loader {
     }
 }
 
-/// Scans the scripts of the project at `root` and watches the project folders themselves.
-fn scan_project_scripts(root: &Path, snapshot: &mut Snapshot) {
+/// Scans the scripts of the project at `root` and watches the project folders themselves. If only some tools are loaded,
+/// the snapshot contains only the scripts that they refer to.
+fn scan_project(root: &Path, options: &LoadOptions, snapshot: &mut Snapshot) {
     for folder in [root.to_owned(), root.join("specs"), scripts_folder(root)] {
         snapshot.watch_entry(&folder);
         snapshot.follow_link(&folder);
     }
-    scan_scripts(root, snapshot);
+    if options.selection.is_all() {
+        scan_scripts(root, snapshot);
+    }
 }
 
 #[cfg(test)]
@@ -255,9 +259,11 @@ mod tests {
 
     use deftool_lang::diagnostic::render::render_concise;
 
+    use deftool_lang::spec::ToolSelection;
+
     use super::*;
     use crate::generation::Generation;
-    use crate::{ScriptState, load};
+    use crate::{ScriptState, load, load_with};
 
     /// Renders a load as text: findings, tools and sources in order.
     fn described(load: &Load) -> String {
@@ -420,9 +426,19 @@ mod tests {
         }
     }
 
-    /// After random edits, an incremental load has the same result as a full load.
     #[test]
     fn an_incremental_load_equals_a_full_load() {
+        compare_incremental_loads(ToolSelection::default(), [200, 10]);
+    }
+
+    #[test]
+    fn an_incremental_load_of_some_tools_equals_a_full_load_of_them() {
+        compare_incremental_loads(ToolSelection::named("b"), [20, 1]);
+    }
+
+    /// After random edits, an incremental load has the same result as a full load. `least`: the expected numbers of reused
+    /// tools, and of loads made from the load before.
+    fn compare_incremental_loads(selection: ToolSelection, least: [usize; 2]) {
         const SPECS: [&str; 9] = [
             "",
             "(deftool :name \"g\" :description \"d\" :script \"other/d.lua\")",
@@ -459,8 +475,8 @@ mod tests {
         fs::create_dir(root.join("specs")).unwrap();
         let mut random = fastrand::Rng::with_seed(7);
         let target = LoadTarget::Project(root.to_owned());
-        let options = LoadOptions { with_scripts: true, ..LoadOptions::default() };
-        let mut loader = Loader::new(target, root, options);
+        let options = LoadOptions { with_scripts: true, selection, ..LoadOptions::default() };
+        let mut loader = Loader::new(target, root, options.clone());
         let (mut reused, mut reused_loads, mut partial_scans) = (0, 0, 0);
         let mut generation = Generation::first(Load::default(), Instant::now());
         for round in 0..400 {
@@ -480,8 +496,8 @@ mod tests {
             loader.commit(&deferred);
             reused += before;
             reused_loads += usize::from(loader.cache.reused_last());
-            let whole =
-                load(&[Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()], root).unwrap();
+            let inputs = [Input::of_project(root.to_owned(), &mut Snapshot::default()).unwrap()];
+            let whole = load_with(&inputs, root, &options).unwrap();
             assert_eq!(described(&cached), described(&whole), "after edit {round}");
             let after = |load| Generation::after(&generation, load, Instant::now(), |_| true).0;
             let (next, expected) = (after(cached), after(whole));
@@ -491,8 +507,8 @@ mod tests {
             let scan = loader.scan();
             assert!(loader.differences(&scan, None).is_empty(), "{round}");
         }
-        assert!(reused > 200, "no tool was reused");
-        assert!(reused_loads > 10, "too few loads were made from the last one: {reused_loads}");
+        assert!(reused > least[0], "too few tools were reused: {reused}");
+        assert!(reused_loads > least[1], "too few loads were made from the last one: {reused_loads}");
         assert!(partial_scans > 10, "too few partial scans: {partial_scans}");
     }
 

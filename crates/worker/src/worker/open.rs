@@ -234,7 +234,7 @@ impl OpenWorker {
         let Self { folder, name, endpoint, model, api_key, trust, approvals, .. } = self;
         let Self { queue, bios, guard, scripts, own_tools, .. } = self;
         let root = find_root(&std::path::absolute(&folder).unwrap_or(folder))?;
-        let project = LiveProject::open(&root, &root, None)?;
+        let project = LiveProject::open_for_worker(&root, &root, name.as_deref())?;
         let generation = project.current();
         let spec = choose_worker(&generation.load, name.as_deref())?;
         let key = api_key.clone().or_else(|| environment(&spec.api_key_env));

@@ -27,7 +27,7 @@ use self::form::{Evaluation, FORMS, Form, SpecForm, form_of, passed_function, un
 pub use self::form::{is_spec_form, plist_of_form};
 use self::lowerer::Lowerer;
 pub use self::worker::is_reserved_param;
-use super::{Definitions, FileKind, Origin, Tool, ToolKind};
+use super::{Definitions, FileKind, Origin, Tool, ToolKind, ToolSelection};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::spec::rules;
 use crate::syntax::rules::not_a_constant::merge_unknown;
@@ -36,16 +36,16 @@ use crate::text::{SourceId, Span};
 
 /// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
-    lower_named(source, text, tree, kind, None)
+    lower_selected(source, text, tree, kind, &ToolSelection::default())
 }
 
-/// Like [`lower`]. If `only` is a name, forms with another literal name are ignored.
-pub fn lower_named(
+/// Like [`lower`], without the tools that are not selected.
+pub fn lower_selected(
     source: SourceId,
     text: &str,
     tree: &Tree,
     kind: FileKind,
-    only: Option<&str>,
+    selection: &ToolSelection,
 ) -> (Definitions, Vec<Diagnostic>) {
     let mut lowerer = Lowerer::new(source);
     let mut definitions = Definitions::default();
@@ -68,9 +68,12 @@ pub fn lower_named(
             }
             continue;
         }
-        if let (Some(found), Some(only)) = (&found, only)
-            && literal_name(tree, text, found).is_some_and(|name| name != only)
+        if let Some(found) = found.as_ref().filter(|_| !selection.is_all())
+            && let Form::Tool(tool_kind) = found.form
+            && let Some(name) = literal_name(tree, text, found)
+            && !selection.contains(tool_kind, name)
         {
+            definitions.skipped.push((tool_kind, name.to_owned()));
             continue;
         }
         if let Some(found) = found {

@@ -35,10 +35,10 @@ pub(super) use types::report_types;
 
 /// Loads the scripts of all normal tools in projects. Reports unused scripts in the projects of `whole`.
 pub(super) fn load_scripts(cache: &mut Cache, load: &mut Load, whole: &HashSet<&Path>, from: &Path) {
-    // Without the other tools it is unknown which scripts are used, and one tool needs no scan.
+    // Without the other tools it is unknown which scripts are used, and some tools need no scan.
     let none = HashSet::new();
-    let whole = if cache.only.is_some() { &none } else { whole };
-    if cache.only.is_none() {
+    let whole = if cache.selection.is_all() { whole } else { &none };
+    if cache.selection.is_all() {
         let roots: HashSet<&Path> = load.roots.values().map(AsRef::as_ref).collect();
         for root in roots.into_iter().chain(whole.iter().copied()) {
             cache.scan_scripts(root);
