@@ -267,7 +267,11 @@ generation: number,
 /**
  * The changes, for the user.
  */
-detail: string, } | { "type": "warning",
+detail: string, } | { "type": "resumed",
+/**
+ * The text of that reply, which was emitted before and does not count.
+ */
+superseded: string, } | { "type": "warning",
 /**
  * The message for the user.
  */
@@ -829,7 +833,7 @@ details?: string, };
 /**
  * The kind of a call failure. The names are stable: they appear in `error[kind]` and in JSON.
  */
-export type ToolErrorKind = "unknown_tool" | "invalid_arguments" | "load" | "script" | "failure" | "timeout" | "memory" | "unserialisable" | "invalid_result" | "permission" | "canceled" | "internal";
+export type ToolErrorKind = "unknown_tool" | "invalid_arguments" | "load" | "script" | "failure" | "timeout" | "memory" | "unserialisable" | "invalid_result" | "permission" | "canceled" | "interrupted" | "internal";
 
 /**
  * A tool.

@@ -26,6 +26,7 @@ mod generated;
 mod import;
 mod init;
 mod interrupt;
+mod journal;
 mod lsp;
 mod mcp;
 mod new;
@@ -109,6 +110,8 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Mcp(options) => mcp::run(&options),
         Command::Rpc(options) => rpc::run(&options),
         Command::Acp(options) => acp::run(&options),
+        Command::Resume(options) => journal::run_resume(&options),
+        Command::Requests(options) => journal::run_requests(&options),
         Command::Init(options) => init::run(&options),
         Command::Demo => demo::run(),
         Command::New(options) => new::run(&options),

@@ -12,6 +12,7 @@ use super::approve::Approver;
 use super::args::RunOptions;
 use super::command::{CliError, Exit};
 use super::interrupt::Interrupts;
+use super::journal;
 use super::output::{clean, eprint_error, eprint_line};
 use super::prompt::read_prompt;
 use super::secrets::secrets;
@@ -25,8 +26,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     }
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
     let recorded = recording.as_ref().map(recorded_worker);
-    let OpenWorker { spec, tools, config, servers } =
-        worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
+    let open = worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
+    let journal = options.journal.as_deref();
+    let journal =
+        journal.map(|path| journal::open(path, &open, options.worker.endpoint.as_deref())).transpose()?;
+    let OpenWorker { spec, tools, config, servers } = open;
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -36,7 +40,8 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         submit.job_name.clone_from(&options.job);
         let mut approver = Approver::new(options.request.yes);
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
-        let config = WorkerConfig { approvals: approver.approvals(), ..config };
+        let stored = journal.clone().map(|journal| journal as Arc<_>);
+        let config = WorkerConfig { approvals: approver.approvals(), journal: stored, ..config };
         let remote = tokio::select! {
             connected = servers.connect() => connected?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
@@ -92,6 +97,10 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let mut exit = followed?;
         if let Some(Err(error)) = recorder.map(|recorder| recorder.close()) {
             eprint_error(&format!("{error}; the recording is incomplete"));
+            exit = if exit == Exit::Clean { Exit::Failed } else { exit };
+        }
+        if let Some(Err(message)) = journal.map(|journal| journal::close(&journal)) {
+            eprint_error(&message);
             exit = if exit == Exit::Clean { Exit::Failed } else { exit };
         }
         if let Some(replay) = replay {

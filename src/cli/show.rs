@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome};
+use deftool_lang::text::count;
 use serde_json::Value;
 
 use super::output::{
@@ -52,6 +53,7 @@ impl EventPrinter {
             | Event::Signal(_)
             | Event::Retry { .. }
             | Event::Reloaded { .. }
+            | Event::Resumed { .. }
             | Event::Warning { .. } => {
                 self.line(event);
             }
@@ -78,6 +80,11 @@ impl EventPrinter {
             }
             Event::Reloaded { generation, detail } => {
                 format!("reload generation {generation}: {}", clean(detail))
+            }
+            Event::Resumed { superseded } if superseded.is_empty() => String::from("resume the request"),
+            Event::Resumed { superseded } => {
+                let size = count(superseded.chars().count(), "character");
+                format!("resume the request; its interrupted reply of {size} is requested again")
             }
             Event::Warning { message } => format!("warn   {}", clean(message)),
             // Signals are printed at the end.

@@ -53,6 +53,7 @@ impl Updates {
             }
             Event::Warning { message } => notice(NoticeSeverity::Warning, message),
             Event::Retry { detail, .. } => notice(NoticeSeverity::Warning, &format!("retrying: {detail}")),
+            Event::Resumed { .. } => notice(NoticeSeverity::Info, "resumed after the end of its process"),
             Event::Reloaded { detail, .. } => notice(NoticeSeverity::Info, &format!("reloaded: {detail}")),
             Event::Approval { id, answer: Some(Approval::Refused { .. }), .. } => {
                 self.refused.insert(id.clone());

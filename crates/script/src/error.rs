@@ -143,6 +143,7 @@ pub(super) fn with_location(error: ToolError, file: &str, memory: u64) -> ToolEr
         | ToolErrorKind::InvalidResult
         | ToolErrorKind::Permission
         | ToolErrorKind::Canceled
+        | ToolErrorKind::Interrupted
         | ToolErrorKind::Internal => return error,
     };
     let innermost = error.details.as_deref().and_then(|details| details.lines().next()?.split(" in ").next());

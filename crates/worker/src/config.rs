@@ -9,6 +9,7 @@ use deftool_lang::spec::{Timers, WorkerSpec};
 use deftool_project::read_bios;
 
 use crate::endpoint::Endpoint;
+use crate::journal::Journal;
 
 /// Handling of calls that require approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +44,8 @@ pub struct WorkerConfig {
     pub bios: Arc<dyn BiosProvider>,
     /// Handling of calls that require approval.
     pub approvals: Approvals,
+    /// The journal of all requests, if they must survive the end of this process.
+    pub journal: Option<Arc<dyn Journal>>,
 }
 
 /// The configuration of a worker without a name and with all keys at their defaults.
@@ -94,6 +97,7 @@ impl WorkerConfig {
             server: Capabilities::of(spec.dialect.unwrap_or_default()),
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),
+            journal: None,
         }
     }
 

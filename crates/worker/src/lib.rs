@@ -24,6 +24,7 @@ mod compare;
 mod config;
 mod driver;
 mod endpoint;
+mod journal;
 mod own_tool;
 mod permissions;
 mod recording;
@@ -44,6 +45,7 @@ pub use endpoint::{
     ANY_MODEL, Detected, Endpoint, EndpointError, EndpointOptions, Evidence, Examination, ExamineOptions,
     Model, examine_endpoint, find_endpoint,
 };
+pub use journal::{Durability, Journal, JournalError, JournaledRequest};
 pub use own_tool::{InvalidSpec, OwnTool};
 pub use permissions::{
     endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
@@ -63,6 +65,6 @@ pub use transport::{
     Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport, TransportError,
 };
 pub use worker::{
-    AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, SubmitError, SubmitRequest, Worker,
-    choose_worker,
+    AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, ResumeError, SubmitError,
+    SubmitRequest, Worker, choose_worker,
 };

@@ -13,14 +13,21 @@ pub(crate) const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// times.
 #[derive(Debug)]
 pub(crate) enum Clock {
-    Live { start: Instant, now_ms: AtomicU64 },
-    Recorded { now_ms: AtomicU64 },
+    /// `from_ms`: the time at `start`.
+    Live {
+        start: Instant,
+        from_ms: u64,
+        now_ms: AtomicU64,
+    },
+    Recorded {
+        now_ms: AtomicU64,
+    },
 }
 
 impl Clock {
-    /// Creates a clock that starts now.
-    pub(crate) fn live() -> Self {
-        Self::Live { start: Instant::now(), now_ms: AtomicU64::new(0) }
+    /// Creates a clock that starts now, at a time in milliseconds.
+    pub(crate) fn live(from_ms: u64) -> Self {
+        Self::Live { start: Instant::now(), from_ms, now_ms: AtomicU64::new(from_ms) }
     }
 
     /// Creates a clock for a replay. It is set by [`Clock::advance_to`].
@@ -37,8 +44,8 @@ impl Clock {
 
     /// Updates a live clock to the current time. Does nothing in a replay.
     pub(crate) fn tick(&self) {
-        if let Self::Live { start, now_ms } = self {
-            now_ms.store(start.elapsed().as_millis() as u64, Ordering::Release);
+        if let Self::Live { start, from_ms, now_ms } = self {
+            now_ms.store(from_ms + start.elapsed().as_millis() as u64, Ordering::Release);
         }
     }
 

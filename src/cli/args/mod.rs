@@ -1,5 +1,6 @@
 //! Command-line arguments: the subcommands and their options.
 
+mod journal;
 mod project;
 mod specs;
 mod stub;
@@ -11,6 +12,7 @@ use std::fmt::Write;
 use super::version;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub(super) use journal::{RequestsAction, RequestsOptions, ResumeOptions};
 pub(super) use project::{
     InitOptions, LspOptions, McpOptions, NewOptions, TrustAction, TrustOptions, WatchOptions,
 };
@@ -98,6 +100,10 @@ pub(super) enum Command {
     Rpc(RpcOptions),
     /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
     Acp(AcpOptions),
+    /// Continue the requests of a journal that were interrupted
+    Resume(ResumeOptions),
+    /// List, show, cancel and remove the requests of a journal
+    Requests(RequestsOptions),
     /// Show the main commands in a temporary project, without a model
     Demo,
     /// Create a project with a tool and a worker
@@ -121,7 +127,10 @@ pub(super) enum Command {
 /// The commands of `--help` by group.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools", "lsp"]),
-    ("Use models", &["run", "chat", "mcp", "rpc", "acp", "replay", "stub", "trust", "doctor"]),
+    (
+        "Use models",
+        &["run", "chat", "mcp", "rpc", "acp", "replay", "resume", "requests", "stub", "trust", "doctor"],
+    ),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["demo", "rule", "completions", "man", "help"]),
 ];

@@ -36,6 +36,10 @@ pub(in crate::cli) struct RunOptions {
     /// Record requests and replies to FILE
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
+    /// Store the request in a journal, so that `deftool resume` can continue it after a crash; `--journal` of other
+    /// requests may name the same file
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(in crate::cli) journal: Option<PathBuf>,
     /// Replay the replies of a recording; requires no server and no key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["endpoint", "model"])]
     pub(in crate::cli) replay: Option<PathBuf>,

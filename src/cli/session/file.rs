@@ -308,6 +308,7 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
             | Event::Budget { .. }
             | Event::Retry { .. }
             | Event::Reloaded { .. }
+            | Event::Resumed { .. }
             | Event::Warning { .. }
             | Event::Finished(_) => {}
         }

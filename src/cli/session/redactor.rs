@@ -58,6 +58,7 @@ impl SessionRedactor {
             | Event::Budget { .. }
             | Event::Retry { .. }
             | Event::Reloaded { .. }
+            | Event::Resumed { .. }
             | Event::Warning { .. }
             | Event::Finished(_) => {}
         }

@@ -348,6 +348,7 @@ impl Fuzzing<'_> {
             | ToolErrorKind::Unserialisable
             | ToolErrorKind::InvalidResult
             | ToolErrorKind::Canceled
+            | ToolErrorKind::Interrupted
             | ToolErrorKind::Internal => true,
         })
     }
@@ -365,6 +366,7 @@ fn signature(error: &ToolError) -> String {
         | ToolErrorKind::Load
         | ToolErrorKind::UnknownTool
         | ToolErrorKind::Canceled
+        | ToolErrorKind::Interrupted
         | ToolErrorKind::Internal
         | ToolErrorKind::Failure
         | ToolErrorKind::InvalidArguments

@@ -89,9 +89,8 @@ impl Follower<'_> {
     pub(in crate::cli) async fn follow(
         &mut self,
         submit: SubmitRequest,
-        mut on_event: impl FnMut(&str, &Event),
+        on_event: impl FnMut(&str, &Event),
     ) -> Result<FollowResult, CliError> {
-        let usage = CliError::Usage;
         let logged = ScriptLines::subscribe();
         let id = match self.submit(submit).await {
             Ok(Some(id)) => id,
@@ -101,10 +100,31 @@ impl Follower<'_> {
             }
             Err(error) => {
                 self.finish(Outcome::without_reply(Some(failure_of(&error))));
-                return Err(usage(error.to_string()));
+                return Err(CliError::Usage(error.to_string()));
             }
         };
-        let unknown = || usage(String::from("unknown request"));
+        self.follow_until_end(id, logged, on_event).await
+    }
+
+    /// Like [`follow`](Self::follow), for a request that the worker already has.
+    ///
+    /// # Errors
+    /// If the worker does not have the request.
+    pub(in crate::cli) async fn follow_submitted(
+        &mut self,
+        id: String,
+        on_event: impl FnMut(&str, &Event),
+    ) -> Result<FollowResult, CliError> {
+        self.follow_until_end(id, ScriptLines::subscribe(), on_event).await
+    }
+
+    async fn follow_until_end(
+        &mut self,
+        id: String,
+        logged: ScriptLines,
+        mut on_event: impl FnMut(&str, &Event),
+    ) -> Result<FollowResult, CliError> {
+        let unknown = || CliError::Usage(String::from("unknown request"));
         let events = self.worker.events(&id, 0).ok_or_else(unknown)?;
         let mut following = FollowedRequest {
             id,

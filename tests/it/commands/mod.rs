@@ -16,6 +16,7 @@ mod import;
 mod init;
 mod inputs;
 mod interface;
+mod journal;
 mod lsp;
 pub(crate) mod managed;
 mod mcp;

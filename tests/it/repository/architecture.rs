@@ -6,12 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 14] = [
     ("lang", &[]),
     ("chat", &["lang"]),
     ("script", &["lang"]),
     ("project", &["lang", "script"]),
     ("worker", &["lang", "chat", "script", "project"]),
+    ("durable", &["chat", "worker"]),
     ("stub", &["lang", "chat"]),
     ("mcp", &["lang"]),
     ("jsonrpc", &[]),
@@ -19,11 +20,11 @@ const CRATES: [(&str, &[&str]); 13] = [
     ("lsp", &["lang", "project", "ide", "jsonrpc"]),
     ("rpc", &["lang", "chat", "script", "project", "worker", "jsonrpc"]),
     ("acp", &["lang", "chat", "worker"]),
-    ("", &["lang", "chat", "script", "project", "worker", "stub", "mcp", "lsp", "rpc", "acp"]),
+    ("", &["lang", "chat", "script", "project", "worker", "durable", "stub", "mcp", "lsp", "rpc", "acp"]),
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 30] = [
+const HOMES: [(&str, &[&str]); 31] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -47,9 +48,10 @@ const HOMES: [(&str, &[&str]); 30] = [
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
     ("rustix", &["script", "project", "worker", ""]),
-    ("tokio", &["script", "worker", "stub", "mcp", "rpc", "acp", ""]),
+    ("tokio", &["script", "worker", "durable", "stub", "mcp", "rpc", "acp", ""]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
+    ("rusqlite", &["durable"]),
     ("url", &["lang", "script", "worker", "lsp"]),
     ("gen-lsp-types", &["lsp"]),
     ("schemars", &["lang", "chat", "jsonrpc", "rpc"]),

@@ -27,6 +27,7 @@ pub(super) fn config() -> WorkerConfig {
         server: Capabilities::of(Dialect::OpenAi),
         bios: Arc::new(BiosV1),
         approvals: Approvals::default(),
+        journal: None,
     }
 }
 

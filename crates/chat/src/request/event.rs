@@ -121,6 +121,11 @@ pub enum Event {
         /// The changes, for the user.
         detail: String,
     },
+    /// The request continues after its process ended. The reply that was being received is requested again.
+    Resumed {
+        /// The text of that reply, which was emitted before and does not count.
+        superseded: String,
+    },
     /// A problem that does not fail the request.
     Warning {
         /// The message for the user.

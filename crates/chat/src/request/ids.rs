@@ -34,6 +34,21 @@ impl IdGenerator {
         Self { state: seed, used }
     }
 
+    /// Returns the state of the generator, without the used ids.
+    pub(super) fn state(&self) -> u64 {
+        self.state
+    }
+
+    /// Sets the state of the generator.
+    pub(super) fn set_state(&mut self, state: u64) {
+        self.state = state;
+    }
+
+    /// Registers a used id.
+    pub(super) fn reserve(&mut self, id: &str) {
+        self.used.insert(id.to_owned());
+    }
+
     /// Whether every server accepts the id.
     pub(super) fn is_portable(id: &str) -> bool {
         id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric())

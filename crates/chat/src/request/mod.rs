@@ -30,7 +30,10 @@ pub use event::{Approval, Event};
 pub use normalize::{INTERRUPTED, normalize_conversation};
 pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal, kind};
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
-pub use run::{Budget, PendingCall, RequestState, RequestStatus, Run, Step};
+pub use run::{
+    Budget, JournalEntry, PendingCall, ReplyState, RequestState, RequestStatus, RestoreError, RestoredRun,
+    Run, Step,
+};
 pub use text_calls::coerce_arguments;
 
 pub use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};

@@ -129,6 +129,8 @@ pub mod kind {
     pub const TOOL_SET_CHANGED: &str = "tool_set_changed";
     /// A replay requests data that the recording does not contain.
     pub const REPLAY_DIFFERS: &str = "replay_differs";
+    /// The journal cannot be written.
+    pub const JOURNAL_FAILED: &str = "journal_failed";
     /// An internal error of this program.
     pub const INTERNAL: &str = "internal";
 }

@@ -1,11 +1,10 @@
 //! Sorts the calls of a reply by kind of tool, and validates their arguments.
 
-use std::time::Duration;
-
 use deftool_lang::schema::{ToolKind, ToolSet, Violation};
 use deftool_lang::spec::nearest;
 use serde_json::{Map, Value};
 
+use super::run::CallPlan;
 use crate::{RawArguments, RawCall};
 
 /// The calls of a reply by kind of tool, each in order.
@@ -31,7 +30,7 @@ pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<
 /// A normal call after validation against its tool's schema.
 pub(super) enum Checked {
     /// The call can run.
-    Valid { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
+    Valid { arguments: Map<String, Value>, plan: CallPlan },
     /// The call cannot run.
     Invalid {
         /// The arguments if they are an object, otherwise the received text as a string.
@@ -62,7 +61,8 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
                         _ => value.clone(),
                     };
                     let needs_approval = tool.needs_approval(&arguments);
-                    Checked::Valid { arguments, timeout: tool.timeout, needs_approval }
+                    let plan = CallPlan { timeout: tool.timeout, needs_approval, effect: tool.effect };
+                    Checked::Valid { arguments, plan }
                 }
                 Err((arguments, violations)) => Checked::Invalid {
                     arguments,

@@ -18,6 +18,7 @@ use crate::text::Location;
 pub fn compile_tool(tool: &Tool) -> ToolEntry {
     let (mut entry, _) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
     entry.confirm = compile_confirm(tool);
+    entry.effect = tool.effect;
     entry.returns = tool
         .returns
         .as_ref()

@@ -13,7 +13,7 @@ use super::locate::locate_near;
 use super::target::strict_parameters;
 use super::validate::DetailedViolation;
 use super::{ArgumentValidator, Confirmation, SchemaError, ToolKind, Violation};
-use crate::spec::Tool;
+use crate::spec::{Effect, Tool};
 use crate::text::Span;
 
 /// One callable tool.
@@ -33,6 +33,8 @@ pub struct ToolEntry {
     pub timeout: Option<Duration>,
     /// Which calls need the user's approval.
     pub confirm: Confirmation,
+    /// The consequence of running a call twice.
+    pub effect: Effect,
 }
 
 impl ToolEntry {
@@ -44,15 +46,25 @@ impl ToolEntry {
     pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
         let (name, parameters) = split_definition(&definition);
         let validator = ArgumentValidator::compile(&name, &parameters)?;
-        Ok(Self { name, kind, definition, validator, returns: None, timeout, confirm: Confirmation::Never })
+        Ok(Self::of_parts(name, kind, definition, validator, timeout))
     }
 
     /// Like [`ToolEntry::new`], but the validator ignores invalid keywords, which are returned as errors.
     pub fn lenient(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> (Self, Vec<SchemaError>) {
         let (name, parameters) = split_definition(&definition);
         let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
-        let confirm = Confirmation::Never;
-        (Self { name, kind, definition, validator, returns: None, timeout, confirm }, problems)
+        (Self::of_parts(name, kind, definition, validator, timeout), problems)
+    }
+
+    fn of_parts(
+        name: String,
+        kind: ToolKind,
+        definition: Value,
+        validator: ArgumentValidator,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let (confirm, effect) = (Confirmation::default(), Effect::default());
+        Self { name, kind, definition, validator, returns: None, timeout, confirm, effect }
     }
 
     /// Converts the tool to strict mode: the definition is in the `openai-strict` format, and the validator removes

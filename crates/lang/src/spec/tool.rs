@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::confirm::Confirm;
 use super::json::{Json, Member};
 use crate::text::{SourceId, Span, Spanned};
@@ -16,7 +18,8 @@ pub enum ToolKind {
 }
 
 /// The consequence of running a tool twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// No harm: it may run again.
     Pure,

@@ -36,6 +36,8 @@ pub struct CallContext {
     pub job_name: String,
     /// The name of the worker; empty outside a worker.
     pub worker: String,
+    /// A text that is the same each time this call runs, and different for each call; empty outside a request.
+    pub idempotency_key: String,
     /// Time limit after which the runner stops the call; `None`: the runner's default.
     pub timeout: Option<Duration>,
     /// Receives the resource usage of the call, if the runner measures it.
@@ -106,6 +108,8 @@ pub enum ToolErrorKind {
     Permission,
     /// The caller canceled the call.
     Canceled,
+    /// The process ended while the tool was running, and the call must not be repeated.
+    Interrupted,
     /// The runner failed, because of a bug or a lost thread.
     Internal,
 }
@@ -125,6 +129,7 @@ impl ToolErrorKind {
             Self::InvalidResult => "invalid_result",
             Self::Permission => "permission",
             Self::Canceled => "canceled",
+            Self::Interrupted => "interrupted",
             Self::Internal => "internal",
         }
     }

@@ -1,5 +1,5 @@
-//! `tool`: the context of the current call. `name`, `request_id`, `job_name` and `worker` are strings (empty outside of
-//! a request); `deadline` is the number of seconds left. `log(level, text)`; `progress(fraction, text)` (fraction from
+//! `tool`: the context of the current call. `name`, `request_id`, `job_name`, `worker` and `idempotency_key` are strings
+//! (empty outside of a request); `deadline` is the number of seconds left. `log(level, text)`; `progress(fraction, text)` (fraction from
 //! 0 to 1, or nil); `failure(message)` creates an expected failure for `error(tool.failure("…"))`, with a message for
 //! the model.
 //!
@@ -22,6 +22,11 @@ pub(super) const DOC: TableDoc = TableDoc {
         ValueDoc { name: "request_id", luau_type: "string", about: "The ID of the request, or empty outside of a request." },
         ValueDoc { name: "job_name", luau_type: "string", about: "The name of the job, or empty." },
         ValueDoc { name: "worker", luau_type: "string", about: "The name of the worker, or empty." },
+        ValueDoc {
+            name: "idempotency_key",
+            luau_type: "string",
+            about: "The same text each time this call runs, for a tool with `:effect keyed` that is called again after a crash; for example, send it to a web service as the header `Idempotency-Key`. Empty outside of a request.",
+        },
         ValueDoc { name: "deadline", luau_type: "number", about: "Seconds until the call times out." },
     ],
     functions: &[
@@ -115,6 +120,7 @@ fn field(lua: &Lua, host: &Host, key: &LuaString) -> mlua::Result<LuaValue> {
         b"request_id" => context.request_id.as_str(),
         b"job_name" => context.job_name.as_str(),
         b"worker" => context.worker.as_str(),
+        b"idempotency_key" => context.idempotency_key.as_str(),
         b"deadline" => {
             let left = host.control.borrow().as_ref().map_or(0.0, |control| control.seconds_left());
             return Ok(LuaValue::Number(left));

@@ -267,6 +267,7 @@ impl Child {
             request_id: job.context.request_id.clone(),
             job_name: job.context.job_name.clone(),
             worker: job.context.worker.clone(),
+            idempotency_key: job.context.idempotency_key.clone(),
             is_metered: job.context.meter.is_some(),
         };
         write_frame(&mut frames, &Request::Call(call), Some(&job.call.arguments))?;

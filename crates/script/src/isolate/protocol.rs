@@ -52,6 +52,7 @@ pub(super) struct WireCall {
     pub(super) request_id: String,
     pub(super) job_name: String,
     pub(super) worker: String,
+    pub(super) idempotency_key: String,
     /// Whether the child must send [`Reply::Used`] before the answer.
     pub(super) is_metered: bool,
 }
@@ -62,6 +63,7 @@ impl WireCall {
             request_id: self.request_id.clone(),
             job_name: self.job_name.clone(),
             worker: self.worker.clone(),
+            idempotency_key: self.idempotency_key.clone(),
             timeout: Some(self.timeout),
             meter: self.is_metered.then(Arc::default),
         }

@@ -12,6 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use deftool_chat::request::{Approval, FailReason, Failure, PendingCall, Run, kind};
+use deftool_lang::spec::Effect;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
 use deftool_script::MAX_GRACE;
 use futures_util::FutureExt;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 
 use super::task::RequestTask;
 use crate::config::Approvals;
+use crate::journal::Durability;
 use crate::recording::{Line, Stopped};
 use crate::replay::{CallPlan, NextAnswer, ReplayCursor};
 use crate::time::{seconds, until};
@@ -70,7 +72,13 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
         let known: HashSet<&str> = open.iter().map(|call| call.id.as_str()).collect();
         let listed = run.open_calls().filter(|(id, _)| !known.contains(id));
         let listed = listed.filter_map(|(id, _)| run.pending_call(id));
-        let new: Vec<OpenCall> = listed.map(|listed| begin(task, run, toolbox, listed)).collect();
+        let listed: Vec<PendingCall> = listed.collect();
+        let has_effect = listed.iter().any(|call| call.effect != Effect::Pure && !call.needs_approval);
+        let durability = if has_effect { Durability::Machine } else { Durability::Process };
+        if !listed.is_empty() && !task.commit(run, durability).await {
+            continue;
+        }
+        let new: Vec<OpenCall> = listed.into_iter().map(|listed| begin(task, run, toolbox, listed)).collect();
         open.extend(new);
         if open.iter().all(|call| call.is_abandoned) {
             return end_abandoned(task, run);
@@ -152,7 +160,7 @@ async fn next_answer(open: &mut Vec<OpenCall>, cursor: Option<&ReplayCursor>) ->
 
 /// Begins to answer a call.
 fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> OpenCall {
-    let PendingCall { call, timeout, needs_approval } = listed;
+    let PendingCall { call, timeout, needs_approval, effect: _ } = listed;
     let (id, name) = (call.id.clone(), call.name.clone());
     let mut is_abandoned = false;
     let answer = if needs_approval {
@@ -163,6 +171,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
             request_id: run.request_id().to_owned(),
             job_name: run.job_name().to_owned(),
             worker: run.config().worker.clone(),
+            idempotency_key: format!("{}-{id}", run.request_id()),
             timeout: Some(limit),
             meter: None,
         };

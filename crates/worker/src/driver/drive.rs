@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::task::RequestTask;
 use super::{calls, turn};
+use crate::journal::Durability;
 use crate::recording::{Line, Stopped};
 use crate::time::until;
 use deftool_lang::tool::Toolbox;
@@ -53,6 +54,8 @@ async fn drive(task: RequestTask, mut run: Run) {
         task.publish(&mut run);
         match step {
             Step::Finished => return,
+            // No turn and no call before it may be repeated.
+            Step::Stream(_) if !task.commit(&mut run, Durability::Process).await => {}
             Step::Stream(request) => {
                 turn::stream(&task, &mut run, &toolbox, &request, &mut form, &mut encoder, total).await;
             }

@@ -88,8 +88,8 @@ impl RequestRecord {
                     state.outcome = Some(outcome);
                 }
                 event => {
-                    if let Event::Approval { id, answer: None, .. } = &event {
-                        state.approvals.insert(id.clone(), None);
+                    if let Event::Approval { id, answer, .. } = &event {
+                        state.approvals.insert(id.clone(), answer.clone());
                     }
                     state.events.push(event);
                 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use deftool_chat::request::{Event, FailReason, Failure, Outcome, Run, kind};
+use deftool_chat::request::{Event, FailReason, Failure, JournalEntry, Outcome, Run, kind};
 use deftool_chat::{BodyFallbacks, Capabilities};
 use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
 use super::shared::Shared;
+use crate::journal::Durability;
 use crate::recording::{Line, RequestRecorder, Stopped};
 use crate::replay::ReplayCursor;
 use crate::time::{Clock, seconds};
@@ -41,7 +42,9 @@ impl RequestTask {
 
     /// Publishes the events of the machine.
     pub(crate) fn publish(&self, run: &mut Run) {
+        let reply = run.take_reply_state();
         let events = run.take_events();
+        self.append(run, reply.map(JournalEntry::Reply), &events);
         if let Some(Event::Finished(outcome)) = events.last() {
             // Called before the event is published, because its receiver may move the recording.
             self.end(outcome);
@@ -56,7 +59,27 @@ impl RequestTask {
 
     /// Publishes an event of the driver.
     pub(crate) fn publish_own(&self, run: &Run, event: Event) {
-        self.record.publish(vec![event], run.status(), run.conversation());
+        let events = vec![event];
+        self.append(run, None, &events);
+        self.record.publish(events, run.status(), run.conversation());
+    }
+
+    /// Appends events to the journal, after the state of the reply that they end.
+    fn append(&self, run: &Run, reply: Option<JournalEntry>, events: &[Event]) {
+        if let Some(journal) = self.shared.config.journal.as_ref().filter(|_| !events.is_empty()) {
+            let entries = reply.into_iter().chain(events.iter().cloned().map(JournalEntry::Event));
+            journal.append(run.request_id(), self.clock.now_ms(), entries.collect());
+        }
+    }
+
+    /// Waits until the journal contains everything so far. Ends the request if it cannot be written, because the next step
+    /// could happen a second time after a crash. Returns whether the request continues.
+    pub(crate) async fn commit(&self, run: &mut Run, durability: Durability) -> bool {
+        let Some(journal) = &self.shared.config.journal else { return true };
+        if let Err(error) = journal.commit(durability).await {
+            self.fail(run, Failure::new(FailReason::UnknownError, kind::JOURNAL_FAILED, error.to_string()));
+        }
+        run.outcome().is_none()
     }
 
     /// Advances the clock and records a line.

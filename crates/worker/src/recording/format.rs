@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use deftool_chat::request::{Approval, Failure, RequestOptions};
+use deftool_chat::request::{Approval, Failure, RequestOptions, RunStart};
 use deftool_chat::{Api, BodyFallbacks, Capabilities, Message};
 use deftool_lang::tool::ToolError;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,22 @@ pub struct Session {
     /// Version of deftool that wrote the recording; empty in old recordings.
     #[serde(default)]
     pub engine: String,
+}
+
+impl Session {
+    /// Returns the start of the request machine.
+    pub fn run_start(&self) -> RunStart {
+        RunStart {
+            request_id: self.request_id.clone(),
+            job_name: self.job_name.clone(),
+            conversation: self.conversation.clone(),
+            options: self.options.clone(),
+            submitted_at_ms: self.submitted_at_ms,
+            zone: self.zone.clone(),
+            local_time: self.local_time.clone(),
+            id_seed: self.id_seed,
+        }
+    }
 }
 
 /// One line of a recording.

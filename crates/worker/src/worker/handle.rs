@@ -5,17 +5,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deftool_chat::Message;
-use deftool_chat::request::{Approval, FailReason, Failure, Outcome, RequestStatus, Run};
+use deftool_chat::request::{
+    Approval, Event, FailReason, Failure, JournalEntry, Outcome, RequestStatus, Run,
+};
 use deftool_lang::spec::Timers;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::submit::{SubmitError, SubmitRequest, live_session, run_start};
-use crate::config::WorkerConfig;
+use super::submit::{ResumeError, SubmitError, SubmitRequest, live_session};
+use crate::config::{Approvals, WorkerConfig};
 use crate::driver::{
     EventStream, Limits, Registry, RequestRecord, RequestTask, ResultError, Shared, WorkerRequests, supervise,
 };
-use crate::replay::ReplayTransport;
+use crate::journal::JournaledRequest;
+use crate::recording::{RequestRecorder, Session};
+use crate::replay::{ReplayCursor, ReplayTransport};
 use crate::server::{
     Condition, NotReady, Route, Server, ServerOptions, SupervisorCommand, WorkerState, WorkerStatus,
 };
@@ -28,6 +32,15 @@ use deftool_lang::tool::ToolSource;
 const STATUS_LOG_LINES: usize = 50;
 /// Default time limit for the response headers of a managed server, which queues requests and processes prompts first.
 const MANAGED_HEADERS: Duration = Duration::from_secs(600);
+
+/// The parts of a request that depend on its origin.
+struct AdmitOptions {
+    clock: Arc<Clock>,
+    recorder: Option<RequestRecorder>,
+    cursor: Option<Arc<ReplayCursor>>,
+    /// The request, if it is new to the journal.
+    new: Option<JournaledRequest>,
+}
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
 #[derive(Clone)]
@@ -144,7 +157,51 @@ impl Worker {
         let mut config = config.run;
         config.model.clone_from(&session.model);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
-        let run = Run::new(config, run_start(&session));
+        let clock = cursor.as_ref().map_or_else(|| Arc::new(Clock::live(0)), |cursor| cursor.clock());
+        let recorder = recorder.map(|recorder| recorder.begin(&session));
+        let new = shared.config.journal.as_ref();
+        let new = new.map(|_| JournaledRequest { session: session.clone(), config: config.clone() });
+        let run = Run::new(config, session.run_start());
+        self.admit(run, Vec::new(), session, AdmitOptions { clock, recorder, cursor, new })
+    }
+
+    /// Continues a request of a journal in its worker. `entries`: those of the request, with their times. Its earlier
+    /// events are available again. An interrupted reply is requested again; an interrupted call runs again if the
+    /// `:effect` of its tool allows it. Returns the id of the request.
+    ///
+    /// # Errors
+    /// When the entries do not fit together, all slots and the queue are full, or the worker is not ready.
+    pub fn resume(
+        &self,
+        request: JournaledRequest,
+        entries: Vec<(u64, JournalEntry)>,
+    ) -> Result<String, ResumeError> {
+        let shared = &self.shared;
+        shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
+        let at_ms = entries.last().map_or(0, |(at_ms, _)| *at_ms);
+        let JournaledRequest { session, config } = request;
+        let restored = Run::restore(config, session.run_start(), entries)?;
+        let (run, events) = restored.resume(shared.config.approvals == Approvals::Ask, at_ms);
+        let clock = Arc::new(Clock::live(at_ms));
+        Ok(self.admit(
+            run,
+            events,
+            session,
+            AdmitOptions { clock, recorder: None, cursor: None, new: None },
+        )?)
+    }
+
+    /// Gives a request a slot or a position in the queue, and starts its task. `events`: those that were published
+    /// before.
+    fn admit(
+        &self,
+        run: Run,
+        events: Vec<Event>,
+        session: Session,
+        options: AdmitOptions,
+    ) -> Result<String, SubmitError> {
+        let shared = &self.shared;
+        let AdmitOptions { clock, recorder, cursor, new } = options;
         let cancel = shared.stopped.child_token();
         let record = Arc::new(RequestRecord::new(run.status(), cancel.clone()));
         let id = session.request_id.clone();
@@ -157,11 +214,15 @@ impl Worker {
             replay.advance();
         }
         drop(registry);
+        if let (Some(journal), Some(new)) = (&shared.config.journal, new) {
+            journal.begin(new);
+        }
+        record.publish(events, run.status(), run.conversation());
         let task = RequestTask {
             shared: Arc::clone(shared),
             record,
-            clock: cursor.as_ref().map_or_else(|| Arc::new(Clock::live()), |cursor| cursor.clock()),
-            recorder: recorder.map(|recorder| recorder.begin(&session)),
+            clock,
+            recorder,
             cursor,
             cancel,
             id_seed: session.id_seed,

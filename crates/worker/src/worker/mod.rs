@@ -6,4 +6,4 @@ mod submit;
 
 pub use handle::Worker;
 pub use open::{AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, choose_worker};
-pub use submit::{Origin, SubmitError, SubmitRequest};
+pub use submit::{Origin, ResumeError, SubmitError, SubmitRequest};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use deftool_chat::request::{RequestOptions, RunStart};
+use deftool_chat::request::{RequestOptions, RestoreError};
 use deftool_chat::{BodyFallbacks, Message, OWN_MEMBERS};
 use deftool_lang::schema::ToolSet;
 use serde_json::{Map, Value};
@@ -127,6 +127,17 @@ pub enum SubmitError {
     ReservedParam(String),
 }
 
+/// An error: a request of a journal was not continued.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// The entries of the journal do not fit together.
+    #[error(transparent)]
+    Entries(#[from] RestoreError),
+    /// The worker does not accept the request.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+}
+
 /// Creates a session from the current environment: clock, time zone, ids.
 pub(super) fn live_session(
     config: &WorkerConfig,
@@ -156,19 +167,5 @@ pub(super) fn live_session(
         local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
         id_seed: fastrand::u64(..),
         engine: env!("CARGO_PKG_VERSION").to_owned(),
-    }
-}
-
-/// Returns the start of the request machine for `session`.
-pub(super) fn run_start(session: &Session) -> RunStart {
-    RunStart {
-        request_id: session.request_id.clone(),
-        job_name: session.job_name.clone(),
-        conversation: session.conversation.clone(),
-        options: session.options.clone(),
-        submitted_at_ms: session.submitted_at_ms,
-        zone: session.zone.clone(),
-        local_time: session.local_time.clone(),
-        id_seed: session.id_seed,
     }
 }

@@ -184,18 +184,19 @@ fn the_callback_returns_the_result() {
 fn scripts_can_read_the_call_context() {
     let source = "return function()
         log.debug('a', 1, true, nil) print({}) tool.log('warn', 'careful\\27[31m') tool.progress(0.5, 'half')
-        return { tool.name, tool.request_id, tool.job_name, tool.worker, tool.deadline > 1700 and tool.deadline <= 1800 }
+        return { tool.name, tool.request_id, tool.job_name, tool.worker, tool.idempotency_key, tool.deadline > 1700 and tool.deadline <= 1800 }
       end";
     let (runner, events) = runner_with_events();
     let context = CallContext {
         request_id: String::from("r1"),
         job_name: String::from("job"),
         worker: String::from("w"),
+        idempotency_key: String::from("r1-c1"),
         timeout: Some(Duration::from_secs(1800)),
         meter: None,
     };
     let ended = block_on(runner.call(Arc::new(script(source)), call(json!({})), context));
-    assert_eq!(ended.unwrap(), json!(["probe", "r1", "job", "w", true]));
+    assert_eq!(ended.unwrap(), json!(["probe", "r1", "job", "w", "r1-c1", true]));
     assert_eq!(
         logged(&events),
         ["Debug a\t1\ttrue\tnil", "Info a table", "Warn careful\u{FFFD}[31m", "Progress Some(0.5) half"]

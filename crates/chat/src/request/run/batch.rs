@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use deftool_lang::tool::ToolCall;
+use deftool_lang::spec::Effect;
+use deftool_lang::tool::{ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -10,7 +11,7 @@ use super::model::PendingCall;
 use crate::MessageToolCall;
 use crate::request::conversation::AnsweredCall;
 use crate::request::normalize::unanswered;
-use crate::request::outcome::Failure;
+use crate::request::outcome::{FailReason, Failure};
 
 /// The normal calls of one reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,10 +29,22 @@ pub(super) struct BatchCall {
     pub(super) state: CallState,
 }
 
+/// How a valid call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(in crate::request) struct CallPlan {
+    /// The tool's own time limit, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::request) timeout: Option<Duration>,
+    /// Whether the user must approve the call first.
+    pub(in crate::request) needs_approval: bool,
+    /// The consequence of running it twice.
+    pub(in crate::request) effect: Effect,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Run the tool.
-    Run { arguments: Map<String, Value>, timeout: Option<Duration>, needs_approval: bool },
+    Run { arguments: Map<String, Value>, plan: CallPlan },
     /// Report the argument error to the model.
     Report { arguments: Value, detail: String },
 }
@@ -93,6 +106,18 @@ impl Batch {
         answered.collect()
     }
 
+    /// Registers that a call failed. Later calls are no longer pending.
+    pub(super) fn fail_call(&mut self, index: usize, error: &ToolError) {
+        let mut calls = self.calls.iter_mut().skip(index);
+        let Some(call) = calls.next() else { return };
+        let detail = failure_detail(&call.name, error);
+        let failure = Failure::new(FailReason::ToolExecutionError, error.kind.as_str(), detail);
+        call.state = CallState::Failed { failure };
+        let is_open =
+            |call: &&mut BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
+        calls.filter(is_open).for_each(|later| later.state = CallState::Waiting);
+    }
+
     pub(super) fn position(&self, call_id: &str) -> Option<usize> {
         self.calls.iter().position(|call| call.id == call_id)
     }
@@ -113,6 +138,12 @@ impl Batch {
     }
 }
 
+fn failure_detail(tool: &str, error: &ToolError) -> String {
+    let path = error.path.as_deref().unwrap_or_default();
+    let details = error.details.as_deref().map(|details| format!("\n{details}")).unwrap_or_default();
+    format!("{tool}{path}: {}{details}", error.message)
+}
+
 impl BatchCall {
     /// Whether the call needs approval; `None` if it is not pending.
     fn needs_approval(&self) -> Option<bool> {
@@ -125,8 +156,8 @@ impl BatchCall {
 
     fn pending(&self) -> Option<PendingCall> {
         let needs_approval = self.needs_approval()?;
-        let Task::Run { arguments, timeout, .. } = &self.task else { return None };
+        let Task::Run { arguments, plan } = &self.task else { return None };
         let call = ToolCall { id: self.id.clone(), name: self.name.clone(), arguments: arguments.clone() };
-        Some(PendingCall { call, timeout: *timeout, needs_approval })
+        Some(PendingCall { call, timeout: plan.timeout, needs_approval, effect: plan.effect })
     }
 }

@@ -8,7 +8,7 @@ use deftool_lang::spec::{BudgetUnit, OnFailure};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
-use super::batch::{Batch, BatchCall, CallState, Task};
+use super::batch::{Batch, BatchCall, CallPlan, CallState, Task};
 use super::state::{Phase, Run};
 use crate::request::config::RunConfig;
 use crate::request::event::{Approval, Event};
@@ -20,21 +20,13 @@ impl Run {
     pub fn on_tool_result(&mut self, call_id: &str, result: Result<Value, ToolError>, at_ms: u64) {
         let Phase::Calling(batch) = &mut self.phase else { return };
         let Some(index) = batch.position(call_id) else { return };
-        let Some(call) = batch.calls.get_mut(index) else { return };
+        let Some(call) = batch.calls.get(index) else { return };
         let CallState::Running { since_ms } = call.state else { return };
         let elapsed_ms = at_ms.saturating_sub(since_ms);
         if let Err(error) = &result
             && self.config.on_tool_error == OnFailure::Fail
         {
-            let detail = failure_detail(&call.name, error);
-            let failure = Failure::new(FailReason::ToolExecutionError, error.kind.as_str(), detail);
-            call.state = CallState::Failed { failure };
-            // Later calls are no longer pending.
-            let is_open =
-                |call: &&mut BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
-            for later in batch.calls.iter_mut().skip(index + 1).filter(is_open) {
-                later.state = CallState::Waiting;
-            }
+            batch.fail_call(index, error);
             self.advance_time(at_ms);
             self.emit_tool_finished(index, &result, elapsed_ms);
         } else {
@@ -81,9 +73,9 @@ impl Run {
         for ((server_id, name), checked) in calls {
             let id = self.ids.assign(server_id);
             let (task, arguments) = match checked {
-                Checked::Valid { arguments, timeout, needs_approval } => {
+                Checked::Valid { arguments, plan } => {
                     let reported = Value::Object(arguments.clone());
-                    (Task::Run { arguments, timeout, needs_approval }, reported)
+                    (Task::Run { arguments, plan }, reported)
                 }
                 Checked::Invalid { arguments, detail } => {
                     (Task::Report { arguments: arguments.clone(), detail }, arguments)
@@ -92,12 +84,13 @@ impl Run {
             self.events.push(Event::ToolCall { id: id.clone(), name: name.to_owned(), arguments });
             batch.calls.push(BatchCall { id, name: name.to_owned(), task, state: CallState::Waiting });
         }
+        self.reply_state = Some(self.state_after_reply(&batch));
         self.phase = Phase::Calling(batch);
         self.advance_batch();
     }
 
     /// Starts the next calls, or ends the batch.
-    fn advance_batch(&mut self) {
+    pub(super) fn advance_batch(&mut self) {
         loop {
             let Phase::Calling(batch) = &self.phase else { return };
             if let Some(failure) = batch.decided_failure() {
@@ -128,12 +121,8 @@ impl Run {
         let Some(call) = batch.calls.get_mut(index) else { return };
         let (id, name) = (call.id.clone(), call.name.clone());
         match &call.task {
-            Task::Run { needs_approval: true, arguments, .. } => {
-                let arguments = Some(Value::Object(arguments.clone()));
-                call.state = CallState::Asked;
-                self.events.push(Event::Approval { id, name, arguments, answer: None });
-            }
-            Task::Run { needs_approval: false, .. } => {
+            Task::Run { plan: CallPlan { needs_approval: true, .. }, .. } => self.ask(index),
+            Task::Run { .. } => {
                 call.state = CallState::Running { since_ms: self.at_ms };
                 self.events.push(Event::ToolStarted { id, name });
             }
@@ -144,15 +133,22 @@ impl Run {
         }
     }
 
-    fn answer_call(&mut self, index: usize, result: Result<Value, ToolError>, elapsed_ms: u64) {
+    /// Requests the user's approval of a call.
+    pub(super) fn ask(&mut self, index: usize) {
+        let Phase::Calling(batch) = &mut self.phase else { return };
+        let Some(call) = batch.calls.get_mut(index) else { return };
+        let Task::Run { arguments, .. } = &call.task else { return };
+        let arguments = Some(Value::Object(arguments.clone()));
+        let (id, name) = (call.id.clone(), call.name.clone());
+        call.state = CallState::Asked;
+        self.events.push(Event::Approval { id, name, arguments, answer: None });
+    }
+
+    pub(super) fn answer_call(&mut self, index: usize, result: Result<Value, ToolError>, elapsed_ms: u64) {
         self.emit_tool_finished(index, &result, elapsed_ms);
         let Phase::Calling(batch) = &mut self.phase else { return };
         if let Some(call) = batch.calls.get_mut(index) {
-            let answer = match result {
-                Ok(value) => value.to_string(),
-                Err(error) => json!({"error": error_for_model(&error)}).to_string(),
-            };
-            call.state = CallState::Answered { answer };
+            call.state = CallState::Answered { answer: answer_text(result) };
         }
         if self.budget.pay_call() {
             self.emit_budget();
@@ -176,11 +172,16 @@ impl Run {
         });
     }
 
-    /// Appends calls and results to the history, reduces the budget, and prepares the next turn.
-    fn end_batch(&mut self) {
+    /// Appends calls and results to the history, and prepares the next turn.
+    pub(super) fn complete_batch(&mut self) {
         let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         self.append_batch(batch);
         self.tool_iterations += 1;
+    }
+
+    /// Completes the batch and reduces the budget.
+    fn end_batch(&mut self) {
+        self.complete_batch();
         if self.budget.pay_iteration() {
             self.emit_budget();
         }
@@ -201,10 +202,12 @@ pub(super) fn budget_failure(config: &RunConfig) -> Failure {
     Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, detail)
 }
 
-fn failure_detail(tool: &str, error: &ToolError) -> String {
-    let path = error.path.as_deref().unwrap_or_default();
-    let details = error.details.as_deref().map(|details| format!("\n{details}")).unwrap_or_default();
-    format!("{tool}{path}: {}{details}", error.message)
+/// Returns the answer to a call for the model.
+pub(super) fn answer_text(result: Result<Value, ToolError>) -> String {
+    match result {
+        Ok(value) => value.to_string(),
+        Err(error) => json!({"error": error_for_model(&error)}).to_string(),
+    }
 }
 
 /// Returns the error for the model, without the details for the user.

@@ -5,11 +5,14 @@
 
 mod batch;
 mod calls;
+mod journal;
 mod model;
 mod raw_text;
 mod reply;
 mod state;
 mod turn;
 
+pub(super) use batch::CallPlan;
+pub use journal::{JournalEntry, ReplyState, RestoreError, RestoredRun};
 pub use model::{Budget, PendingCall, RequestState, RequestStatus, Step};
 pub use state::Run;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_lang::spec::BudgetUnit;
+use deftool_lang::spec::{BudgetUnit, Effect};
 use deftool_lang::tool::ToolCall;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,8 @@ pub struct PendingCall {
     pub timeout: Option<Duration>,
     /// Whether the user must approve the call first. The answer goes to [`Run::on_approval`](super::Run::on_approval).
     pub needs_approval: bool,
+    /// The consequence of running the call twice.
+    pub effect: Effect,
 }
 
 /// The state of a request.

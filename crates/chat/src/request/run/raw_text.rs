@@ -24,6 +24,19 @@ impl RawText {
         }
     }
 
+    /// Returns the length of the text in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.shared + self.rest.len()
+    }
+
+    /// Returns the text from `start` on. `shown` is the shown text.
+    pub(super) fn since(&self, start: usize, shown: &str) -> String {
+        match start.checked_sub(self.shared) {
+            Some(start) => self.rest.get(start..).unwrap_or_default().to_owned(),
+            None => format!("{}{}", shown.get(start..self.shared).unwrap_or_default(), self.rest),
+        }
+    }
+
     /// Returns the text if it differs from the shown text.
     pub(super) fn if_different(&self, shown: &str) -> Option<String> {
         let (start, end) = shown.split_at_checked(self.shared)?;

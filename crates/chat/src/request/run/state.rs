@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
+use super::journal::ReplyState;
 use super::model::{Budget, PendingCall, RequestState, RequestStatus};
 use super::raw_text::RawText;
 use crate::request::config::{RequestOptions, RunConfig, RunStart};
@@ -30,6 +31,10 @@ pub struct Run {
     pub(super) turn_tools: String,
     /// Start of the current turn's text.
     pub(super) turn_text_start: usize,
+    /// Start of the current turn's raw text.
+    pub(super) turn_raw_start: usize,
+    /// Start of the current turn's reasoning.
+    pub(super) turn_reasoning_start: usize,
     pub(super) budget: Budget,
     pub(super) tool_iterations: u32,
     pub(super) ids: IdGenerator,
@@ -43,6 +48,9 @@ pub struct Run {
     pub(super) usage: Option<Usage>,
     pub(super) at_ms: u64,
     pub(super) events: Vec<Event>,
+    /// The state after the last reply with calls, until it is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reply_state: Option<ReplyState>,
     pub(super) outcome: Option<Outcome>,
     /// The texts and calls of earlier messages, indexed on demand. A restored run indexes them again.
     #[serde(skip)]
@@ -85,6 +93,8 @@ impl Run {
             turn: 0,
             turn_tools: String::new(),
             turn_text_start: 0,
+            turn_raw_start: 0,
+            turn_reasoning_start: 0,
             budget: Budget::new(config.budget_unit, config.tool_budget),
             tool_iterations: 0,
             ids: IdGenerator::new(start.id_seed, &conversation),
@@ -98,6 +108,7 @@ impl Run {
             usage: None,
             at_ms: 0,
             events: vec![submitted],
+            reply_state: None,
             outcome: None,
             message_index: MessageIndex::default(),
             config,
@@ -321,6 +332,12 @@ impl Run {
             reasoning: not_empty(self.reasoning.clone()),
             raw_text: self.raw_text.if_different(&self.text),
         };
+        self.events.push(Event::Finished(outcome.clone()));
+        self.set_outcome(outcome);
+    }
+
+    /// Sets the outcome and completes the conversation.
+    pub(super) fn set_outcome(&mut self, outcome: Outcome) {
         match std::mem::replace(&mut self.phase, Phase::Finished) {
             // Some calls were executed: the model must see which.
             Phase::Calling(batch) => self.append_batch(batch),
@@ -331,7 +348,7 @@ impl Run {
             | Phase::Finished => {
                 let mut content = self.text.get(self.turn_text_start..).unwrap_or_default().trim().to_owned();
                 if !content.is_empty() {
-                    if state != FinalState::Completed {
+                    if outcome.state != FinalState::Completed {
                         content.push_str("\n\n");
                         content.push_str(INTERRUPTED);
                     }
@@ -340,7 +357,6 @@ impl Run {
                 }
             }
         }
-        self.events.push(Event::Finished(outcome.clone()));
         self.outcome = Some(outcome);
     }
 

@@ -36,11 +36,18 @@ impl Run {
         }
     }
 
+    /// Sets the start of the current turn and the digest of its tools.
+    pub(super) fn start_turn(&mut self, tools: &str) {
+        tools.clone_into(&mut self.turn_tools);
+        self.turn_text_start = self.text.len();
+        self.turn_raw_start = self.raw_text.len();
+        self.turn_reasoning_start = self.reasoning.len();
+    }
+
     fn begin_turn(&mut self, tools: &ToolSet, bios: &dyn BiosProvider) -> ChatRequest {
         let exit_tools_only = self.config.final_turn && self.budget.left() == 0;
         self.turn += 1;
-        tools.digest().clone_into(&mut self.turn_tools);
-        self.turn_text_start = self.text.len();
+        self.start_turn(tools.digest());
         self.hold_back = HoldBack::new(match self.config.fallback {
             // Without tools, text about calls is only text.
             Fallback::Auto | Fallback::On if tools.is_empty() => None,

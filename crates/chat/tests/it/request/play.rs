@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{
-    Approval, BiosV1, Event, FailReason, Failure, Outcome, PendingCall, Run, RunConfig, RunStart, Step,
+    Approval, BiosV1, Event, FailReason, Failure, JournalEntry, Outcome, PendingCall, RestoredRun, Run,
+    RunConfig, RunStart, Step,
 };
 use deftool_chat::{ChatEvent, ChatRequest, Message, RawArguments, RawCall, Reply, ReplyStatus};
 use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool_lang::spec::Effect;
 use deftool_lang::tool::ToolError;
 use serde_json::{Value, json};
 
@@ -24,16 +26,20 @@ pub(super) fn tools() -> ToolSet {
         "additionalProperties": false
     });
     let open = json!({"type": "object"});
-    let entry = |kind, name: &str, parameters: &Value, timeout| {
-        Arc::new(ToolEntry::new(kind, definition(name, parameters), timeout).unwrap())
+    let entry = |kind, name: &str, parameters: &Value| {
+        Arc::new(ToolEntry::new(kind, definition(name, parameters), None).unwrap())
     };
     let mut ask = ToolEntry::new(ToolKind::Normal, definition("ask", &open), None).unwrap();
     ask.confirm = Confirmation::Always;
+    let limit = Some(Duration::from_secs(5));
+    let mut get_weather =
+        ToolEntry::new(ToolKind::Normal, definition("get_weather", &weather), limit).unwrap();
+    get_weather.effect = Effect::Pure;
     ToolSet::new([
         Arc::new(ask),
-        entry(ToolKind::Normal, "get_weather", &weather, Some(Duration::from_secs(5))),
-        entry(ToolKind::Normal, "look", &open, None),
-        entry(ToolKind::Exit, "finish", &open, None),
+        Arc::new(get_weather),
+        entry(ToolKind::Normal, "look", &open),
+        entry(ToolKind::Exit, "finish", &open),
     ])
 }
 
@@ -162,6 +168,12 @@ pub(super) struct Play {
     pub(super) approval: Approval,
     /// Whether to serialise and deserialise the machine between any two inputs.
     pub(super) restore: bool,
+    /// Whether to restore the machine from its journal between any two inputs that do not belong to a reply.
+    pub(super) journaled: bool,
+    /// The number of inputs and executions after which the process ends. It is then restored from its journal.
+    pub(super) crash: Option<usize>,
+    /// The entries of the journal, with their times.
+    pub(super) journal: Vec<(u64, JournalEntry)>,
 }
 
 pub(super) fn play() -> Play {
@@ -172,6 +184,9 @@ pub(super) fn play() -> Play {
         choose: Box::new(|_| 0),
         approval: Approval::Allowed,
         restore: false,
+        journaled: false,
+        crash: None,
+        journal: Vec::new(),
     }
 }
 
@@ -203,19 +218,49 @@ impl Play {
     }
 
     pub(super) fn start(&self) -> Run {
-        Run::new(
-            self.config.clone(),
-            RunStart {
-                request_id: String::from("r1"),
-                job_name: String::from("job"),
-                conversation: self.conversation.clone(),
-                options: deftool_chat::request::RequestOptions::default(),
-                submitted_at_ms: 1_700_000_000_000,
-                zone: String::from("Europe/Paris"),
-                local_time: String::from("2023-11-14T23:13:20"),
-                id_seed: 42,
-            },
-        )
+        Run::new(self.config.clone(), self.run_start())
+    }
+
+    fn run_start(&self) -> RunStart {
+        RunStart {
+            request_id: String::from("r1"),
+            job_name: String::from("job"),
+            conversation: self.conversation.clone(),
+            options: deftool_chat::request::RequestOptions::default(),
+            submitted_at_ms: 1_700_000_000_000,
+            zone: String::from("Europe/Paris"),
+            local_time: String::from("2023-11-14T23:13:20"),
+            id_seed: 42,
+        }
+    }
+
+    /// Moves the new events to `events` and to the journal.
+    fn publish(&mut self, run: &mut Run, events: &mut Vec<Event>, now: u64) {
+        let reply = run.take_reply_state().map(JournalEntry::Reply);
+        let new = run.take_events();
+        self.journal.extend(reply.into_iter().map(|reply| (now, reply)));
+        self.journal.extend(new.iter().cloned().map(|event| (now, JournalEntry::Event(event))));
+        events.extend(new);
+    }
+
+    /// Returns the machine that the journal contains.
+    fn replayed_journal(&self) -> RestoredRun {
+        let entries = serde_json::to_string(&self.journal).unwrap();
+        let entries: Vec<(u64, JournalEntry)> = serde_json::from_str(&entries).unwrap();
+        assert_eq!(entries, self.journal);
+        Run::restore(self.config.clone(), self.run_start(), entries).unwrap()
+    }
+
+    /// Ends the process if it is time. Returns whether it did; the machine is then restored from its journal.
+    fn crashes(&mut self, run: &mut Run, events: &mut Vec<Event>, now: u64) -> bool {
+        let Some(left) = self.crash else { return false };
+        self.crash = left.checked_sub(1);
+        if left > 0 {
+            return false;
+        }
+        let restored = self.replayed_journal();
+        (*run, *events) = restored.resume(false, now);
+        true
     }
 
     /// Plays `replies`. The last one is repeated.
@@ -224,16 +269,22 @@ impl Play {
         let mut run = self.start();
         let (mut events, mut requests, mut executed) = (Vec::new(), Vec::new(), Vec::new());
         let mut now = 0;
-        for _ in 0..1_200 {
+        let mut turns = 0;
+        'steps: for _ in 0..1_200 {
+            if self.journaled && !self.journal.is_empty() {
+                let restored = self.replayed_journal();
+                assert_eq!(restored.events, events);
+                run = restored.run;
+            }
             let step = run.next_step(&tools, &BiosV1);
             self.store(&mut run);
             assert_eq!(step, run.next_step(&tools, &BiosV1), "the second call must return the same step");
-            events.extend(run.take_events());
+            self.publish(&mut run, &mut events, now);
             now += 10;
             match step {
                 Step::Stream(request) => {
                     assert_answered(&owned(&request.messages));
-                    let script = &replies[requests.len().min(replies.len() - 1)];
+                    let script = &replies[turns.min(replies.len() - 1)];
                     requests.push(request);
                     let mut inputs = Vec::new();
                     if !script.reasoning.is_empty() {
@@ -242,15 +293,20 @@ impl Play {
                     inputs.extend(script.text.iter().map(|text| ChatEvent::Text { text: text.clone() }));
                     inputs.push(ChatEvent::Ended { reply: script.reply.clone() });
                     for input in inputs {
+                        if self.crashes(&mut run, &mut events, now) {
+                            continue 'steps;
+                        }
                         run.on_event(input, &tools, now);
                         self.store(&mut run);
-                        events.extend(run.take_events());
+                        self.publish(&mut run, &mut events, now);
                     }
+                    turns += 1;
                 }
                 Step::AnswerCalls(pending) => {
                     assert!(self.config.parallel || pending.len() == 1, "one at a time: {pending:?}");
                     let which = (self.choose)(pending.len());
-                    let PendingCall { call, timeout, needs_approval } = &pending[which];
+                    let PendingCall { call, timeout, needs_approval, effect } = &pending[which];
+                    assert_eq!(*effect == Effect::Pure, call.name == "get_weather");
                     if *needs_approval {
                         run.on_tool_result(&call.id, Ok(json!("not asked yet")), now);
                         run.on_approval("wrong", Approval::Allowed, now);
@@ -259,9 +315,15 @@ impl Play {
                         self.store(&mut run);
                         run.on_approval(&call.id, Approval::Allowed, now);
                     } else {
-                        assert!(!executed.contains(&(call.name.clone(), call.id.clone())), "executed twice");
+                        let is_repeated = executed.contains(&(call.name.clone(), call.id.clone()));
+                        assert!(!is_repeated || *effect == Effect::Pure, "executed twice");
                         assert_eq!(timeout.is_some(), call.name == "get_weather");
-                        executed.push((call.name.clone(), call.id.clone()));
+                        if !is_repeated {
+                            executed.push((call.name.clone(), call.id.clone()));
+                        }
+                        if self.crashes(&mut run, &mut events, now) {
+                            continue;
+                        }
                         run.on_tool_result("wrong", Ok(json!("ignored")), now);
                         let answer = (self.answer)(executed.len(), &call.name);
                         run.on_approval(&call.id, Approval::Refused { reason: String::from("late") }, now);
@@ -269,6 +331,7 @@ impl Play {
                         self.store(&mut run);
                         run.on_tool_result(&call.id, answer, now);
                     }
+                    self.publish(&mut run, &mut events, now);
                 }
                 Step::Wait => panic!("unexpected wait: all inputs were passed"),
                 Step::Finished => {
@@ -356,6 +419,7 @@ pub(super) fn assert_events(events: &[Event], outcome: &Outcome) {
             | Event::Budget { .. }
             | Event::Retry { .. }
             | Event::Reloaded { .. }
+            | Event::Resumed { .. }
             | Event::Warning { .. }
             | Event::Finished(_) => {}
         }

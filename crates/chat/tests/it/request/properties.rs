@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deftool_chat::request::{
-    Approval, BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig,
+    Approval, BudgetUnit, Event, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig,
 };
 use deftool_chat::{ChatRequest, ReplyStatus};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
@@ -172,6 +172,40 @@ proptest! {
     }
 
     #[test]
+    fn a_request_restored_from_its_journal_continues_identically(
+        config in config(), replies in prop::collection::vec(script(), 1..5), fails in any::<u64>(),
+    ) {
+        let plain = random_play(&config, fails & (fails >> 8)).run(&replies);
+        let mut stored = random_play(&config, fails & (fails >> 8));
+        stored.journaled = true;
+        let stored = stored.run(&replies);
+        prop_assert_eq!(plain.outcome, stored.outcome);
+        prop_assert_eq!(plain.events, stored.events);
+        prop_assert_eq!(plain.requests, stored.requests);
+        prop_assert_eq!(plain.executed, stored.executed);
+        prop_assert_eq!(plain.conversation, stored.conversation);
+    }
+
+    /// The driver of these tests checks that no call with an effect runs twice.
+    #[test]
+    fn a_request_continues_after_the_end_of_its_process(
+        config in config(), replies in prop::collection::vec(script(), 1..5), fails in any::<u64>(), at in 0..30_usize,
+    ) {
+        let mut play = random_play(&config, fails & (fails >> 8));
+        play.crash = Some(at);
+        let played = play.run(&replies);
+        let plain = random_play(&config, fails & (fails >> 8)).run(&replies);
+        // A call that may not run again gets no result, and calls in parallel may run in another order.
+        let is_interrupted = |event: &Event| {
+            matches!(event, Event::ToolFinished { error: Some(error), .. } if error["kind"] == "interrupted")
+        };
+        if !config.parallel && !played.events.iter().any(is_interrupted) {
+            prop_assert_eq!(without_times(plain.outcome), without_times(played.outcome));
+            prop_assert_eq!(plain.conversation, played.conversation);
+        }
+    }
+
+    #[test]
     fn the_split_of_the_text_does_not_affect_the_outcome(text in words(), sizes in (1..5_usize, 1..64_usize)) {
         for fallback in [Fallback::Auto, Fallback::On] {
             let ends: Vec<(Outcome, Vec<Arc<ChatRequest>>)> = [sizes.0, sizes.1, 1 << 20]
@@ -183,6 +217,11 @@ proptest! {
             prop_assert_eq!(&ends[1], &ends[2]);
         }
     }
+}
+
+fn without_times(mut outcome: Outcome) -> Outcome {
+    outcome.signals.iter_mut().for_each(|signal| signal.emitted_at_ms = 0);
+    outcome
 }
 
 fn is_subsequence(part: &str, whole: &str) -> bool {

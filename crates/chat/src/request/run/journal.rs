@@ -1,0 +1,308 @@
+//! Restores a request from its journal: its events, and the little that they do not contain.
+//!
+//! A journal receives each event when it is published, and the [`ReplyState`] of a reply before the events of its end.
+//! Both belong to one transaction. A turn whose end is missing was interrupted, and begins again.
+
+use deftool_lang::spec::{Effect, OnFailure};
+use deftool_lang::tool::{ToolError, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::batch::{Batch, BatchCall, CallPlan, CallState, Task};
+use super::calls::answer_text;
+use super::model::Budget;
+use super::state::{Phase, Run};
+use crate::Usage;
+use crate::request::config::{RunConfig, RunStart};
+use crate::request::event::Event;
+
+/// An entry of a journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum JournalEntry {
+    /// An event. Consecutive deltas of text may be merged.
+    Event(Event),
+    /// The state after a reply with calls. Its events follow.
+    Reply(ReplyState),
+}
+
+/// The state of a request after a reply with calls, as far as its events do not contain it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplyState {
+    /// Total tokens so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    /// The state of the generator of call ids.
+    ids: u64,
+    /// The text of the reply as the server sent it, if it differs from the emitted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw_text: Option<String>,
+    /// The number of calls that the budget covers.
+    affordable: usize,
+    calls: Vec<PlannedCall>,
+}
+
+/// What is done with a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum PlannedCall {
+    /// Run the tool.
+    Run(CallPlan),
+    /// Report the argument error to the model.
+    Report { detail: String },
+}
+
+/// An error: an entry does not fit to the entries before it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("entry {number} of the journal does not fit to the entries before it: {detail}")]
+pub struct RestoreError {
+    /// The number of the entry, starting at 1.
+    pub number: usize,
+    /// What does not fit.
+    pub detail: String,
+}
+
+impl Run {
+    /// Returns the state after a reply with calls, once. Its events are those that
+    /// [`take_events`](Run::take_events) returns next.
+    pub fn take_reply_state(&mut self) -> Option<ReplyState> {
+        self.reply_state.take()
+    }
+
+    /// Restores a request from the entries of its journal, each with its time.
+    ///
+    /// # Errors
+    /// If the entries are not those of one request.
+    pub fn restore(
+        config: RunConfig,
+        start: RunStart,
+        entries: impl IntoIterator<Item = (u64, JournalEntry)>,
+    ) -> Result<RestoredRun, RestoreError> {
+        let mut run = Self::new(config, start);
+        run.events.clear();
+        let mut replay = JournalReplay { run, reply: None, events: Vec::new(), turn_start: 0 };
+        for (index, (at_ms, entry)) in entries.into_iter().enumerate() {
+            replay.apply(at_ms, entry).map_err(|detail| RestoreError { number: index + 1, detail })?;
+        }
+        let superseded = replay.interrupt();
+        let JournalReplay { run, events, .. } = replay;
+        Ok(RestoredRun { run, events, superseded })
+    }
+
+    /// Drops a turn whose reply is not complete, and returns its text.
+    fn drop_turn(&mut self) -> String {
+        self.phase = Phase::Ready;
+        self.turn -= 1;
+        let superseded = self.text.split_off(self.turn_text_start);
+        self.text_chars -= superseded.chars().count();
+        self.reasoning.truncate(self.turn_reasoning_start);
+        superseded
+    }
+
+    /// Returns what the events of a reply with the calls of `batch` do not contain.
+    pub(super) fn state_after_reply(&self, batch: &Batch) -> ReplyState {
+        let raw_text = self.raw_text.since(self.turn_raw_start, &self.text);
+        let shown = self.text.get(self.turn_text_start..).unwrap_or_default();
+        let plan = |call: &BatchCall| match &call.task {
+            Task::Run { plan, .. } => PlannedCall::Run(*plan),
+            Task::Report { detail, .. } => PlannedCall::Report { detail: detail.clone() },
+        };
+        ReplyState {
+            usage: self.usage,
+            ids: self.ids.state(),
+            raw_text: (raw_text != shown).then_some(raw_text),
+            affordable: batch.affordable,
+            calls: batch.calls.iter().map(plan).collect(),
+        }
+    }
+}
+
+/// A request that was restored from its journal.
+#[derive(Debug)]
+pub struct RestoredRun {
+    /// The request without the interrupted reply, if there is one.
+    pub run: Run,
+    /// The events of the request, without those of interrupted replies.
+    pub events: Vec<Event>,
+    /// The text of the interrupted reply.
+    superseded: String,
+}
+
+impl RestoredRun {
+    /// Continues the request. An interrupted reply is requested again. An interrupted call runs again if its tool allows
+    /// it. Otherwise it is answered with an error or, with `asks`, the user is asked. Returns the request and its earlier
+    /// events.
+    pub fn resume(self, asks: bool, at_ms: u64) -> (Run, Vec<Event>) {
+        let Self { mut run, events, superseded } = self;
+        if run.outcome.is_some() {
+            return (run, events);
+        }
+        run.advance_time(at_ms);
+        run.events.push(Event::Resumed { superseded });
+        let Phase::Calling(batch) = &mut run.phase else { return (run, events) };
+        let mut lost = Vec::new();
+        for (index, call) in batch.calls.iter_mut().enumerate() {
+            let CallState::Running { since_ms } = &mut call.state else { continue };
+            *since_ms = at_ms;
+            if matches!(call.task, Task::Run { plan: CallPlan { effect: Effect::Once, .. }, .. }) {
+                lost.push(index);
+            }
+        }
+        for index in lost {
+            if asks {
+                run.ask(index);
+            } else {
+                let message = "the process ended while the tool was running; it may have had an effect and was not \
+                               run again";
+                let error = ToolError::new(ToolErrorKind::Interrupted, message);
+                run.answer_call(index, Err(error), 0);
+            }
+        }
+        run.advance_batch();
+        (run, events)
+    }
+}
+
+/// A request that is being restored.
+struct JournalReplay {
+    run: Run,
+    /// The state of the reply whose events follow.
+    reply: Option<ReplyState>,
+    events: Vec<Event>,
+    /// The number of events before the current turn.
+    turn_start: usize,
+}
+
+impl JournalReplay {
+    fn apply(&mut self, at_ms: u64, entry: JournalEntry) -> Result<(), String> {
+        self.run.advance_time(at_ms);
+        match entry {
+            JournalEntry::Reply(reply) => self.reply = Some(reply),
+            JournalEntry::Event(event) => {
+                match event {
+                    Event::TurnStarted { .. } => self.turn_start = self.events.len(),
+                    Event::Resumed { .. } => drop(self.interrupt()),
+                    _ => {}
+                }
+                self.events.push(event.clone());
+                self.apply_event(event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a turn whose reply is not complete. Returns its text.
+    fn interrupt(&mut self) -> String {
+        let is_incomplete = matches!(self.run.phase, Phase::Streaming);
+        if is_incomplete {
+            self.events.truncate(self.turn_start);
+            self.run.drop_turn()
+        } else {
+            String::new()
+        }
+    }
+
+    fn apply_event(&mut self, event: Event) -> Result<(), String> {
+        let run = &mut self.run;
+        match event {
+            Event::Submitted { request_id, .. } if request_id != run.start.request_id => {
+                return Err(format!("it belongs to the request {request_id}"));
+            }
+            Event::TurnStarted { turn, tools, .. } => {
+                if !matches!(run.phase, Phase::Ready) {
+                    return Err(format!("turn {turn} begins before the previous one ends"));
+                }
+                run.turn = turn;
+                run.start_turn(&tools);
+                run.phase = Phase::Streaming;
+            }
+            Event::Text { text } => {
+                run.text_chars += text.chars().count();
+                run.text.push_str(&text);
+            }
+            Event::Reasoning { text } => run.reasoning.push_str(&text),
+            Event::Signal(signal) => run.signals.push(signal),
+            Event::Budget { left, unit } => run.budget = Budget::new(unit, left),
+            Event::ToolCall { id, name, arguments } => self.add_call(id, name, arguments)?,
+            Event::Approval { id, answer: None, .. } => *self.state_of(&id)? = CallState::Asked,
+            Event::Approval { .. } => {}
+            Event::ToolStarted { id, .. } => {
+                let since_ms = run.at_ms;
+                *self.state_of(&id)? = CallState::Running { since_ms };
+            }
+            Event::ToolFinished { id, result, error, .. } => {
+                let result = match error {
+                    Some(error) => Err(serde_json::from_value(error).map_err(|error| error.to_string())?),
+                    None => Ok(result.unwrap_or_default()),
+                };
+                self.finish_call(&id, result)?;
+            }
+            Event::Finished(outcome) => {
+                run.usage = outcome.usage;
+                run.set_outcome(outcome);
+            }
+            Event::Submitted { .. }
+            | Event::Retry { .. }
+            | Event::Reloaded { .. }
+            | Event::Resumed { .. }
+            | Event::Warning { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn add_call(&mut self, id: String, name: String, arguments: Value) -> Result<(), String> {
+        let run = &mut self.run;
+        if let Some(ReplyState { usage, ids, raw_text, affordable, calls: _ }) = &mut self.reply
+            && !matches!(run.phase, Phase::Calling(_))
+        {
+            run.usage = *usage;
+            run.ids.set_state(*ids);
+            let shown = run.text.get(run.turn_text_start..).unwrap_or_default();
+            run.raw_text.push(raw_text.as_deref().unwrap_or(shown));
+            run.raw_text.note_shown(run.turn_text_start, shown);
+            run.phase = Phase::Calling(Batch { calls: Vec::new(), affordable: *affordable });
+        }
+        let (Phase::Calling(batch), Some(reply)) = (&mut run.phase, &self.reply) else {
+            return Err(format!("the state of the reply with the call {id} is missing"));
+        };
+        let task = match (reply.calls.get(batch.calls.len()), arguments) {
+            (Some(PlannedCall::Run(plan)), Value::Object(arguments)) => Task::Run { arguments, plan: *plan },
+            (Some(PlannedCall::Report { detail }), arguments) => {
+                Task::Report { arguments, detail: detail.clone() }
+            }
+            (Some(PlannedCall::Run(_)) | None, _) => return Err(format!("unexpected call {id}")),
+        };
+        run.ids.reserve(&id);
+        batch.calls.push(BatchCall { id, name, task, state: CallState::Waiting });
+        Ok(())
+    }
+
+    /// Answers a call. After the last one, the next turn can begin.
+    fn finish_call(&mut self, id: &str, result: Result<Value, ToolError>) -> Result<(), String> {
+        self.state_of(id)?;
+        let run = &mut self.run;
+        let Phase::Calling(batch) = &mut run.phase else { return Ok(()) };
+        let Some(index) = batch.position(id) else { return Ok(()) };
+        let Some(call) = batch.calls.get_mut(index) else { return Ok(()) };
+        match &result {
+            Err(error)
+                if run.config.on_tool_error == OnFailure::Fail
+                    && matches!(call.task, Task::Run { .. })
+                    && error.kind != ToolErrorKind::Interrupted =>
+            {
+                batch.fail_call(index, error);
+            }
+            Ok(_) | Err(_) => call.state = CallState::Answered { answer: answer_text(result) },
+        }
+        if batch.calls.iter().all(|call| matches!(call.state, CallState::Answered { .. })) {
+            run.complete_batch();
+        }
+        Ok(())
+    }
+
+    fn state_of(&mut self, id: &str) -> Result<&mut CallState, String> {
+        let Phase::Calling(batch) = &mut self.run.phase else { return Err(format!("no call {id} is open")) };
+        let call = batch.calls.iter_mut().find(|call| call.id == id);
+        call.map(|call| &mut call.state).ok_or_else(|| format!("unknown call {id}"))
+    }
+}

@@ -1,0 +1,43 @@
+//! Journals: `run --journal` stores its request, `resume` continues it, `requests` lists and removes requests.
+
+mod context;
+mod requests;
+mod resume;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deftool_durable::{OpenError, SqliteJournal};
+use deftool_worker::JournalError;
+
+use self::context::JournalContext;
+use super::command::CliError;
+use super::worker::OpenWorker;
+
+pub(super) use requests::run as run_requests;
+pub(super) use resume::run as run_resume;
+
+impl From<OpenError> for CliError {
+    fn from(error: OpenError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+/// Opens the journal of `run --journal`. `open`: the worker of its requests.
+///
+/// # Errors
+/// If the file is not a journal, cannot be written, or another process has opened it.
+pub(super) fn open(
+    path: &Path,
+    open: &OpenWorker,
+    endpoint: Option<&str>,
+) -> Result<Arc<SqliteJournal>, CliError> {
+    let context = JournalContext::of(open, endpoint);
+    let context = serde_json::to_string(&context).unwrap_or_default();
+    Ok(Arc::new(SqliteJournal::open_with(path, context)?))
+}
+
+/// Closes a journal. Returns the message for the user if it is incomplete.
+pub(super) fn close(journal: &SqliteJournal) -> Result<(), String> {
+    journal.close().map_err(|JournalError(message)| format!("{message}; the request cannot be resumed"))
+}

@@ -1,0 +1,95 @@
+//! `deftool requests`: lists, shows, cancels and removes the requests of a journal.
+
+use std::path::Path;
+
+use deftool_chat::request::{FinalState, JournalEntry, Run};
+use deftool_durable::{RequestSummary, SqliteJournal};
+use deftool_lang::text::count;
+use deftool_worker::Journal;
+use serde::Serialize;
+
+use crate::cli::args::{RequestsAction, RequestsOptions};
+use crate::cli::command::{CliError, Exit};
+use crate::cli::output::{clean, cut, eprint_line, print, print_json};
+use crate::cli::show::print_event_json;
+
+/// Maximum number of shown characters of a prompt.
+const MAX_PROMPT: usize = 60;
+
+pub(in crate::cli) fn run(options: &RequestsOptions) -> Result<Exit, CliError> {
+    match &options.action {
+        RequestsAction::List { journal, json } => list(journal, *json)?,
+        RequestsAction::Show { journal, id } => {
+            for (_, entry) in SqliteJournal::load(journal, id)?.1 {
+                if let JournalEntry::Event(event) = entry {
+                    print_event_json(&event);
+                }
+            }
+        }
+        RequestsAction::Cancel { journal, ids } => cancel(journal, ids)?,
+        RequestsAction::Prune { journal } => {
+            let ended =
+                SqliteJournal::requests(journal)?.into_iter().filter(|request| request.state.is_some());
+            let ids: Vec<String> = ended.map(|request| request.id).collect();
+            SqliteJournal::remove(journal, &ids)?;
+            eprint_line(&format!("removed {}", count(ids.len(), "request")));
+        }
+    }
+    Ok(Exit::Clean)
+}
+
+/// A request in the output of `--json`.
+#[derive(Serialize)]
+struct Listed<'r> {
+    id: &'r str,
+    /// `unfinished`, `completed`, `failed` or `canceled`.
+    state: &'static str,
+    worker: &'r str,
+    submitted_at_ms: u64,
+    prompt: &'r str,
+}
+
+fn list(journal: &Path, json: bool) -> Result<(), CliError> {
+    let requests = SqliteJournal::requests(journal)?;
+    if json {
+        let listed: Vec<Listed> = requests.iter().map(listed).collect();
+        print_json(&listed, true);
+        return Ok(());
+    }
+    for request in &requests {
+        let Listed { id, state, prompt, .. } = listed(request);
+        let prompt = cut(&clean(prompt).replace(['\n', '\t'], " "), MAX_PROMPT);
+        print(&format!("{}  {state:<11}  {prompt}\n", clean(id)));
+    }
+    Ok(())
+}
+
+fn listed(request: &RequestSummary) -> Listed<'_> {
+    let state = match request.state {
+        // Or it is running in another process.
+        None => "unfinished",
+        Some(FinalState::Completed) => "completed",
+        Some(FinalState::Failed) => "failed",
+        Some(FinalState::Canceled) => "canceled",
+    };
+    let RequestSummary { id, worker, prompt, submitted_at_ms, .. } = request;
+    Listed { id, state, worker, submitted_at_ms: *submitted_at_ms, prompt }
+}
+
+/// Ends requests as canceled.
+fn cancel(path: &Path, ids: &[String]) -> Result<(), CliError> {
+    let journal = SqliteJournal::open(path)?;
+    for id in ids {
+        let (request, entries) = SqliteJournal::load(path, id)?;
+        let at_ms = entries.last().map_or(0, |(at_ms, _)| *at_ms);
+        let start = request.session.run_start();
+        let restored = Run::restore(request.config, start, entries);
+        let mut run = restored.map_err(|error| CliError::Usage(format!("{id}: {error}")))?.run;
+        if run.outcome().is_some() {
+            return Err(CliError::Usage(format!("the request {id} has ended")));
+        }
+        run.cancel(at_ms);
+        journal.append(id, at_ms, run.take_events().into_iter().map(JournalEntry::Event).collect());
+    }
+    super::close(&journal).map_err(CliError::Usage)
+}

@@ -1,0 +1,116 @@
+//! `deftool resume`: continues the requests of a journal.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool_durable::{RequestSummary, SqliteJournal};
+use deftool_worker::WorkerConfig;
+
+use super::context::JournalContext;
+use crate::cli::approve::Approver;
+use crate::cli::args::{RequestOptions, ResumeOptions, WorkerOptions};
+use crate::cli::command::{CliError, Exit};
+use crate::cli::interrupt::Interrupts;
+use crate::cli::output::{clean, eprint_error, eprint_line};
+use crate::cli::worker::{self, Follower, OpenWorker, close, connect, join};
+
+pub(in crate::cli) fn run(options: &ResumeOptions) -> Result<Exit, CliError> {
+    let requests = chosen(&options.journal, &options.ids)?;
+    if requests.is_empty() {
+        eprint_line("no request to resume: all have ended");
+        return Ok(Exit::Clean);
+    }
+    let journal = Arc::new(SqliteJournal::open(&options.journal)?);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let mut exit = Exit::Clean;
+    for request in &requests {
+        match runtime.block_on(resume(options, &journal, request))? {
+            Exit::Clean => {}
+            Exit::Interrupted => {
+                exit = Exit::Interrupted;
+                break;
+            }
+            failed => exit = failed,
+        }
+    }
+    if let Err(message) = super::close(&journal) {
+        eprint_error(&message);
+        exit = Exit::Failed;
+    }
+    // Do not wait for the remaining work of a stopped script.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    Ok(exit)
+}
+
+/// Returns the requests to continue.
+fn chosen(journal: &Path, ids: &[String]) -> Result<Vec<RequestSummary>, CliError> {
+    let mut requests = SqliteJournal::requests(journal)?;
+    if ids.is_empty() {
+        requests.retain(|request| request.state.is_none());
+        return Ok(requests);
+    }
+    for id in ids {
+        let found = requests.iter().find(|request| request.id == *id);
+        let message = match found {
+            Some(request) if request.state.is_none() => continue,
+            Some(_) => format!("the request {id} has ended"),
+            None => format!("unknown request {}; see `deftool requests list`", clean(id)),
+        };
+        return Err(CliError::Usage(message));
+    }
+    requests.retain(|request| ids.contains(&request.id));
+    Ok(requests)
+}
+
+/// Opens the worker of a request and continues it until it ends.
+async fn resume(
+    options: &ResumeOptions,
+    journal: &Arc<SqliteJournal>,
+    request: &RequestSummary,
+) -> Result<Exit, CliError> {
+    let context: JournalContext = serde_json::from_str(&request.context).map_err(|_| {
+        let message = format!("the request {} was not submitted by `deftool run`", clean(&request.id));
+        CliError::Usage(message)
+    })?;
+    let (start, entries) = SqliteJournal::load(&options.journal, &request.id)?;
+    let worker_options = WorkerOptions {
+        worker: options.worker.worker.clone().or_else(|| Some(context.worker.clone())),
+        endpoint: options.worker.endpoint.clone().or_else(|| context.endpoint.clone()),
+        model: options.worker.model.clone(),
+        project: options.worker.project.clone().or_else(|| context.project.clone()),
+    };
+    let of_request = RequestOptions { system: None, params: Vec::new(), yes: options.yes };
+    let open = worker::open(&worker_options, &of_request, &options.scripts, None)?;
+    for change in context.changes(&open) {
+        eprint_line(&format!("note: {}", clean(&change)));
+    }
+    let OpenWorker { spec, tools, config, servers } = open;
+    let mut approver = Approver::new(options.yes);
+    let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
+    let journal = Some(Arc::clone(journal) as Arc<_>);
+    let config = WorkerConfig { approvals: approver.approvals(), journal, ..config };
+    let remote = tokio::select! {
+        connected = servers.connect() => connected?,
+        () = interrupts.next() => return Ok(Exit::Interrupted),
+    };
+    let tools = join(tools, remote.as_ref());
+    let worker = tokio::select! {
+        worker = connect(&worker_options, &spec, config, tools, true) => worker?,
+        () = interrupts.next() => return Ok(Exit::Interrupted),
+    };
+    let id = worker.resume(start, entries).map_err(|error| CliError::Usage(error.to_string()))?;
+    let mut follower = Follower {
+        worker: &worker,
+        json: options.json,
+        approver: &mut approver,
+        interrupts: &mut interrupts,
+    };
+    let followed = follower.follow_submitted(id, |_, _| {}).await.map(|followed| followed.exit());
+    close(&worker, &mut interrupts).await;
+    if let Some(remote) = remote {
+        remote.close().await;
+    }
+    followed
+}

@@ -1,0 +1,309 @@
+//! Requests in a journal survive the end of their process: the real binary is killed and continues.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
+use deftool_test_support::step;
+use serde_json::Value;
+
+use crate::support::project::{Ended, Project};
+
+/// Tools whose scripts write each run to a file, then wait for a file `go`.
+const TOOLS: &str = r#"
+(deftool :name "look" :description "Look." :effect pure :allow (:read ["log/"] :write ["log/"]))
+(deftool :name "send" :description "Send." :effect keyed :allow (:read ["log/"] :write ["log/"]))
+(deftool :name "pay" :description "Pay." :allow (:read ["log/"] :write ["log/"]))
+"#;
+
+const SCRIPT: &str = r#"
+return function()
+  fs.append("log/runs", tool.name .. " " .. tool.idempotency_key .. "\n")
+  while not fs.exists("log/go") do
+    task.wait(0.005)
+  end
+  return tool.name .. " is done"
+end
+"#;
+
+/// Like [`SCRIPT`], and then waits for a while.
+const SLOW_SCRIPT: &str = r#"
+return function()
+  fs.append("log/runs", tool.name .. " " .. tool.idempotency_key .. "\n")
+  task.wait(0.02)
+  return tool.name .. " is done"
+end
+"#;
+
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("specs/tools.eld", TOOLS);
+    for tool in ["look", "send", "pay"] {
+        project.write(&format!("scripts/{tool}.lua"), SCRIPT);
+    }
+    project.write("log/runs", "");
+    project
+}
+
+/// Starts a request whose journal is `requests.journal`.
+fn start(project: &Project, server: &Server) -> Child {
+    let endpoint = server.endpoint();
+    let arguments = ["run", "hello", "--trust", "--journal", "requests.journal", "--endpoint", &endpoint];
+    spawn(project.command(&arguments))
+}
+
+fn spawn(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn resume(project: &Project) -> Ended {
+    project.run(&["resume", "requests.journal", "--trust"])
+}
+
+/// Waits until `is_true`. The limit is only for a test that fails.
+fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_true() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Returns the runs so far: the tool and the key of each.
+fn runs(project: &Project) -> Vec<(String, String)> {
+    let runs = std::fs::read_to_string(project.path("log/runs")).unwrap();
+    let runs = runs.lines().map(|line| line.split_once(' ').unwrap());
+    runs.map(|(tool, key)| (tool.to_owned(), key.to_owned())).collect()
+}
+
+fn list(project: &Project) -> Vec<(String, String)> {
+    let listed = project.run(&["requests", "list", "requests.journal", "--json"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
+    let text = |request: &Value, key: &str| request[key].as_str().unwrap().to_owned();
+    listed.iter().map(|request| (text(request, "id"), text(request, "state"))).collect()
+}
+
+fn calling(tool: &str) -> Answer {
+    Answer::chunks(&[delta("Let me see. "), call(0, tool, "{}"), finish("tool_calls")])
+}
+
+#[test]
+fn an_interrupted_reply_is_requested_again() {
+    let project = project();
+    project.write("log/go", "");
+    let server = Server::script([
+        calling("pay"),
+        Answer::stream().delta("Half of a").then(Act::Silence),
+        Answer::text("The whole answer."),
+    ]);
+    let child = start(&project, &server);
+    let journal = || project.run(&["requests", "list", "requests.journal"]).stdout;
+    wait_until("the second turn begins", || server.posts().len() == 2);
+    // Its text is on its way to the journal.
+    let shown = |id: &str| project.run(&["requests", "show", "requests.journal", id]).stdout;
+    wait_until("the text is stored", || {
+        journal().split(' ').next().is_some_and(|id| shown(id).contains("Half of a"))
+    });
+    kill(child);
+    let [(id, state)] = list(&project).try_into().unwrap();
+    assert_eq!(state, "unfinished");
+    let ended = resume(&project);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "Let me see. The whole answer.\n"),
+        "{ended:?}"
+    );
+    assert!(
+        ended.stderr.contains("interrupted reply of 9 characters is requested again"),
+        "{}",
+        ended.stderr
+    );
+    assert!(shown(&id).contains(r#"{"type":"resumed","superseded":"Half of a"}"#), "{}", shown(&id));
+    assert_eq!(list(&project), [(id, String::from("completed"))]);
+    // The first turn and its call were not repeated, and the same conversation was sent.
+    let posts = server.posts();
+    assert_eq!((posts.len(), runs(&project).len()), (3, 1));
+    assert_eq!(posts[1].body, posts[2].body);
+    let again = resume(&project);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), "no request to resume: all have ended\n"));
+}
+
+#[test]
+fn an_interrupted_call_follows_the_effect_of_its_tool() {
+    for (tool, runs_expected) in [("look", 2), ("send", 2), ("pay", 1)] {
+        let project = project();
+        let server = Server::script([calling(tool), Answer::text("Done.")]);
+        let child = start(&project, &server);
+        wait_until("the tool runs", || runs(&project).len() == 1);
+        kill(child);
+        project.write("log/go", "");
+        let ended = resume(&project);
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (Some(0), "Let me see. Done.\n"),
+            "{tool}: {ended:?}"
+        );
+        let runs = runs(&project);
+        assert_eq!(runs.len(), runs_expected, "{tool}");
+        assert!(!runs[0].1.is_empty() && runs.iter().all(|run| *run == runs[0]), "{runs:?}");
+        let messages = server.posts()[1].body["messages"].to_string();
+        assert_eq!(messages.contains("interrupted"), tool == "pay", "{messages}");
+        assert_eq!(messages.contains(&format!("{tool} is done")), tool != "pay", "{messages}");
+    }
+}
+
+#[test]
+fn requests_are_canceled_and_removed() {
+    let project = project();
+    let server = Server::script([calling("pay")]);
+    let child = start(&project, &server);
+    wait_until("the tool runs", || runs(&project).len() == 1);
+    let [(id, _)] = list(&project).try_into().unwrap();
+    // Only one process writes.
+    let locked = "error: requests.journal is in use by another deftool process\n";
+    for arguments in [&["cancel", "requests.journal", id.as_str()][..], &["prune", "requests.journal"]] {
+        let ended = project.run(&[&["requests"], arguments].concat());
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(2), locked));
+    }
+    assert_eq!(resume(&project).stderr, locked);
+    kill(child);
+    let ended = project.run(&["requests", "cancel", "requests.journal", &id]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!(list(&project), [(id.clone(), String::from("canceled"))]);
+    let ended = project.run(&["requests", "cancel", "requests.journal", &id]);
+    assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: the request {id} has ended\n")));
+    let ended = project.run(&["resume", "requests.journal", &id]);
+    assert_eq!((ended.code, ended.stderr), (Some(2), format!("error: the request {id} has ended\n")));
+    let ended = project.run(&["requests", "prune", "requests.journal"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "removed 1 request\n"));
+    assert_eq!(list(&project), []);
+}
+
+#[test]
+fn a_changed_tool_is_reported() {
+    let project = project();
+    let server = Server::script([calling("look"), Answer::text("Done.")]);
+    let child = start(&project, &server);
+    wait_until("the tool runs", || runs(&project).len() == 1);
+    kill(child);
+    project.write("scripts/look.lua", "return function() return 1 end");
+    std::fs::remove_file(project.path("scripts/send.lua")).unwrap();
+    let ended = resume(&project);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("note: the tool `look` has changed\n"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("note: the tool `send` no longer exists or has errors\n"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!ended.stderr.contains("`pay`"), "{}", ended.stderr);
+}
+
+/// Files that are no journal, and a damaged one.
+#[test]
+fn a_file_that_cannot_be_used_is_explained() {
+    let project = project();
+    project.write("log/go", "");
+    let server = Server::script([Answer::text("Done.")]);
+    let child = start(&project, &server);
+    wait_until("the request ends", || {
+        project.path("requests.journal").exists()
+            && list(&project).iter().any(|(_, state)| state == "completed")
+    });
+    child.wait_with_output().unwrap();
+    let bytes = std::fs::read(project.path("requests.journal")).unwrap();
+    project.write("text.journal", "This is a text, and not a journal. ".repeat(100));
+    project.write("cut.journal", &bytes[..bytes.len() / 2]);
+    // The format is at byte 60 of an SQLite database.
+    let mut newer = bytes.clone();
+    newer[63] = 9;
+    project.write("newer.journal", newer);
+    for (name, expected) in [
+        ("text.journal", "text.journal is not a journal of deftool"),
+        ("cut.journal", "cut.journal: database disk image is malformed"),
+        ("newer.journal", "newer.journal has format 9, and this version of deftool reads format 1"),
+        ("missing.journal", "missing.journal: unable to open database file"),
+        ("specs", "specs: unable to open database file"),
+    ] {
+        for command in [&["requests", "list"][..], &["resume"]] {
+            let ended = project.run(&[command, &[name]].concat());
+            assert!(ended.code == Some(2) && ended.stderr.contains(expected), "{name}: {ended:?}");
+        }
+    }
+    let endpoint = server.endpoint();
+    let ended = project.run(&["run", "hello", "--journal", "text.journal", "--endpoint", &endpoint]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+}
+
+/// Kills requests at random times until each has ended. What happened outside is counted by the scripts and the server.
+#[test]
+fn nothing_is_lost_or_repeated_in_random_crashes() {
+    let seed = std::env::var("DEFTOOL_CHAOS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let kills = std::env::var("DEFTOOL_CHAOS_KILLS").ok().and_then(|kills| kills.parse().ok());
+    let kills: usize = kills.unwrap_or(50 / step(5));
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut killed, mut requests, mut repeated) = (0, 0, [0; 2]);
+    while killed < kills {
+        let project = project();
+        for tool in ["look", "send", "pay"] {
+            project.write(&format!("scripts/{tool}.lua"), SLOW_SCRIPT);
+        }
+        // The turn depends on the conversation: a repeated request gets the same reply.
+        let server = Server::answering(|_, received| {
+            let messages = received.body["messages"].as_array().unwrap();
+            let results = messages.iter().filter(|message| message["role"] == "tool").count();
+            match ["look", "pay", "send", "pay"].get(results) {
+                Some(tool) => {
+                    Answer::chunks(&[delta("One more. "), call(0, tool, "{}"), finish("tool_calls")])
+                }
+                None => Answer::stream().delta("The ").wait_ms(30).delta("end.").done(),
+            }
+        });
+        let mut child = start(&project, &server);
+        loop {
+            std::thread::sleep(Duration::from_millis(random.u64(1..300)));
+            if child.try_wait().unwrap().is_some() {
+                break;
+            }
+            kill(child);
+            killed += 1;
+            child = spawn(project.command(&["resume", "requests.journal", "--trust"]));
+        }
+        // The last resume may have been killed after the end of the request, or before the journal existed.
+        if !project.path("requests.journal").exists() || list(&project).is_empty() {
+            continue;
+        }
+        resume(&project);
+        let [(id, state)] = list(&project).try_into().unwrap();
+        assert_eq!(state, "completed", "seed {seed}");
+        requests += 1;
+        let shown = project.run(&["requests", "show", "requests.journal", &id]).stdout;
+        let last: Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
+        assert_eq!(last["text"], "One more. One more. One more. One more. The end.", "seed {seed}");
+        let runs = runs(&project);
+        for (tool, effect) in [("look", Some(0)), ("send", Some(1)), ("pay", None)] {
+            let keys: Vec<&str> =
+                runs.iter().filter(|(name, _)| name == tool).map(|(_, key)| key.as_str()).collect();
+            let mut different = keys.clone();
+            different.sort_unstable();
+            different.dedup();
+            // The model calls `pay` twice.
+            assert!(different.len() <= if tool == "pay" { 2 } else { 1 }, "seed {seed}: {runs:?}");
+            match effect {
+                Some(index) => repeated[index] += keys.len() - different.len(),
+                None => assert_eq!(keys.len(), different.len(), "seed {seed}: a call was repeated: {runs:?}"),
+            }
+        }
+    }
+    println!(
+        "{killed} kills, {requests} requests, 0 lost, 0 repeated `once` calls, {} repeated `pure` calls, {} `keyed` \
+         calls repeated with their key",
+        repeated[0], repeated[1]
+    );
+}
