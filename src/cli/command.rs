@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use deftool_project::{Input, ProjectError, resolve_inputs};
-use deftool_worker::{EndpointError, RecordingError};
+use deftool_worker::{EndpointError, RecordingError, TimelineError};
 
 use super::interrupt::exit_code;
 
@@ -42,6 +42,8 @@ pub(super) enum CliError {
     Usage(String),
     #[error(transparent)]
     Recording(#[from] RecordingError),
+    #[error(transparent)]
+    Timeline(#[from] TimelineError),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     #[error("cannot start the runtime: {0}")]

@@ -53,6 +53,7 @@ mod tools;
 mod trust;
 mod types;
 mod version;
+mod view;
 mod watch;
 mod worker;
 
@@ -105,6 +106,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Chat(options) => chat::run(&options),
         Command::Stub(options) => stub::run(&options),
         Command::Replay(options) => replay::run(&options),
+        Command::View(options) => view::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Lsp(_) => Ok(lsp::run()),
         Command::Mcp(options) => mcp::run(&options),

@@ -33,11 +33,12 @@ mod secrets;
 mod server;
 mod sync;
 mod time;
+mod timeline;
 mod tools;
 mod transport;
 mod worker;
 
-pub use compare::{Change, Difference};
+pub use compare::{Change, Difference, differences};
 pub use config::{Approvals, WorkerConfig};
 pub use deftool_lang::tool::{ToolSource, Toolbox};
 pub use driver::{EventStream, ResultError};
@@ -59,6 +60,10 @@ pub use secrets::{Mask, Redactor, Secrets, holds_redacted, is_secret_name};
 pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
     guard_server, is_port_free, port_holder,
+};
+pub use timeline::{
+    BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
+    TimelineSource, TurnEntry,
 };
 pub use tools::{ProjectTools, TrustSource};
 pub use transport::{

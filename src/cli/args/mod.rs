@@ -27,7 +27,7 @@ pub(super) use tools::{
 };
 pub(super) use worker::{
     AcpOptions, ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RpcOptions, RunOptions,
-    WorkerOptions,
+    ViewOptions, WorkerOptions,
 };
 
 /// Toolchain and engine for the tools that language models call.
@@ -90,6 +90,8 @@ pub(super) enum Command {
     Stub(StubOptions),
     /// Replay recordings without a model, or validate recorded calls against the specs
     Replay(ReplayOptions),
+    /// Write a recording as an HTML page, or the difference of two recordings
+    View(ViewOptions),
     /// Watch the project and report what each change does
     Watch(WatchOptions),
     /// Serve the tools of the project to an MCP host, on stdin and stdout
@@ -129,7 +131,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools", "lsp"]),
     (
         "Use models",
-        &["run", "chat", "mcp", "rpc", "acp", "replay", "resume", "requests", "stub", "trust", "doctor"],
+        &["run", "chat", "mcp", "rpc", "acp", "replay", "view", "resume", "requests", "stub", "trust", "doctor"],
     ),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["demo", "rule", "completions", "man", "help"]),

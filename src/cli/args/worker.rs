@@ -138,6 +138,28 @@ pub(in crate::cli) struct ReplayOptions {
     pub(in crate::cli) scripts: ScriptOptions,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The page contains the whole run: a timeline, streams, calls, approvals, retries and faults. It needs neither the network
+nor the project. A second file is compared with the first. The file may also be the output of `deftool run --json`,
+which has no times.
+
+Examples:
+  deftool view hello.jsonl
+  deftool view before.jsonl after.jsonl -o difference.html
+  deftool view hello.jsonl -o - > hello.html")]
+pub(in crate::cli) struct ViewOptions {
+    /// Recording; with a second one, show both side by side
+    #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
+    pub(in crate::cli) files: Vec<PathBuf>,
+    /// File to write, or `-` for stdout [default: the name of FILE with .html, in the current folder]
+    #[arg(short, long, value_name = "FILE")]
+    pub(in crate::cli) output: Option<PathBuf>,
+    /// Overwrite a file that is not a page of `deftool view`
+    #[arg(long)]
+    pub(in crate::cli) force: bool,
+}
+
 /// Worker and server options.
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct WorkerOptions {

@@ -31,3 +31,4 @@ mod terminal;
 mod test;
 mod trust;
 mod types;
+mod view;

@@ -110,6 +110,20 @@ fn tail(context: &BiosContext<'_>) -> String {
     )
 }
 
+/// Returns the budget that the variable lines of a `bios-v1` report, and its unit. Reads what [`BiosV1`] writes, for
+/// programs that have only the sent messages.
+pub fn budget_in_bios(text: &str) -> Option<(u32, BudgetUnit)> {
+    text.lines().rev().find_map(|line| {
+        let (unit, left) = line.strip_prefix("Normal tool ")?.split_once(" left: ")?;
+        let unit = match unit {
+            "iterations" => BudgetUnit::Iteration,
+            "calls" => BudgetUnit::Call,
+            _ => return None,
+        };
+        Some((left.split(';').next()?.parse().ok()?, unit))
+    })
+}
+
 impl BiosProvider for BiosTemplate {
     fn bios(&self, context: &BiosContext<'_>) -> String {
         let convention = if context.call_convention { convention(context) } else { String::new() };

@@ -24,7 +24,7 @@ mod run;
 mod text_calls;
 mod validate;
 
-pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1};
+pub use bios::{BiosContext, BiosPart, BiosProvider, BiosTemplate, BiosV1, budget_in_bios};
 pub use config::{RequestOptions, RunConfig, RunStart};
 pub use event::{Approval, Event};
 pub use normalize::{INTERRUPTED, normalize_conversation};

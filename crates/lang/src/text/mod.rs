@@ -3,13 +3,13 @@
 //! A [`Span`] is a half-open byte range in one source. A [`LineIndex`] converts offsets to the 1-based line and column
 //! that messages show; columns count characters.
 
-mod digest;
+mod hash;
 mod line_index;
 mod removal;
 mod source;
 mod span;
 
-pub use digest::digest;
+pub use hash::{digest, sha256_base64};
 pub use line_index::{LineColumn, LineIndex};
 pub use removal::removal;
 pub use source::{Location, SourceFile, SourceId, Sources};

@@ -74,7 +74,7 @@ impl fmt::Display for Difference {
 }
 
 /// Returns the differences; empty if the values are equal. `key_order`: whether to compare the order of keys.
-pub(crate) fn differences(recorded: &Value, now: &Value, key_order: bool) -> Vec<Difference> {
+pub fn differences(recorded: &Value, now: &Value, key_order: bool) -> Vec<Difference> {
     let mut collector = Collector { reported: Vec::new(), more: 0, key_order };
     collector.walk(Paths { old: "", new: "" }, recorded, now);
     let Collector { mut reported, more, .. } = collector;

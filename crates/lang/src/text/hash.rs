@@ -1,0 +1,50 @@
+//! Hashes of texts.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+/// The digits of base64: RFC 4648, 4.
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Returns the SHA-256 of the parts in hexadecimal. Different parts have different digests, even if the joined parts are
+/// the same.
+pub fn digest<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        let part = part.as_ref();
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Returns the SHA-256 of a text in base64, as in the `sha256-…` sources of a Content-Security-Policy.
+pub fn sha256_base64(text: &str) -> String {
+    let hash = Sha256::digest(text);
+    let mut coded = String::new();
+    for chunk in hash.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) & 63;
+            coded.push(if digit > chunk.len() { '=' } else { char::from(DIGITS[value as usize]) });
+        }
+    }
+    coded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value is from `printf abc | openssl dgst -sha256 -binary | base64`.
+    #[test]
+    fn the_hash_is_the_standard_one() {
+        assert_eq!(sha256_base64("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+    }
+}

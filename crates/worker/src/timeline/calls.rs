@@ -1,0 +1,194 @@
+//! The calls of a recorded request: the calls that the model wrote, joined with the records of their execution.
+
+use deftool_chat::request::Approval;
+use deftool_lang::tool::ToolError;
+use serde_json::Value;
+
+use super::model::{CallEntry, CallState, Entry, EntryKind};
+use super::reply::WrittenCall;
+
+/// The calls of one request.
+#[derive(Debug)]
+pub(super) struct Calls {
+    /// Recorded signals that are not yet entries.
+    signals: Vec<Value>,
+    /// Calls of the last reply that were neither executed nor signals, so far.
+    written: Vec<WrittenCall>,
+    /// Calls of the last reply that were approved, refused or started.
+    open: Vec<PlacedCall>,
+}
+
+/// A call and its place in the timeline.
+#[derive(Debug)]
+struct PlacedCall {
+    /// Position in the reply; calls that were written as text are last.
+    index: usize,
+    at_ms: u64,
+    end_ms: Option<u64>,
+    line: usize,
+    call: CallEntry,
+}
+
+/// The time and the line of a record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) at_ms: u64,
+    pub(super) line: usize,
+}
+
+impl Calls {
+    pub(super) fn new(signals: Vec<Value>) -> Self {
+        Self { signals, written: Vec::new(), open: Vec::new() }
+    }
+
+    /// Takes the calls of a reply.
+    pub(super) fn begin(&mut self, written: Vec<WrittenCall>) {
+        self.written = written;
+    }
+
+    pub(super) fn started(&mut self, place: Place, id: &str, name: &str, arguments: Value) {
+        let open = self.open(place, id, name, Some(&arguments));
+        open.call.arguments = arguments;
+        open.call.arguments_error = None;
+        open.call.started_ms = Some(place.at_ms);
+        open.call.state = CallState::Abandoned;
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        place: Place,
+        id: &str,
+        name: &str,
+        result: Option<Value>,
+        error: Option<&ToolError>,
+    ) {
+        let open = self.open(place, id, name, None);
+        open.end_ms = Some(place.at_ms);
+        open.call.state = if error.is_some() { CallState::Failed } else { CallState::Ok };
+        open.call.error = error.and_then(|error| serde_json::to_value(error).ok());
+        open.call.result = result;
+    }
+
+    pub(super) fn approval(&mut self, place: Place, id: &str, name: &str, answer: &Approval) {
+        let open = self.open(place, id, name, None);
+        if matches!(answer, Approval::Refused { .. }) {
+            open.call.state = CallState::Refused;
+        }
+    }
+
+    /// Adds a call of a recording of format 1, which contains only its times.
+    pub(super) fn unnamed(&mut self, line: usize, started_ms: u64, finished_ms: u64) {
+        let place = Place { at_ms: started_ms, line };
+        let name = self.written.first().map_or_else(String::new, |call| call.name.clone());
+        let open = self.open(place, "", &name, None);
+        open.call.started_ms = Some(started_ms);
+        open.call.state = CallState::Ok;
+        open.end_ms = Some(finished_ms);
+        // The next call has no id either.
+        open.call.id = format!("line {line}");
+    }
+
+    /// Ends a turn: returns all its calls and signals, in the order of the reply.
+    pub(super) fn end_turn(&mut self) -> Vec<Entry> {
+        let mut entries: Vec<(usize, Entry)> = Vec::new();
+        for written in std::mem::take(&mut self.written) {
+            let is_it =
+                |signal: &Value| signal.get("tool_name").and_then(Value::as_str) == Some(&written.name);
+            match self.signals.iter().position(is_it) {
+                Some(at) => {
+                    let entry = signal_entry(&self.signals.remove(at), Place::of(&written));
+                    entries.push((written.index, entry));
+                }
+                None => self.open.push(PlacedCall::of(written)),
+            }
+        }
+        for PlacedCall { index, at_ms, end_ms, line, call } in std::mem::take(&mut self.open) {
+            let kind = EntryKind::Call(Box::new(call));
+            entries.push((index, Entry { at_ms, end_ms, turn: 0, line, kind }));
+        }
+        entries.sort_by_key(|(index, _)| *index);
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    /// Ends the request: returns the signals that were written as text.
+    pub(super) fn end(&mut self, place: Place) -> Vec<Entry> {
+        let signals = std::mem::take(&mut self.signals);
+        let at = |signal: &Value| {
+            let at_ms = signal.get("emitted_at_ms").and_then(Value::as_u64).unwrap_or(place.at_ms);
+            Place { at_ms, ..place }
+        };
+        signals.iter().map(|signal| signal_entry(signal, at(signal))).collect()
+    }
+
+    /// Returns the open call with this id. If there is none, opens the written call with the same arguments, or else the
+    /// first one of the tool. A call without a written call was written as text.
+    fn open(&mut self, place: Place, id: &str, name: &str, arguments: Option<&Value>) -> &mut PlacedCall {
+        let known = self.open.iter().position(|open| open.call.id == id && open.call.name == name);
+        let index = known.unwrap_or_else(|| {
+            let is_equal = |call: &WrittenCall| call.name == name && Some(&call.arguments) == arguments;
+            let equal = self.written.iter().position(is_equal);
+            let written = equal.or_else(|| self.written.iter().position(|call| call.name == name));
+            let mut placed = match written {
+                Some(index) => PlacedCall::of(self.written.remove(index)),
+                None => PlacedCall::as_text(place, name),
+            };
+            id.clone_into(&mut placed.call.id);
+            self.open.push(placed);
+            self.open.len() - 1
+        });
+        // The index is in range.
+        &mut self.open[index]
+    }
+}
+
+impl Place {
+    fn of(written: &WrittenCall) -> Self {
+        Self { at_ms: written.written_ms.0, line: written.line }
+    }
+}
+
+impl PlacedCall {
+    fn of(written: WrittenCall) -> Self {
+        let WrittenCall { index, name, arguments, arguments_error, written_ms, line } = written;
+        let call = CallEntry { name, arguments, arguments_error, ..CallEntry::not_run() };
+        let call = CallEntry { written_ms: Some(written_ms), ..call };
+        Self { index, at_ms: written_ms.0, end_ms: Some(written_ms.1), line, call }
+    }
+
+    fn as_text(place: Place, name: &str) -> Self {
+        let call = CallEntry { name: name.to_owned(), as_text: true, ..CallEntry::not_run() };
+        Self { index: usize::MAX, at_ms: place.at_ms, end_ms: None, line: place.line, call }
+    }
+}
+
+impl CallEntry {
+    /// Returns a call that was not run.
+    pub(super) fn not_run() -> Self {
+        Self {
+            id: String::new(),
+            name: String::new(),
+            state: CallState::NotRun,
+            arguments: Value::Null,
+            arguments_error: None,
+            written_ms: None,
+            as_text: false,
+            started_ms: None,
+            result: None,
+            error: None,
+            logs: Vec::new(),
+        }
+    }
+}
+
+/// Returns the entry of a signal of an outcome.
+fn signal_entry(signal: &Value, place: Place) -> Entry {
+    let text = |member: &str| signal.get(member).and_then(Value::as_str).map(str::to_owned);
+    let kind = EntryKind::Signal {
+        name: text("tool_name").unwrap_or_default(),
+        arguments: signal.get("arguments").cloned().unwrap_or_default(),
+        arguments_error: text("arguments_error"),
+    };
+    let end_ms = signal.get("emitted_at_ms").and_then(Value::as_u64);
+    let end_ms = end_ms.map(|end| end.max(place.at_ms));
+    Entry { at_ms: place.at_ms, end_ms, turn: 0, line: place.line, kind }
+}

@@ -1,0 +1,149 @@
+//! The events of `deftool run --json` → a timeline without times.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use deftool_chat::request::{Event, Signal};
+use serde_json::Value;
+
+use super::model::{
+    BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
+    TimelineSource, TurnEntry,
+};
+use super::recording::{number_turns, short_outcome};
+
+/// Maximum file size, in bytes.
+const MAX_FILE: u64 = 256 << 20;
+
+/// Reads the events at `path`. Ignores events of unknown types and an incomplete last line.
+pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
+    let io = |source| TimelineError::Io { path: path.to_owned(), source };
+    let unknown = |reason| TimelineError::Unknown { path: path.to_owned(), reason };
+    let mut bytes = Vec::new();
+    File::open(path).map_err(io)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(unknown("larger than the limit of 256 MiB"));
+    }
+    let mut requests: Vec<RequestTimeline> = Vec::new();
+    for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let value = match serde_json::from_slice::<Value>(line) {
+            Ok(value) => value,
+            Err(_) if !line.ends_with(b"\n") => break,
+            Err(_) => return Err(unknown("a line is not JSON; expected the output of `deftool run --json`")),
+        };
+        // Later versions may add types.
+        let Ok(event) = serde_json::from_value::<Event>(value) else { continue };
+        if let Event::Submitted { request_id, job_name, worker, model, submitted_at_ms, .. } = event {
+            requests.push(RequestTimeline {
+                id: request_id,
+                job: job_name,
+                worker,
+                model,
+                url: String::new(),
+                engine: String::new(),
+                submitted_at_ms,
+                local_time: String::new(),
+                end_ms: 0,
+                outcome: serde_json::Map::new(),
+                entries: Vec::new(),
+            });
+            continue;
+        }
+        let Some(request) = requests.last_mut() else {
+            return Err(unknown("the first event must be `submitted`"));
+        };
+        add(request, index + 1, event);
+    }
+    if requests.is_empty() {
+        return Err(unknown("no event of `deftool run --json`"));
+    }
+    requests.iter_mut().for_each(|request| number_turns(&mut request.entries));
+    Ok(Timeline { source: TimelineSource::Events, requests })
+}
+
+/// Appends an event.
+fn add(request: &mut RequestTimeline, line: usize, event: Event) {
+    let entries = &mut request.entries;
+    let kind = match event {
+        Event::Submitted { .. } => return,
+        Event::TurnStarted { budget_left, .. } => {
+            let budget = Some(BudgetLeft { left: budget_left, unit: None });
+            EntryKind::Turn(Box::new(TurnEntry { attempt: 1, budget, ..TurnEntry::default() }))
+        }
+        Event::Text { text } => {
+            if let Some(Entry { kind: EntryKind::Text(stream), .. }) = entries.last_mut() {
+                return stream.push(0, &text);
+            }
+            EntryKind::Text(stream_of(&text))
+        }
+        Event::Reasoning { text } => {
+            if let Some(Entry { kind: EntryKind::Reasoning(stream), .. }) = entries.last_mut() {
+                return stream.push(0, &text);
+            }
+            EntryKind::Reasoning(stream_of(&text))
+        }
+        Event::ToolCall { id, name, arguments } => {
+            EntryKind::Call(Box::new(CallEntry { id, name, arguments, ..CallEntry::not_run() }))
+        }
+        Event::Approval { id, name, answer, .. } => {
+            // The answer follows its request.
+            let request = entries.iter_mut().rev().find_map(|entry| match &mut entry.kind {
+                EntryKind::Approval { id: asked, answer, .. } if *asked == id => Some(answer),
+                _ => None,
+            });
+            match request {
+                Some(request) => return *request = answer,
+                None => EntryKind::Approval { id, name, answer },
+            }
+        }
+        Event::ToolStarted { id, .. } => {
+            return with_call(entries, &id, |call, _| call.state = CallState::Abandoned);
+        }
+        Event::ToolFinished { id, ok, result, error, elapsed_ms, .. } => {
+            return with_call(entries, &id, |call, end_ms| {
+                let is_started = call.state == CallState::Abandoned;
+                call.state = match (ok, is_started) {
+                    (true, _) => CallState::Ok,
+                    (false, true) => CallState::Failed,
+                    (false, false) => CallState::NotRun,
+                };
+                call.result = result;
+                call.error = error;
+                *end_ms = is_started.then_some(elapsed_ms);
+            });
+        }
+        Event::Signal(Signal { tool_name, arguments, arguments_error, .. }) => {
+            EntryKind::Signal { name: tool_name, arguments, arguments_error }
+        }
+        Event::Budget { left, unit } => EntryKind::Budget(BudgetLeft { left, unit: Some(unit) }),
+        Event::Retry { attempt, detail, .. } => EntryKind::Retry { attempt, detail },
+        Event::Reloaded { generation, detail } => EntryKind::Reloaded { generation, detail },
+        Event::Warning { message } => EntryKind::Warning { message },
+        Event::Finished(outcome) => {
+            request.outcome = short_outcome(&serde_json::to_value(outcome).unwrap_or_default());
+            EntryKind::Finished
+        }
+    };
+    request.entries.push(Entry { at_ms: 0, end_ms: None, turn: 0, line, kind });
+}
+
+fn stream_of(text: &str) -> Stream {
+    let mut stream = Stream::default();
+    stream.push(0, text);
+    stream
+}
+
+/// Updates the last call with this id, and its end.
+fn with_call(entries: &mut [Entry], id: &str, update: impl FnOnce(&mut CallEntry, &mut Option<u64>)) {
+    for Entry { kind, end_ms, .. } in entries.iter_mut().rev() {
+        if let EntryKind::Call(call) = kind
+            && call.id == id
+        {
+            return update(call, end_ms);
+        }
+    }
+}

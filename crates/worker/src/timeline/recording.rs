@@ -1,0 +1,268 @@
+//! A recording → a timeline.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use deftool_chat::Api;
+use deftool_chat::request::{FailReason, Failure};
+use serde_json::{Map, Value};
+
+use super::calls::{Calls, Place};
+use super::model::{Entry, EntryKind, RequestTimeline, Timeline, TimelineError, TimelineSource, TurnEntry};
+use super::reply::{DecodedReply, ReplyReader};
+use super::sent::SentBody;
+use crate::recording::{Line, RecordedRequest, Recording, Stopped};
+
+/// Members of an outcome that are entries of their own.
+const OUTCOME_TEXTS: [&str; 4] = ["text", "signals", "reasoning", "raw_text"];
+
+impl Timeline {
+    /// Reads the timeline of the recording or the events at `path`. Ignores an incomplete last line.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is neither a recording nor a list of events.
+    pub fn read(path: &Path) -> Result<Self, TimelineError> {
+        let io = |source| TimelineError::Io { path: path.to_owned(), source };
+        let unknown = |reason| TimelineError::Unknown { path: path.to_owned(), reason };
+        let mut start = Vec::new();
+        File::open(path).map_err(io)?.take(4096).read_to_end(&mut start).map_err(io)?;
+        let start = start.trim_ascii_start();
+        if start.is_empty() {
+            return Err(unknown("the file is empty"));
+        }
+        if start.starts_with(b"{\"type\":") {
+            return super::events::read(path);
+        }
+        if !start.starts_with(b"{") {
+            return Err(unknown("neither a recording nor the output of `deftool run --json`"));
+        }
+        Ok(Self::of_recording(Recording::read(path)?))
+    }
+
+    /// Returns the timeline of a recording.
+    pub fn of_recording(recording: Recording) -> Self {
+        let requests = recording.into_requests().into_iter().map(timeline_of).collect();
+        Self { source: TimelineSource::Recording, requests }
+    }
+}
+
+/// Returns the outcome without the members that are entries.
+pub(super) fn short_outcome(outcome: &Value) -> Map<String, Value> {
+    let mut outcome = outcome.as_object().cloned().unwrap_or_default();
+    outcome.retain(|member, _| !OUTCOME_TEXTS.contains(&member.as_str()));
+    outcome
+}
+
+fn timeline_of(request: RecordedRequest) -> RequestTimeline {
+    let is_cut = !request.is_whole();
+    let outcome = request.outcome().cloned().unwrap_or_default();
+    let signals = outcome.get("signals").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut builder = Builder::new(request.session.api, signals);
+    for (number, line) in request.lines {
+        builder.line(number, line);
+    }
+    let entries = builder.finish(is_cut);
+    let session = request.session;
+    RequestTimeline {
+        id: session.request_id,
+        job: session.job_name,
+        worker: session.worker,
+        model: session.model,
+        url: session.url,
+        engine: session.engine,
+        submitted_at_ms: session.submitted_at_ms,
+        local_time: format!("{} ({})", session.local_time, session.zone),
+        end_ms: entries.iter().map(|entry| entry.end_ms.unwrap_or(entry.at_ms)).max().unwrap_or_default(),
+        outcome: short_outcome(&outcome),
+        entries,
+    }
+}
+
+/// The state while the lines of a request are read.
+struct Builder {
+    api: Api,
+    entries: Vec<Entry>,
+    calls: Calls,
+    /// The body of the current chat request.
+    sent: SentBody,
+    /// The body of the last chat request of the previous turn.
+    previous: SentBody,
+    /// The current chat request. It becomes an entry when its reply has ended.
+    turn: Option<(Place, TurnEntry)>,
+    reply: Option<ReplyReader>,
+    /// The last line that was read.
+    last: Place,
+    /// When the last reply ended.
+    reply_end_ms: u64,
+}
+
+impl Builder {
+    fn new(api: Api, signals: Vec<Value>) -> Self {
+        Self {
+            api,
+            entries: Vec::new(),
+            calls: Calls::new(signals),
+            sent: SentBody::default(),
+            previous: SentBody::default(),
+            turn: None,
+            reply: None,
+            last: Place { at_ms: 0, line: 0 },
+            reply_end_ms: 0,
+        }
+    }
+
+    fn push(&mut self, kind: EntryKind, end_ms: Option<u64>) {
+        let Place { at_ms, line } = self.last;
+        self.entries.push(Entry { at_ms, end_ms, turn: 0, line, kind });
+    }
+
+    fn fault(&mut self, name: &str, detail: String) {
+        self.push(EntryKind::Fault { name: name.to_owned(), detail }, None);
+    }
+
+    /// Takes one line.
+    fn line(&mut self, line: usize, record: Line) {
+        let before_ms = self.last.at_ms;
+        self.last = Place { at_ms: time_of(&record).unwrap_or(before_ms), line };
+        let place = self.last;
+        match record {
+            Line::Session { .. } => {}
+            Line::Request { attempt, generation, body, .. } => {
+                self.end_reply(None, false);
+                self.request(before_ms, attempt, generation, body);
+            }
+            Line::Response { status, .. } => {
+                self.reply = Some(ReplyReader::new(self.api, self.sent.tool_names(), status));
+                if let Some((_, turn)) = &mut self.turn {
+                    turn.status = Some(status);
+                    turn.response_ms = Some(place.at_ms);
+                }
+            }
+            Line::Data { text, bytes, .. } => {
+                if let Some(reply) = &mut self.reply {
+                    let bytes = text.as_deref().map(str::as_bytes).or(bytes.as_deref());
+                    reply.feed(bytes.unwrap_or_default(), place);
+                }
+            }
+            Line::End { error, .. } => self.end_reply(error, true),
+            Line::NoConnection { message, .. } => {
+                self.end_reply(None, false);
+                self.fault("connect_failed", message);
+            }
+            Line::Tool { started_ms, finished_ms } => self.calls.unnamed(line, started_ms, finished_ms),
+            Line::ToolStarted { id, name, arguments, .. } => self.calls.started(place, &id, &name, arguments),
+            Line::ToolFinished { id, name, result, error, .. } => {
+                self.calls.finished(place, &id, &name, result, error.as_ref());
+            }
+            Line::Approval { id, name, answer, .. } => {
+                self.calls.approval(place, &id, &name, &answer);
+                // The approval was requested when the reply ended.
+                let at_ms = self.reply_end_ms;
+                let kind = EntryKind::Approval { id, name, answer: Some(answer) };
+                self.entries.push(Entry { at_ms, end_ms: Some(place.at_ms), turn: 0, line, kind });
+            }
+            Line::Reloaded { generation, detail, .. } => {
+                self.push(EntryKind::Reloaded { generation, detail }, None);
+            }
+            Line::Stopped(Stopped { failure, .. }) => {
+                self.end_reply(None, false);
+                let canceled = || Failure::new(FailReason::Canceled, "", "");
+                let Failure { reason, kind, detail } = failure.unwrap_or_else(canceled);
+                let name = if kind.is_empty() { reason.to_string() } else { kind };
+                self.fault(&name, detail);
+            }
+            Line::Finished { .. } => {
+                self.end_reply(None, false);
+                self.end_calls();
+                self.entries.extend(self.calls.end(place));
+                self.push(EntryKind::Finished, None);
+            }
+        }
+    }
+
+    fn request(&mut self, before_ms: u64, attempt: u32, generation: Option<u64>, body: Value) {
+        self.end_calls();
+        let Place { at_ms, line } = self.last;
+        if attempt > 1 {
+            let reason = self.entries.last().and_then(|entry| match &entry.kind {
+                EntryKind::Fault { name, .. } => Some(format!("after {name}")),
+                _ => None,
+            });
+            let kind = EntryKind::Retry { attempt, detail: reason.unwrap_or_default() };
+            self.entries.push(Entry { at_ms: before_ms, end_ms: Some(at_ms), turn: 0, line, kind });
+        }
+        // A repeated attempt is compared with the previous turn, too.
+        if attempt <= 1 {
+            self.previous = std::mem::take(&mut self.sent);
+        }
+        self.sent = SentBody::of(body, self.api);
+        self.turn = Some((self.last, self.sent.turn(&self.previous, attempt, generation)));
+    }
+
+    /// Ends the current chat request, if there is one. `reports`: whether an incomplete reply is a fault.
+    fn end_reply(&mut self, error: Option<String>, reports: bool) {
+        let reply = self.reply.take().map(|reply| reply.finish(error, self.last));
+        let Some((place, mut turn)) = self.turn.take() else { return };
+        self.reply_end_ms = self.last.at_ms;
+        let reply = reply.unwrap_or_default();
+        let DecodedReply { entries, calls, faults, first_ms, finish_reason, usage } = reply;
+        turn = TurnEntry { first_ms, finish_reason, usage, ..turn };
+        let (at_ms, end_ms) = (place.at_ms, Some(self.last.at_ms));
+        let kind = EntryKind::Turn(Box::new(turn));
+        self.entries.push(Entry { at_ms, end_ms, turn: 0, line: place.line, kind });
+        self.entries.extend(entries);
+        self.calls.begin(calls);
+        for (name, detail) in faults.into_iter().filter(|_| reports) {
+            self.fault(&name, detail);
+        }
+    }
+
+    fn end_calls(&mut self) {
+        let calls = self.calls.end_turn();
+        self.entries.extend(calls);
+    }
+
+    /// Returns the entries in order. `is_cut`: the recording lacks the end of the request.
+    fn finish(mut self, is_cut: bool) -> Vec<Entry> {
+        self.end_reply(None, false);
+        self.end_calls();
+        if is_cut {
+            let detail = "the recording ends before the end of the request";
+            self.fault("recording_cut", detail.to_owned());
+        }
+        let mut entries = self.entries;
+        entries.sort_by_key(|entry| entry.at_ms);
+        number_turns(&mut entries);
+        entries
+    }
+}
+
+/// Sets the turn of each entry. A repeated attempt belongs to the same turn.
+pub(super) fn number_turns(entries: &mut [Entry]) {
+    let mut turn = 0;
+    for entry in entries {
+        if matches!(&entry.kind, EntryKind::Turn(started) if started.attempt <= 1) {
+            turn += 1;
+        }
+        entry.turn = turn;
+    }
+}
+
+/// Returns the time of a line, if it has exactly one.
+fn time_of(line: &Line) -> Option<u64> {
+    match line {
+        Line::Session { .. } | Line::Tool { .. } => None,
+        Line::Stopped(Stopped { at_ms, .. })
+        | Line::Request { at_ms, .. }
+        | Line::Response { at_ms, .. }
+        | Line::Data { at_ms, .. }
+        | Line::End { at_ms, .. }
+        | Line::NoConnection { at_ms, .. }
+        | Line::ToolStarted { at_ms, .. }
+        | Line::ToolFinished { at_ms, .. }
+        | Line::Approval { at_ms, .. }
+        | Line::Reloaded { at_ms, .. }
+        | Line::Finished { at_ms, .. } => Some(*at_ms),
+    }
+}

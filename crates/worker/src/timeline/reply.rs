@@ -1,0 +1,185 @@
+//! The recorded bytes of one reply → its streams, calls and measurements.
+
+use std::collections::HashMap;
+
+use deftool_chat::{
+    Api, ChatEvent, RawArguments, Reply, ReplyStatus, StreamDecoder, TransportEnd, Usage, classify_http_error,
+};
+use serde_json::Value;
+
+use super::calls::Place;
+use super::model::{Entry, EntryKind, Stream};
+
+/// Maximum size of an error body that is kept for its message, in bytes.
+const MAX_ERROR_BODY: usize = 64 << 10;
+
+/// A call as the model wrote it.
+#[derive(Debug)]
+pub(super) struct WrittenCall {
+    /// Position in the reply.
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) arguments: Value,
+    pub(super) arguments_error: Option<String>,
+    /// When the model began and ended to write the call.
+    pub(super) written_ms: (u64, u64),
+    /// The line where the call begins.
+    pub(super) line: usize,
+}
+
+/// A decoded reply.
+#[derive(Debug, Default)]
+pub(super) struct DecodedReply {
+    /// The streams.
+    pub(super) entries: Vec<Entry>,
+    pub(super) calls: Vec<WrittenCall>,
+    /// Names and details of the faults.
+    pub(super) faults: Vec<(String, String)>,
+    /// When the first reasoning, text or call arrived.
+    pub(super) first_ms: Option<u64>,
+    pub(super) finish_reason: Option<String>,
+    pub(super) usage: Option<Usage>,
+}
+
+/// A reader of one reply.
+#[derive(Debug)]
+pub(super) struct ReplyReader {
+    status: u16,
+    decoder: StreamDecoder,
+    /// The start of the body of an HTTP error.
+    error_body: Vec<u8>,
+    events: Vec<ChatEvent>,
+    /// Time and line where the call of each index begins.
+    starts: HashMap<usize, (u64, usize)>,
+    /// The last time of a call's delta.
+    call_end_ms: u64,
+    reply: Option<Reply>,
+    decoded: DecodedReply,
+}
+
+impl ReplyReader {
+    pub(super) fn new(api: Api, known_tools: Vec<String>, status: u16) -> Self {
+        Self {
+            status,
+            decoder: StreamDecoder::new(api, known_tools),
+            error_body: Vec::new(),
+            events: Vec::new(),
+            starts: HashMap::new(),
+            call_end_ms: 0,
+            reply: None,
+            decoded: DecodedReply::default(),
+        }
+    }
+
+    /// Whether the answer has an HTTP status other than 2xx.
+    fn is_error(&self) -> bool {
+        !(200..300).contains(&self.status)
+    }
+
+    /// Takes one read of the body.
+    pub(super) fn feed(&mut self, bytes: &[u8], place: Place) {
+        if self.is_error() {
+            let room = MAX_ERROR_BODY.saturating_sub(self.error_body.len());
+            self.error_body.extend(bytes.iter().take(room));
+            return;
+        }
+        self.decoder.feed(bytes, &mut self.events);
+        self.take_events(place);
+    }
+
+    /// Takes the end of the body.
+    pub(super) fn finish(mut self, error: Option<String>, place: Place) -> DecodedReply {
+        if self.is_error() {
+            let Self { status, error_body, mut decoded, .. } = self;
+            let message = classify_http_error(status, &error_body).message;
+            decoded.faults.push((format!("http_{status}"), message));
+            decoded.faults.extend(error.map(|error| (String::from("connection_broken"), error)));
+            return decoded;
+        }
+        let decoder =
+            std::mem::replace(&mut self.decoder, StreamDecoder::new(Api::ChatCompletions, Vec::new()));
+        let end = error.map_or(TransportEnd::Clean, |error| TransportEnd::Broken { error });
+        decoder.finish(end, &mut self.events);
+        self.take_events(place);
+        let Self { reply, starts, call_end_ms, mut decoded, .. } = self;
+        let Some(Reply { status, calls, lost_frames, finish_reason, usage, .. }) = reply else {
+            return decoded;
+        };
+        for (index, call) in calls.into_iter().enumerate() {
+            let (start_ms, line) = starts.get(&index).copied().unwrap_or((place.at_ms, place.line));
+            // The next call begins where this one ends.
+            let end_ms = starts.get(&(index + 1)).map_or(call_end_ms, |(next, _)| *next).max(start_ms);
+            let (arguments, arguments_error) = match call.arguments {
+                RawArguments::Object { value } => (Value::Object(value), None),
+                RawArguments::Malformed { text, error, .. } => (Value::String(text), Some(error)),
+            };
+            let written_ms = (start_ms, end_ms);
+            decoded.calls.push(WrittenCall {
+                index,
+                name: call.name,
+                arguments,
+                arguments_error,
+                written_ms,
+                line,
+            });
+        }
+        if lost_frames > 0 {
+            let detail = format!("{lost_frames} events of the stream could not be decoded");
+            decoded.faults.push((String::from("lost_frame"), detail));
+        }
+        decoded.faults.extend(fault_of(status));
+        DecodedReply { finish_reason, usage, ..decoded }
+    }
+
+    fn take_events(&mut self, place: Place) {
+        let Place { at_ms, line } = place;
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                ChatEvent::Text { text } => self.push(EntryKind::Text, &text, place),
+                ChatEvent::Reasoning { text } => self.push(EntryKind::Reasoning, &text, place),
+                ChatEvent::ToolCallDelta { index, .. } => {
+                    self.decoded.first_ms.get_or_insert(at_ms);
+                    self.starts.entry(index).or_insert((at_ms, line));
+                    self.call_end_ms = at_ms;
+                }
+                ChatEvent::Progress { .. } => {}
+                ChatEvent::Ended { reply } => self.reply = Some(reply),
+            }
+        }
+    }
+
+    /// Appends a delta to the last stream, or begins a stream if the last one has a different kind.
+    fn push(&mut self, kind: fn(Stream) -> EntryKind, text: &str, place: Place) {
+        let Place { at_ms, line } = place;
+        self.decoded.first_ms.get_or_insert(at_ms);
+        let wanted = kind(Stream::default());
+        if let Some(Entry { kind: last, end_ms, .. }) = self.decoded.entries.last_mut()
+            && std::mem::discriminant(last) == std::mem::discriminant(&wanted)
+            && let EntryKind::Text(stream) | EntryKind::Reasoning(stream) = last
+        {
+            *end_ms = Some(at_ms);
+            return stream.push(at_ms, text);
+        }
+        let mut stream = Stream::default();
+        stream.push(at_ms, text);
+        let entry = Entry { at_ms, end_ms: Some(at_ms), turn: 0, line, kind: kind(stream) };
+        self.decoded.entries.push(entry);
+    }
+}
+
+/// Returns the name and the details of an incomplete reply.
+fn fault_of(status: ReplyStatus) -> Option<(String, String)> {
+    let (name, detail) = match status {
+        ReplyStatus::Complete => return None,
+        ReplyStatus::CallTruncated { .. } => {
+            ("call_truncated", String::from("the reply ended inside the arguments of a call"))
+        }
+        ReplyStatus::ServerError { error } => ("server_error", error.message),
+        ReplyStatus::Incomplete { cause } => {
+            let stopped = || String::from("the reply stopped before the server reported its end");
+            ("incomplete_reply", cause.unwrap_or_else(stopped))
+        }
+        ReplyStatus::Empty => ("empty_reply", String::from("the reply contains neither text nor calls")),
+    };
+    Some((name.to_owned(), detail))
+}

@@ -1,0 +1,66 @@
+//! The body of a chat request, and what is new in it since the previous one.
+
+use deftool_chat::Api;
+use deftool_chat::request::budget_in_bios;
+use serde_json::Value;
+
+use super::model::{BudgetLeft, TurnEntry};
+
+/// The parts of a body that are compared with the previous one.
+#[derive(Debug, Default)]
+pub(super) struct SentBody {
+    messages: Vec<Value>,
+    tools: Vec<Value>,
+    /// The other members.
+    settings: Value,
+}
+
+impl SentBody {
+    pub(super) fn of(mut body: Value, api: Api) -> Self {
+        let mut take = |member: &str| match body.as_object_mut().and_then(|body| body.remove(member)) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        let messages = take(match api {
+            Api::ChatCompletions => "messages",
+            Api::Responses => "input",
+        });
+        let tools = take("tools");
+        Self { messages, tools, settings: body }
+    }
+
+    /// Returns the names of the offered tools.
+    pub(super) fn tool_names(&self) -> Vec<String> {
+        let name =
+            |tool: &Value| Some(tool.get("function").unwrap_or(tool).get("name")?.as_str()?.to_owned());
+        self.tools.iter().filter_map(name).collect()
+    }
+
+    /// Returns the entry of the chat request.
+    pub(super) fn turn(&self, previous: &Self, attempt: u32, generation: Option<u64>) -> TurnEntry {
+        let pairs = self.messages.iter().zip(&previous.messages);
+        let common = pairs.take_while(|(now, before)| now == before).count();
+        TurnEntry {
+            attempt,
+            generation,
+            budget: self.budget(),
+            messages: self.messages.get(common..).unwrap_or_default().to_vec(),
+            settings: (self.settings != previous.settings).then(|| self.settings.clone()),
+            tools: (self.tools != previous.tools).then(|| Value::from(self.tools.clone())),
+            tool_count: self.tools.len(),
+            ..TurnEntry::default()
+        }
+    }
+
+    /// Returns the budget that the BIOS reports to the model. A BIOS from the user's text may not contain it.
+    fn budget(&self) -> Option<BudgetLeft> {
+        let is_system = |message: &&Value| {
+            matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"))
+        };
+        let system = self.messages.iter().rev().filter(is_system);
+        let texts = system.filter_map(|message| message.get("content").and_then(Value::as_str));
+        let instructions = self.settings.get("instructions").and_then(Value::as_str);
+        let (left, unit) = texts.chain(instructions).find_map(budget_in_bios)?;
+        Some(BudgetLeft { left, unit: Some(unit) })
+    }
+}
