@@ -140,9 +140,8 @@ pub(in crate::cli) struct ReplayOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page contains the whole run: a timeline, streams, calls, approvals, retries and faults. It needs neither the network
-nor the project. A second file is compared with the first. The file may also be the output of `deftool run --json`,
-which has no times.
+The page contains the whole run and needs neither the network nor the project. A file may also be the
+output of `deftool run --json`, which has no times.
 
 Examples:
   deftool view hello.jsonl

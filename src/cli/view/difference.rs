@@ -2,15 +2,15 @@
 //!
 //! Times, ids and the time of the BIOS differ between any two runs, so they are not compared.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deftool_worker::{Change, Difference, Entry, EntryKind, RequestTimeline, Timeline, differences};
 use serde::Serialize;
 use serde_json::{Value, json};
-use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, capture_diff_slices};
+use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, capture_diff_slices_deadline};
 
-/// Time limit for the comparison of two texts.
-const TEXT_LIMIT: Duration = Duration::from_millis(500);
+/// Time limit for the alignments. After it, they are approximate.
+const LIMIT: Duration = Duration::from_secs(5);
 /// Members of messages that are random or depend on the time.
 const VARIABLE_MEMBERS: [&str; 3] = ["id", "tool_call_id", "call_id"];
 /// Start of the line of the BIOS with the time.
@@ -63,26 +63,29 @@ impl Row {
 
 /// Returns the aligned entries of two timelines. Requests are paired in order.
 pub(super) fn rows(left: &Timeline, right: &Timeline) -> Vec<Row> {
-    let count = left.requests.len().max(right.requests.len());
-    (0..count)
-        .flat_map(|request| request_rows(request, left.requests.get(request), right.requests.get(request)))
-        .collect()
+    let deadline = Instant::now() + LIMIT;
+    let requests = left.requests.len().max(right.requests.len());
+    let pair =
+        |request| request_rows(request, left.requests.get(request), right.requests.get(request), deadline);
+    (0..requests).flat_map(pair).collect()
 }
 
-fn request_rows(request: usize, left: Option<&RequestTimeline>, right: Option<&RequestTimeline>) -> Vec<Row> {
-    let entries = |side: Option<&RequestTimeline>| {
-        side.map(|side| side.entries.as_slice()).unwrap_or_default().to_vec()
-    };
-    let (old, new) = (entries(left), entries(right));
-    let keys = |entries: &[Entry]| entries.iter().map(|entry| key(&entry.kind)).collect::<Vec<_>>();
+fn request_rows(
+    request: usize,
+    left: Option<&RequestTimeline>,
+    right: Option<&RequestTimeline>,
+    deadline: Instant,
+) -> Vec<Row> {
+    let [old, new] = [left, right].map(|side| side.map(|side| side.entries.as_slice()).unwrap_or_default());
+    let [old_keys, new_keys] =
+        [old, new].map(|entries| entries.iter().map(|entry| key(&entry.kind)).collect::<Vec<_>>());
     let one_sided = |left, right| Row { request, left, right, fields: Vec::new(), words: Vec::new() };
     let mut rows = Vec::new();
-    for op in capture_diff_slices(Algorithm::Myers, &keys(&old), &keys(&new)) {
-        if let DiffOp::Equal { old_index, new_index, len } = op {
-            for offset in 0..len {
-                let (at, now) = (old_index + offset, new_index + offset);
+    for op in capture_diff_slices_deadline(Algorithm::Myers, &old_keys, &new_keys, Some(deadline)) {
+        if matches!(op, DiffOp::Equal { .. }) {
+            for (at, now) in op.old_range().zip(op.new_range()) {
                 if let (Some(before), Some(after)) = (old.get(at), new.get(now)) {
-                    let (fields, words) = compare((before, left), (after, right));
+                    let (fields, words) = compare((before, left), (after, right), deadline);
                     rows.push(Row { request, left: Some(at), right: Some(now), fields, words });
                 }
             }
@@ -119,11 +122,12 @@ fn key(kind: &EntryKind) -> (&'static str, String) {
 fn compare(
     (left, left_request): (&Entry, Option<&RequestTimeline>),
     (right, right_request): (&Entry, Option<&RequestTimeline>),
+    deadline: Instant,
 ) -> (Vec<Field>, Vec<(Side, String)>) {
     match (&left.kind, &right.kind) {
         (EntryKind::Text(left), EntryKind::Text(right))
         | (EntryKind::Reasoning(left), EntryKind::Reasoning(right)) => {
-            (Vec::new(), words(&left.text, &right.text))
+            (Vec::new(), words(&left.text, &right.text, deadline))
         }
         (left, right) => {
             let [left, right] = [(left, left_request), (right, right_request)]
@@ -189,12 +193,12 @@ fn without_variables(mut message: Value) -> Value {
 }
 
 /// Returns the words of two texts; empty if they are equal.
-fn words(left: &str, right: &str) -> Vec<(Side, String)> {
+fn words(left: &str, right: &str, deadline: Instant) -> Vec<(Side, String)> {
     let mut words: Vec<(Side, String)> = Vec::new();
     if left == right {
         return words;
     }
-    let diff = TextDiff::configure().timeout(TEXT_LIMIT).diff_words(left, right);
+    let diff = TextDiff::configure().deadline(deadline).diff_words(left, right);
     for change in diff.iter_all_changes() {
         let side = match change.tag() {
             ChangeTag::Equal => Side::Both,

@@ -202,7 +202,10 @@ const HOSTILE: &str = "</script><script>document.title='owned'</script><!--<scri
 /// A run with hostile text in all parts that the model and the tools control.
 fn hostile_project() -> Project {
     let project = project();
-    project.write("scripts/count.lua", "return function(text) return { echo = text, [text] = text } end\n");
+    project.write(
+        "scripts/count.lua",
+        "return function(text, times) return { echo = text, [text] = text } end\n",
+    );
     let reasoning = json!({"choices": [{"index": 0, "delta": {"reasoning_content": HOSTILE}}]});
     let arguments = json!({ "text": HOSTILE }).to_string();
     let ended = record(
@@ -242,7 +245,7 @@ fn hostile_content_stays_data() {
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(!policy.contains("unsafe"));
     for reference in ["http://", "https://", "src=", "@import", "url("] {
-        let own = page.split("id=\"data\"").next().unwrap();
+        let own = page.split("<style>").nth(1).unwrap().split("id=\"data\"").next().unwrap();
         assert!(!own.contains(reference), "{reference}");
     }
     // Nothing is lost.
@@ -275,9 +278,10 @@ fn incomplete_and_invalid_files_are_reported() {
 
     fs::create_dir(project.path("folder")).unwrap();
     let unknown = "neither a recording nor the output of `deftool run --json`";
+    let newer = String::from_utf8(whole.clone()).unwrap().replacen("\"version\":2", "\"version\":9", 1);
     let mut broken = whole.clone();
     broken.extend_from_slice(b"{\"record\":\n{}\n");
-    let line = whole.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = newer.lines().count() + 1;
     for (name, content, expected) in [
         ("empty", &b""[..], String::from("empty: the file is empty")),
         ("blank", b"\n \n", String::from("blank: the file is empty")),
@@ -286,7 +290,7 @@ fn incomplete_and_invalid_files_are_reported() {
         ("page", b"<!DOCTYPE html>", format!("page: {unknown}")),
         ("json", b"{\"a\": 1}\n", String::from("json:1: not a line of a recording: missing field `record`")),
         ("broken", &broken, format!("broken:{line}: not a line of a recording:")),
-        ("new", b"{\"record\":\"session\",\"version\":9}", String::from("new: ")),
+        ("new", newer.as_bytes(), String::from("new: unsupported recording format 9;")),
         (
             "events",
             b"{\"type\":\"text\",\"text\":\"a\"}\n",
@@ -405,26 +409,24 @@ fn the_events_of_a_run_become_a_page_without_times() {
 fn large_recording(project: &Project, calls: usize, deltas: usize) {
     record(project, "a.jsonl", [Answer::text("Hello.")]);
     let recorded = fs::read_to_string(project.path("a.jsonl")).unwrap();
-    let mut lines: Vec<&str> = recorded.lines().collect();
+    let mut lines: Vec<String> = recorded.lines().map(str::to_owned).collect();
     let finished = lines.pop().unwrap();
-    let end = lines.pop().unwrap();
-    let done = lines.iter().position(|line| line.contains("Hello.")).unwrap();
-    let last: Vec<&str> = lines.split_off(done);
-    let mut written = lines.join("\n") + "\n";
-    for index in 0..deltas {
+    let first = lines.iter().position(|line| line.contains("Hello.")).unwrap();
+    let last = lines.split_off(first);
+    lines.extend((0..deltas).map(|index| {
         let text = event(&delta(&format!("word {index} ")));
-        written += &format!("{}\n", json!({"record": "data", "at_ms": 100 + index, "text": text}));
-    }
-    written += &(last.join("\n") + "\n" + end + "\n");
+        json!({"record": "data", "at_ms": 100 + index, "text": text}).to_string()
+    }));
+    lines.extend(last);
     for index in 0..calls {
-        let (at, id) = (20_000 + 3 * index, format!("call{index}"));
-        written += &format!(
-            "{}\n{}\n",
-            json!({"record": "tool_started", "at_ms": at, "id": id, "name": "count", "arguments": {"text": format!("text {index}")}}),
-            json!({"record": "tool_finished", "at_ms": at + 2, "id": id, "name": "count", "result": {"length": index}}),
-        );
+        let (at, id, text) = (20_000 + 3 * index, format!("call{index}"), format!("text {index}"));
+        let started = json!({"record": "tool_started", "at_ms": at, "id": id, "name": "count", "arguments": {"text": text}});
+        let ended =
+            json!({"record": "tool_finished", "at_ms": at + 2, "id": id, "name": "count", "result": index});
+        lines.extend([started.to_string(), ended.to_string()]);
     }
-    project.write("large.jsonl", written + finished + "\n");
+    lines.push(finished);
+    project.write("large.jsonl", lines.join("\n") + "\n");
 }
 
 #[test]

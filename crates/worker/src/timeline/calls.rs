@@ -1,5 +1,7 @@
 //! The calls of a recorded request: the calls that the model wrote, joined with the records of their execution.
 
+use std::collections::HashMap;
+
 use deftool_chat::request::Approval;
 use deftool_lang::tool::ToolError;
 use serde_json::Value;
@@ -16,6 +18,8 @@ pub(super) struct Calls {
     written: Vec<WrittenCall>,
     /// Calls of the last reply that were approved, refused or started.
     open: Vec<PlacedCall>,
+    /// Index in `open` by id and name.
+    by_id: HashMap<(String, String), usize>,
 }
 
 /// A call and its place in the timeline.
@@ -38,7 +42,7 @@ pub(super) struct Place {
 
 impl Calls {
     pub(super) fn new(signals: Vec<Value>) -> Self {
-        Self { signals, written: Vec::new(), open: Vec::new() }
+        Self { signals, written: Vec::new(), open: Vec::new(), by_id: HashMap::new() }
     }
 
     /// Takes the calls of a reply.
@@ -80,12 +84,10 @@ impl Calls {
     pub(super) fn unnamed(&mut self, line: usize, started_ms: u64, finished_ms: u64) {
         let place = Place { at_ms: started_ms, line };
         let name = self.written.first().map_or_else(String::new, |call| call.name.clone());
-        let open = self.open(place, "", &name, None);
+        let open = self.open(place, &format!("line {line}"), &name, None);
         open.call.started_ms = Some(started_ms);
         open.call.state = CallState::Ok;
         open.end_ms = Some(finished_ms);
-        // The next call has no id either.
-        open.call.id = format!("line {line}");
     }
 
     /// Ends a turn: returns all its calls and signals, in the order of the reply.
@@ -106,6 +108,7 @@ impl Calls {
             let kind = EntryKind::Call(Box::new(call));
             entries.push((index, Entry { at_ms, end_ms, turn: 0, line, kind }));
         }
+        self.by_id.clear();
         entries.sort_by_key(|(index, _)| *index);
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
@@ -123,8 +126,7 @@ impl Calls {
     /// Returns the open call with this id. If there is none, opens the written call with the same arguments, or else the
     /// first one of the tool. A call without a written call was written as text.
     fn open(&mut self, place: Place, id: &str, name: &str, arguments: Option<&Value>) -> &mut PlacedCall {
-        let known = self.open.iter().position(|open| open.call.id == id && open.call.name == name);
-        let index = known.unwrap_or_else(|| {
+        let index = *self.by_id.entry((id.to_owned(), name.to_owned())).or_insert_with(|| {
             let is_equal = |call: &WrittenCall| call.name == name && Some(&call.arguments) == arguments;
             let equal = self.written.iter().position(is_equal);
             let written = equal.or_else(|| self.written.iter().position(|call| call.name == name));

@@ -1,5 +1,6 @@
 //! The events of `deftool run --json` → a timeline without times.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -26,6 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
         return Err(unknown("larger than the limit of 256 MiB"));
     }
     let mut requests: Vec<RequestTimeline> = Vec::new();
+    let mut places = Places::default();
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
@@ -38,6 +40,7 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
         // Later versions may add types.
         let Ok(event) = serde_json::from_value::<Event>(value) else { continue };
         if let Event::Submitted { request_id, job_name, worker, model, submitted_at_ms, .. } = event {
+            places = Places::default();
             requests.push(RequestTimeline {
                 id: request_id,
                 job: job_name,
@@ -56,17 +59,26 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
         let Some(request) = requests.last_mut() else {
             return Err(unknown("the first event must be `submitted`"));
         };
-        add(request, index + 1, event);
+        add(request, &mut places, index + 1, event);
     }
     if requests.is_empty() {
         return Err(unknown("no event of `deftool run --json`"));
     }
-    requests.iter_mut().for_each(|request| number_turns(&mut request.entries));
+    for request in &mut requests {
+        number_turns(&mut request.entries);
+    }
     Ok(Timeline { source: TimelineSource::Events, requests })
 }
 
-/// Appends an event.
-fn add(request: &mut RequestTimeline, line: usize, event: Event) {
+/// Indexes of the last entries by the id of their call.
+#[derive(Default)]
+struct Places {
+    calls: HashMap<String, usize>,
+    approvals: HashMap<String, usize>,
+}
+
+/// Appends an event, or adds it to the entry that it belongs to.
+fn add(request: &mut RequestTimeline, places: &mut Places, line: usize, event: Event) {
     let entries = &mut request.entries;
     let kind = match event {
         Event::Submitted { .. } => return,
@@ -87,24 +99,24 @@ fn add(request: &mut RequestTimeline, line: usize, event: Event) {
             EntryKind::Reasoning(stream_of(&text))
         }
         Event::ToolCall { id, name, arguments } => {
+            places.calls.insert(id.clone(), entries.len());
             EntryKind::Call(Box::new(CallEntry { id, name, arguments, ..CallEntry::not_run() }))
         }
         Event::Approval { id, name, answer, .. } => {
             // The answer follows its request.
-            let request = entries.iter_mut().rev().find_map(|entry| match &mut entry.kind {
-                EntryKind::Approval { id: asked, answer, .. } if *asked == id => Some(answer),
-                _ => None,
-            });
-            match request {
-                Some(request) => return *request = answer,
-                None => EntryKind::Approval { id, name, answer },
+            let place = places.approvals.get(&id).and_then(|index| entries.get_mut(*index));
+            if let Some(Entry { kind: EntryKind::Approval { answer: given, .. }, .. }) = place {
+                *given = answer;
+                return;
             }
+            places.approvals.insert(id.clone(), entries.len());
+            EntryKind::Approval { id, name, answer }
         }
         Event::ToolStarted { id, .. } => {
-            return with_call(entries, &id, |call, _| call.state = CallState::Abandoned);
+            return with_call(entries, places, &id, |call, _| call.state = CallState::Abandoned);
         }
         Event::ToolFinished { id, ok, result, error, elapsed_ms, .. } => {
-            return with_call(entries, &id, |call, end_ms| {
+            return with_call(entries, places, &id, |call, end_ms| {
                 let is_started = call.state == CallState::Abandoned;
                 call.state = match (ok, is_started) {
                     (true, _) => CallState::Ok,
@@ -137,13 +149,15 @@ fn stream_of(text: &str) -> Stream {
     stream
 }
 
-/// Updates the last call with this id, and its end.
-fn with_call(entries: &mut [Entry], id: &str, update: impl FnOnce(&mut CallEntry, &mut Option<u64>)) {
-    for Entry { kind, end_ms, .. } in entries.iter_mut().rev() {
-        if let EntryKind::Call(call) = kind
-            && call.id == id
-        {
-            return update(call, end_ms);
-        }
+/// Updates the call with this id, and its end.
+fn with_call(
+    entries: &mut [Entry],
+    places: &Places,
+    id: &str,
+    update: impl FnOnce(&mut CallEntry, &mut Option<u64>),
+) {
+    let place = places.calls.get(id).and_then(|index| entries.get_mut(*index));
+    if let Some(Entry { kind: EntryKind::Call(call), end_ms, .. }) = place {
+        update(call, end_ms);
     }
 }

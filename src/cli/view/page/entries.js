@@ -106,7 +106,7 @@ function details(entry, request) {
     case "call":
       return callDetails(entry, line);
     case "approval":
-      return [facts([["Call", entry.id], ["Answer", entry.answer?.answer ?? "none"], ["Reason", entry.answer?.reason], ["In the file", line]])];
+      return [facts([["Id", entry.id], ["Answer", entry.answer?.answer ?? "none"], ["Reason", entry.answer?.reason], ["In the file", line]])];
     case "signal":
       return [
         entry.arguments_error ? facts([["Invalid", entry.arguments_error]]) : null,
@@ -136,7 +136,7 @@ function callDetails(entry, line) {
       ["Written as", entry.as_text ? "text" : null],
       ["Started at", entry.started_ms !== undefined ? `${offset(entry.started_ms)} s` : null],
       ["Ran for", ran],
-      ["Call", entry.id],
+      ["Id", entry.id],
       ["In the file", line],
       ["Invalid", entry.arguments_error],
     ]),

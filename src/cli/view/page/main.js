@@ -158,7 +158,7 @@ function start() {
   window.addEventListener("hashchange", followHash);
 }
 
-const from = performance.now();
+const begun = performance.now();
 start();
 /** Milliseconds until all entries were built, for tests. */
-view.startedIn = performance.now() - from;
+view.startedIn = performance.now() - begun;

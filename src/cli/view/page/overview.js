@@ -108,8 +108,8 @@ function bars(spans, total, go) {
     if (width <= 0.2 && seen.has(place)) continue;
     seen.add(place);
     const bar = svg("rect", { class: part, x: `${x}%`, y: row * ROW + 1, width: `${width}%`, height: ROW - 2 });
-    const length = end > start ? ` ${duration(end - start)}` : "";
-    bar.append(svg("title", {}, oneLine(`${PARTS[part][1]} ${name}: ${offset(start)} s${length}`)));
+    const parts = [PARTS[part][1], name, `at ${offset(start)} s`, end > start ? `for ${duration(end - start)}` : ""];
+    bar.append(svg("title", {}, oneLine(parts.filter(Boolean).join(" "))));
     bar.addEventListener("click", () => go(index));
     picture.append(bar);
   }

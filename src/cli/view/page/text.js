@@ -44,7 +44,7 @@ function visible(text) {
 
 /** Returns a text with its hidden characters as escapes, on one line. */
 function oneLine(text, limit = 160) {
-  const start = text.slice(0, limit * 4).replace(/\s+/g, " ").replace(HIDDEN, escaped);
+  const start = text.slice(0, limit * 4).replace(/[ \t\r\n]+/g, " ").replace(HIDDEN, escaped);
   return start.length > limit ? start.slice(0, limit) + "…" : start;
 }
 

