@@ -195,6 +195,69 @@ fn refused_failed_and_text_calls_are_shown() {
     assert_eq!((&state("count")["state"], &state("count")["as_text"]), (&json!("ok"), &json!(true)));
 }
 
+/// The decoded streams, calls and faults are those of the run, whatever the server does.
+#[test]
+fn streams_calls_and_faults_match_the_recorded_outcome() {
+    let project = project();
+    project.write("specs/responses.eld", "(defworker :name \"r\" :api responses)");
+    let binary = env!("CARGO_BIN_EXE_deftool");
+    for (fault, worker, faults) in [
+        ("index-missing", "w", &[][..]),
+        ("arguments-object", "r", &[]),
+        ("http-503-loading", "w", &["http_503"]),
+        ("http-503-loading", "r", &["http_503"]),
+        ("failed-generation", "w", &["http_400"]),
+        ("rst-mid-stream", "w", &["incomplete_reply"]),
+        ("rst-mid-stream", "r", &["incomplete_reply"]),
+        ("html-200", "w", &["empty_stream"]),
+        ("line-repeated", "w", &["repeated_line_loop"]),
+    ] {
+        let stub = ["stub", "--quiet", "--fault", fault, "--", binary];
+        let run = ["run", "Count.", "--no-stdin", "--worker", worker, "--record", "a.jsonl"];
+        project.run(&[&stub[..], &run].concat());
+        let recorded = fs::read_to_string(project.path("a.jsonl")).unwrap();
+        let last: Value = serde_json::from_str(recorded.lines().last().unwrap()).unwrap();
+        let outcome = &last["outcome"];
+        let data = view(&project, &["a.jsonl"]);
+        let entries = data["files"][0]["requests"][0]["entries"].as_array().unwrap();
+        let of_kind = |kind: &'static str| entries.iter().filter(move |entry| entry["kind"] == kind);
+        let text: String = of_kind("text").map(|entry| entry["text"].as_str().unwrap()).collect();
+        let raw_text = outcome.get("raw_text").unwrap_or(&outcome["text"]);
+        assert_eq!(text.trim(), raw_text.as_str().unwrap().trim(), "{fault}");
+        assert_eq!(of_kind("signal").count(), outcome["signals"].as_array().unwrap().len(), "{fault}");
+        let found: Vec<&str> = of_kind("fault").map(|entry| entry["name"].as_str().unwrap()).collect();
+        assert_eq!(found, faults, "{fault}: {data}");
+    }
+}
+
+/// Later requests of a recording have a number. Requests may overlap.
+#[test]
+fn all_requests_of_a_recording_are_shown() {
+    let project = project();
+    record(&project, "a.jsonl", counted("ab", "Again."));
+    let first = fs::read_to_string(project.path("a.jsonl")).unwrap();
+    let second = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line["request"] = json!(2);
+        if line["record"] == "session" {
+            line["request_id"] = json!("req_2");
+        }
+        line.to_string()
+    };
+    let both: Vec<String> = first.lines().flat_map(|line| [line.to_owned(), second(line)]).collect();
+    project.write("both.jsonl", both.join("\n"));
+    let data = view(&project, &["both.jsonl"]);
+    let requests = data["files"][0]["requests"].as_array().unwrap();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[1]["id"], "req_2");
+    let without_lines = |request: &Value| {
+        let mut entries = request["entries"].clone();
+        entries.as_array_mut().unwrap().iter_mut().for_each(|entry| entry["line"] = json!(0));
+        entries
+    };
+    assert_eq!(without_lines(&requests[0]), without_lines(&requests[1]));
+}
+
 /// Text that would leave the data element, run a script, or disguise other text.
 const HOSTILE: &str = "</script><script>document.title='owned'</script><!--<script>\u{2028}\u{2029}\
     <img src=x onerror=\"document.title='owned'\">{{data}} ]]> &lt;b&gt; \u{202e}txet\u{202c}\u{2066} \u{1b}[31mred\u{7} \u{0}\r\u{feff}\u{e0041}";

@@ -167,14 +167,20 @@ impl Builder {
             }
             Line::Stopped(Stopped { failure, .. }) => {
                 self.end_reply(None, false);
+                // The failure describes the fault of the reply, with more details.
+                let is_fault = |entry: &Entry| matches!(entry.kind, EntryKind::Fault { .. });
+                while failure.is_some() && self.entries.last().is_some_and(is_fault) {
+                    self.entries.pop();
+                }
                 let canceled = || Failure::new(FailReason::Canceled, "", "");
                 let Failure { reason, kind, detail } = failure.unwrap_or_else(canceled);
                 let name = if kind.is_empty() { reason.to_string() } else { kind };
                 self.fault(&name, detail);
             }
-            Line::Finished { .. } => {
+            Line::Finished { outcome, .. } => {
                 self.end_reply(None, false);
                 self.end_calls();
+                self.failure(&outcome);
                 self.entries.extend(self.calls.end(place));
                 self.push(EntryKind::Finished, None);
             }
@@ -215,6 +221,16 @@ impl Builder {
         self.calls.begin(calls);
         for (name, detail) in faults.into_iter().filter(|_| reports) {
             self.fault(&name, detail);
+        }
+    }
+
+    /// Adds the failure of an outcome, unless the last entry is its fault.
+    fn failure(&mut self, outcome: &Value) {
+        let text = |member: &str| outcome.get(member).and_then(Value::as_str);
+        let is_known = matches!(self.entries.last(), Some(Entry { kind: EntryKind::Fault { .. }, .. }));
+        if text("state") == Some("failed") && !is_known {
+            let name = text("kind").or(text("fail_reason")).unwrap_or("failed");
+            self.fault(name, text("detail").unwrap_or_default().to_owned());
         }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use deftool_chat::{
-    Api, ChatEvent, RawArguments, Reply, ReplyStatus, StreamDecoder, TransportEnd, Usage, classify_http_error,
+    Api, ChatEvent, RawArguments, Reply, ReplyStatus, ServerError, StreamDecoder, TransportEnd, Usage,
+    classify_http_error,
 };
 use serde_json::Value;
 
@@ -90,17 +91,21 @@ impl ReplyReader {
     /// Takes the end of the body.
     pub(super) fn finish(mut self, error: Option<String>, place: Place) -> DecodedReply {
         if self.is_error() {
-            let Self { status, error_body, mut decoded, .. } = self;
-            let message = classify_http_error(status, &error_body).message;
-            decoded.faults.push((format!("http_{status}"), message));
-            decoded.faults.extend(error.map(|error| (String::from("connection_broken"), error)));
-            return decoded;
+            let error_report = classify_http_error(self.status, &self.error_body);
+            self.push_failed_generation(&error_report, place);
+            self.decoded.faults.push((format!("http_{}", self.status), error_report.message));
+            self.decoded.faults.extend(error.map(|error| (String::from("connection_broken"), error)));
+            return self.decoded;
         }
         let decoder =
             std::mem::replace(&mut self.decoder, StreamDecoder::new(Api::ChatCompletions, Vec::new()));
         let end = error.map_or(TransportEnd::Clean, |error| TransportEnd::Broken { error });
         decoder.finish(end, &mut self.events);
         self.take_events(place);
+        if let Some(Reply { status: ReplyStatus::ServerError { error }, .. }) = &self.reply {
+            let error = error.clone();
+            self.push_failed_generation(&error, place);
+        }
         let Self { reply, starts, call_end_ms, mut decoded, .. } = self;
         let Some(Reply { status, calls, lost_frames, finish_reason, usage, .. }) = reply else {
             return decoded;
@@ -145,6 +150,13 @@ impl ReplyReader {
                 ChatEvent::Progress { .. } => {}
                 ChatEvent::Ended { reply } => self.reply = Some(reply),
             }
+        }
+    }
+
+    /// Appends the text of a call that the server could not parse, which counts as text of the model.
+    fn push_failed_generation(&mut self, error: &ServerError, place: Place) {
+        if let Some(text) = &error.failed_generation {
+            self.push(EntryKind::Text, text, place);
         }
     }
 
