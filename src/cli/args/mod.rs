@@ -90,7 +90,7 @@ pub(super) enum Command {
     Stub(StubOptions),
     /// Replay recordings without a model, or validate recorded calls against the specs
     Replay(ReplayOptions),
-    /// Write a recording as an HTML page, or the difference of two recordings
+    /// Write a recording or a journal as an HTML page, or the difference of two
     View(ViewOptions),
     /// Watch the project and report what each change does
     Watch(WatchOptions),
@@ -131,7 +131,10 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Write tools", &["init", "new", "check", "fmt", "test", "call", "bench", "watch", "tools", "lsp"]),
     (
         "Use models",
-        &["run", "chat", "mcp", "rpc", "acp", "replay", "view", "resume", "requests", "stub", "trust", "doctor"],
+        &[
+            "run", "chat", "mcp", "rpc", "acp", "replay", "view", "resume", "requests", "stub", "trust",
+            "doctor",
+        ],
     ),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
     ("Help", &["demo", "rule", "completions", "man", "help"]),

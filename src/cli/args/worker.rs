@@ -140,7 +140,7 @@ pub(in crate::cli) struct ReplayOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page contains the whole run and needs neither the network nor the project. A file may also be the
+The page contains the whole run and needs neither the network nor the project. A file may also be a journal, or the
 output of `deftool run --json`, which has no times.
 
 Examples:
@@ -148,7 +148,7 @@ Examples:
   deftool view before.jsonl after.jsonl -o difference.html
   deftool view hello.jsonl -o - > hello.html")]
 pub(in crate::cli) struct ViewOptions {
-    /// Recording; with a second one, show both side by side
+    /// Recording or journal; with a second one, show both side by side
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// File to write, or `-` for stdout [default: the name of FILE with .html, in the current folder]

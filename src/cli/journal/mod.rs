@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_durable::{OpenError, SqliteJournal};
-use deftool_worker::JournalError;
+use deftool_worker::{JournalError, Timeline};
 
 use self::context::JournalContext;
 use super::command::CliError;
@@ -35,6 +35,19 @@ pub(super) fn open(
     let context = JournalContext::of(open, endpoint);
     let context = serde_json::to_string(&context).unwrap_or_default();
     Ok(Arc::new(SqliteJournal::open_with(path, context)?))
+}
+
+/// Returns the requests of a journal for `view`.
+///
+/// # Errors
+/// If the file is not a journal, cannot be read, or contains no request.
+pub(super) fn timeline(path: &Path) -> Result<Timeline, CliError> {
+    let requests = SqliteJournal::requests(path)?;
+    if requests.is_empty() {
+        return Err(CliError::Usage(format!("{} contains no requests", path.display())));
+    }
+    let requests = requests.iter().map(|request| SqliteJournal::load(path, &request.id));
+    Ok(Timeline::of_journal(requests.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// Closes a journal. Returns the message for the user if it is incomplete.

@@ -113,6 +113,7 @@ fn key(kind: &EntryKind) -> (&'static str, String) {
         EntryKind::Retry { .. } => ("retry", String::new()),
         EntryKind::Fault { name, .. } => ("fault", name.clone()),
         EntryKind::Reloaded { .. } => ("reloaded", String::new()),
+        EntryKind::Resumed { .. } => ("resumed", String::new()),
         EntryKind::Warning { .. } => ("warning", String::new()),
         EntryKind::Finished => ("finished", String::new()),
     }
@@ -163,6 +164,7 @@ fn comparable(kind: &EntryKind, request: Option<&RequestTimeline>) -> Value {
         EntryKind::Budget(budget) => json!(budget),
         EntryKind::Retry { detail, .. } | EntryKind::Fault { detail, .. } => json!({ "detail": detail }),
         EntryKind::Reloaded { detail, .. } => json!({ "changes": detail }),
+        EntryKind::Resumed { superseded } => json!({ "superseded": superseded }),
         EntryKind::Warning { message } => json!({ "message": message }),
         EntryKind::Finished => json!(request.map(|request| &request.outcome)),
         EntryKind::Text(_) | EntryKind::Reasoning(_) => Value::Null,

@@ -8,7 +8,7 @@
 mod difference;
 mod html;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use deftool_lang::text::count;
@@ -17,6 +17,7 @@ use deftool_worker::{EntryKind, Timeline};
 
 use super::args::ViewOptions;
 use super::command::{CliError, Exit};
+use super::journal;
 use super::output::{clean, eprint_line, print};
 use html::{Page, ShownFile};
 
@@ -52,7 +53,15 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 fn read(path: &Path) -> Result<ShownFile, CliError> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(ShownFile { name, timeline: Timeline::read(path)? })
+    let timeline = if is_journal(path) { journal::timeline(path)? } else { Timeline::read(path)? };
+    Ok(ShownFile { name, timeline })
+}
+
+/// Returns whether the file is a database.
+fn is_journal(path: &Path) -> bool {
+    let mut start = [0; 16];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == *b"SQLite format 3\0"
 }
 
 /// Returns the name of the first file with the extension `html`, or of both files.

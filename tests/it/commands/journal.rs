@@ -126,6 +126,8 @@ fn an_interrupted_reply_is_requested_again() {
     );
     assert!(shown(&id).contains(r#"{"type":"resumed","superseded":"Half of a"}"#), "{}", shown(&id));
     assert_eq!(list(&project), [(id, String::from("completed"))]);
+    let page = project.run(&["view", "requests.journal", "-o", "-"]);
+    assert!(page.code == Some(0) && page.stdout.contains(r#""superseded":"Half of a""#), "{page:?}");
     // The first turn and its call were not repeated, and the same conversation was sent.
     let posts = server.posts();
     assert_eq!((posts.len(), runs(&project).len()), (3, 1));

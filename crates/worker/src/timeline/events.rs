@@ -1,11 +1,11 @@
-//! The events of `deftool run --json` → a timeline without times.
+//! Events → a timeline: those of `deftool run --json`, without times, or those of a journal.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use deftool_chat::request::{Event, Signal};
+use deftool_chat::request::{Event, JournalEntry, Signal};
 use serde_json::Value;
 
 use super::model::{
@@ -13,6 +13,7 @@ use super::model::{
     TimelineSource, TurnEntry,
 };
 use super::recording::{number_turns, short_outcome};
+use crate::journal::JournaledRequest;
 
 /// Maximum file size, in bytes.
 const MAX_FILE: u64 = 256 << 20;
@@ -39,27 +40,14 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
         };
         // Later versions may add types.
         let Ok(event) = serde_json::from_value::<Event>(value) else { continue };
-        if let Event::Submitted { request_id, job_name, worker, model, submitted_at_ms, .. } = event {
+        if matches!(event, Event::Submitted { .. }) {
             places = Places::default();
-            requests.push(RequestTimeline {
-                id: request_id,
-                job: job_name,
-                worker,
-                model,
-                url: String::new(),
-                engine: String::new(),
-                submitted_at_ms,
-                local_time: String::new(),
-                end_ms: 0,
-                outcome: serde_json::Map::new(),
-                entries: Vec::new(),
-            });
-            continue;
+            requests.push(RequestTimeline::default());
         }
         let Some(request) = requests.last_mut() else {
             return Err(unknown("the first event must be `submitted`"));
         };
-        add(request, &mut places, index + 1, event);
+        add(request, &mut places, (index + 1, 0), event);
     }
     if requests.is_empty() {
         return Err(unknown("no event of `deftool run --json`"));
@@ -70,33 +58,75 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
     Ok(Timeline { source: TimelineSource::Events, requests })
 }
 
-/// Indexes of the last entries by the id of their call.
+impl Timeline {
+    /// Returns the timeline of requests of a journal.
+    pub fn of_journal(
+        requests: impl IntoIterator<Item = (JournaledRequest, Vec<(u64, JournalEntry)>)>,
+    ) -> Self {
+        let requests = requests.into_iter().map(|(JournaledRequest { session, .. }, entries)| {
+            let mut request = RequestTimeline {
+                url: session.url,
+                engine: session.engine,
+                local_time: format!("{} ({})", session.local_time, session.zone),
+                ..RequestTimeline::default()
+            };
+            let mut places = Places::default();
+            for (index, (at_ms, entry)) in entries.into_iter().enumerate() {
+                if let JournalEntry::Event(event) = entry {
+                    add(&mut request, &mut places, (index + 1, at_ms), event);
+                    request.end_ms = at_ms;
+                }
+            }
+            number_turns(&mut request.entries);
+            request
+        });
+        Self { source: TimelineSource::Journal, requests: requests.collect() }
+    }
+}
+
+/// Indexes of the last entries, those of calls by id.
 #[derive(Default)]
 struct Places {
+    turn: Option<usize>,
     calls: HashMap<String, usize>,
     approvals: HashMap<String, usize>,
 }
 
-/// Appends an event, or adds it to the entry that it belongs to.
-fn add(request: &mut RequestTimeline, places: &mut Places, line: usize, event: Event) {
+/// Appends an event, or adds it to the entry that it belongs to. `place`: its line and its time.
+fn add(request: &mut RequestTimeline, places: &mut Places, place: (usize, u64), event: Event) {
+    let (line, at_ms) = place;
+    if is_of_reply(&event)
+        && let Some(Entry { kind: EntryKind::Turn(turn), end_ms, .. }) =
+            places.turn.and_then(|index| request.entries.get_mut(index))
+    {
+        turn.first_ms.get_or_insert(at_ms);
+        *end_ms = Some(at_ms);
+    }
     let entries = &mut request.entries;
     let kind = match event {
-        Event::Submitted { .. } => return,
+        Event::Submitted { request_id, job_name, worker, model, submitted_at_ms, .. } => {
+            (request.id, request.job, request.worker, request.model) = (request_id, job_name, worker, model);
+            request.submitted_at_ms = submitted_at_ms;
+            return;
+        }
         Event::TurnStarted { budget_left, .. } => {
+            places.turn = Some(entries.len());
             let budget = Some(BudgetLeft { left: budget_left, unit: None });
             EntryKind::Turn(Box::new(TurnEntry { attempt: 1, budget, ..TurnEntry::default() }))
         }
         Event::Text { text } => {
-            if let Some(Entry { kind: EntryKind::Text(stream), .. }) = entries.last_mut() {
-                return stream.push(0, &text);
+            if let Some(Entry { kind: EntryKind::Text(stream), end_ms, .. }) = entries.last_mut() {
+                *end_ms = Some(at_ms);
+                return stream.push(at_ms, &text);
             }
-            EntryKind::Text(stream_of(&text))
+            EntryKind::Text(stream_of(at_ms, &text))
         }
         Event::Reasoning { text } => {
-            if let Some(Entry { kind: EntryKind::Reasoning(stream), .. }) = entries.last_mut() {
-                return stream.push(0, &text);
+            if let Some(Entry { kind: EntryKind::Reasoning(stream), end_ms, .. }) = entries.last_mut() {
+                *end_ms = Some(at_ms);
+                return stream.push(at_ms, &text);
             }
-            EntryKind::Reasoning(stream_of(&text))
+            EntryKind::Reasoning(stream_of(at_ms, &text))
         }
         Event::ToolCall { id, name, arguments } => {
             places.calls.insert(id.clone(), entries.len());
@@ -113,7 +143,10 @@ fn add(request: &mut RequestTimeline, places: &mut Places, line: usize, event: E
             EntryKind::Approval { id, name, answer }
         }
         Event::ToolStarted { id, .. } => {
-            return with_call(entries, places, &id, |call, _| call.state = CallState::Abandoned);
+            return with_call(entries, places, &id, |call, _| {
+                call.state = CallState::Abandoned;
+                call.started_ms = Some(at_ms).filter(|at_ms| *at_ms > 0);
+            });
         }
         Event::ToolFinished { id, ok, result, error, elapsed_ms, .. } => {
             return with_call(entries, places, &id, |call, end_ms| {
@@ -125,7 +158,7 @@ fn add(request: &mut RequestTimeline, places: &mut Places, line: usize, event: E
                 };
                 call.result = result;
                 call.error = error;
-                *end_ms = is_started.then_some(elapsed_ms);
+                *end_ms = is_started.then_some(at_ms.max(elapsed_ms));
             });
         }
         Event::Signal(Signal { tool_name, arguments, arguments_error, .. }) => {
@@ -134,18 +167,24 @@ fn add(request: &mut RequestTimeline, places: &mut Places, line: usize, event: E
         Event::Budget { left, unit } => EntryKind::Budget(BudgetLeft { left, unit: Some(unit) }),
         Event::Retry { attempt, detail, .. } => EntryKind::Retry { attempt, detail },
         Event::Reloaded { generation, detail } => EntryKind::Reloaded { generation, detail },
+        Event::Resumed { superseded } => EntryKind::Resumed { superseded },
         Event::Warning { message } => EntryKind::Warning { message },
         Event::Finished(outcome) => {
             request.outcome = short_outcome(&serde_json::to_value(outcome).unwrap_or_default());
             EntryKind::Finished
         }
     };
-    request.entries.push(Entry { at_ms: 0, end_ms: None, turn: 0, line, kind });
+    request.entries.push(Entry { at_ms, end_ms: None, turn: 0, line, kind });
 }
 
-fn stream_of(text: &str) -> Stream {
+/// Whether the event is a part of a reply.
+fn is_of_reply(event: &Event) -> bool {
+    matches!(event, Event::Text { .. } | Event::Reasoning { .. } | Event::ToolCall { .. } | Event::Signal(_))
+}
+
+fn stream_of(at_ms: u64, text: &str) -> Stream {
     let mut stream = Stream::default();
-    stream.push(0, text);
+    stream.push(at_ms, text);
     stream
 }
 

@@ -28,12 +28,14 @@ pub struct Timeline {
 pub enum TimelineSource {
     /// A recording, with the time of each entry.
     Recording,
+    /// Requests of a journal, with the time of each entry.
+    Journal,
     /// The events of `deftool run --json`. Only their order is known, so all times are 0.
     Events,
 }
 
 /// One request.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RequestTimeline {
     /// The request's id.
     pub id: String,
@@ -131,6 +133,11 @@ pub enum EntryKind {
         generation: u64,
         /// The changes.
         detail: String,
+    },
+    /// The request continued after its process ended.
+    Resumed {
+        /// The text of the interrupted reply, which does not count.
+        superseded: String,
     },
     /// A problem that does not fail the request.
     Warning {

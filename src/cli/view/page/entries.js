@@ -13,6 +13,7 @@ const KINDS = {
   warning: ["warning", "faults"],
   budget: ["budget", "other"],
   reloaded: ["reload", "other"],
+  resumed: ["resume", "other"],
   finished: ["end", "other"],
 };
 
@@ -67,6 +68,8 @@ function summary(entry, request) {
       return [entry.name, oneLine(entry.detail)];
     case "reloaded":
       return [`generation ${entry.generation}`, oneLine(entry.detail)];
+    case "resumed":
+      return ["after the end of the process", entry.superseded ? "an interrupted reply is requested again" : ""];
     case "warning":
       return ["", oneLine(entry.message)];
     case "finished": {
@@ -116,6 +119,8 @@ function details(entry, request) {
     case "retry":
     case "reloaded":
       return [block(entry.detail || "no details", "p"), facts([["In the file", line]])];
+    case "resumed":
+      return entry.superseded ? [titled("Superseded text", block(entry.superseded))] : [];
     case "warning":
       return [block(entry.message, "p")];
     case "finished":

@@ -1,7 +1,7 @@
 // The page: its header, and the requests with their entries.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const isTimed = data.files.every((file) => file.source === "recording");
+const isTimed = data.files.every((file) => file.source !== "events");
 
 function timeOf(entry) {
   return isTimed ? offset(entry.at_ms) : "";
