@@ -88,6 +88,9 @@ impl Timeline {
 #[derive(Default)]
 struct Places {
     turn: Option<usize>,
+    /// The number of the last turn, and that of its attempt.
+    turn_number: u32,
+    attempt: u32,
     calls: HashMap<String, usize>,
     approvals: HashMap<String, usize>,
 }
@@ -109,10 +112,13 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: (usize, u64), 
             request.submitted_at_ms = submitted_at_ms;
             return;
         }
-        Event::TurnStarted { budget_left, .. } => {
+        Event::TurnStarted { turn, budget_left, .. } => {
             places.turn = Some(entries.len());
+            // After the end of the process, an interrupted turn begins again.
+            places.attempt = if places.turn_number == turn { places.attempt + 1 } else { 1 };
+            places.turn_number = turn;
             let budget = Some(BudgetLeft { left: budget_left, unit: None });
-            EntryKind::Turn(Box::new(TurnEntry { attempt: 1, budget, ..TurnEntry::default() }))
+            EntryKind::Turn(Box::new(TurnEntry { attempt: places.attempt, budget, ..TurnEntry::default() }))
         }
         Event::Text { text } => {
             if let Some(Entry { kind: EntryKind::Text(stream), end_ms, .. }) = entries.last_mut() {
