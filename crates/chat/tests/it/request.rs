@@ -4,6 +4,7 @@
 
 mod coerce;
 mod conversations;
+mod journal;
 mod parallel;
 mod partial;
 mod play;

@@ -145,11 +145,16 @@ impl RestoredRun {
             let CallState::Running { since_ms } = &mut call.state else { continue };
             *since_ms = at_ms;
             if matches!(call.task, Task::Run { plan: CallPlan { effect: Effect::Once, .. }, .. }) {
-                lost.push(index);
+                lost.push((index, call.name.clone()));
             }
         }
-        for index in lost {
+        for (index, name) in lost {
             if asks {
+                let message = format!(
+                    "the process ended while the tool was running: `{name}` may have had an effect; it runs again only \
+                     if you allow it"
+                );
+                run.events.push(Event::Warning { message });
                 run.ask(index);
             } else {
                 let message = "the process ended while the tool was running; it may have had an effect and was not \

@@ -221,7 +221,7 @@ impl Play {
         Run::new(self.config.clone(), self.run_start())
     }
 
-    fn run_start(&self) -> RunStart {
+    pub(super) fn run_start(&self) -> RunStart {
         RunStart {
             request_id: String::from("r1"),
             job_name: String::from("job"),
@@ -235,7 +235,7 @@ impl Play {
     }
 
     /// Moves the new events to `events` and to the journal.
-    fn publish(&mut self, run: &mut Run, events: &mut Vec<Event>, now: u64) {
+    pub(super) fn publish(&mut self, run: &mut Run, events: &mut Vec<Event>, now: u64) {
         let reply = run.take_reply_state().map(JournalEntry::Reply);
         let new = run.take_events();
         self.journal.extend(reply.into_iter().map(|reply| (now, reply)));
@@ -244,7 +244,7 @@ impl Play {
     }
 
     /// Returns the machine that the journal contains.
-    fn replayed_journal(&self) -> RestoredRun {
+    pub(super) fn replayed_journal(&self) -> RestoredRun {
         let entries = serde_json::to_string(&self.journal).unwrap();
         let entries: Vec<(u64, JournalEntry)> = serde_json::from_str(&entries).unwrap();
         assert_eq!(entries, self.journal);
