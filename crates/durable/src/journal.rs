@@ -45,13 +45,14 @@ impl SqliteJournal {
     /// As [`SqliteJournal::open`].
     pub fn open_with(path: &Path, context: String) -> Result<Self, OpenError> {
         let lock = lock(path)?;
+        open_private(path).map_err(|error| unreadable(path, &error))?;
         let store = Store::open(path)?;
         let queue = Arc::<Queue>::default();
         let entries = Arc::clone(&queue);
         let writer = std::thread::Builder::new()
             .name(String::from("deftool-journal"))
             .spawn(move || write_all(store, &context, &entries))
-            .map_err(|error| OpenError::Unreadable { path: path.to_owned(), detail: error.to_string() })?;
+            .map_err(|error| unreadable(path, &error))?;
         Ok(Self { path: path.to_owned(), queue, writer: Mutex::new(Some(writer)), _lock: lock })
     }
 
@@ -141,14 +142,24 @@ fn write_all(mut store: Store, context: &str, queue: &Queue) {
 fn lock(path: &Path) -> Result<File, OpenError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".lock");
-    let unreadable = |error: std::io::Error| {
-        let detail = error.to_string();
-        OpenError::Unreadable { path: path.to_owned(), detail }
-    };
-    let file = File::options().create(true).truncate(false).write(true).open(&beside).map_err(unreadable)?;
+    let file = open_private(Path::new(&beside)).map_err(|error| unreadable(path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(unreadable(error)),
+        Err(TryLockError::Error(error)) => Err(unreadable(path, &error)),
     }
+}
+
+/// Opens a file. A new file can only be read by its owner: it contains conversations. The files that SQLite adds beside
+/// it get the same permissions.
+fn open_private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> OpenError {
+    OpenError::Unreadable { path: path.to_owned(), detail: error.to_string() }
 }

@@ -113,6 +113,12 @@ fn an_interrupted_reply_is_requested_again() {
     kill(child);
     let [(id, state)] = list(&project).try_into().unwrap();
     assert_eq!(state, "unfinished");
+    #[cfg(unix)]
+    for file in ["requests.journal", "requests.journal.lock"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(project.path(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
     let ended = resume(&project);
     assert_eq!(
         (ended.code, ended.stdout.as_str()),

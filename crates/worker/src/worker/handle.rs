@@ -18,7 +18,7 @@ use crate::driver::{
     EventStream, Limits, Registry, RequestRecord, RequestTask, ResultError, Shared, WorkerRequests, supervise,
 };
 use crate::journal::JournaledRequest;
-use crate::recording::{RequestRecorder, Session};
+use crate::recording::{Recorder, Session};
 use crate::replay::{ReplayCursor, ReplayTransport};
 use crate::server::{
     Condition, NotReady, Route, Server, ServerOptions, SupervisorCommand, WorkerState, WorkerStatus,
@@ -36,7 +36,7 @@ const MANAGED_HEADERS: Duration = Duration::from_secs(600);
 /// The parts of a request that depend on its origin.
 struct AdmitOptions {
     clock: Arc<Clock>,
-    recorder: Option<RequestRecorder>,
+    recorder: Option<Arc<Recorder>>,
     cursor: Option<Arc<ReplayCursor>>,
     /// The request, if it is new to the journal.
     new: Option<JournaledRequest>,
@@ -158,7 +158,6 @@ impl Worker {
         config.model.clone_from(&session.model);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
         let clock = cursor.as_ref().map_or_else(|| Arc::new(Clock::live(0)), |cursor| cursor.clock());
-        let recorder = recorder.map(|recorder| recorder.begin(&session));
         let new = shared.config.journal.as_ref();
         let new = new.map(|_| JournaledRequest { session: session.clone(), config: config.clone() });
         let run = Run::new(config, session.run_start());
@@ -222,7 +221,7 @@ impl Worker {
             shared: Arc::clone(shared),
             record,
             clock,
-            recorder,
+            recorder: recorder.map(|recorder| recorder.begin(&session)),
             cursor,
             cancel,
             id_seed: session.id_seed,

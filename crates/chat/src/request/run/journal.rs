@@ -92,7 +92,7 @@ impl Run {
     /// Drops a turn whose reply is not complete, and returns its text.
     fn drop_turn(&mut self) -> String {
         self.phase = Phase::Ready;
-        self.turn -= 1;
+        self.turn = self.turn.saturating_sub(1);
         let superseded = self.text.split_off(self.turn_text_start);
         self.text_chars -= superseded.chars().count();
         self.reasoning.truncate(self.turn_reasoning_start);

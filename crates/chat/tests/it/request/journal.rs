@@ -83,3 +83,12 @@ fn entries_that_do_not_fit_together_are_rejected() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// A journal can be damaged.
+#[test]
+fn any_number_of_a_turn_is_accepted() {
+    let turn = json!({"type": "turn_started", "turn": 0, "tools": "", "budget_left": 8});
+    let entry = serde_json::from_value(turn).unwrap();
+    let mut run = restore(vec![(0, entry)]).resume(false, 0).0;
+    assert!(matches!(run.next_step(&tools(), &BiosV1), Step::Stream(_)));
+}
