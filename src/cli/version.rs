@@ -1,4 +1,4 @@
-//! The text of `--version`: what a bug report needs to know about the build.
+//! The text of `--version`: the build, for bug reports.
 
 use std::env::consts::{ARCH, OS};
 use std::sync::LazyLock;
@@ -10,7 +10,11 @@ pub(super) fn long_version() -> &'static str {
         // Set by `packaging/build`.
         let commit = option_env!("DEFTOOL_COMMIT").unwrap_or("unknown");
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-        format!("{version}\ncommit: {commit}\nplatform: {ARCH} {OS}, {profile}\nfeatures: cli")
+        let features = [("cli", cfg!(feature = "cli")), ("types", cfg!(feature = "types"))];
+        let features: Vec<&str> =
+            features.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
+        let features = features.join(", ");
+        format!("{version}\ncommit: {commit}\nplatform: {ARCH} {OS}, {profile}\nfeatures: {features}")
     });
     &TEXT
 }

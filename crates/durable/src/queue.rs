@@ -92,6 +92,8 @@ impl Queue {
         let mut state = self.lock();
         match &state.error {
             Some(error) => drop(waiter.send(Err(error.clone()))),
+            // Nothing is written anymore. The caller receives an error, because the waiter is dropped.
+            None if state.is_closed => {}
             None => {
                 state.waiters.push(waiter);
                 state.durability = state.durability.max(Some(durability));

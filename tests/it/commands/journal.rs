@@ -213,7 +213,7 @@ fn a_changed_tool_is_reported() {
     assert!(!ended.stderr.contains("`pay`"), "{}", ended.stderr);
 }
 
-/// Files that are no journal, and a damaged one.
+/// Files that are not journals, and a damaged one.
 #[test]
 fn a_file_that_cannot_be_used_is_explained() {
     let project = project();
@@ -283,10 +283,15 @@ fn nothing_is_lost_or_repeated_in_random_crashes() {
             killed += 1;
             child = spawn(project.command(&["resume", "requests.journal", "--trust"]));
         }
-        // The last resume may have been killed after the end of the request, or before the journal existed.
+        // A process that was killed before the request was stored had no effect outside.
         if !project.path("requests.journal").exists() || list(&project).is_empty() {
+            assert!(
+                server.posts().is_empty() && runs(&project).is_empty(),
+                "seed {seed}: a request was lost"
+            );
             continue;
         }
+        // The last process may have been killed.
         resume(&project);
         let [(id, state)] = list(&project).try_into().unwrap();
         assert_eq!(state, "completed", "seed {seed}");

@@ -169,7 +169,7 @@ impl Worker {
     /// `:effect` of its tool allows it. Returns the id of the request.
     ///
     /// # Errors
-    /// When the entries do not fit together, all slots and the queue are full, or the worker is not ready.
+    /// When the entries do not match, all slots and the queue are full, or the worker is not ready.
     pub fn resume(
         &self,
         request: JournaledRequest,

@@ -130,7 +130,7 @@ pub enum SubmitError {
 /// An error: a request of a journal was not continued.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// The entries of the journal do not fit together.
+    /// The entries of the journal do not match.
     #[error(transparent)]
     Entries(#[from] RestoreError),
     /// The worker does not accept the request.

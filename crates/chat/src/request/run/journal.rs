@@ -52,13 +52,13 @@ enum PlannedCall {
     Report { detail: String },
 }
 
-/// An error: an entry does not fit to the entries before it.
+/// An error: an entry does not match the entries before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("entry {number} of the journal does not fit to the entries before it: {detail}")]
+#[error("entry {number} of the journal does not match the entries before it: {detail}")]
 pub struct RestoreError {
     /// The number of the entry, starting at 1.
     pub number: usize,
-    /// What does not fit.
+    /// The mismatch.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! Requests restored from a journal: calls that must not run again, and journals that do not fit together.
+//! Requests restored from a journal: calls that must not run again, and journals with entries that do not match.
 //! `properties` has random requests.
 
 use deftool_chat::ChatEvent;
@@ -56,7 +56,7 @@ fn without_a_user_the_model_receives_an_error() {
 }
 
 #[test]
-fn entries_that_do_not_fit_together_are_rejected() {
+fn entries_that_do_not_match_are_rejected() {
     let event = |json: serde_json::Value| (0, serde_json::from_value::<JournalEntry>(json).unwrap());
     let turn = json!({"type": "turn_started", "turn": 1, "tools": "", "budget_left": 8});
     let call = json!({"type": "tool_call", "id": "call00000", "name": "look", "arguments": {}});
@@ -67,13 +67,13 @@ fn entries_that_do_not_fit_together_are_rejected() {
     for (entries, expected) in [
         (
             vec![other],
-            "entry 1 of the journal does not fit to the entries before it: it belongs to the request r2",
+            "entry 1 of the journal does not match the entries before it: it belongs to the request r2",
         ),
         (vec![turn.clone(), turn.clone()], "turn 1 begins before the previous one ends"),
         (vec![turn.clone(), call.clone()], "the state of the reply with the call call00000 is missing"),
         (
             vec![turn.clone(), json!({"ids": 0, "affordable": 1, "calls": []}), call],
-            "entry 3 of the journal does not fit to the entries before it: unexpected call call00000",
+            "entry 3 of the journal does not match the entries before it: unexpected call call00000",
         ),
         (vec![turn, json!({"type": "tool_started", "id": "x", "name": "look"})], "no call x is open"),
     ] {
