@@ -6,14 +6,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use deftool_lang::schema::ArgumentValidator;
+use deftool_lang::schema::{ArgumentValidator, Arguments};
 use deftool_lang::tool::{CallContext, ToolCall};
 use deftool_script::{
     Isolation, LocalVm, Parameter, ProcessOptions, RunnerOptions, Script, ScriptRunner, ScriptSink,
     check_script,
 };
 use divan::{Bencher, black_box};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const WEATHER: &str = "
 return function(location, unit)
@@ -55,9 +55,9 @@ fn json_to_json(bencher: Bencher) {
     let mut vm = LocalVm::new(weather(), ScriptSink::default()).unwrap();
     let validator = validator();
     bencher.bench_local(|| {
-        let arguments: Value = serde_json::from_str(black_box(ARGUMENTS)).unwrap();
+        let arguments: Arguments = serde_json::from_str(black_box(ARGUMENTS)).unwrap();
         assert!(validator.is_valid(&arguments));
-        let result = vm.call(arguments.as_object().unwrap(), CallContext::default()).unwrap();
+        let result = vm.call(&arguments, CallContext::default()).unwrap();
         result.to_string()
     });
 }
@@ -67,7 +67,7 @@ fn json_to_json(bencher: Bencher) {
 fn empty_call(bencher: Bencher) {
     let script = Arc::new(Script::new("nothing", "scripts/nothing.lua", "return function() end"));
     let mut vm = LocalVm::new(script, ScriptSink::default()).unwrap();
-    let arguments = serde_json::Map::new();
+    let arguments = Arguments::default();
     bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
 }
 
@@ -75,10 +75,10 @@ fn empty_call(bencher: Bencher) {
 #[divan::bench]
 fn fresh_state(bencher: Bencher) {
     let script = weather();
-    let arguments = serde_json::from_str::<Value>(ARGUMENTS).unwrap();
+    let arguments = serde_json::from_str::<Arguments>(ARGUMENTS).unwrap();
     bencher.bench_local(|| {
         let mut vm = LocalVm::new(Arc::clone(&script), ScriptSink::default()).unwrap();
-        vm.call(arguments.as_object().unwrap(), CallContext::default()).unwrap()
+        vm.call(&arguments, CallContext::default()).unwrap()
     });
 }
 
@@ -89,7 +89,7 @@ fn tight_loop(bencher: Bencher) {
     let mut vm =
         LocalVm::new(Arc::new(Script::new("loop", "scripts/loop.lua", source)), ScriptSink::default())
             .unwrap();
-    let arguments = serde_json::Map::new();
+    let arguments = Arguments::default();
     bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
 }
 
@@ -105,7 +105,7 @@ fn a_thousand_waits(bencher: Bencher) {
     let source = "return function() for i = 1, 1000 do task.wait(0) end end";
     let script = Arc::new(Script::new("waits", "scripts/waits.lua", source));
     let mut vm = LocalVm::new(script, ScriptSink::default()).unwrap();
-    let arguments = serde_json::Map::new();
+    let arguments = Arguments::default();
     bencher.bench_local(|| vm.call(&arguments, CallContext::default()).unwrap());
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{FinalState, RunConfig};
-use deftool_lang::schema::ArgumentValidator;
+use deftool_lang::schema::{ArgumentValidator, Arguments};
 use deftool_lang::tool::CallContext;
 use deftool_script::{LocalVm, Parameter, Script, ScriptSink};
 use deftool_worker::{HttpTransport, SubmitRequest, Worker, WorkerConfig};
@@ -68,9 +68,9 @@ fn call(count: usize) {
     });
     let validator = ArgumentValidator::compile("add", &schema).unwrap();
     for _ in 0..count {
-        let arguments: Value = serde_json::from_str(black_box(r#"{"a": 1, "b": 2}"#)).unwrap();
+        let arguments: Arguments = serde_json::from_str(black_box(r#"{"a": 1, "b": 2}"#)).unwrap();
         assert!(validator.is_valid(&arguments));
-        let result = vm.call(arguments.as_object().unwrap(), CallContext::default()).unwrap();
+        let result = vm.call(&arguments, CallContext::default()).unwrap();
         black_box(result.to_string());
     }
 }

@@ -458,12 +458,12 @@ pub mod spec {
 /// assert_eq!(sent[0]["function"]["parameters"]["required"], json!(["text"]));
 ///
 /// let tool = compile_tool(&definitions.tools[0]);
-/// assert!(tool.accept(json!({"text": "abc"})).is_ok());
-/// assert!(tool.accept(json!({"text": 3})).is_err());
+/// assert!(tool.accept(json!({"text": "abc"}).try_into().unwrap()).is_ok());
+/// assert!(tool.accept(json!({"text": 3}).try_into().unwrap()).is_err());
 /// ```
 ///
 /// ```
-/// use deftool::schema::{ArgumentValidator, Confirmation, SchemaError, Target, ToolEntry, Violation, limitations};
+/// use deftool::schema::{ArgumentValidator, Arguments, Confirmation, SchemaError, Target, ToolEntry, Violation, limitations};
 /// use serde_json::{Value, json};
 ///
 /// let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "pattern": "^a"}}});
@@ -474,8 +474,8 @@ pub mod spec {
 /// let ignored: Vec<deftool::schema::Limitation> = limitations(Target::Gemini, &schema);
 /// assert!(ignored.iter().all(|limitation| limitation.pointer.starts_with('/') || limitation.pointer.is_empty()));
 ///
-/// fn is_asked(tool: &ToolEntry, arguments: &Value) -> bool {
-///     arguments.as_object().is_some_and(|arguments| tool.needs_approval(arguments))
+/// fn is_asked(tool: &ToolEntry, arguments: &Arguments) -> bool {
+///     tool.needs_approval(arguments)
 /// }
 ///
 /// assert!(matches!(Confirmation::default(), Confirmation::Never));
@@ -483,8 +483,8 @@ pub mod spec {
 /// ```
 pub mod schema {
     pub use deftool_lang::schema::{
-        ArgumentValidator, Confirmation, Limitation, SchemaError, Target, ToolEntry, ToolSet, Violation,
-        check_tool, compile_tool, emit, limitations,
+        ArgumentValidator, Arguments, Confirmation, Limitation, SchemaError, Target, ToolEntry, ToolSet,
+        Violation, check_tool, compile_tool, emit, limitations,
     };
 }
 

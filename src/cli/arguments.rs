@@ -2,10 +2,10 @@
 
 use std::io::Read;
 
-use deftool_lang::schema::{ToolEntry, repeated_member};
+use deftool_lang::schema::{Arguments, ToolEntry, repeated_member};
 use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_project::LoadedTool;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Maximum size of an input, in bytes.
 pub(super) const MAX_INPUT: u64 = 64 << 20;
@@ -69,10 +69,7 @@ fn is_json(word: &str) -> bool {
 }
 
 /// Parses the arguments and validates them against the schema of the tool.
-pub(super) fn parse_input(
-    loaded: &LoadedTool,
-    input: &ArgumentInput,
-) -> Result<Map<String, Value>, ToolError> {
+pub(super) fn parse_input(loaded: &LoadedTool, input: &ArgumentInput) -> Result<Arguments, ToolError> {
     match input {
         ArgumentInput::Json(text) => parse(loaded.entry(), text),
         ArgumentInput::Pairs(pairs) => {
@@ -89,7 +86,7 @@ pub(super) fn parse_input(
 }
 
 /// Parses `text` and validates it against the schema of `entry`.
-pub(super) fn parse(entry: &ToolEntry, text: &str) -> Result<Map<String, Value>, ToolError> {
+pub(super) fn parse(entry: &ToolEntry, text: &str) -> Result<Arguments, ToolError> {
     let name = entry.name.as_str();
     let value: Value = serde_json::from_str(text)
         .map_err(|error| invalid(format!("the arguments of `{name}` are not JSON: {error}")))?;

@@ -8,13 +8,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool_lang::schema::ToolEntry;
+use deftool_lang::schema::{Arguments, ToolEntry};
 use deftool_lang::tool::{CallContext, Meter, ToolCall, ToolError, ToolRunner, Usage};
 use deftool_project::{Generation, GenerationRunner, ScriptState, find_root, permission_requests};
 use deftool_script::{DEFAULT_MEMORY, LocalVm, Script, ScriptSink};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::args::{BenchOptions, Isolate};
 use super::call::{bytes, peak};
@@ -68,7 +67,7 @@ struct Bench<'b> {
     options: &'b BenchOptions,
     entry: &'b ToolEntry,
     script: &'b Arc<Script>,
-    arguments: Map<String, Value>,
+    arguments: Arguments,
 }
 
 pub(super) fn run(options: &BenchOptions) -> Result<Exit, CliError> {
@@ -167,7 +166,7 @@ impl Bench<'_> {
         let quiet = ScriptSink::new(|_| {});
         let mut vm = LocalVm::new(Arc::clone(self.script), quiet)?;
         let thread = self.repeat(|| vm.call(&self.arguments, CallContext::default()).map(drop))?;
-        let text = Value::Object(self.arguments.clone()).to_string();
+        let text = self.arguments.to_string();
         let json = self.repeat(|| {
             let arguments = arguments::parse(self.entry, &text)?;
             let result = vm.call(&arguments, CallContext::default())?;

@@ -197,7 +197,7 @@ impl ToolRunner for ServedTools {
         if kind != Some(ToolKind::Exit) {
             return self.0.run(call, context);
         }
-        eprint_line(&clean(&format!("exit tool {}: {}", call.name, Value::Object(call.arguments))));
+        eprint_line(&clean(&format!("exit tool {}: {}", call.name, call.arguments)));
         std::future::ready(Ok(Value::from("recorded"))).boxed()
     }
 }

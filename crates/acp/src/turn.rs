@@ -1,5 +1,7 @@
 //! Prompts: each is one request of the worker.
 
+use std::sync::Arc;
+
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -40,8 +42,9 @@ impl Peer {
     }
 
     /// Asks the user to approve a call. Returns its ID with the answer.
-    async fn approve(&self, call_id: String, tool: String, arguments: Value) -> (String, Approval) {
-        let fields = ToolCallUpdateFields::new().title(title(&tool, &arguments)).raw_input(arguments);
+    async fn approve(&self, call_id: String, tool: String, arguments: Arc<Value>) -> (String, Approval) {
+        let fields =
+            ToolCallUpdateFields::new().title(title(&tool, &arguments)).raw_input(Value::clone(&arguments));
         let options = vec![
             PermissionOption::new(ALLOW, "Allow", PermissionOptionKind::AllowOnce),
             PermissionOption::new("refuse", "Refuse", PermissionOptionKind::RejectOnce),

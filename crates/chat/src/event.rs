@@ -1,7 +1,7 @@
 //! The decoded stream of a reply: deltas as they arrive, then one [`Reply`] with the status.
 
+use deftool_lang::schema::Arguments;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// One event of a reply's stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,8 +138,8 @@ pub struct RawCall {
 pub enum RawArguments {
     /// A JSON object.
     Object {
-        /// Its members, in order.
-        value: Map<String, Value>,
+        /// The object.
+        value: Arguments,
     },
     /// Anything else.
     Malformed {

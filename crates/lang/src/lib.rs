@@ -18,8 +18,8 @@
 //! assert_eq!(sent[0]["function"]["name"], "count");
 //!
 //! let tool = compile_tool(&definitions.tools[0]);
-//! assert!(tool.accept(json!({"text": "abc"})).is_ok());
-//! assert!(tool.accept(json!({"text": 3})).is_err());
+//! assert!(tool.accept(json!({"text": "abc"}).try_into().unwrap()).is_ok());
+//! assert!(tool.accept(json!({"text": 3}).try_into().unwrap()).is_err());
 //! ```
 //!
 //! The modules are layers. Each module imports only from those above it in this table:

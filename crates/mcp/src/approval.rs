@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use deftool_lang::schema::Arguments;
 use rmcp::RoleServer;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
     InputRequiredResult, InputResponses, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
-use serde_json::{Map, Value};
 
 /// The key of the question and of its answer.
 const KEY: &str = "approval";
@@ -28,7 +28,7 @@ pub(crate) enum Decision {
 /// Asks whether a call may run. `answers`: those that came with the call.
 pub(crate) async fn decide(
     tool: &str,
-    arguments: &Map<String, Value>,
+    arguments: &Arguments,
     answers: Option<&InputResponses>,
     context: &RequestContext<RoleServer>,
 ) -> Decision {
@@ -44,7 +44,7 @@ pub(crate) async fn decide(
     }
     let question = ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: format!("Run {tool} with {}?", Value::Object(arguments.clone())),
+        message: format!("Run {tool} with {arguments}?"),
         requested_schema: ElicitationSchema::new(BTreeMap::new()),
     };
     if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use deftool_lang::schema::Violation;
+use deftool_lang::schema::{Arguments, Violation};
 use deftool_lang::tool::{CallContext, ToolCall};
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -94,7 +94,7 @@ impl ToolServer {
         &self,
         catalog: &Catalog,
         tool: &CatalogTool,
-        arguments: Map<String, Value>,
+        arguments: Arguments,
         client: &Client<'_>,
     ) -> Result<Value, String> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
@@ -126,9 +126,8 @@ impl ToolServer {
         client: &Client<'_>,
     ) -> CallToolResponse {
         let name = &tool.entry.name;
-        let arguments = match tool.entry.accept(Value::Object(request.arguments.unwrap_or_default())) {
-            Ok(Value::Object(arguments)) => arguments,
-            Ok(_) => return failed(format!("the arguments of `{name}` must be an object")),
+        let arguments = match tool.entry.accept(request.arguments.unwrap_or_default().into()) {
+            Ok(arguments) => arguments,
             Err((_, violations)) => return failed(describe(name, &violations)),
         };
         if self.approvals == ApprovalMode::Ask && tool.entry.needs_approval(&arguments) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use deftool_chat::request::Approval;
 use deftool_jsonrpc::{Error, code};
+use deftool_lang::schema::Arguments;
 use deftool_lang::text::one_line;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, accept_arguments};
 use deftool_project::{Generation, GenerationRunner};
@@ -28,10 +29,8 @@ impl Session {
         let timeout = generation.tool(&name).and_then(|loaded| loaded.entry().timeout);
         if needs_approval && !approved {
             let request_id = String::new();
-            match self
-                .approve(request_id, call_id.clone(), name.clone(), Value::Object(arguments.clone()))
-                .await
-            {
+            let shown = Arc::clone(arguments.shared());
+            match self.approve(request_id, call_id.clone(), name.clone(), shown).await {
                 Approval::Allowed => {}
                 Approval::Refused { reason } => {
                     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
@@ -59,7 +58,7 @@ impl Session {
         request_id: String,
         call_id: String,
         tool: String,
-        arguments: Value,
+        arguments: Arc<Value>,
     ) -> Approval {
         let text = one_line(format!("{tool} {arguments}"));
         let response =
@@ -79,7 +78,7 @@ fn validate(
     generation: &Generation,
     tool: &str,
     arguments: Map<String, Value>,
-) -> Result<(Map<String, Value>, bool), Error> {
+) -> Result<(Arguments, bool), Error> {
     let loaded = generation.find_tool(tool).map_err(|error| failed(&error))?;
     let arguments =
         accept_arguments(loaded.entry(), Value::Object(arguments)).map_err(|error| failed(&error))?;

@@ -3,6 +3,8 @@
 //! The parameters of each method are an object. An unknown member is an error. `docs/schemas/rpc.json` and `docs/schemas/rpc.ts`
 //! are generated from these types.
 
+use std::sync::Arc;
+
 use deftool_chat::Message;
 use deftool_chat::request::{Event, Outcome};
 use deftool_jsonrpc::Id;
@@ -331,7 +333,7 @@ pub struct ApproveParams {
     /// The tool.
     pub tool: String,
     /// The arguments.
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// The call on one line for the user. Control characters and invisible characters are escaped.
     pub text: String,
 }

@@ -9,9 +9,10 @@
 
 use std::fmt::{self, Write as _};
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 use super::error::{Raised, clean, describe, message, read_error, type_name};
 
@@ -153,7 +154,7 @@ pub(super) fn to_lua(
 /// `integer`.
 pub(super) fn argument_to_lua(
     lua: &Lua,
-    arguments: &Map<String, Value>,
+    arguments: &Arguments,
     name: &str,
     integer: bool,
     array_mark: &Table,

@@ -10,8 +10,8 @@
 //! let mut script = Script::new("count", "scripts/count.lua", "return function(text) return #text end");
 //! script.parameters = vec![Parameter::new("text")];
 //! let mut vm = LocalVm::new(Arc::new(script), ScriptSink::default())?;
-//! let arguments = json!({"text": "abc"});
-//! let result = vm.call(arguments.as_object().unwrap(), CallContext::default())?;
+//! let arguments = json!({"text": "abc"}).try_into().unwrap();
+//! let result = vm.call(&arguments, CallContext::default())?;
 //! assert_eq!(result, json!(3));
 //! # Ok::<(), deftool_lang::tool::ToolError>(())
 //! ```

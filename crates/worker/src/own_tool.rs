@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::Severity;
-use deftool_lang::schema::{ToolEntry, ToolSet, compile_tool};
+use deftool_lang::schema::{Arguments, ToolEntry, ToolSet, compile_tool};
 use deftool_lang::spec::{FileKind, ToolKind, lower};
 use deftool_lang::syntax::parse;
 use deftool_lang::text::Sources;
@@ -13,9 +13,9 @@ use deftool_lang::tool::{
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-type Run = dyn Fn(Map<String, Value>) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
+type Run = dyn Fn(Arguments) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
 /// A tool that the program implements.
 ///
@@ -61,7 +61,7 @@ impl OwnTool {
     /// If the spec is not exactly one normal tool, or has errors.
     pub fn new<F, R>(spec: &str, run: F) -> Result<Self, InvalidSpec>
     where
-        F: Fn(Map<String, Value>) -> R + Send + Sync + 'static,
+        F: Fn(Arguments) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
         let source = Sources::new().id_ahead(0);

@@ -154,13 +154,13 @@ impl CallChecker<'_> {
             (Some(_) | None, _) => {}
         }
         let arguments = match &call.arguments {
-            RawArguments::Object { value } => Value::Object(value.clone()),
+            RawArguments::Object { value } => value,
             RawArguments::Malformed { error, .. } => {
                 let message = format!("the arguments are not a JSON object: {error}");
                 return vec![invalid(whole(message), Some(name))];
             }
         };
-        let found = locate_violations(&loaded.tool, loaded.entry(), &arguments).into_iter();
+        let found = locate_violations(&loaded.tool, loaded.entry(), arguments).into_iter();
         // Redacted values cannot be validated.
         let is_known = |violation: &LocatedViolation| !violation.value.as_ref().is_some_and(holds_redacted);
         found
@@ -177,7 +177,7 @@ impl CallChecker<'_> {
         let entry = self.recorded_definitions.entry(definition.to_string()).or_insert_with(|| {
             Arc::new(ToolEntry::lenient(ToolKind::Normal, Value::clone(definition), None).0)
         });
-        entry.accept(Value::Object(value.clone())).is_ok()
+        entry.accept(value.clone()).is_ok()
     }
 }
 

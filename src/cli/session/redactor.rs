@@ -1,5 +1,7 @@
 //! Redacts sessions: removes the API key and the same secrets as in recordings (`docs/replay.md`).
 
+use std::sync::Arc;
+
 use deftool_chat::request::Event;
 use deftool_worker::{Mask, Redactor, Secrets, redact_message};
 use serde_json::{Value, json};
@@ -44,7 +46,7 @@ impl SessionRedactor {
     fn event(&self, event: &mut Event) {
         match event {
             Event::Text { text } => self.mask.in_place(text),
-            Event::ToolCall { arguments, .. } => self.mask.value(arguments),
+            Event::ToolCall { arguments, .. } => self.mask.value(Arc::make_mut(arguments)),
             Event::ToolFinished { result, error, .. } => {
                 result.iter_mut().chain(error).for_each(|value| self.mask.value(value));
             }

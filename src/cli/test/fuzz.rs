@@ -318,8 +318,8 @@ impl Fuzzing<'_> {
             return Some(error);
         }
         self.summary.calls += 1;
-        let call =
-            ToolCall { id: String::from("fuzz"), name: script.tool.clone(), arguments: arguments.clone() };
+        let arguments = arguments.clone().into();
+        let call = ToolCall { id: String::from("fuzz"), name: script.tool.clone(), arguments };
         let own = script.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let limit = own.min(CALL_LIMIT);
         let context = CallContext { timeout: Some(limit), ..CallContext::default() };

@@ -278,7 +278,7 @@ impl Follower<'_> {
                 if !following.is_canceled && !following.is_finished =>
             {
                 following.printer.prepare_prompt();
-                match self.approver.ask(id, name, arguments.as_ref(), self.worker.generation()) {
+                match self.approver.ask(id, name, arguments.as_deref(), self.worker.generation()) {
                     Ok(prompt) => following.prompt = Some(prompt),
                     // Has no effect if the worker already has an answer.
                     Err(approval) => {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, Meter, ToolErrorKind};
 use deftool_script::{LocalVm, Script, ScriptSink};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::support::project::Project;
 use crate::support::watching::WatchProcess;
@@ -153,7 +154,7 @@ fn memory_samples_and_stops_do_not_interfere() {
         let meter = Arc::new(Meter::default());
         let timeout = Some(Duration::from_micros(800 + round * 97));
         let context = CallContext { timeout, meter: Some(Arc::clone(&meter)), ..CallContext::default() };
-        let error = vm.call(&Map::new(), context).unwrap_err();
+        let error = vm.call(&Arguments::default(), context).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Timeout, "{error}");
         assert!(meter.usage().is_some());
     }
@@ -167,7 +168,7 @@ fn memory_samples_and_stops_do_not_interfere() {
     for round in 0..20 {
         let meter = (round % 2 == 0).then(|| Arc::new(Meter::default()));
         let context = CallContext { meter: meter.clone(), ..CallContext::default() };
-        assert_eq!(vm.call(&Map::new(), context).unwrap(), 45_000_150_000_i64);
+        assert_eq!(vm.call(&Arguments::default(), context).unwrap(), 45_000_150_000_i64);
         assert_eq!(meter.is_some_and(|meter| meter.usage().is_some()), round % 2 == 0);
     }
 }

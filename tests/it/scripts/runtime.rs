@@ -42,7 +42,7 @@ fn with_parameters(source: &str, names: &[&str]) -> Script {
 }
 
 fn call(arguments: Value) -> ToolCall {
-    let Value::Object(arguments) = arguments else { panic!("the arguments must be an object") };
+    let arguments = arguments.try_into().unwrap();
     ToolCall { id: String::from("call_1"), name: String::from("probe"), arguments }
 }
 

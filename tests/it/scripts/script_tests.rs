@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deftool_lang::schema::{ToolEntry, ToolKind};
+use deftool_lang::schema::{Arguments, ToolEntry, ToolKind};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_script::{
     Module, Parameter, Script, TestFile, TestLimits, TestOutcome, TestSubject, list_tests, run_test,
@@ -249,9 +249,9 @@ fn the_output_of_hostile_tests_is_safe() {
 }
 
 fn subject(script: Script) -> TestSubject {
-    let validate = |value: Value| match value {
-        Value::Object(arguments) => Ok(arguments),
-        _ => Err(ToolError::new(ToolErrorKind::InvalidArguments, "no object")),
+    let validate = |value: Value| {
+        Arguments::try_from(value)
+            .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))
     };
     let entry = ToolEntry::new(ToolKind::Normal, json!({}), None).unwrap();
     TestSubject {

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use deftool_lang::diagnostic::render::render_concise;
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolCall, ToolRunner};
 use deftool_project::{Generation, GenerationRunner, LiveProject, Trust};
 use deftool_script::{RunnerOptions, ScriptRunner};
@@ -319,7 +320,7 @@ impl Method {
             };
             let name = format!("tool{tool}");
             let call =
-                ToolCall { id: String::from("1"), name: name.clone(), arguments: serde_json::Map::new() };
+                ToolCall { id: String::from("1"), name: name.clone(), arguments: Arguments::default() };
             let answer = runtime.block_on(runner.run(call, CallContext::default()));
             let answer = answer.unwrap_or_else(|error| {
                 panic!(

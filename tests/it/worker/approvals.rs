@@ -14,8 +14,8 @@ fn asks(spec: &str, arguments: &Value) -> bool {
     let (tree, _) = deftool_lang::syntax::parse(source, spec);
     let (definitions, _) = lower(source, spec, &tree, FileKind::Specs);
     let entry = compile_tool(&definitions.tools[0]);
-    let accepted = entry.accept(arguments.clone()).expect("the arguments are valid");
-    entry.needs_approval(accepted.as_object().unwrap())
+    let accepted = entry.accept(arguments.clone().try_into().unwrap()).expect("the arguments are valid");
+    entry.needs_approval(&accepted)
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn conditions_see_the_final_arguments() {
     for (arguments, expected) in
         [(json!({"path": null, "force": null}), false), (json!({"path": null, "force": true}), true)]
     {
-        let accepted = entry.accept(arguments).unwrap();
-        assert_eq!(entry.needs_approval(accepted.as_object().unwrap()), expected, "{accepted}");
+        let accepted = entry.accept(arguments.try_into().unwrap()).unwrap();
+        assert_eq!(entry.needs_approval(&accepted), expected, "{accepted}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deftool_chat::request::{Approval, Event, FailReason, FinalState};
-use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool_lang::schema::{Arguments, Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
 use deftool_test_support::server::{Act, Answer, Server, call, usage};
 use deftool_worker::{Approvals, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig};
@@ -105,7 +105,7 @@ async fn siblings_of_a_failed_call_are_dropped_before_the_end_is_published() {
     let tools = toolbox(FakeTools(move |call: ToolCall, _| {
         let (gone, begun) = (Arc::clone(&flag), Arc::clone(&begun));
         async move {
-            if call.arguments.is_empty() {
+            if call.arguments == Arguments::default() {
                 begun.notified().await;
                 return Err(ToolError::new(ToolErrorKind::Script, "no luck"));
             }

@@ -1,7 +1,7 @@
 //! Encodes bodies as JSON.
 //!
-//! The body of each turn contains the whole conversation. An encoder keeps the JSON of the messages, so that a turn
-//! encodes only new ones and copies the rest.
+//! The body of each turn contains the whole conversation. An encoder keeps the last body, so that a turn encodes only
+//! new messages and copies the rest.
 
 use std::sync::Arc;
 
@@ -53,10 +53,10 @@ pub struct BodyEncoder {
     api: Api,
     /// Number of leading system messages. They are not kept, because the first one usually contains the budget.
     leading: usize,
-    /// The messages that follow, each with the end of its JSON in `json`.
+    /// The messages that follow, each with the end of its JSON in `items`.
     known: Vec<(Arc<Message>, usize)>,
-    /// The items of these messages, each after a comma.
-    json: Vec<u8>,
+    /// The items of these messages, each after one byte, a comma or the bracket of the list: a part of the last body.
+    items: Bytes,
 }
 
 impl BodyEncoder {
@@ -70,12 +70,9 @@ impl BodyEncoder {
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
         let leading = messages.iter().take_while(is_system).count();
         let (first, rest) = messages.split_at(leading);
-        self.add(rest, leading, form.api);
-        let mut items = Vec::new();
-        for (number, message) in first.iter().enumerate() {
-            push_items(&mut items, form.api, number, message);
-        }
-        let mut json = Vec::with_capacity(self.json.len() + items.len() + 4_096);
+        self.forget_changed(rest, leading, form.api);
+        let mut json = Vec::with_capacity(self.items.len() + 4_096);
+        let mut items = 0..0;
         let mut conversation_bytes = 0;
         for (name, value) in &members {
             json.push(if json.is_empty() { b'{' } else { b',' });
@@ -83,8 +80,16 @@ impl BodyEncoder {
             json.push(b':');
             if name == conversation {
                 let start = json.len();
-                json.extend_from_slice(&items);
-                json.extend_from_slice(&self.json);
+                for (number, message) in first.iter().enumerate() {
+                    push_items(&mut json, form.api, number, message);
+                }
+                items.start = json.len();
+                json.extend_from_slice(&self.items);
+                for (number, message) in rest.iter().enumerate().skip(self.known.len()) {
+                    push_items(&mut json, form.api, leading + number, message);
+                    self.known.push((Arc::clone(message), json.len() - items.start));
+                }
+                items.end = json.len();
                 // In place of the comma before the first item.
                 match json.get_mut(start) {
                     Some(comma) => *comma = b'[',
@@ -97,22 +102,20 @@ impl BodyEncoder {
             }
         }
         json.push(b'}');
-        Body { json: Bytes::from(json), members, conversation_bytes }
+        let json = Bytes::from(json);
+        self.items = json.slice(items);
+        Body { json, members, conversation_bytes }
     }
 
-    /// Encodes the messages that are not known. `leading` messages precede them.
-    fn add(&mut self, messages: &[Arc<Message>], leading: usize, api: Api) {
+    /// Forgets the messages from the first that differs from `messages`. `leading` messages precede them.
+    fn forget_changed(&mut self, messages: &[Arc<Message>], leading: usize, api: Api) {
         if (self.api, self.leading) != (api, leading) {
             *self = Self { api, leading, ..Self::default() };
         }
         let same = self.known.iter().zip(messages).take_while(|((known, _), message)| known == *message);
         let same = same.count();
         self.known.truncate(same);
-        self.json.truncate(self.known.last().map_or(0, |(_, end)| *end));
-        for (number, message) in messages.iter().enumerate().skip(same) {
-            push_items(&mut self.json, api, leading + number, message);
-            self.known.push((Arc::clone(message), self.json.len()));
-        }
+        self.items.truncate(self.known.last().map_or(0, |(_, end)| *end));
     }
 }
 

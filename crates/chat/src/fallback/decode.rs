@@ -1,5 +1,6 @@
 //! Decodes the captures of a complete form into calls.
 
+use deftool_lang::schema::Arguments;
 use serde_json::{Map, Value};
 
 use super::braces::read_braces;
@@ -118,7 +119,7 @@ fn add_capture(
         (Capture::Arguments, arguments) => {
             let value: Map<String, Value> =
                 serde_json::from_str(written).map_err(|error| error.to_string())?;
-            *arguments = TextArguments::Json(RawArguments::Object { value });
+            *arguments = TextArguments::Json(RawArguments::Object { value: value.into() });
         }
         (Capture::Braces, arguments) => {
             *arguments = TextArguments::Literals { positional: Vec::new(), named: read_braces(written)? };
@@ -233,11 +234,13 @@ fn is_schema(value: &Value) -> bool {
 
 fn raw_arguments(written: Option<&Value>) -> RawArguments {
     match written {
-        None | Some(Value::Null) => RawArguments::Object { value: Map::new() },
-        Some(Value::Object(value)) => RawArguments::Object { value: value.clone() },
-        Some(Value::String(text)) if text.trim().is_empty() => RawArguments::Object { value: Map::new() },
+        None | Some(Value::Null) => RawArguments::Object { value: Arguments::default() },
+        Some(Value::Object(value)) => RawArguments::Object { value: value.clone().into() },
+        Some(Value::String(text)) if text.trim().is_empty() => {
+            RawArguments::Object { value: Arguments::default() }
+        }
         Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(value)) => RawArguments::Object { value },
+            Ok(Value::Object(value)) => RawArguments::Object { value: value.into() },
             Ok(_) => malformed(text.clone()),
             Err(error) => {
                 RawArguments::Malformed { text: text.clone(), error: error.to_string(), truncated: false }

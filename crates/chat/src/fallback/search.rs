@@ -236,7 +236,7 @@ mod tests {
         ] {
             let mut found = Vec::new();
             calls_in(text, &mut |call| found.push(call.arguments.clone()));
-            let expected = serde_json::json!({"q": q}).as_object().cloned().unwrap();
+            let expected = serde_json::json!({"q": q}).try_into().unwrap();
             found.dedup();
             assert_eq!(found, [TextArguments::Json(RawArguments::Object { value: expected })], "{text}");
         }

@@ -2,6 +2,8 @@
 //!
 //! The machine emits all events except `retry` and `reloaded`, which the driver emits.
 
+use std::sync::Arc;
+
 use deftool_lang::spec::BudgetUnit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,7 +59,7 @@ pub enum Event {
         /// The tool.
         name: String,
         /// An object, or invalid arguments as a string.
-        arguments: Value,
+        arguments: Arc<Value>,
     },
     /// The user's approval is requested or was given.
     Approval {
@@ -67,7 +69,7 @@ pub enum Event {
         name: String,
         /// The arguments, in an approval request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        arguments: Option<Value>,
+        arguments: Option<Arc<Value>>,
         /// The answer; `None` in an approval request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Approval>,

@@ -236,7 +236,7 @@ pub struct Signal {
 impl Signal {
     pub(super) fn new(tool_name: &str, arguments: &RawArguments, emitted_at_ms: u64) -> Self {
         let (arguments, arguments_error) = match arguments {
-            RawArguments::Object { value } => (Value::Object(value.clone()), None),
+            RawArguments::Object { value } => (value.to_value(), None),
             RawArguments::Malformed { text, error, .. } => (Value::String(text.clone()), Some(error.clone())),
         };
         Self { tool_name: tool_name.to_owned(), arguments, arguments_error, emitted_at_ms }

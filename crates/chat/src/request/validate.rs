@@ -1,8 +1,10 @@
 //! Sorts the calls of a reply by kind of tool, and validates their arguments.
 
-use deftool_lang::schema::{ToolKind, ToolSet, Violation};
+use std::sync::Arc;
+
+use deftool_lang::schema::{Arguments, ToolKind, ToolSet, Violation};
 use deftool_lang::spec::nearest;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::run::CallPlan;
 use crate::{RawArguments, RawCall};
@@ -30,11 +32,11 @@ pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<
 /// A normal call after validation against its tool's schema.
 pub(super) enum Checked {
     /// The call can run.
-    Valid { arguments: Map<String, Value>, plan: CallPlan },
+    Valid { arguments: Arguments, plan: CallPlan },
     /// The call cannot run.
     Invalid {
         /// The arguments if they are an object, otherwise the received text as a string.
-        arguments: Value,
+        arguments: Arc<Value>,
         /// One line per violation, with the tool's name and the path.
         detail: String,
     },
@@ -44,28 +46,24 @@ pub(super) enum Checked {
 pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Checked {
     match arguments {
         RawArguments::Malformed { text, error, .. } => Checked::Invalid {
-            arguments: Value::String(text.clone()),
+            arguments: Arc::new(Value::String(text.clone())),
             detail: format!("{name}: the arguments are not a JSON object: {error}"),
         },
         RawArguments::Object { value } => {
             let Some(tool) = tools.get(name) else {
                 return Checked::Invalid {
-                    arguments: Value::Object(value.clone()),
+                    arguments: Arc::clone(value.shared()),
                     detail: format!("unknown tool `{name}`"),
                 };
             };
-            match tool.accept(Value::Object(value.clone())) {
-                Ok(accepted) => {
-                    let arguments = match accepted {
-                        Value::Object(arguments) => arguments,
-                        _ => value.clone(),
-                    };
+            match tool.accept(value.clone()) {
+                Ok(arguments) => {
                     let needs_approval = tool.needs_approval(&arguments);
                     let plan = CallPlan { timeout: tool.timeout, needs_approval, effect: tool.effect };
                     Checked::Valid { arguments, plan }
                 }
                 Err((arguments, violations)) => Checked::Invalid {
-                    arguments,
+                    arguments: Arc::clone(arguments.shared()),
                     detail: violations
                         .iter()
                         .map(|Violation { path, message }| format!("{name}{path}: {message}"))

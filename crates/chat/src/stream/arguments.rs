@@ -5,7 +5,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use serde_json::{Deserializer, Map, Value};
+use deftool_lang::schema::Arguments;
+use serde_json::{Deserializer, Value};
 
 use crate::event::{RawArguments, RawCall};
 
@@ -16,7 +17,7 @@ pub const MAX_CALLS: usize = 1_000;
 /// The parsed arguments of one slot.
 #[derive(Debug, Default)]
 pub(super) struct ParsedArguments {
-    pub(super) objects: Vec<Map<String, Value>>,
+    pub(super) objects: Vec<Arguments>,
     pub(super) malformed: Option<RawArguments>,
     pub(super) truncated: bool,
     /// There are more objects than [`MAX_CALLS`].
@@ -62,8 +63,9 @@ impl ParsedArguments {
 pub(super) fn parse_arguments(text: &str, empty_is_complete: bool) -> ParsedArguments {
     let mut parsed = parse_objects(text, empty_is_complete, true);
     // Gateways send `{}` before the arguments as a placeholder.
-    if parsed.objects.iter().any(|object| !object.is_empty()) || parsed.malformed.is_some() {
-        parsed.objects.retain(|object| !object.is_empty());
+    let is_empty = |object: &Arguments| *object == Arguments::default();
+    if !parsed.objects.iter().all(is_empty) || parsed.malformed.is_some() {
+        parsed.objects.retain(|object| !is_empty(object));
     }
     parsed.objects.dedup();
     parsed
@@ -74,7 +76,7 @@ fn parse_objects(text: &str, empty_is_complete: bool, decode_strings: bool) -> P
     let text = text.trim();
     if text.is_empty() {
         return if empty_is_complete {
-            ParsedArguments { objects: vec![Map::new()], ..ParsedArguments::default() }
+            ParsedArguments { objects: vec![Arguments::default()], ..ParsedArguments::default() }
         } else {
             ParsedArguments::broken(text, String::from("the reply ended before the arguments"), true)
         };
@@ -90,11 +92,11 @@ fn parse_objects(text: &str, empty_is_complete: bool, decode_strings: bool) -> P
         let found = match values.next() {
             None => return parsed,
             Some(Ok(Value::Object(object))) => {
-                parsed.objects.push(object);
+                parsed.objects.push(object.into());
                 continue;
             }
             Some(Ok(Value::Null)) => {
-                parsed.objects.push(Map::new());
+                parsed.objects.push(Arguments::default());
                 continue;
             }
             Some(Ok(Value::String(inner))) if decode_strings => {

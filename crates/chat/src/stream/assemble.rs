@@ -16,6 +16,7 @@
 //!
 //! Whether a call is complete is determined by parsing its arguments, never by the finish reason.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -127,7 +128,7 @@ impl Assembler {
     /// the number of bytes added, at most `room`.
     pub(super) fn on_tool_calls(
         &mut self,
-        field: &Loose<'_>,
+        field: Loose<'_>,
         room: usize,
         on_delta: &mut dyn FnMut(usize, &str),
     ) -> Result<usize, LimitExceeded> {
@@ -166,11 +167,12 @@ impl Assembler {
         {
             slot.push_name(name);
         }
-        slot.push_arguments(&arguments);
+        let size = arguments.len();
+        slot.push_arguments(arguments);
         if self.slots.is_empty() && !slot.name.is_empty() {
             on_delta(0, &slot.name);
         }
-        Ok(arguments.len())
+        Ok(size)
     }
 
     /// Whether no part of a call was received.
@@ -190,26 +192,27 @@ impl Assembler {
 
     fn on_entry(
         &mut self,
-        entry: &Loose<'_>,
+        mut entry: Loose<'_>,
         room: usize,
         on_delta: &mut dyn FnMut(usize, &str),
     ) -> Result<usize, LimitExceeded> {
         if !matches!(entry, Loose::Object(_)) {
             return Ok(0);
         }
+        let arguments = take_arguments(&mut entry);
+        let size = arguments.len();
         let function = match entry.get("function") {
             Some(function @ Loose::Object(_)) => function,
             Some(_) | None => {
-                if let Some(kind) = foreign_kind(entry) {
+                if let Some(kind) = foreign_kind(&entry) {
                     self.foreign.add(kind);
                     return Ok(0);
                 }
                 // The delta contains only an id or a type, or is not wrapped in `function`.
-                entry
+                &entry
             }
         };
         let id = entry.get("id").and_then(Loose::as_id);
-        let arguments = arguments_text(function);
         let delta = CallDelta {
             index: entry.get("index").and_then(Loose::as_count),
             id: id.as_deref(),
@@ -220,7 +223,7 @@ impl Assembler {
             .find_slot(&delta)
             .filter(|&position| !self.has_whole_calls && !self.begins_call(position, &delta));
         let position = found.unwrap_or(self.slots.len());
-        if arguments.len() > room {
+        if size > room {
             return Err(LimitExceeded::Bytes);
         }
         if position == self.slots.len() {
@@ -244,10 +247,11 @@ impl Assembler {
                 *last = position.max(*last);
             }
         }
-        slot.apply(&delta, &self.known_tools);
+        slot.add_name(&delta, &self.known_tools);
+        slot.push_arguments(arguments);
         slot.chunk = self.chunk;
         on_delta(position, &slot.name);
-        Ok(arguments.len())
+        Ok(size)
     }
 
     /// Finds the slot of a delta, without its name. Usually the last slot.
@@ -364,7 +368,7 @@ pub(super) fn read_calls(
 }
 
 impl Slot {
-    fn apply(&mut self, delta: &CallDelta<'_>, known_tools: &HashSet<String>) {
+    fn add_name(&mut self, delta: &CallDelta<'_>, known_tools: &HashSet<String>) {
         if let Some(name) = delta.name
             && name != self.name
             && self.arguments.is_empty()
@@ -375,16 +379,20 @@ impl Slot {
             }
             self.push_name(name);
         }
-        self.push_arguments(delta.arguments);
     }
 
     fn push_name(&mut self, piece: &str) {
         push_name(&mut self.name, piece);
     }
 
-    fn push_arguments(&mut self, piece: &str) {
-        self.nesting.scan(piece);
-        self.arguments.push_str(piece);
+    fn push_arguments(&mut self, piece: Cow<'_, str>) {
+        self.nesting.scan(&piece);
+        if self.arguments.is_empty() {
+            // Large arguments are not copied.
+            self.arguments = piece.into_owned();
+        } else {
+            self.arguments.push_str(&piece);
+        }
     }
 }
 
@@ -398,13 +406,24 @@ pub(super) fn push_name(name: &mut String, piece: &str) {
 }
 
 /// Returns the `arguments` field as JSON text: unchanged if it is a string, empty if it is missing or null.
-pub(super) fn arguments_text<'a>(function: &'a Loose<'_>) -> std::borrow::Cow<'a, str> {
+pub(super) fn arguments_text<'a>(function: &'a Loose<'_>) -> Cow<'a, str> {
     match function.get("arguments") {
         None | Some(Loose::Null) => "".into(),
         Some(Loose::String(text)) => text.as_ref().into(),
         Some(other @ (Loose::Bool(_) | Loose::Number(_) | Loose::Array(_) | Loose::Object(_))) => {
             other.to_json().into()
         }
+    }
+}
+
+/// Like [`arguments_text`] for an entry of `tool_calls`. Moves the text out of the entry.
+fn take_arguments<'a>(entry: &mut Loose<'a>) -> Cow<'a, str> {
+    let is_wrapped = matches!(entry.get("function"), Some(Loose::Object(_)));
+    let function = if is_wrapped { entry.get_mut("function") } else { Some(entry) };
+    match function.and_then(|function| function.get_mut("arguments")) {
+        Some(Loose::String(text)) => std::mem::take(text),
+        Some(Loose::Null) | None => Cow::Borrowed(""),
+        Some(other) => Cow::Owned(other.to_json()),
     }
 }
 
@@ -447,7 +466,6 @@ impl Nesting {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
 
     use super::*;
 
@@ -456,11 +474,11 @@ mod tests {
         let mut assembler = Assembler::new(known.iter().map(|&name| name.to_owned()));
         for chunk in chunks {
             assembler
-                .on_tool_calls(&serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {})
+                .on_tool_calls(serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {})
                 .unwrap();
         }
         let shown = |call: RawCall| match call.arguments {
-            RawArguments::Object { value } => format!("{} {}", call.name, Value::Object(value)),
+            RawArguments::Object { value } => format!("{} {value}", call.name),
             RawArguments::Malformed { .. } => format!("{} !", call.name),
         };
         assembler.finish(true).0.calls.into_iter().map(shown).collect()
@@ -561,7 +579,7 @@ mod tests {
         let mut assembler = Assembler::default();
         let chunk = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}{\"x\":2}"}},
                         {"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;
-        assembler.on_tool_calls(&serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {}).unwrap();
+        assembler.on_tool_calls(serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {}).unwrap();
         let ids: Vec<_> = assembler.finish(true).0.calls.into_iter().map(|call| call.id).collect();
         assert_eq!(ids, [Some(String::from("a")), None, None]);
     }

@@ -46,9 +46,10 @@ impl Completion {
             return Ok(());
         }
         self.text_chunk = None;
-        let chunk = decode_chunk(data)?;
-        self.on_chunk(&chunk, data, state, sink);
-        self.text_chunk = TextChunk::of(&chunk, data, state);
+        let mut chunk = decode_chunk(data)?;
+        let text_chunk = TextChunk::of(&chunk, data);
+        self.on_chunk(&mut chunk, data, state, sink);
+        self.text_chunk = text_chunk.filter(|_| !state.has_error() && !state.is_full());
         Ok(())
     }
 
@@ -58,7 +59,7 @@ impl Completion {
     }
 
     /// Takes one chunk. `data` is its JSON.
-    fn on_chunk(&mut self, chunk: &Chunk<'_>, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) {
+    fn on_chunk(&mut self, chunk: &mut Chunk<'_>, data: &[u8], state: &mut ReplyState, sink: &mut Sink<'_>) {
         if chunk.has_error() {
             state.set_error(|| classify_stream_error(data));
         }
@@ -70,14 +71,14 @@ impl Completion {
                 sink.push(ChatEvent::Progress { processed, total });
             }
         }
-        for choice in chunk.choices.iter().filter(|choice| choice.is_first()) {
+        for choice in chunk.choices.iter_mut().filter(|choice| choice.is_first()) {
             if !state.is_full() {
                 self.on_choice(choice, state, sink);
             }
         }
     }
 
-    fn on_choice(&mut self, choice: &Choice<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
+    fn on_choice(&mut self, choice: &mut Choice<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
         // The last chunk may repeat the streamed content as a message.
         let is_new = !self.has_text && self.assembler.is_empty();
         state.note_content(if choice.message.is_some() {
@@ -85,9 +86,9 @@ impl Completion {
         } else {
             ReplyContent::Choice
         });
-        if let Some(delta) = &choice.delta {
+        if let Some(delta) = &mut choice.delta {
             self.on_delta(delta, state, sink);
-        } else if let Some(message) = choice.message.as_ref().filter(|_| is_new) {
+        } else if let Some(message) = choice.message.as_mut().filter(|_| is_new) {
             self.assembler.has_whole_calls = true;
             self.on_delta(message, state, sink);
             self.assembler.has_whole_calls = false;
@@ -104,7 +105,7 @@ impl Completion {
         }
     }
 
-    fn on_delta(&mut self, delta: &Delta<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
+    fn on_delta(&mut self, delta: &mut Delta<'_>, state: &mut ReplyState, sink: &mut Sink<'_>) {
         let reasoning = delta.reasoning();
         let content = delta.content();
         if !state.reserve(reasoning.len() + content.thinking.len() + content.text.len()) {
@@ -115,7 +116,8 @@ impl Completion {
         self.push_text(&content.text, sink);
         let room = state.room();
         let mut on_call = |index: usize, name: &str| sink.push_call(index, name);
-        let taken = self.assembler.on_tool_calls(&delta.tool_calls, room, &mut on_call).and_then(|size| {
+        let tool_calls = std::mem::take(&mut delta.tool_calls);
+        let taken = self.assembler.on_tool_calls(tool_calls, room, &mut on_call).and_then(|size| {
             let room = room.saturating_sub(size);
             Ok(size + self.assembler.on_function_call(&delta.function_call, room, &mut on_call)?)
         });

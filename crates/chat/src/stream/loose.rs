@@ -34,6 +34,16 @@ impl<'a> Loose<'a> {
         }
     }
 
+    /// Like [`Loose::get`], to change the member.
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Loose<'a>> {
+        match self {
+            Self::Object(members) => {
+                members.iter_mut().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+            }
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => None,
+        }
+    }
+
     /// Returns the text of a non-empty string. Servers send `""` for missing values.
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {

@@ -5,7 +5,6 @@
 
 use super::chunk::{Chunk, Delta};
 use super::loose::Loose;
-use super::reply_state::ReplyState;
 
 /// The bytes around the text of the previous chunk.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(super) struct TextChunk {
 impl TextChunk {
     /// Returns the pattern of a chunk that adds one piece of text to the reply and changes nothing else if it is
     /// repeated. `data` is its JSON.
-    pub(super) fn of(chunk: &Chunk<'_>, data: &[u8], state: &ReplyState) -> Option<Self> {
+    pub(super) fn of(chunk: &Chunk<'_>, data: &[u8]) -> Option<Self> {
         let [choice] = chunk.choices.as_slice() else { return None };
         let delta = choice.delta.as_ref()?;
         let is_plain = chunk.prompt_progress == Loose::Null
@@ -28,9 +27,7 @@ impl TextChunk {
             && choice.message.is_none()
             && choice.finish_reason == Loose::Null
             && delta.tool_calls == Loose::Null
-            && delta.function_call == Loose::Null
-            && !state.has_error()
-            && !state.is_full();
+            && delta.function_call == Loose::Null;
         let (text, is_reasoning) = only_text(delta).filter(|_| is_plain)?;
         // The text is a part of `data`, unless it contains escapes.
         let start = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
+use super::arguments::Arguments;
 use super::value_checker::ValueChecker;
 use super::{ecma, rules};
 use crate::diagnostic::Diagnostic;
@@ -51,11 +52,14 @@ struct MemberTest {
 
 impl Confirmation {
     /// Returns whether a call with `arguments` needs approval.
-    pub fn matches(&self, arguments: &Map<String, Value>) -> bool {
+    pub fn matches(&self, arguments: &Arguments) -> bool {
         match self {
             Self::Never => false,
             Self::Always => true,
-            Self::When(Conditions(tests)) => tests.iter().any(|test| test.is_met_by(arguments)),
+            Self::When(Conditions(tests)) => {
+                let members = arguments.as_object();
+                members.is_some_and(|members| tests.iter().any(|test| test.is_met_by(members)))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 //! that enforces it, and the source of that information. [`check_target`] reports each keyword without full support.
 //! [`restore`] undoes the changes that strict mode requires.
 
+mod arguments;
 mod compare;
 mod compile;
 mod confirm;
@@ -29,6 +30,7 @@ mod validate;
 mod value_checker;
 mod walk;
 
+pub use arguments::{Arguments, NotAnObject};
 pub use compare::{Change, Impact, compare_definitions};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};

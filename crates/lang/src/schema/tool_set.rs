@@ -6,13 +6,13 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::locate::locate_near;
 use super::target::strict_parameters;
 use super::validate::DetailedViolation;
-use super::{ArgumentValidator, Confirmation, SchemaError, ToolKind, Violation};
+use super::{ArgumentValidator, Arguments, Confirmation, SchemaError, ToolKind, Violation};
 use crate::spec::{Effect, Tool};
 use crate::text::Span;
 
@@ -83,7 +83,7 @@ impl ToolEntry {
     }
 
     /// Returns whether a call with `arguments`, which must be valid, needs the user's approval.
-    pub fn needs_approval(&self, arguments: &Map<String, Value>) -> bool {
+    pub fn needs_approval(&self, arguments: &Arguments) -> bool {
         self.confirm.matches(arguments)
     }
 
@@ -91,7 +91,7 @@ impl ToolEntry {
     ///
     /// # Errors
     /// Returns the invalid arguments and their violations.
-    pub fn accept(&self, mut arguments: Value) -> Result<Value, (Value, Vec<Violation>)> {
+    pub fn accept(&self, mut arguments: Arguments) -> Result<Arguments, (Arguments, Vec<Violation>)> {
         self.validator.restore(&mut arguments);
         match self.validator.validate(&arguments) {
             Ok(()) => Ok(arguments),

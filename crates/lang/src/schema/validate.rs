@@ -6,6 +6,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
+use super::arguments::Arguments;
 use super::pointer::{steps, unescape};
 use super::strict_reply::restore;
 
@@ -113,9 +114,9 @@ impl ArgumentValidator {
     }
 
     /// Removes nulls that represent absent properties, if the model uses a strict schema.
-    pub fn restore(&self, arguments: &mut Value) {
+    pub(super) fn restore(&self, arguments: &mut Arguments) {
         if let Some(parameters) = &self.strict {
-            restore(parameters, arguments);
+            restore(parameters, arguments.value_mut());
         }
     }
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::schema::{ToolEntry, Violation};
+use crate::schema::{Arguments, ToolEntry, Violation};
 
 pub use source::{JoinedTools, ToolSource, Toolbox};
 
@@ -23,8 +23,8 @@ pub struct ToolCall {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// The arguments, an object valid under the tool's schema.
-    pub arguments: Map<String, Value>,
+    /// The arguments, valid under the tool's schema.
+    pub arguments: Arguments,
 }
 
 /// The context of a call.
@@ -139,12 +139,13 @@ impl ToolErrorKind {
 ///
 /// # Errors
 /// If they are invalid.
-pub fn accept_arguments(tool: &ToolEntry, arguments: Value) -> Result<Map<String, Value>, ToolError> {
+pub fn accept_arguments(tool: &ToolEntry, arguments: Value) -> Result<Arguments, ToolError> {
     let name = &tool.name;
     let invalid = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
+    let arguments = Arguments::try_from(arguments)
+        .map_err(|_| invalid(format!("the arguments of `{name}` must be a JSON object")))?;
     match tool.accept(arguments) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err(invalid(format!("the arguments of `{name}` must be a JSON object"))),
+        Ok(arguments) => Ok(arguments),
         Err((_, violations)) => {
             let mut violations = violations.into_iter();
             let first = violations.next().unwrap_or_default();

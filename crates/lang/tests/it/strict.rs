@@ -1,7 +1,7 @@
 //! `openai-strict` preserves the meaning of a spec: every valid value can be expressed under the strict schema, and is
 //! restored unchanged.
 
-use deftool_lang::schema::{Target, ToolEntry, ToolKind, limitations, restore, strict_parameters};
+use deftool_lang::schema::{Arguments, Target, ToolEntry, ToolKind, limitations, restore, strict_parameters};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -288,10 +288,12 @@ fn a_strict_entry_removes_nulls_before_validation() {
     assert_eq!(entry.definition["function"]["parameters"]["required"], json!(["query", "limit", "in"]));
     let written = json!({"query": "tea", "limit": null, "in": [{"box": null, "tag": null}]});
     assert!(entry.validator.is_valid(&written));
-    assert_eq!(entry.accept(written).unwrap(), json!({"query": "tea", "in": [{"tag": null}]}));
-    let (_, violations) = entry.accept(json!({"query": "t", "limit": null, "in": null})).unwrap_err();
+    let arguments = |value: Value| Arguments::try_from(value).unwrap();
+    assert_eq!(*entry.accept(arguments(written)).unwrap(), json!({"query": "tea", "in": [{"tag": null}]}));
+    let (_, violations) =
+        entry.accept(arguments(json!({"query": "t", "limit": null, "in": null}))).unwrap_err();
     assert_eq!(violations.len(), 1, "a constraint that was left out is still kept to: {violations:?}");
-    assert!(entry.accept(json!({"query": null})).is_err(), "a required property is never absent");
+    assert!(entry.accept(arguments(json!({"query": null}))).is_err(), "a required property is never absent");
 }
 
 /// A schema without findings round-trips, even through a long chain of references.

@@ -152,7 +152,7 @@ impl Server {
     ) -> Result<Value, ToolError> {
         let limit = timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let mut params = CallToolRequestParams::new(tool.remote_name.clone());
-        params.arguments = Some(call.arguments);
+        params.arguments = call.arguments.as_object().cloned();
         let answer = async {
             let peer = {
                 let mut status = self.status.subscribe();

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::events::LogLevel;
 use crate::script::contract::{Contract, LoadError};
@@ -247,7 +247,7 @@ pub(crate) fn head<'b, T: Deserialize<'b>>(body: &'b [u8]) -> io::Result<(T, &'b
 }
 
 /// Parses the arguments after a call.
-pub(super) fn arguments(rest: &[u8]) -> io::Result<Map<String, Value>> {
+pub(super) fn arguments(rest: &[u8]) -> io::Result<Arguments> {
     Ok(serde_json::from_slice(rest)?)
 }
 
@@ -268,7 +268,10 @@ mod tests {
         let body = read_frame(&mut input).unwrap().unwrap();
         let (reply, rest) = head::<Reply>(&body).unwrap();
         assert!(matches!(reply, Reply::Returned(7)));
-        assert_eq!(serde_json::from_slice::<Value>(rest).unwrap(), serde_json::json!([1.5, null, "ü"]));
+        assert_eq!(
+            serde_json::from_slice::<serde_json::Value>(rest).unwrap(),
+            serde_json::json!([1.5, null, "ü"])
+        );
         let body = read_frame(&mut input).unwrap().unwrap();
         assert!(matches!(head::<Reply>(&body).unwrap(), (Reply::Loaded(1), [])));
         assert!(read_frame(&mut input).unwrap().is_none());

@@ -10,8 +10,9 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, Usage};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::confine;
 use super::options::ProcessOptions;
@@ -68,7 +69,7 @@ enum Task {
     Check(Script),
     Load(u64, Arc<Script>),
     Forget(u64),
-    Call(WireCall, Map<String, Value>, Arc<Control>),
+    Call(WireCall, Arguments, Arc<Control>),
 }
 
 fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Result<()> {
@@ -209,7 +210,7 @@ impl<W: Write + Send + 'static> Server<W> {
     fn call(
         &mut self,
         call: &WireCall,
-        arguments: &Map<String, Value>,
+        arguments: &Arguments,
         context: CallContext,
         control: &Arc<Control>,
     ) -> Result<Value, ToolError> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::control::Control;
 use crate::error;
@@ -55,7 +56,7 @@ impl LocalVm {
     ///
     /// # Errors
     /// When the call fails.
-    pub fn call(&mut self, arguments: &Map<String, Value>, context: CallContext) -> Result<Value, ToolError> {
+    pub fn call(&mut self, arguments: &Arguments, context: CallContext) -> Result<Value, ToolError> {
         let control = Control::new(limit(&self.script, &context, DEFAULT_TIMEOUT), None);
         let mut vm = match self.vm.take() {
             Some(vm) => vm,

@@ -459,6 +459,8 @@ async fn run_job(job: Job, pool: &RefCell<Pool>) {
 
 #[cfg(test)]
 mod tests {
+    use deftool_lang::schema::Arguments;
+
     use super::*;
 
     #[test]
@@ -466,7 +468,7 @@ mod tests {
         let job = |since| Job {
             since,
             script: Arc::new(Script::new("f", "f.lua", "return function() end")),
-            call: ToolCall { id: String::new(), name: String::from("f"), arguments: serde_json::Map::new() },
+            call: ToolCall { id: String::new(), name: String::from("f"), arguments: Arguments::default() },
             context: CallContext::default(),
             control: Control::new(MAX_QUEUE_WAIT, None),
         };

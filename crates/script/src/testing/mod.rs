@@ -24,8 +24,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
-use serde_json::Map;
 
 use super::control::{Control, lock};
 use super::events::{ScriptEvent, ScriptSink};
@@ -95,7 +95,7 @@ fn run_in_state(
         state::install(state, lua, host, marks)
     })?;
     let control = Control::new(limits.timeout, None);
-    let (answer, _) = runtime.block_on(vm.call(&Map::new(), CallContext::default(), &control));
+    let (answer, _) = runtime.block_on(vm.call(&Arguments::default(), CallContext::default(), &control));
     drop(vm);
     // Does not wait for file operations of stopped tools.
     runtime.shutdown_background();

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_lang::schema::ToolEntry;
+use deftool_lang::schema::{Arguments, ToolEntry};
 use deftool_lang::tool::ToolError;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::events::ScriptEvent;
 use crate::limits::DEFAULT_MEMORY;
@@ -32,7 +32,7 @@ impl fmt::Debug for TestFile {
 pub type TestTools = Arc<dyn Fn(&str) -> Result<TestSubject, ToolError> + Send + Sync>;
 
 /// A function that validates arguments against a schema.
-pub(super) type Validate = Arc<dyn Fn(Value) -> Result<Map<String, Value>, ToolError> + Send + Sync>;
+pub(super) type Validate = Arc<dyn Fn(Value) -> Result<Arguments, ToolError> + Send + Sync>;
 
 /// A function that checks whether a script may run with its permissions.
 pub(super) type Authorize = Arc<dyn Fn(&Script) -> Result<(), ToolError> + Send + Sync>;

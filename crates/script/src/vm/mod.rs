@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind, Usage};
 use futures_util::stream::{FuturesUnordered, Stream};
 use mlua::{Function, Lua, MultiValue, Table, Value as LuaValue};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::sandbox::{ExtendGlobals, Sandbox};
 use crate::control::{Answer, Control, Watched, now, poll_memory};
@@ -30,7 +31,7 @@ use crate::script::{Parameter, Script};
 use crate::{convert, error};
 
 /// A state that uses this many bytes more than when it was new is not reused.
-const MAX_GROWTH: usize = 16 << 20;
+const MAX_GROWTH: usize = 4 << 20;
 
 /// Value of [`Vm::loaded`] before the top level has ended.
 const NOT_LOADED: u64 = u64::MAX;
@@ -84,7 +85,7 @@ impl Vm {
     /// the script is stopped and the state must be dropped too.
     pub(crate) async fn call(
         &mut self,
-        arguments: &Map<String, Value>,
+        arguments: &Arguments,
         context: CallContext,
         control: &Arc<Control>,
     ) -> (Answer, bool) {
@@ -98,7 +99,7 @@ impl Vm {
 
     async fn enter(
         &mut self,
-        arguments: Option<&Map<String, Value>>,
+        arguments: Option<&Arguments>,
         context: CallContext,
         control: &Arc<Control>,
     ) -> (Answer, bool) {
@@ -145,12 +146,7 @@ impl Vm {
         &self.sandbox.lua
     }
 
-    async fn run(
-        &self,
-        arguments: Option<&Map<String, Value>>,
-        control: &Arc<Control>,
-        started: u64,
-    ) -> Answer {
+    async fn run(&self, arguments: Option<&Arguments>, control: &Arc<Control>, started: u64) -> Answer {
         let function = self.load()?;
         let Some(arguments) = arguments else { return Ok(Value::Null) };
         if self.loaded.get() == NOT_LOADED {
@@ -390,7 +386,7 @@ mod tests {
             let mut vm = Vm::new(&script, ScriptSink::default(), 16 << 20).unwrap();
             for control in controls {
                 let (answer, reusable) =
-                    runtime.block_on(vm.call(&Map::new(), CallContext::default(), &control));
+                    runtime.block_on(vm.call(&Arguments::default(), CallContext::default(), &control));
                 after_each(&control);
                 sender.send(answer).unwrap();
                 if !reusable {

@@ -177,7 +177,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
         };
         task.write(|at_ms| {
             let ToolCall { id, name, arguments } = call.clone();
-            Line::ToolStarted { at_ms, id, name, arguments: Value::Object(arguments) }
+            Line::ToolStarted { at_ms, id, name, arguments: arguments.to_value() }
         });
         let allows = task.shared.config.approvals == Approvals::Allow;
         match task.cursor.as_ref().map_or(CallPlan::Run, |cursor| cursor.begin_call(&call, allows)) {

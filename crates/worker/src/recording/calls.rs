@@ -42,7 +42,7 @@ impl RecordedToolCall {
             truncated: false,
         };
         let arguments = match arguments {
-            Value::Object(value) => RawArguments::Object { value },
+            Value::Object(value) => RawArguments::Object { value: value.into() },
             Value::String(text) => match serde_json::from_str(&text) {
                 Ok(value) => RawArguments::Object { value },
                 Err(error) => malformed(text, &error.to_string()),

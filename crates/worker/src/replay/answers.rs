@@ -101,7 +101,7 @@ impl ReplayCursor {
             self.report(&place, String::from("was not recorded"), None);
             return CallPlan::Return(Err(ToolError::new(ToolErrorKind::Internal, message)), None);
         };
-        let mut now = Value::Object(call.arguments.clone());
+        let mut now = call.arguments.to_value();
         self.mask.value(&mut now);
         fit(&mut now);
         self.report_fields(&format!("{place}, arguments"), differences(&arguments, &now, false));

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use deftool_chat::request::{Event, JournalEntry, Signal};
 use serde_json::Value;
@@ -136,6 +137,7 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: (usize, u64), 
         }
         Event::ToolCall { id, name, arguments } => {
             places.calls.insert(id.clone(), entries.len());
+            let arguments = Arc::unwrap_or_clone(arguments);
             EntryKind::Call(Box::new(CallEntry { id, name, arguments, ..CallEntry::not_run() }))
         }
         Event::Approval { id, name, answer, .. } => {

@@ -115,7 +115,7 @@ impl ReplyReader {
             // The next call begins where this one ends.
             let end_ms = starts.get(&(index + 1)).map_or(call_end_ms, |(next, _)| *next).max(start_ms);
             let (arguments, arguments_error) = match call.arguments {
-                RawArguments::Object { value } => (Value::Object(value), None),
+                RawArguments::Object { value } => (value.to_value(), None),
                 RawArguments::Malformed { text, error, .. } => (Value::String(text), Some(error)),
             };
             let written_ms = (start_ms, end_ms);

@@ -6,7 +6,7 @@
 //! the texts of streams.
 
 use deftool_chat::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, StreamNotes};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::interface::Transport;
 
@@ -58,12 +58,10 @@ impl<'t> EchoGuard<'t> {
             Value::Number(number) => self.transport.holds_secret(&number.to_string()),
             Value::String(text) => self.transport.holds_secret(text),
             Value::Array(items) => items.iter().any(|item| self.is_in_value(item)),
-            Value::Object(members) => self.is_in_object(members),
+            Value::Object(members) => members
+                .iter()
+                .any(|(name, value)| self.transport.holds_secret(name) || self.is_in_value(value)),
         }
-    }
-
-    fn is_in_object(&self, members: &Map<String, Value>) -> bool {
-        members.iter().any(|(name, value)| self.transport.holds_secret(name) || self.is_in_value(value))
     }
 
     /// Whether the notes about an unusual reply contain the key.
@@ -89,7 +87,7 @@ impl<'t> EchoGuard<'t> {
 
     fn is_in_call(&self, call: &RawCall) -> bool {
         let is_in_arguments = match &call.arguments {
-            RawArguments::Object { value } => self.is_in_object(value),
+            RawArguments::Object { value } => self.is_in_value(value),
             RawArguments::Malformed { text, .. } => self.transport.holds_secret(text),
         };
         is_in_arguments || self.transport.holds_secret(&call.name)

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool_lang::schema::{Arguments, Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
@@ -56,7 +56,8 @@ impl Generation {
     }
 
     pub(super) fn accepts(&self, name: &str, arguments: &Value) -> bool {
-        self.set.get(name).is_some_and(|tool| tool.accept(arguments.clone()).is_ok())
+        let arguments = Arguments::try_from(arguments.clone());
+        arguments.is_ok_and(|arguments| self.set.get(name).is_some_and(|tool| tool.accept(arguments).is_ok()))
     }
 
     /// Returns valid arguments for a tool of this generation.

@@ -1,11 +1,13 @@
 //! The normal calls of one reply and their states.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use deftool_lang::schema::Arguments;
 use deftool_lang::spec::Effect;
 use deftool_lang::tool::{ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::model::PendingCall;
 use crate::MessageToolCall;
@@ -44,9 +46,9 @@ pub(in crate::request) struct CallPlan {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Run the tool.
-    Run { arguments: Map<String, Value>, plan: CallPlan },
+    Run { arguments: Arguments, plan: CallPlan },
     /// Report the argument error to the model.
-    Report { arguments: Value, detail: String },
+    Report { arguments: Arc<Value>, detail: String },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -89,10 +91,10 @@ impl Batch {
     pub(super) fn into_answered(self) -> Vec<AnsweredCall> {
         let answered = self.calls.into_iter().map(|BatchCall { id, name, task, state }| {
             let arguments = match task {
-                Task::Run { arguments, .. } => Value::Object(arguments),
-                Task::Report { arguments: arguments @ Value::Object(_), .. } => arguments,
+                Task::Run { arguments, .. } => arguments.to_string(),
+                Task::Report { arguments, .. } if arguments.is_object() => arguments.to_string(),
                 // Some servers reject a conversation with arguments that are not an object.
-                Task::Report { .. } => json!({}),
+                Task::Report { .. } => String::from("{}"),
             };
             let content = match state {
                 CallState::Answered { answer } => answer,
@@ -101,7 +103,7 @@ impl Batch {
                 }
                 CallState::Waiting | CallState::Asked | CallState::Running { .. } => unanswered(),
             };
-            AnsweredCall { call: MessageToolCall::new(id, name, arguments.to_string()), content }
+            AnsweredCall { call: MessageToolCall::new(id, name, arguments), content }
         });
         answered.collect()
     }

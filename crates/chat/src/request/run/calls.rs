@@ -4,6 +4,8 @@
 //! answered without running a tool. Results keep the order of the calls. If several calls fail, the failure of the
 //! first one in this order ends the request.
 
+use std::sync::Arc;
+
 use deftool_lang::spec::{BudgetUnit, OnFailure};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
@@ -74,11 +76,11 @@ impl Run {
             let id = self.ids.assign(server_id);
             let (task, arguments) = match checked {
                 Checked::Valid { arguments, plan } => {
-                    let reported = Value::Object(arguments.clone());
+                    let reported = Arc::clone(arguments.shared());
                     (Task::Run { arguments, plan }, reported)
                 }
                 Checked::Invalid { arguments, detail } => {
-                    (Task::Report { arguments: arguments.clone(), detail }, arguments)
+                    (Task::Report { arguments: Arc::clone(&arguments), detail }, arguments)
                 }
             };
             self.events.push(Event::ToolCall { id: id.clone(), name: name.to_owned(), arguments });
@@ -138,7 +140,7 @@ impl Run {
         let Phase::Calling(batch) = &mut self.phase else { return };
         let Some(call) = batch.calls.get_mut(index) else { return };
         let Task::Run { arguments, .. } = &call.task else { return };
-        let arguments = Some(Value::Object(arguments.clone()));
+        let arguments = Some(Arc::clone(arguments.shared()));
         let (id, name) = (call.id.clone(), call.name.clone());
         call.state = CallState::Asked;
         self.events.push(Event::Approval { id, name, arguments, answer: None });

@@ -3,6 +3,8 @@
 //! A journal receives each event when it is published, and the [`ReplyState`] of a reply before the events of its end.
 //! Both belong to one transaction. A turn whose end is missing was interrupted, and begins again.
 
+use std::sync::Arc;
+
 use deftool_lang::spec::{Effect, OnFailure};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
@@ -255,7 +257,7 @@ impl JournalReplay {
         Ok(())
     }
 
-    fn add_call(&mut self, id: String, name: String, arguments: Value) -> Result<(), String> {
+    fn add_call(&mut self, id: String, name: String, arguments: Arc<Value>) -> Result<(), String> {
         let run = &mut self.run;
         if let Some(ReplyState { usage, ids, raw_text, affordable, calls: _ }) = &mut self.reply
             && !matches!(run.phase, Phase::Calling(_))
@@ -270,12 +272,12 @@ impl JournalReplay {
         let (Phase::Calling(batch), Some(reply)) = (&mut run.phase, &self.reply) else {
             return Err(format!("the state of the reply with the call {id} is missing"));
         };
-        let task = match (reply.calls.get(batch.calls.len()), arguments) {
-            (Some(PlannedCall::Run(plan)), Value::Object(arguments)) => Task::Run { arguments, plan: *plan },
-            (Some(PlannedCall::Report { detail }), arguments) => {
-                Task::Report { arguments, detail: detail.clone() }
+        let unexpected = || format!("unexpected call {id}");
+        let task = match reply.calls.get(batch.calls.len()).ok_or_else(unexpected)? {
+            PlannedCall::Run(plan) => {
+                Task::Run { arguments: arguments.try_into().map_err(|_| unexpected())?, plan: *plan }
             }
-            (Some(PlannedCall::Run(_)) | None, _) => return Err(format!("unexpected call {id}")),
+            PlannedCall::Report { detail } => Task::Report { arguments, detail: detail.clone() },
         };
         run.ids.reserve(&id);
         batch.calls.push(BatchCall { id, name, task, state: CallState::Waiting });

@@ -18,7 +18,7 @@ pub(super) fn canonical(name: &str, arguments: &RawArguments) -> String {
     let mut out = comparable(name);
     out.push('\u{1}');
     match arguments {
-        RawArguments::Object { value } => push_object(value, &mut out),
+        RawArguments::Object { value } => push_value(value, &mut out),
         RawArguments::Malformed { text, .. } => out.push_str(&comparable(text)),
     }
     out
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn canonical_of(arguments: &Value) -> String {
-        let value = arguments.as_object().unwrap().clone();
+        let value = arguments.clone().try_into().unwrap();
         canonical("look", &RawArguments::Object { value })
     }
 

@@ -158,7 +158,7 @@ fn coerce_literals(positional: &[Value], named: &Map<String, Value>, root: &Valu
     match problem {
         None => {
             value.extend(named.clone());
-            RawArguments::Object { value }
+            RawArguments::Object { value: value.into() }
         }
         Some(error) => {
             let mut all: Vec<String> = positional.iter().map(Value::to_string).collect();

@@ -175,7 +175,7 @@ mod tests {
             index.update(&conversation);
             for known in 0..40 {
                 let arguments = serde_json::json!({"q": format!("row{known}ofit")});
-                let arguments = RawArguments::Object { value: arguments.as_object().unwrap().clone() };
+                let arguments = RawArguments::Object { value: arguments.clone().try_into().unwrap() };
                 assert_eq!(index.contains_call("look", &arguments), known <= n, "{known} after {n}");
                 assert_eq!(index.contains_text(&row(known)), known <= n, "{known} after {n}");
             }

@@ -292,7 +292,7 @@ impl Outcome {
         let (mut calls, mut shown, mut warnings) = (Vec::new(), String::new(), 0);
         for event in run.take_events() {
             match event {
-                Event::ToolCall { name, arguments, .. } => calls.push((name, arguments)),
+                Event::ToolCall { name, arguments, .. } => calls.push((name, Value::clone(&arguments))),
                 Event::Text { text } => shown.push_str(&text),
                 Event::Warning { .. } => warnings += 1,
                 _ => {}

@@ -18,7 +18,7 @@ fn arguments(parameters: &Value, written: &str) -> Result<Value, String> {
     run.on_event(ChatEvent::Text { text: written.to_owned() }, &tools, 1);
     run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 2);
     match run.next_step(&tools, &BiosV1) {
-        Step::AnswerCalls(calls) => Ok(Value::Object(calls[0].call.arguments.clone())),
+        Step::AnswerCalls(calls) => Ok(calls[0].call.arguments.to_value()),
         _ => Err(run.outcome().unwrap().detail.clone().unwrap_or_default()),
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn reply_with(text: &str) -> ScriptedReply {
 
 impl ScriptedReply {
     pub(super) fn call(mut self, name: &str, arguments: Value) -> Self {
-        let Value::Object(value) = arguments else { panic!("expected an object") };
+        let value = arguments.try_into().unwrap();
         let id = Some(format!("call_{}", self.reply.calls.len()));
         self.reply.calls.push(RawCall {
             id,

@@ -190,7 +190,7 @@ pub(super) fn assert_as_expected(case: &Case, reading: &Reading, how: &str) {
         .iter()
         .map(|call| {
             let arguments = match &call.arguments {
-                RawArguments::Object { value } => Value::Object(value.clone()),
+                RawArguments::Object { value } => value.to_value(),
                 RawArguments::Malformed { .. } => Value::Null,
             };
             json!({ "name": call.name, "args": arguments })

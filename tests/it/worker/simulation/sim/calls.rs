@@ -69,10 +69,9 @@ impl Simulation {
             "executed without approval",
         );
         check(Invariant::ExecutedOnce, !generation.is_exit(&call.name), "an exit call executed");
-        let arguments = Value::Object(call.arguments.clone());
         check(
             Invariant::PinnedTools,
-            generation.accepts(&call.name, &arguments),
+            generation.accepts(&call.name, &call.arguments),
             "arguments violate the schema",
         );
         let budget = run.tool_budget as usize;
