@@ -146,7 +146,7 @@ fn recording_of_requests(bencher: Bencher<'_, '_>, count: usize) {
             for number in 1..=count {
                 let request_id = format!("req_{number}");
                 let (api, body) = (Api::ChatCompletions, body.clone());
-                let outgoing = Outgoing { request_id, turn: 1, attempt: 1, api, body };
+                let outgoing = Outgoing { request_id, turn: 1, attempt: 1, api, trace: None, body };
                 assert_eq!(replay.send(outgoing).await.unwrap().status, 200);
             }
         });

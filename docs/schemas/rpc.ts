@@ -58,7 +58,15 @@ approved?: boolean,
 /**
  * The ID of the call in `log`, `progress` and `approve`. Default: empty.
  */
-call_id?: string, };
+call_id?: string,
+/**
+ * The span of the client, as in the HTTP header `traceparent` (W3C Trace Context). An invalid one is ignored.
+ */
+traceparent?: string,
+/**
+ * The data of tracing systems, as in the HTTP header `tracestate`.
+ */
+tracestate?: string, };
 
 /**
  * The result of `call`. A failed call is an error, with a `ToolError` as `data`.
@@ -790,7 +798,15 @@ tools?: Array<string>,
 /**
  * A name for the job.
  */
-job_name?: string, };
+job_name?: string,
+/**
+ * The span of the client, as in the HTTP header `traceparent` (W3C Trace Context). An invalid one is ignored.
+ */
+traceparent?: string,
+/**
+ * The data of tracing systems, as in the HTTP header `tracestate`.
+ */
+tracestate?: string, };
 
 /**
  * The number of findings of each severity.

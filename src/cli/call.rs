@@ -20,7 +20,7 @@ use super::interrupt::Signals;
 use super::output::{clean, eprint_error, eprint_failure, eprint_line, print_json, print_styled};
 use super::rerun::Rerun;
 use super::trust::ProjectTrust;
-use super::{arguments, engine, tool_help};
+use super::{arguments, engine, tool_help, trace};
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -175,7 +175,8 @@ fn call(
     let runner = GenerationRunner { generation: Arc::new(generation), scripts, trust };
     let call = ToolCall { id: String::from("call"), name: tool.to_owned(), arguments };
     let meter = Arc::new(Meter::default());
-    let context = CallContext { meter: Some(Arc::clone(&meter)), ..CallContext::default() };
+    let context =
+        CallContext { meter: Some(Arc::clone(&meter)), trace: trace::caller(), ..CallContext::default() };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let outcome = runtime.block_on(async {

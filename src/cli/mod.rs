@@ -50,6 +50,7 @@ mod targets;
 mod test;
 mod tool_help;
 mod tools;
+mod trace;
 mod trust;
 mod types;
 mod version;

@@ -16,6 +16,7 @@ use super::journal;
 use super::output::{clean, eprint_error, eprint_line};
 use super::prompt::read_prompt;
 use super::secrets::secrets;
+use super::trace;
 use super::worker::{self, Follower, OpenWorker, api_key, close, connect, join};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
@@ -38,6 +39,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let mut submit = prompt.map(SubmitRequest::prompt).unwrap_or_default();
         submit.system_prompt.clone_from(&options.request.system);
         submit.job_name.clone_from(&options.job);
+        submit.trace = trace::caller();
         let mut approver = Approver::new(options.request.yes);
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
         let stored = journal.clone().map(|journal| journal as Arc<_>);

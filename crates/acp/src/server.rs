@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, CancelNotification, ContentBlock, Implementation, InitializeRequest,
-    InitializeResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest,
-    NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse, SessionId,
+    AgentCapabilities, CancelNotification, Implementation, InitializeRequest, InitializeResponse,
+    LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
+    PromptCapabilities, PromptRequest, PromptResponse, SessionId,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{
@@ -18,7 +18,9 @@ use agent_client_protocol::{
     on_receive_request,
 };
 use deftool_chat::Message;
+use deftool_lang::tool::{TRACEPARENT, TRACESTATE, TraceContext};
 use futures_util::SinkExt;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::bytes::BytesMut;
@@ -114,7 +116,7 @@ async fn connect(server: &Arc<Server>, transport: impl ConnectTo<Agent> + 'stati
                 match prompting.start_prompt(&request.session_id) {
                     Ok(prompt) => {
                         let peer = prompting.peer(request.session_id.to_string(), connection);
-                        prompting.answer(responder, prompt.run(peer, request.prompt));
+                        prompting.answer(responder, prompt.run(peer, request));
                         Ok(())
                     }
                     Err(error) => responder.respond_with_error(error),
@@ -240,8 +242,13 @@ struct Prompt {
 }
 
 impl Prompt {
-    async fn run(mut self, peer: Peer, content: Vec<ContentBlock>) -> Result<PromptResponse, Error> {
-        let text = prompt_text(content).map_err(invalid)?;
+    async fn run(mut self, peer: Peer, request: PromptRequest) -> Result<PromptResponse, Error> {
+        let PromptRequest { prompt, meta, .. } = request;
+        self.opened.request.trace = meta.and_then(|meta| {
+            let member = |name| meta.get(name).and_then(Value::as_str).unwrap_or_default();
+            TraceContext::parse(member(TRACEPARENT), member(TRACESTATE))
+        });
+        let text = prompt_text(prompt).map_err(invalid)?;
         if text.trim().is_empty() {
             return Err(invalid(String::from("the prompt is empty")));
         }

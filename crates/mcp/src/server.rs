@@ -101,8 +101,12 @@ impl ToolServer {
         let id = format!("call_{number}");
         let name = &tool.entry.name;
         let call = ToolCall { id: id.clone(), name: name.clone(), arguments };
-        let call_context =
-            CallContext { request_id: id.clone(), timeout: tool.entry.timeout, ..CallContext::default() };
+        let call_context = CallContext {
+            request_id: id.clone(),
+            timeout: tool.entry.timeout,
+            trace: client.trace(),
+            ..CallContext::default()
+        };
         let mut events = self.events.subscribe(&id);
         let mut running = catalog.runner.run(call, call_context);
         let outcome = loop {

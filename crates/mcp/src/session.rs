@@ -6,6 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use deftool_lang::spec::nearest;
+use deftool_lang::tool::TraceContext;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, LoggingLevel,
     LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
@@ -61,6 +62,12 @@ pub(crate) struct Client<'c> {
 }
 
 impl Client<'_> {
+    /// Returns the span of the client that made the call.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        let meta = &self.context.meta;
+        TraceContext::parse(meta.get_traceparent()?, meta.get_tracestate().unwrap_or_default())
+    }
+
     /// Reports an event of a call of `tool`, if the client asked for such events. Errors are ignored: they mean that
     /// the client is gone, and then the call is dropped.
     pub(crate) async fn notify(&self, tool: &str, event: CallEvent) {

@@ -6,7 +6,9 @@ use deftool_chat::request::Approval;
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::schema::Arguments;
 use deftool_lang::text::one_line;
-use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, accept_arguments};
+use deftool_lang::tool::{
+    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext, accept_arguments,
+};
 use deftool_project::{Generation, GenerationRunner};
 use serde_json::{Map, Value};
 
@@ -22,7 +24,7 @@ impl Session {
     }
 
     pub(crate) async fn call(&self, params: CallParams) -> Result<CallResult, Error> {
-        let CallParams { tool: name, arguments, approved, call_id } = params;
+        let CallParams { tool: name, arguments, approved, call_id, traceparent, tracestate } = params;
         // The call uses one generation, even if the project is reloaded before the user approves it.
         let generation = self.host.project.current();
         let (arguments, needs_approval) = validate(&generation, &name, arguments)?;
@@ -44,7 +46,11 @@ impl Session {
             generation,
             scripts: Arc::clone(&self.host.scripts),
         };
-        let context = CallContext { request_id: call_id.clone(), timeout, ..CallContext::default() };
+        let trace = TraceContext::parse(
+            traceparent.as_deref().unwrap_or_default(),
+            tracestate.as_deref().unwrap_or_default(),
+        );
+        let context = CallContext { request_id: call_id.clone(), trace, timeout, ..CallContext::default() };
         let result = runner.run(ToolCall { id: call_id, name, arguments }, context).await;
         self.flush_script_events().await;
         let result = result.map_err(|error| failed(&error))?;

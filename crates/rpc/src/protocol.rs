@@ -159,6 +159,14 @@ pub struct CallParams {
     #[serde(default)]
     #[cfg_attr(feature = "definitions", ts(as = "Option<_>", optional))]
     pub call_id: String,
+    /// The span of the client, as in the HTTP header `traceparent` (W3C Trace Context). An invalid one is ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "definitions", ts(optional))]
+    pub traceparent: Option<String>,
+    /// The data of tracing systems, as in the HTTP header `tracestate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "definitions", ts(optional))]
+    pub tracestate: Option<String>,
 }
 
 /// The result of `call`. A failed call is an error, with a `ToolError` as `data`.
@@ -201,6 +209,12 @@ pub struct SubmitParams {
     /// A name for the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_name: Option<String>,
+    /// The span of the client, as in the HTTP header `traceparent` (W3C Trace Context). An invalid one is ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// The data of tracing systems, as in the HTTP header `tracestate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
 }
 
 /// The result of `submit`, and the parameters of `result` and `cancel`.

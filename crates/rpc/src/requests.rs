@@ -7,6 +7,7 @@ use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::spec::WorkerSpec;
+use deftool_lang::tool::TraceContext;
 use deftool_worker::{EventStream, SubmitRequest, Worker};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -75,6 +76,10 @@ impl Session {
             params: params.params,
             tools: params.tools,
             job_name: params.job_name.unwrap_or_default(),
+            trace: TraceContext::parse(
+                params.traceparent.as_deref().unwrap_or_default(),
+                params.tracestate.as_deref().unwrap_or_default(),
+            ),
             ..SubmitRequest::default()
         };
         let request_id =

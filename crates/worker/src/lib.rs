@@ -35,6 +35,7 @@ mod sync;
 mod time;
 mod timeline;
 mod tools;
+mod trace;
 mod transport;
 mod worker;
 
@@ -66,6 +67,7 @@ pub use timeline::{
     TimelineSource, TurnEntry,
 };
 pub use tools::{ProjectTools, TrustSource};
+pub use trace::RequestTrace;
 pub use transport::{
     Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport, TransportError,
 };

@@ -22,6 +22,7 @@ use crate::cli::session::{
     Line, Session, SessionError, SessionFile, SessionWriter, is_markdown, resume_error, session_path,
 };
 use crate::cli::show::print_event_json;
+use crate::cli::trace;
 use crate::cli::worker::{
     FollowResult, Follower, eprint_errors, eprint_matching_findings, eprint_omitted_tools,
 };
@@ -74,6 +75,7 @@ impl Conversation {
             messages: self.session.messages.clone(),
             system_prompt: self.session.system.clone(),
             model: self.session.model.clone().filter(|name| !name.is_empty()),
+            trace: trace::caller(),
             ..SubmitRequest::default()
         };
         let Self { worker, json, approver, interrupts, writer, reported_generation, .. } = self;

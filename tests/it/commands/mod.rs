@@ -29,6 +29,7 @@ mod stub;
 mod targets;
 mod terminal;
 mod test;
+mod trace;
 mod trust;
 mod types;
 mod view;

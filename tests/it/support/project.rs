@@ -90,10 +90,23 @@ impl Project {
 /// The state folder of the tests.
 pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
+/// Variables that a test does not inherit.
+const INHERITED: [&str; 9] = [
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "TRACEPARENT",
+    "TRACESTATE",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+];
+
 pub(crate) fn command_in(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deftool"));
     command.args(arguments).current_dir(folder);
-    for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+    for name in INHERITED {
         command.env_remove(name);
     }
     command.env("XDG_STATE_HOME", STATE);

@@ -3,6 +3,7 @@
 //! A [`ToolRunner`] only receives arguments that are valid under the tool's schema.
 
 mod source;
+mod trace;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,7 @@ use serde_json::Value;
 use crate::schema::{Arguments, ToolEntry, Violation};
 
 pub use source::{JoinedTools, ToolSource, Toolbox};
+pub use trace::{TRACEPARENT, TRACESTATE, TraceContext};
 
 /// A validated call of a normal tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,8 @@ pub struct CallContext {
     pub worker: String,
     /// A text that is the same each time this call runs, and different for each call; empty outside a request.
     pub idempotency_key: String,
+    /// The span of the call, or of the caller, as the parent of the requests that the tool sends.
+    pub trace: Option<TraceContext>,
     /// Time limit after which the runner stops the call; `None`: the runner's default.
     pub timeout: Option<Duration>,
     /// Receives the resource usage of the call, if the runner measures it.

@@ -16,7 +16,7 @@ use deftool_lang::tool::{
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, RequestParamsMeta};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -148,11 +148,17 @@ impl Server {
         &self,
         tool: &RemoteTool,
         call: ToolCall,
-        timeout: Option<Duration>,
+        context: CallContext,
     ) -> Result<Value, ToolError> {
-        let limit = timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let limit = context.timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let mut params = CallToolRequestParams::new(tool.remote_name.clone());
         params.arguments = call.arguments.as_object().cloned();
+        if let Some(trace) = context.trace {
+            params.set_traceparent(&trace.traceparent());
+            if !trace.tracestate().is_empty() {
+                params.set_tracestate(trace.tracestate());
+            }
+        }
         let answer = async {
             let peer = {
                 let mut status = self.status.subscribe();
@@ -313,7 +319,7 @@ impl ToolRunner for RemoteRunner {
             for server in self.servers.iter() {
                 let tools = server.tools();
                 if let Some(tool) = tools.iter().find(|tool| tool.entry.name == call.name) {
-                    return server.call(tool, call, context.timeout).await;
+                    return server.call(tool, call, context).await;
                 }
             }
             let message = format!("no MCP server offers `{}` any more", call.name);

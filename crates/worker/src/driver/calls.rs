@@ -172,6 +172,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
             job_name: run.job_name().to_owned(),
             worker: run.config().worker.clone(),
             idempotency_key: format!("{}-{id}", run.request_id()),
+            trace: task.trace.operation(),
             timeout: Some(limit),
             meter: None,
         };

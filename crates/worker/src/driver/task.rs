@@ -13,6 +13,7 @@ use crate::journal::Durability;
 use crate::recording::{Line, RequestRecorder, Stopped};
 use crate::replay::ReplayCursor;
 use crate::time::{Clock, seconds};
+use crate::trace::RequestTrace;
 use crate::transport::Outgoing;
 
 /// The state of the task of one request.
@@ -32,6 +33,7 @@ pub(crate) struct RequestTask {
     pub(crate) server: Capabilities,
     /// Generation of the tools of the current turn.
     pub(crate) generation: AtomicU64,
+    pub(crate) trace: RequestTrace,
 }
 
 impl RequestTask {

@@ -8,6 +8,8 @@ use deftool_lang::tool::ToolError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::trace::RequestTrace;
+
 /// Format version of new recordings.
 pub(crate) const VERSION: u32 = 2;
 
@@ -55,6 +57,9 @@ pub struct Session {
     /// Version of deftool that wrote the recording; empty in old recordings.
     #[serde(default)]
     pub engine: String,
+    /// The trace that the request belongs to.
+    #[serde(default, skip_serializing_if = "RequestTrace::is_empty")]
+    pub trace: RequestTrace,
 }
 
 impl Session {

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use deftool_chat::Api;
+use deftool_lang::tool::{TRACEPARENT, TRACESTATE};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{Stream, StreamExt};
@@ -95,6 +96,12 @@ impl HttpTransport {
             .body(outgoing.body.json().clone());
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
+        }
+        if let Some(trace) = &outgoing.trace {
+            request = request.header(TRACEPARENT, trace.traceparent());
+            if !trace.tracestate().is_empty() {
+                request = request.header(TRACESTATE, trace.tracestate());
+            }
         }
         let redactor = self.redactor.clone();
         let response = request.send().await.map_err(|error| describe_error(&error, shown, &redactor))?;

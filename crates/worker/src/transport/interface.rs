@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use deftool_chat::request::Failure;
 use deftool_chat::{Api, Body};
+use deftool_lang::tool::TraceContext;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -21,6 +22,8 @@ pub struct Outgoing {
     pub attempt: u32,
     /// The API.
     pub api: Api,
+    /// The span of the request, which the server gets as its parent.
+    pub trace: Option<TraceContext>,
     /// The body. [`Body::json`] is the text to send.
     pub body: Body,
 }

@@ -228,6 +228,7 @@ impl Worker {
             body_fallbacks: session.body_fallbacks,
             server: session.server,
             generation: AtomicU64::new(0),
+            trace: session.trace,
         };
         tokio::spawn(supervise(task, run, id.clone()));
         Ok(id)

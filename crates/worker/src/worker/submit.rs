@@ -6,11 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use deftool_chat::request::{RequestOptions, RestoreError};
 use deftool_chat::{BodyFallbacks, Message, OWN_MEMBERS};
 use deftool_lang::schema::ToolSet;
+use deftool_lang::tool::TraceContext;
 use serde_json::{Map, Value};
 
 use crate::config::WorkerConfig;
 use crate::recording::{Recorder, Session};
 use crate::server::NotReady;
+use crate::trace::RequestTrace;
 
 /// A request to submit.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,9 @@ pub struct SubmitRequest {
     pub tools: Option<Vec<String>>,
     /// A name for the job, or empty.
     pub job_name: String,
+    /// The span of the submitter. The requests to the model, HTTP requests of scripts and calls of MCP servers continue
+    /// its trace.
+    pub trace: Option<TraceContext>,
     /// The recorder of the request, if it is recorded.
     pub recorder: Option<Arc<Recorder>>,
     /// Inputs from the environment; `None`: the current environment.
@@ -87,6 +92,8 @@ impl SubmitRequest {
         if !options.is_empty() {
             session.options = options;
         }
+        // A replay does not belong to the trace of the recorded request.
+        session.trace = RequestTrace { submitter: self.trace };
         if !self.job_name.is_empty() {
             session.job_name = self.job_name;
         }
@@ -146,7 +153,7 @@ pub(super) fn live_session(
     request: SubmitRequest,
 ) -> Session {
     let options = request.options();
-    let SubmitRequest { messages: conversation, job_name, .. } = request;
+    let SubmitRequest { messages: conversation, job_name, trace: submitter, .. } = request;
     let now = SystemTime::now();
     let zoned = jiff::Zoned::now();
     let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
@@ -167,5 +174,6 @@ pub(super) fn live_session(
         local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
         id_seed: fastrand::u64(..),
         engine: env!("CARGO_PKG_VERSION").to_owned(),
+        trace: RequestTrace { submitter },
     }
 }

@@ -134,6 +134,32 @@ fn requests_contain_what_the_script_passes() {
     assert_eq!(got.line, "GET /");
 }
 
+/// Calls `body` with a trace context, and returns the trace headers of its request.
+fn sent_trace(runner: &ScriptRunner, body: &str) -> (Option<String>, Option<String>) {
+    let server = responding(plain(200, &[], "ok"));
+    let script = granted(&["127.0.0.1:*"], body);
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let context = CallContext { trace: TraceContext::parse(trace, "a=1"), ..CallContext::default() };
+    let url = json!({"url": format!("http://{}", server.address())});
+    block_on(runner.call(Arc::new(script), call(url), context)).unwrap();
+    let received = server.posts().pop().unwrap();
+    let header = |name: &str| received.header(name).map(str::to_owned);
+    (header("traceparent"), header("tracestate"))
+}
+
+#[test]
+fn requests_carry_the_trace_of_their_call_unless_the_script_sets_one() {
+    let some = |parent: &str, state: &str| (Some(parent.to_owned()), Some(state.to_owned()));
+    let runner = runner();
+    let own = some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=1");
+    assert_eq!(sent_trace(&runner, "http.get(url)"), own);
+    assert_eq!(sent_trace(&runner, "http.post(url, 'x')"), own);
+    let set = "http.get(url, { headers = { TraceParent = 'mine' } })";
+    assert_eq!(sent_trace(&runner, set), (Some(String::from("mine")), None));
+    let set = "http.get(url, { headers = { tracestate = 'b=2' } })";
+    assert_eq!(sent_trace(&runner, set), (None, Some(String::from("b=2"))));
+}
+
 #[test]
 fn an_invalid_request_is_an_error_and_nothing_is_sent() {
     let server = responding(plain(200, &[], "ok"));

@@ -61,8 +61,17 @@ impl WorkerFacade {
         let job_name = format!("case {}", plan.number);
         let RequestOptions { system_prompt, model, params, tools } = plan.options.clone();
         let origin = Some(origin);
-        let request =
-            SubmitRequest { messages, system_prompt, model, params, tools, job_name, recorder, origin };
+        let request = SubmitRequest {
+            messages,
+            system_prompt,
+            model,
+            params,
+            tools,
+            job_name,
+            recorder,
+            origin,
+            ..SubmitRequest::default()
+        };
         self.worker.submit(request).map_err(|error| match error {
             SubmitError::NoSlotAvailable => Rejection::NoSlot,
             SubmitError::WorkerNotReady(_) => Rejection::NotReady,

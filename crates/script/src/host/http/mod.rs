@@ -10,6 +10,7 @@
 
 mod address;
 mod body;
+mod call_headers;
 mod client;
 mod exchange;
 mod failure;
@@ -24,6 +25,7 @@ use mlua::{Lua, MultiValue, Table};
 use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use tokio::sync::Semaphore;
 
+use self::call_headers::add_trace;
 use self::client::CLIENTS;
 pub use self::client::client_builder;
 use self::exchange::{HttpResponse, exchange};
@@ -103,7 +105,7 @@ type HttpResponse = { status: number, ok: boolean, url: string, headers: { [stri
          `authorization`, `cookie` and `x-api-key`.\n\n\
          Not allowed: schemes other than http and https, users in URLs, control characters and spaces in URLs, line ends in headers, \
          and headers that control message framing (`host`, `content-length`, `connection`, …). Proxies, cookies and credentials from \
-         the environment are never used. A call may have 16 requests at a time, with 64 MiB in total; further requests wait.",
+         the environment are never used. In a trace, a request has the headers `traceparent` and `tracestate`, unless the script sets one of them. A call may have 16 requests at a time, with 64 MiB in total; further requests wait.",
     )
 };
 
@@ -153,7 +155,8 @@ impl RequestContext {
         self.grants.check(draft.url()).map_err(prefix_error)?;
         let mib = u32::try_from(draft.cost().div_ceil(1 << 20)).unwrap_or(MAX_MIB).min(MAX_MIB);
         let _memory = self.memory.acquire_many(mib).await.map_err(mlua::Error::external)?;
-        let (request, grants) = (draft.into_request(), self.grants.clone());
+        let (mut request, grants) = (draft.into_request(), self.grants.clone());
+        add_trace(&mut request.headers, &self.host.context.borrow());
         let result = io::run(async move { exchange(&CLIENTS, &grants, request).await }).await;
         let response_parts = result.map_err(prefix_error)?;
         response(lua, response_parts)

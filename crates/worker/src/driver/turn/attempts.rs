@@ -48,7 +48,7 @@ impl Turn<'_> {
         encoder: &mut BodyEncoder,
     ) -> Result<(), RequestEnded> {
         let (turn, _) = self.run.turn();
-        let request_id = self.run.request_id().to_owned();
+        let (task, request_id) = (self.task, self.run.request_id().to_owned());
         for attempt in 1.. {
             let streaming = self.reach_server().await?;
             let body = encoder.encode(request, *form);
@@ -57,6 +57,7 @@ impl Turn<'_> {
                 turn,
                 attempt,
                 api: form.api,
+                trace: task.trace.operation(),
                 body,
             };
             let sent = self.send(outgoing(attempt, body.clone())).await?;

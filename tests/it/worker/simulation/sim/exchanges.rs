@@ -21,7 +21,7 @@ const LONGEST_STEP: Duration = Duration::from_secs(10);
 impl Simulation {
     /// The server receives a request.
     pub(in super::super) fn begin_exchange(&self, outgoing: Outgoing) -> (usize, Script) {
-        let Outgoing { request_id, turn, attempt, api, body } = outgoing;
+        let Outgoing { request_id, turn, attempt, api, body, .. } = outgoing;
         let mut body = body.to_value();
         let text = body.to_string();
         let number: usize = request_id.trim_start_matches("req_").parse().expect("the number of a case");
