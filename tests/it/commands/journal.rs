@@ -320,3 +320,35 @@ fn nothing_is_lost_or_repeated_in_random_crashes() {
         repeated[0], repeated[1]
     );
 }
+
+/// The key of a call reaches the service again, also from a child process.
+#[test]
+fn a_keyed_call_that_runs_again_sends_the_same_idempotency_key() {
+    for isolate in ["threads", "process"] {
+        let project = Project::empty();
+        let spec = r#"(deftool :name "pay" :description "Pay." :effect keyed :allow (:net ["127.0.0.1:*"])
+ :args ((:name "url" :type string :description "The URL.")))"#;
+        project.write("specs/pay.eld", spec);
+        project.write("scripts/pay.lua", "return function(url) return http.post(url, 'x').status end\n");
+        let service = Server::answering_all(|index, _| match index {
+            0 => Answer::silent(),
+            _ => Answer::whole(200, &[], ""),
+        });
+        let url = serde_json::json!({"url": format!("http://{}/", service.address())}).to_string();
+        let model = Server::script([
+            Answer::chunks(&[call(0, "pay", &url), finish("tool_calls")]),
+            Answer::text("Paid."),
+        ]);
+        let endpoint = model.endpoint();
+        let options = ["--trust", "--isolate", isolate, "--endpoint", &endpoint];
+        let child = spawn(project.command(&[&["run", "x", "--journal", "j"], &options[..]].concat()));
+        service.wait_for_posts(1);
+        kill(child);
+        let ended = project.run(&[&["resume", "j"], &options[..]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let keys = service.posts();
+        let keys: Vec<_> = keys.iter().map(|post| post.header("idempotency-key").unwrap()).collect();
+        assert_eq!(keys.len(), 2);
+        assert!(keys[0].starts_with("req_") && keys[0] == keys[1], "{keys:?}");
+    }
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use deftool_lang::spec::Effect;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, TraceContext};
 use deftool_script::{
     Module, Parameter, PathGrant, Returned, RunnerOptions, Script, ScriptEvent, ScriptRunner, ScriptSink,

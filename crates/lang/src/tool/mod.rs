@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::schema::{Arguments, ToolEntry, Violation};
+use crate::spec::Effect;
 
 pub use source::{JoinedTools, ToolSource, Toolbox};
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext};
@@ -40,6 +41,8 @@ pub struct CallContext {
     pub worker: String,
     /// A text that is the same each time this call runs, and different for each call; empty outside a request.
     pub idempotency_key: String,
+    /// The consequence of running the tool twice.
+    pub effect: Effect,
     /// The span of the call, or of the caller, as the parent of the requests that the tool sends.
     pub trace: Option<TraceContext>,
     /// Time limit after which the runner stops the call; `None`: the runner's default.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use deftool_lang::spec::Effect;
 use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
 use mlua::thread::AsyncThread;
 use mlua::{Function, Lua, MultiValue, Table};
@@ -62,6 +63,8 @@ pub(crate) struct Host {
     events: Cell<u32>,
     /// Total length of the sent lines, in bytes.
     output: Cell<usize>,
+    /// Number of idempotency keys that requests of the call got.
+    keys: Cell<u32>,
     /// Whether the script changed something that persists after the call. Then the Lua state is not reused.
     is_dirty: Cell<bool>,
     /// The amount of data that the call has written.
@@ -106,6 +109,7 @@ impl Host {
             pending_waits: Cell::new(0),
             events: Cell::new(0),
             output: Cell::new(0),
+            keys: Cell::new(0),
             is_dirty: Cell::new(false),
             quota: Arc::default(),
             permissions: script.permissions.clone(),
@@ -122,6 +126,7 @@ impl Host {
         self.load_start.set(None);
         self.events.set(0);
         self.output.set(0);
+        self.keys.set(0);
         self.quota.reset();
         let pins = control.pinned_paths(&self.permissions);
         self.grants.replace(Arc::new(FileGrants::new(&self.permissions, self.root.as_deref(), pins)));
@@ -176,6 +181,19 @@ impl Host {
     /// Returns whether `message` starts with the name of one of the script's files.
     pub(crate) fn names_own_file(&self, message: &str) -> bool {
         self.files.iter().any(|file| message.starts_with(file.as_str()))
+    }
+
+    /// Returns the key of the next request of a keyed call: that of the call, then with a number, because a service
+    /// ignores a second request with the same key.
+    pub(super) fn next_idempotency_key(&self) -> Option<String> {
+        let context = self.context.borrow();
+        if context.effect != Effect::Keyed || context.idempotency_key.is_empty() {
+            return None;
+        }
+        let number = self.keys.get() + 1;
+        self.keys.set(number);
+        let key = &context.idempotency_key;
+        Some(if number == 1 { key.clone() } else { format!("{key}-{number}") })
     }
 
     /// Logs `text` within the call's limits.

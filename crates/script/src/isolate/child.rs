@@ -268,6 +268,7 @@ impl Child {
             job_name: job.context.job_name.clone(),
             worker: job.context.worker.clone(),
             idempotency_key: job.context.idempotency_key.clone(),
+            effect: job.context.effect,
             trace: job.context.trace.clone(),
             is_metered: job.context.meter.is_some(),
         };

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
+use deftool_lang::spec::Effect;
 use deftool_lang::tool::{CallContext, ToolError, TraceContext};
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,7 @@ pub(super) struct WireCall {
     pub(super) job_name: String,
     pub(super) worker: String,
     pub(super) idempotency_key: String,
+    pub(super) effect: Effect,
     pub(super) trace: Option<TraceContext>,
     /// Whether the child must send [`Reply::Used`] before the answer.
     pub(super) is_metered: bool,
@@ -65,6 +67,7 @@ impl WireCall {
             job_name: self.job_name.clone(),
             worker: self.worker.clone(),
             idempotency_key: self.idempotency_key.clone(),
+            effect: self.effect,
             trace: self.trace.clone(),
             timeout: Some(self.timeout),
             meter: self.is_metered.then(Arc::default),

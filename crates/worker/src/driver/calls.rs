@@ -160,7 +160,7 @@ async fn next_answer(open: &mut Vec<OpenCall>, cursor: Option<&ReplayCursor>) ->
 
 /// Begins to answer a call.
 fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) -> OpenCall {
-    let PendingCall { call, timeout, needs_approval, effect: _ } = listed;
+    let PendingCall { call, timeout, needs_approval, effect } = listed;
     let (id, name) = (call.id.clone(), call.name.clone());
     let mut is_abandoned = false;
     let answer = if needs_approval {
@@ -172,6 +172,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
             job_name: run.job_name().to_owned(),
             worker: run.config().worker.clone(),
             idempotency_key: format!("{}-{id}", run.request_id()),
+            effect,
             trace: task.trace.operation(),
             timeout: Some(limit),
             meter: None,

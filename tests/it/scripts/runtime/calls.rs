@@ -192,6 +192,7 @@ fn scripts_can_read_the_call_context() {
         job_name: String::from("job"),
         worker: String::from("w"),
         idempotency_key: String::from("r1-c1"),
+        effect: Effect::Once,
         trace: None,
         timeout: Some(Duration::from_secs(1800)),
         meter: None,

@@ -160,6 +160,51 @@ fn requests_carry_the_trace_of_their_call_unless_the_script_sets_one() {
     assert_eq!(sent_trace(&runner, set), (None, Some(String::from("b=2"))));
 }
 
+/// Runs `body` in a call with an idempotency key. Returns the method and the key of each request.
+fn sent_keys(runner: &ScriptRunner, effect: Effect, body: &str) -> Vec<String> {
+    let server = Server::answering_all(|_, received| match received.path() {
+        "/moved" => plain(307, &[("location", &format!("http://localhost:{}/", port_of(received)))], ""),
+        _ => plain(200, &[], "ok"),
+    });
+    let script = Arc::new(granted(&["127.0.0.1:*", "localhost:*"], body));
+    let url = json!({"url": format!("http://{}/", server.address())});
+    for _ in 0..2 {
+        let key = String::from("r-c");
+        let context = CallContext { idempotency_key: key, effect, ..CallContext::default() };
+        block_on(runner.call(Arc::clone(&script), call(url.clone()), context)).unwrap();
+    }
+    let sent = server.posts();
+    let sent = sent.iter().map(|sent| format!("{} {:?}", sent.method(), sent.header("idempotency-key")));
+    let mut sent: Vec<String> = sent.collect();
+    let again = sent.split_off(sent.len() / 2);
+    assert_eq!(sent, again, "the call runs again with the same keys");
+    sent
+}
+
+fn port_of(received: &Received) -> &str {
+    received.header("host").unwrap().rsplit(':').next().unwrap()
+}
+
+#[test]
+fn requests_of_a_keyed_call_carry_an_idempotency_key() {
+    let runner = runner();
+    let several =
+        "http.get(url) http.post(url, 'a') http.request({ method = 'DELETE', url = url }) http.post(url, 'a')
+        http.request({ method = 'OPTIONS', url = url })";
+    assert_eq!(
+        sent_keys(&runner, Effect::Keyed, several),
+        ["GET None", "POST Some(\"r-c\")", "DELETE Some(\"r-c-2\")", "POST Some(\"r-c-3\")", "OPTIONS None"]
+    );
+    let own = "http.post(url, 'a', { headers = { ['idempotency-key'] = 'mine' } }) http.post(url, 'a')";
+    assert_eq!(sent_keys(&runner, Effect::Keyed, own), ["POST Some(\"mine\")", "POST Some(\"r-c\")"]);
+    // A redirect to another origin keeps it.
+    let moved = "http.post(url .. 'moved', 'a')";
+    assert_eq!(sent_keys(&runner, Effect::Keyed, moved), ["POST Some(\"r-c\")", "POST Some(\"r-c\")"]);
+    for effect in [Effect::Once, Effect::Pure] {
+        assert_eq!(sent_keys(&runner, effect, "http.post(url, 'a')"), ["POST None"]);
+    }
+}
+
 #[test]
 fn an_invalid_request_is_an_error_and_nothing_is_sent() {
     let server = responding(plain(200, &[], "ok"));

@@ -159,6 +159,7 @@ fn answers_errors_and_events_are_the_same_as_on_a_thread() {
                 job_name: String::from("job"),
                 worker: String::from("worker"),
                 idempotency_key: String::from("key"),
+                effect: Effect::Keyed,
                 trace: None,
                 timeout: Some(Duration::from_secs(10)),
             };

@@ -13,6 +13,7 @@ use reqwest::{Method, Response};
 use url::Url;
 
 use super::body;
+use super::call_headers::IDEMPOTENCY_KEY;
 use super::client::Clients;
 use super::failure::{explain, script_error};
 use super::grants::NetGrants;
@@ -160,9 +161,11 @@ fn redirect(mut request: reqwest::Request, status: u16, location: &[u8]) -> Resu
 }
 
 /// Returns whether a header contains credentials, which only the original origin may receive: `authorization`, `cookie`
-/// and the headers that APIs use instead (`x-api-key`, `private-token`).
+/// and the headers that APIs use instead (`x-api-key`, `private-token`). An idempotency key is none: without it, a
+/// redirected request could take effect twice.
 fn is_credential(name: &HeaderName) -> bool {
-    ["auth", "cookie", "token", "secret", "key"].iter().any(|part| name.as_str().contains(part))
+    *name != IDEMPOTENCY_KEY
+        && ["auth", "cookie", "token", "secret", "key"].iter().any(|part| name.as_str().contains(part))
 }
 
 #[cfg(test)]

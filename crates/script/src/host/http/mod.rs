@@ -25,7 +25,6 @@ use mlua::{Lua, MultiValue, Table};
 use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use tokio::sync::Semaphore;
 
-use self::call_headers::add_trace;
 use self::client::CLIENTS;
 pub use self::client::client_builder;
 use self::exchange::{HttpResponse, exchange};
@@ -105,7 +104,10 @@ type HttpResponse = { status: number, ok: boolean, url: string, headers: { [stri
          `authorization`, `cookie` and `x-api-key`.\n\n\
          Not allowed: schemes other than http and https, users in URLs, control characters and spaces in URLs, line ends in headers, \
          and headers that control message framing (`host`, `content-length`, `connection`, …). Proxies, cookies and credentials from \
-         the environment are never used. In a trace, a request has the headers `traceparent` and `tracestate`, unless the script sets one of them. A call may have 16 requests at a time, with 64 MiB in total; further requests wait.",
+         the environment are never used. A call may have 16 requests at a time, with 64 MiB in total; further requests wait.\n\n\
+         Added headers: in a trace, `traceparent` and `tracestate`, unless the script sets one of them. In a tool with `:effect keyed`, \
+         `Idempotency-Key`, unless the script sets it or the method is GET, HEAD or OPTIONS: `tool.idempotency_key` in the first such \
+         request of a call, then the same text with `-2`, `-3` and so on. A call that runs again sends the same keys in the same order.",
     )
 };
 
@@ -151,12 +153,12 @@ impl RequestContext {
         let prefix_error = |error: HostError| {
             HostError::lua(error.kind, format!("{}: {}", http_function.name(), error.message))
         };
-        let draft = Draft::read(http_function, &arguments, &self.array_mark)?;
+        let mut draft = Draft::read(http_function, &arguments, &self.array_mark)?;
         self.grants.check(draft.url()).map_err(prefix_error)?;
+        call_headers::add(draft.request_mut(), &self.host);
         let mib = u32::try_from(draft.cost().div_ceil(1 << 20)).unwrap_or(MAX_MIB).min(MAX_MIB);
         let _memory = self.memory.acquire_many(mib).await.map_err(mlua::Error::external)?;
-        let (mut request, grants) = (draft.into_request(), self.grants.clone());
-        add_trace(&mut request.headers, &self.host.context.borrow());
+        let (request, grants) = (draft.into_request(), self.grants.clone());
         let result = io::run(async move { exchange(&CLIENTS, &grants, request).await }).await;
         let response_parts = result.map_err(prefix_error)?;
         response(lua, response_parts)

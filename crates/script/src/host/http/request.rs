@@ -169,6 +169,11 @@ impl Draft {
         Ok(Self { request: Request { method, url, headers, body, limits }, text })
     }
 
+    /// Returns the request without its body.
+    pub(super) fn request_mut(&mut self) -> &mut Request {
+        &mut self.request
+    }
+
     /// Returns the URL.
     pub(super) fn url(&self) -> &Url {
         &self.request.url
