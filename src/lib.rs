@@ -205,12 +205,42 @@ pub use deftool_worker::{OwnTool, SubmitRequest, Transport, Worker};
 ///     status.in_flight as f64 / status.slots as f64
 /// }
 /// ```
+///
+/// An observer receives the events of all requests with their times, and what they do not contain. `deftool-otel`
+/// exports them to OpenTelemetry:
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use deftool::Event;
+/// use deftool::worker::{Observation, Observer, RequestObserver, Session, Worker};
+///
+/// #[derive(Debug)]
+/// struct Slow;
+///
+/// impl Observer for Slow {
+///     fn begin(&self, _: &Session) -> Box<dyn RequestObserver> {
+///         Box::new(Slow)
+///     }
+/// }
+///
+/// impl RequestObserver for Slow {
+///     fn observe(&mut self, at_ms: u64, observation: Observation<'_>) {
+///         if let Observation::Event(Event::Finished(_)) = observation {
+///             eprintln!("after {at_ms} ms");
+///         }
+///     }
+/// }
+///
+/// let open = Worker::open("path/to/project").observer(Arc::new(Slow));
+/// ```
 pub mod worker {
     pub use deftool_worker::{
         Approvals, AskError, EventStream, GuardProgram, HttpTransport, Incoming, InvalidSpec, NotReady,
-        OpenError, OpenWorker, Outgoing, OwnTool, Recorder, RecordingError, ResultError, Secrets,
-        SubmitError, SubmitRequest, ToolSource, Toolbox, Transport, TransportError, TrustSource, Worker,
-        WorkerConfig, WorkerState, WorkerStatus, guard_server,
+        Observation, Observer, OpenError, OpenWorker, Outgoing, OwnTool, Recorder, RecordingError,
+        RequestObserver, ResultError, Secrets, Session, SubmitError, SubmitRequest, ToolSource, Toolbox,
+        Transport, TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
+        guard_server,
     };
 }
 
@@ -496,8 +526,18 @@ pub mod schema {
 /// let error = ToolError::new(ToolErrorKind::Failure, "the article is unknown");
 /// assert_eq!(error.to_string(), "error[failure]: the article is unknown");
 /// ```
+///
+/// A request and its calls can belong to a distributed trace:
+///
+/// ```
+/// use deftool::SubmitRequest;
+/// use deftool::tool::TraceContext;
+///
+/// let mut request = SubmitRequest::prompt("How many of article 7 are left?");
+/// request.trace = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "");
+/// ```
 pub mod tool {
-    pub use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner};
+    pub use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext};
 }
 
 /// The limits and the isolation of scripts.

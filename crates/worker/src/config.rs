@@ -10,6 +10,7 @@ use deftool_project::read_bios;
 
 use crate::endpoint::Endpoint;
 use crate::journal::Journal;
+use crate::observer::Observer;
 
 /// Handling of calls that require approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +47,8 @@ pub struct WorkerConfig {
     pub approvals: Approvals,
     /// The journal of all requests, if they must survive the end of this process.
     pub journal: Option<Arc<dyn Journal>>,
+    /// Observes all requests. They get spans of their own in the trace of their submitter, or start a trace.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// The configuration of a worker without a name and with all keys at their defaults.
@@ -98,6 +101,7 @@ impl WorkerConfig {
             bios: Arc::new(BiosV1),
             approvals: Approvals::default(),
             journal: None,
+            observer: None,
         }
     }
 

@@ -25,6 +25,7 @@ mod config;
 mod driver;
 mod endpoint;
 mod journal;
+mod observer;
 mod own_tool;
 mod permissions;
 mod recording;
@@ -48,6 +49,7 @@ pub use endpoint::{
     Model, examine_endpoint, find_endpoint,
 };
 pub use journal::{Durability, Journal, JournalError, JournaledRequest};
+pub use observer::{Observation, Observer, RequestObserver};
 pub use own_tool::{InvalidSpec, OwnTool};
 pub use permissions::{
     endpoint_permission_request, endpoint_permission_requests, is_remote, names_key,
@@ -69,7 +71,8 @@ pub use timeline::{
 pub use tools::{ProjectTools, TrustSource};
 pub use trace::RequestTrace;
 pub use transport::{
-    Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport, TransportError,
+    Credentials, HttpTransport, Incoming, Outgoing, Page, PageResponse, ProbeError, Transport,
+    TransportError, http_client, shown_url,
 };
 pub use worker::{
     AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, ResumeError, SubmitError,

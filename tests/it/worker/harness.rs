@@ -28,6 +28,7 @@ pub(super) fn config() -> WorkerConfig {
         bios: Arc::new(BiosV1),
         approvals: Approvals::default(),
         journal: None,
+        observer: None,
     }
 }
 

@@ -17,6 +17,7 @@ mod library;
 mod lost;
 #[cfg(unix)]
 pub(crate) mod managed;
+mod observer;
 mod record;
 mod recorded;
 mod redaction;

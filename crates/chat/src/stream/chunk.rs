@@ -23,6 +23,7 @@ pub(super) struct Chunk<'a> {
     pub(super) is_error_object: bool,
     pub(super) choices: Vec<Choice<'a>>,
     pub(super) usage: Loose<'a>,
+    pub(super) id: Loose<'a>,
     pub(super) model: Loose<'a>,
     pub(super) prompt_progress: Loose<'a>,
 }
@@ -164,6 +165,7 @@ impl<'de> LooseObject<'de> for Chunk<'de> {
             }
             // A chunk may contain an empty usage, which does not reset earlier counts.
             "usage" => self.usage = map.next_value()?,
+            "id" => self.id = map.next_value()?,
             "model" => self.model = map.next_value()?,
             "prompt_progress" => self.prompt_progress = map.next_value()?,
             _ => return Ok(false),

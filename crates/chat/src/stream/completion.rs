@@ -63,6 +63,7 @@ impl Completion {
         if chunk.has_error() {
             state.set_error(|| classify_stream_error(data));
         }
+        state.set_id(&chunk.id);
         state.set_model(&chunk.model);
         state.set_usage(&chunk.usage);
         if let Loose::Object(_) = chunk.prompt_progress {

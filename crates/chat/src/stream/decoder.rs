@@ -61,6 +61,8 @@ pub struct StreamNotes {
     pub transport_error: Option<String>,
     /// Number of calls that the server repeated with the same id, name and arguments. They count once.
     pub repeated_calls: usize,
+    /// The id that the server gave the reply.
+    pub id: Option<String>,
     /// Kinds of items other than text, reasoning and function calls that were skipped, such as `web_search_call`.
     pub foreign_items: Vec<String>,
 }
@@ -167,14 +169,15 @@ impl StreamDecoder {
         };
         let body_start = (!self.reply.state.is_recognised() && !self.reply.body_start.is_empty())
             .then(|| text_of_body(&self.reply.body_start));
-        let PartialReply { state, api_decoder, lost_frames, .. } = self.reply;
+        let PartialReply { mut state, api_decoder, lost_frames, .. } = self.reply;
+        let id = state.id.take();
         let (assembled, foreign_items) = api_decoder.finish(state.is_complete());
         let repeated_calls = assembled.repeated;
         // An unrecognised body is not a damaged reply.
         let lost_frames = if state.is_recognised() { lost_frames } else { 0 };
         let reply = state.into_reply(assembled, lost_frames, transport_error.clone());
         events.push(ChatEvent::Ended { reply });
-        StreamNotes { body_start, transport_error, repeated_calls, foreign_items }
+        StreamNotes { body_start, transport_error, repeated_calls, id, foreign_items }
     }
 
     fn consume(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {

@@ -10,6 +10,9 @@ use crate::event::{Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 /// Maximum size of the text, the reasoning and the calls of one reply together.
 pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
+/// Maximum length of an id, in bytes. A longer one is ignored.
+const MAX_ID: usize = 256;
+
 /// The end of the reply, as the body reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum BodyEnd {
@@ -39,6 +42,8 @@ pub(super) struct ReplyState {
     pub(super) finish_reason: Option<String>,
     pub(super) body_end: BodyEnd,
     pub(super) content: ReplyContent,
+    /// The id that the server gave the reply.
+    pub(super) id: Option<String>,
     error: Option<ServerError>,
     usage: Option<Usage>,
     model: Option<String>,
@@ -73,6 +78,13 @@ impl ReplyState {
     pub(super) fn set_model(&mut self, model: &Loose<'_>) {
         if self.model.is_none() {
             self.model = model.as_text().map(str::to_owned);
+        }
+    }
+
+    /// Stores the reply's id. The first one is kept.
+    pub(super) fn set_id(&mut self, id: &Loose<'_>) {
+        if self.id.is_none() {
+            self.id = id.as_text().filter(|id| id.len() <= MAX_ID).map(str::to_owned);
         }
     }
 

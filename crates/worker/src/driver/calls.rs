@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use super::task::RequestTask;
 use crate::config::Approvals;
 use crate::journal::Durability;
+use crate::observer::Observation;
 use crate::recording::{Line, Stopped};
 use crate::replay::{CallPlan, NextAnswer, ReplayCursor};
 use crate::time::{seconds, until};
@@ -181,6 +182,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
             let ToolCall { id, name, arguments } = call.clone();
             Line::ToolStarted { at_ms, id, name, arguments: arguments.to_value() }
         });
+        task.observe(Observation::Calling { span: context.trace.as_ref(), call: &call });
         let allows = task.shared.config.approvals == Approvals::Allow;
         match task.cursor.as_ref().map_or(CallPlan::Run, |cursor| cursor.begin_call(&call, allows)) {
             CallPlan::Run => call_tool(toolbox, call, context, limit),

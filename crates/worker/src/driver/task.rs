@@ -1,7 +1,7 @@
 //! The task of one request: what it publishes, what it records, and how it ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use deftool_chat::request::{Event, FailReason, Failure, JournalEntry, Outcome, Run, kind};
 use deftool_chat::{BodyFallbacks, Capabilities};
@@ -10,8 +10,10 @@ use tokio_util::sync::CancellationToken;
 use super::record::RequestRecord;
 use super::shared::Shared;
 use crate::journal::Durability;
+use crate::observer::{Observation, RequestObserver};
 use crate::recording::{Line, RequestRecorder, Stopped};
 use crate::replay::ReplayCursor;
+use crate::sync::lock;
 use crate::time::{Clock, seconds};
 use crate::trace::RequestTrace;
 use crate::transport::Outgoing;
@@ -22,6 +24,7 @@ pub(crate) struct RequestTask {
     pub(crate) record: Arc<RequestRecord>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) recorder: Option<RequestRecorder>,
+    pub(crate) observer: Option<Mutex<Box<dyn RequestObserver>>>,
     /// Position in the recorded request, in a replay.
     pub(crate) cursor: Option<Arc<ReplayCursor>>,
     pub(crate) cancel: CancellationToken,
@@ -51,6 +54,7 @@ impl RequestTask {
             // Called before the event is published, because its receiver may move the recording.
             self.end(outcome);
         }
+        self.observe_events(&events);
         if run.outcome().is_some() {
             self.shared.release(run.request_id(), &self.record);
         }
@@ -63,6 +67,7 @@ impl RequestTask {
     pub(crate) fn publish_own(&self, run: &Run, event: Event) {
         let events = vec![event];
         self.append(run, None, &events);
+        self.observe_events(&events);
         self.record.publish(events, run.status(), run.conversation());
     }
 
@@ -71,6 +76,19 @@ impl RequestTask {
         if let Some(journal) = self.shared.config.journal.as_ref().filter(|_| !events.is_empty()) {
             let entries = reply.into_iter().chain(events.iter().cloned().map(JournalEntry::Event));
             journal.append(run.request_id(), self.clock.now_ms(), entries.collect());
+        }
+    }
+
+    fn observe_events(&self, events: &[Event]) {
+        for event in events {
+            self.observe(Observation::Event(event));
+        }
+    }
+
+    /// Passes an observation to the observer, with the time of the last tick.
+    pub(crate) fn observe(&self, observation: Observation<'_>) {
+        if let Some(observer) = &self.observer {
+            lock(observer).observe(self.clock.now_ms(), observation);
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::detect::{Detected, detect, detect_without_probing};
 use crate::secrets::Redactor;
-use crate::transport::{Answer, ProbeError, Prober, build_client, endpoint_url, is_version};
+use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client, is_version};
 
 /// Maximum number of models that are read.
 const MAX_MODELS: usize = 10_000;
@@ -68,7 +68,7 @@ pub async fn examine_endpoint(base: &str, options: ExamineOptions<'_>, limit: Du
         Ok(url) => url,
         Err(error) => return failed(ProbeError::Invalid(redactor.text(&one_line(error)))),
     };
-    let client = match build_client(&url, limit) {
+    let client = match http_client(&url, limit) {
         Ok(client) => client,
         Err(error) => return failed(ProbeError::Invalid(one_line(error))),
     };

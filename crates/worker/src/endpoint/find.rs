@@ -7,7 +7,7 @@ use deftool_lang::spec::Dialect;
 use reqwest::Url;
 
 use super::detect::{Detected, Evidence, detect, of_host};
-use crate::transport::{Answer, ProbeError, Prober, build_client, endpoint_url};
+use crate::transport::{Answer, ProbeError, Prober, endpoint_url, http_client};
 
 /// Endpoints that are probed in order when none is configured: the default ports of llama.cpp and Ollama.
 const LOCAL: [&str; 2] = ["http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1"];
@@ -112,7 +112,7 @@ pub async fn find_endpoint(options: EndpointOptions) -> Result<Endpoint, Endpoin
 async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, EndpointError> {
     if let Some(base) = &options.endpoint {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
-        let client = build_client(&url, options.connect).map_err(EndpointError::Invalid)?;
+        let client = http_client(&url, options.connect).map_err(EndpointError::Invalid)?;
         // For a hosted API with a configured model, probes are not worth a round trip.
         let known = options.dialect.or_else(|| of_host(&url));
         if url.scheme() == "https"
@@ -135,7 +135,7 @@ async fn find(options: EndpointOptions, local: &[String]) -> Result<Endpoint, En
     }
     for base in local {
         let url = endpoint_url(base, "models").map_err(EndpointError::Invalid)?;
-        let client = build_client(&url, Duration::from_millis(300)).map_err(EndpointError::Invalid)?;
+        let client = http_client(&url, Duration::from_millis(300)).map_err(EndpointError::Invalid)?;
         // Other programs may listen on these ports, so the answer must look like that of a model server.
         let prober = Prober::new(client, &url, options.key.as_deref(), PROBE_LIMIT);
         let response = prober.clone().without_key().get(&url).await;

@@ -9,7 +9,7 @@ use reqwest::Url;
 
 use super::options::ServerOptions;
 use crate::endpoint::{Endpoint, EndpointOptions, find_endpoint};
-use crate::transport::{Prober, build_client, busy_slots, endpoint_url, server_page};
+use crate::transport::{Prober, busy_slots, endpoint_url, http_client, server_page};
 
 /// Connect timeout. Short, because the server is on this machine.
 pub(super) const CONNECT: Duration = Duration::from_secs(3);
@@ -58,7 +58,7 @@ impl HealthChecker {
         let base = format!("http://127.0.0.1:{port}/v1");
         let models = endpoint_url(&base, "models")?;
         let slots = server_page(&endpoint_url(&base, "")?, "slots");
-        let client = build_client(&models, CONNECT)?;
+        let client = http_client(&models, CONNECT)?;
         let prober = Prober::new(client, &models, options.key.as_deref(), options.limits.probe);
         let endpoint_options = EndpointOptions {
             endpoint: Some(base.clone()),

@@ -19,7 +19,10 @@ pub(super) const TLS_ADVICE: &str = "use http:// if the server has no TLS; other
 
 /// Creates a client for `url`. It follows no redirects (a redirected POST indicates a wrong endpoint) and uses no proxy
 /// for this machine.
-pub(crate) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
+///
+/// # Errors
+/// When TLS cannot be set up, as a message.
+pub fn http_client(url: &Url, connect: Duration) -> Result<Client, String> {
     let mut builder = client_builder()
         .connect_timeout(connect)
         .pool_idle_timeout(MAX_IDLE)

@@ -66,13 +66,13 @@ impl<'t> EchoGuard<'t> {
 
     /// Whether the notes about an unusual reply contain the key.
     pub(crate) fn is_in_notes(&self, notes: &StreamNotes) -> bool {
-        let StreamNotes { body_start, transport_error, foreign_items, repeated_calls: _ } = notes;
+        let StreamNotes { body_start, transport_error, foreign_items, id: _, repeated_calls: _ } = notes;
         let mut texts = body_start.iter().chain(transport_error).chain(foreign_items);
         texts.any(|text| self.transport.holds_secret(text))
     }
 
-    /// Whether a reply contains the key. The finish reason and the model name are not reported, so they are not
-    /// checked.
+    /// Whether a reply contains the key. The finish reason, the model name and the id are only passed to an
+    /// [`Observer`](crate::Observer), so they are not checked.
     fn is_in_reply(&self, reply: &Reply) -> bool {
         let Reply { status, calls, lost_frames: _, finish_reason: _, usage: _, model: _ } = reply;
         let is_in_status = match status {

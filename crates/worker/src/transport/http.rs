@@ -14,7 +14,7 @@ use http_body::Body as _;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Url};
 
-use super::client::{TLS_ADVICE, build_client, inflater_of, is_of_tls, is_refused, root_cause};
+use super::client::{TLS_ADVICE, http_client, inflater_of, is_of_tls, is_refused, root_cause};
 use super::inflate::Inflater;
 use super::interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError, api_path};
 use super::probe::{Credentials, Prober};
@@ -67,7 +67,7 @@ impl HttpTransport {
         }
         let responses = endpoint_url(base, api_path(Api::Responses))?;
         let base = endpoint_url(base, "")?;
-        let client = build_client(&url, connect)?;
+        let client = http_client(&url, connect)?;
         let prober = Prober::new(client.clone(), &url, key.as_deref(), PROBE_LIMIT);
         let redactor = prober.redactor().clone();
         let key = sent_key(&url, key.as_deref()).map(str::to_owned);

@@ -23,7 +23,9 @@ pub use http::HttpTransport;
 pub use interface::{Incoming, Outgoing, Page, PageResponse, Transport, TransportError};
 pub use probe::{Credentials, ProbeError};
 
-pub(crate) use client::build_client;
+pub use client::http_client;
+pub use url::shown_url;
+
 pub(crate) use echo::EchoGuard;
 pub(crate) use interface::api_path;
 pub(crate) use key_tail::{Fed, KeyTail};

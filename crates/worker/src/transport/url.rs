@@ -42,7 +42,7 @@ pub(crate) fn is_sendable(key: &str) -> bool {
 }
 
 /// Returns the URL without user, password and query, which may be secret.
-pub(crate) fn shown_url(url: &Url) -> String {
+pub fn shown_url(url: &Url) -> String {
     let mut shown = url.clone();
     let _ = shown.set_username("");
     let _ = shown.set_password(None);

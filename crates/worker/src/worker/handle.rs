@@ -154,6 +154,9 @@ impl Worker {
         if let Some(origin) = origin {
             origin.apply_to(&mut session);
         }
+        if shared.config.observer.is_some() {
+            session.trace.begin_request();
+        }
         let mut config = config.run;
         config.model.clone_from(&session.model);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
@@ -178,7 +181,10 @@ impl Worker {
         let shared = &self.shared;
         shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
         let at_ms = entries.last().map_or(0, |(at_ms, _)| *at_ms);
-        let JournaledRequest { session, config } = request;
+        let JournaledRequest { mut session, config } = request;
+        if shared.config.observer.is_some() {
+            session.trace.begin_request();
+        }
         let restored = Run::restore(config, session.run_start(), entries)?;
         let (run, events) = restored.resume(shared.config.approvals == Approvals::Ask, at_ms);
         let clock = Arc::new(Clock::live(at_ms));
@@ -222,6 +228,7 @@ impl Worker {
             record,
             clock,
             recorder: recorder.map(|recorder| recorder.begin(&session)),
+            observer: shared.config.observer.as_ref().map(|observer| Mutex::new(observer.begin(&session))),
             cursor,
             cancel,
             id_seed: session.id_seed,

@@ -15,6 +15,7 @@ use super::submit::{SubmitError, SubmitRequest};
 use crate::config::{Approvals, WorkerConfig};
 use crate::driver::ResultError;
 use crate::endpoint::{EndpointError, EndpointOptions, find_endpoint};
+use crate::observer::Observer;
 use crate::own_tool::{OwnTool, own_tools as source_of_own_tools};
 use crate::permissions::{endpoint_permission_request, names_key, server_permission_request};
 use crate::server::{GuardProgram, NotReady, ServerOptions};
@@ -104,6 +105,7 @@ pub struct OpenWorker {
     guard: Option<GuardProgram>,
     scripts: RunnerOptions,
     own_tools: Vec<OwnTool>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 /// Does not print the key.
@@ -138,6 +140,7 @@ impl Worker {
             guard: None,
             scripts: RunnerOptions::default(),
             own_tools: Vec::new(),
+            observer: None,
         }
     }
 }
@@ -226,13 +229,20 @@ impl OpenWorker {
         self
     }
 
+    /// Observes all requests of the worker, for example to export them.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// Opens the project, starts the worker, and waits for its managed server. Must be called in a tokio runtime.
     ///
     /// # Errors
     /// When the project, the worker or a server is not found, or a permission of the worker's spec is not granted.
     pub async fn start(self) -> Result<Worker, OpenError> {
         let Self { folder, name, endpoint, model, api_key, trust, approvals, .. } = self;
-        let Self { queue, bios, guard, scripts, own_tools, .. } = self;
+        let Self { queue, bios, guard, scripts, own_tools, observer, .. } = self;
         let root = find_root(&std::path::absolute(&folder).unwrap_or(folder))?;
         let project = LiveProject::open_for_worker(&root, &root, name.as_deref())?;
         let generation = project.current();
@@ -249,7 +259,7 @@ impl OpenWorker {
             return Err(OpenError::NotTrusted { missing });
         }
         let mut config = WorkerConfig::of_project(&root, &spec).map_err(OpenError::Bios)?;
-        (config.queue, config.approvals) = (queue, approvals);
+        (config.queue, config.approvals, config.observer) = (queue, approvals, observer);
         if let Some(bios) = bios {
             config.bios = bios;
         }

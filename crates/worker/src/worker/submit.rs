@@ -93,7 +93,7 @@ impl SubmitRequest {
             session.options = options;
         }
         // A replay does not belong to the trace of the recorded request.
-        session.trace = RequestTrace { submitter: self.trace };
+        session.trace = RequestTrace { submitter: self.trace, request: None };
         if !self.job_name.is_empty() {
             session.job_name = self.job_name;
         }
@@ -174,6 +174,6 @@ pub(super) fn live_session(
         local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
         id_seed: fastrand::u64(..),
         engine: env!("CARGO_PKG_VERSION").to_owned(),
-        trace: RequestTrace { submitter },
+        trace: RequestTrace { submitter, request: None },
     }
 }

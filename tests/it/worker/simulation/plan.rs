@@ -217,5 +217,6 @@ fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
         bios: Arc::new(BiosV1),
         approvals: dice.weighted(&[(4, Approvals::Ask), (1, Approvals::Allow), (1, Approvals::Refuse)]),
         journal: None,
+        observer: None,
     }
 }

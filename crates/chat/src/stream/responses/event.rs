@@ -49,6 +49,7 @@ pub(super) struct ResponseObject<'a> {
     pub(super) error_type: Loose<'a>,
     pub(super) incomplete_details: Loose<'a>,
     pub(super) usage: Loose<'a>,
+    pub(super) id: Loose<'a>,
     pub(super) model: Loose<'a>,
     pub(super) output: Loose<'a>,
     /// The concatenated text. Client libraries define it and some gateways send it.
@@ -90,6 +91,7 @@ impl<'de> LooseObject<'de> for ResponseObject<'de> {
             "error_type" => self.error_type = map.next_value()?,
             "incomplete_details" => self.incomplete_details = map.next_value()?,
             "usage" => self.usage = map.next_value()?,
+            "id" => self.id = map.next_value()?,
             "model" => self.model = map.next_value()?,
             "output" => self.output = map.next_value()?,
             "output_text" => self.output_text = map.next_value()?,

@@ -119,6 +119,7 @@ impl Response {
             "response.output_item.done" => self.on_item(event, true, state, sink)?,
             "response.created" | "response.in_progress" | "response.queued" => {
                 let response = event.response.as_deref().unwrap_or(&event.own);
+                state.set_id(&response.id);
                 state.set_model(&response.model);
                 state.set_usage(&response.usage);
             }
@@ -148,6 +149,7 @@ impl Response {
         let own = &event.own;
         let is_response = own.object.as_text() == Some("response") || matches!(own.output, Loose::Array(_));
         if kind.is_empty() && is_response {
+            state.set_id(&own.id);
             state.set_model(&own.model);
             state.set_usage(&own.usage);
             if !matches!(own.status.as_text(), Some("in_progress" | "queued")) {
@@ -262,6 +264,7 @@ impl Response {
         let response = event.response.as_deref().unwrap_or(&event.own);
         let error = if is_error(&response.error) { &response.error } else { &event.error };
         state.note_content(ReplyContent::Choice);
+        state.set_id(&response.id);
         state.set_model(&response.model);
         state.set_usage(&response.usage);
         let added = self.add_final_output(response, state, sink);

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::state::{OpenResponse, RequestEnded, ServerRefusal, Turn};
 use super::{failure, managed};
+use crate::observer::Observation;
 use crate::sync::lock;
 use crate::time::until;
 use crate::transport::{Incoming, Outgoing, Page, PageResponse, TransportError};
@@ -60,7 +61,14 @@ impl Turn<'_> {
                 trace: task.trace.operation(),
                 body,
             };
-            let sent = self.send(outgoing(attempt, body.clone())).await?;
+            let sending = outgoing(attempt, body.clone());
+            task.clock.tick();
+            task.observe(Observation::Sent { span: sending.trace.as_ref(), attempt, request });
+            let sent = self.send(sending).await?;
+            let status = sent.as_ref().ok().map(|open| open.incoming.status);
+            if !status.is_some_and(|status| (200..300).contains(&status)) {
+                task.observe(Observation::Rejected { status });
+            }
             let next = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.remember_form(*form);

@@ -14,6 +14,7 @@ use super::failure::{is_page, of_transport};
 use super::managed::is_lost;
 use super::state::{OpenResponse, RequestEnded, ServerRefusal, Turn};
 use super::timers::StreamTimers;
+use crate::observer::Observation;
 use crate::recording::Line;
 use crate::time::until;
 use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, TransportError};
@@ -78,6 +79,9 @@ impl Turn<'_> {
             ChatEvent::Ended { reply } => Some(reply),
             _ => None,
         });
+        if let Some(reply) = ended {
+            task.observe(Observation::Replied { reply, id: notes.id.as_deref() });
+        }
         if let Some(reply) = ended.filter(|reply| reply.lost_frames > 0) {
             self.warn_lost_frames(reply.lost_frames);
         }
@@ -248,7 +252,9 @@ impl Turn<'_> {
         if !bytes.is_empty() {
             task.write_data(bytes);
         }
-        timers.on_bytes(&events);
+        if timers.on_bytes(&events) {
+            task.observe(Observation::Chunk);
+        }
         // A replay ends at the end of the recording.
         if decoder.has_finish_reason() && !task.clock.is_recorded() {
             timers.on_finish();

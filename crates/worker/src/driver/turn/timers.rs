@@ -46,22 +46,25 @@ impl<'a> StreamTimers<'a> {
         self.finish.get_or_insert_with(|| Instant::now() + AFTER_FINISH_GRACE);
     }
 
-    /// Moves the deadlines after a read that contained these events.
-    pub(super) fn on_bytes(&mut self, events: &[ChatEvent]) {
+    /// Moves the deadlines after a read that contained these events. Returns whether they contain a token.
+    pub(super) fn on_bytes(&mut self, events: &[ChatEvent]) -> bool {
         let now = Instant::now();
+        let mut has_token = false;
         self.byte = after(now, self.timers.stall);
         for event in events {
             match event {
                 ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } => {
-                    self.any_token = true;
+                    has_token = true;
                     self.token = after(now, self.timers.token_stall);
                 }
-                ChatEvent::Progress { .. } if !self.any_token => {
+                ChatEvent::Progress { .. } if !self.any_token && !has_token => {
                     self.token = after(now, self.timers.first_token);
                 }
                 ChatEvent::Progress { .. } | ChatEvent::Ended { .. } => {}
             }
         }
+        self.any_token |= has_token;
+        has_token
     }
 
     /// Extends the deadlines before the first token: they count from `last_active`, because a server is silent while it
