@@ -47,6 +47,7 @@ mod show;
 mod spinner;
 mod stub;
 mod targets;
+mod telemetry;
 mod test;
 mod tool_help;
 mod tools;
@@ -141,10 +142,11 @@ fn write_manual(folder: &Path) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
-/// Ends the programs of scripts, reports errors and returns the exit code.
+/// Ends the programs of scripts and the export of telemetry, reports errors and returns the exit code.
 fn finish(result: Result<Exit, CliError>) -> ExitCode {
     // No program started by a script may outlive this process.
     deftool_script::kill_programs();
+    telemetry::finish();
     match result {
         Ok(exit) => match output::stdout_error() {
             Some(error) => {

@@ -10,7 +10,11 @@ pub(super) fn long_version() -> &'static str {
         // Set by `packaging/build`.
         let commit = option_env!("DEFTOOL_COMMIT").unwrap_or("unknown");
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-        let features = [("cli", cfg!(feature = "cli")), ("types", cfg!(feature = "types"))];
+        let features = [
+            ("cli", cfg!(feature = "cli")),
+            ("otel", cfg!(feature = "otel")),
+            ("types", cfg!(feature = "types")),
+        ];
         let features: Vec<&str> =
             features.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
         let features = features.join(", ");

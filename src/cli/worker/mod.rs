@@ -30,6 +30,8 @@ use super::args::{RequestOptions, ScriptOptions, WorkerOptions};
 use super::command::{CliError, command_dirs};
 use super::engine;
 use super::output::{clean, eprint_line};
+use super::secrets::secrets;
+use super::telemetry;
 use super::trust::{ProjectTrust, endpoint_permission_request, server_permission_request};
 
 /// Maximum number of printed findings; the others are counted.
@@ -81,7 +83,12 @@ pub(super) fn open(
     }
     let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;
-    OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), servers)
+    let mut open = OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), servers)?;
+    if recorded.is_some() {
+        // Nothing happens in a replay.
+        open.config.observer = None;
+    }
+    Ok(open)
 }
 
 impl OpenWorker {
@@ -96,8 +103,11 @@ impl OpenWorker {
         (trust, scripts): (ProjectTrust, Arc<ScriptRunner>),
         servers: Servers,
     ) -> Result<Self, CliError> {
+        let generation = project.current();
         let tools = Arc::new(ProjectTools::new(project, spec.clone(), Box::new(trust), scripts));
-        let config = WorkerConfig::of_project(root, &spec).map_err(CliError::Usage)?;
+        let mut config = WorkerConfig::of_project(root, &spec).map_err(CliError::Usage)?;
+        config.observer =
+            telemetry::observer(|| (api_key(&spec), secrets(&[], &generation).unwrap_or_default()));
         Ok(Self { spec, tools, config, servers })
     }
 }

@@ -21,6 +21,7 @@ mod lsp;
 pub(crate) mod managed;
 mod mcp;
 mod mcp_servers;
+mod otel;
 mod replay;
 mod report;
 pub(crate) mod rpc;

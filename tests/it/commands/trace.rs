@@ -3,18 +3,18 @@
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use deftool_test_support::server::{Answer, Received, Server, call, finish};
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project};
 
-const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-const STATE: &str = "vendor=a";
+pub(super) const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+pub(super) const STATE: &str = "vendor=a";
 
 /// A project with a tool that requests a URL. The MCP server `far` has the same tool.
-fn project() -> Project {
+pub(super) fn project() -> Project {
     let project = Project::empty();
     let deftool = env!("CARGO_BIN_EXE_deftool");
     for folder in ["", "far/"] {
@@ -36,7 +36,7 @@ fn project() -> Project {
 }
 
 /// A server that answers each request with 200, and its URL.
-fn web() -> (Server, String) {
+pub(super) fn web() -> (Server, String) {
     let server = Server::answering_all(|_, _| Answer::whole(200, &[], ""));
     let url = format!("http://{}/", server.address());
     (server, url)
@@ -49,7 +49,7 @@ fn model(tool: &str, url: &str) -> Server {
 }
 
 /// Returns the trace context of a request.
-fn trace_of(received: &Received) -> (Option<&str>, Option<&str>) {
+pub(super) fn trace_of(received: &Received) -> (Option<&str>, Option<&str>) {
     (received.header("traceparent"), received.header("tracestate"))
 }
 
@@ -63,7 +63,7 @@ fn expect_trace(server: &Server, count: usize) {
 }
 
 /// A command that exchanges one message per line.
-struct Peer {
+pub(super) struct Peer {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -71,7 +71,10 @@ struct Peer {
 
 impl Peer {
     fn start(project: &Project, arguments: &[&str]) -> Self {
-        let mut command = project.command(arguments);
+        Self::spawn(project.command(arguments))
+    }
+
+    pub(super) fn spawn(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
@@ -79,7 +82,7 @@ impl Peer {
     }
 
     /// Sends a request and returns its result.
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
         loop {
@@ -93,7 +96,7 @@ impl Peer {
         }
     }
 
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         drop(self.input.take());
         self.process.wait().unwrap();
     }

@@ -6,13 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-const CRATES: [(&str, &[&str]); 14] = [
+const CRATES: [(&str, &[&str]); 15] = [
     ("lang", &[]),
     ("chat", &["lang"]),
     ("script", &["lang"]),
     ("project", &["lang", "script"]),
     ("worker", &["lang", "chat", "script", "project"]),
     ("durable", &["chat", "worker"]),
+    ("otel", &["lang", "chat", "worker"]),
     ("stub", &["lang", "chat"]),
     ("mcp", &["lang"]),
     ("jsonrpc", &[]),
@@ -20,11 +21,17 @@ const CRATES: [(&str, &[&str]); 14] = [
     ("lsp", &["lang", "project", "ide", "jsonrpc"]),
     ("rpc", &["lang", "chat", "script", "project", "worker", "jsonrpc"]),
     ("acp", &["lang", "chat", "worker"]),
-    ("", &["lang", "chat", "script", "project", "worker", "durable", "stub", "mcp", "lsp", "rpc", "acp"]),
+    (
+        "",
+        &[
+            "lang", "chat", "script", "project", "worker", "durable", "otel", "stub", "mcp", "lsp", "rpc",
+            "acp",
+        ],
+    ),
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 31] = [
+const HOMES: [(&str, &[&str]); 35] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -32,7 +39,7 @@ const HOMES: [(&str, &[&str]); 31] = [
     ("luau-common", &[""]),
     ("luau-config", &[""]),
     ("luau-syntax", &[""]),
-    ("reqwest", &["script", "worker", "mcp"]),
+    ("reqwest", &["script", "worker", "otel", "mcp"]),
     ("rustls", &["script", "mcp"]),
     ("regex-automata", &["script", "worker"]),
     ("ignore", &["script"]),
@@ -48,10 +55,14 @@ const HOMES: [(&str, &[&str]); 31] = [
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
     ("rustix", &["script", "project", "worker", ""]),
-    ("tokio", &["script", "worker", "durable", "stub", "mcp", "rpc", "acp", ""]),
+    ("tokio", &["script", "worker", "durable", "otel", "stub", "mcp", "rpc", "acp", ""]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
     ("rusqlite", &["durable"]),
+    ("opentelemetry", &["otel"]),
+    ("opentelemetry-http", &["otel"]),
+    ("opentelemetry-otlp", &["otel"]),
+    ("opentelemetry_sdk", &["otel"]),
     ("url", &["lang", "script", "worker", "lsp"]),
     ("gen-lsp-types", &["lsp"]),
     ("schemars", &["lang", "chat", "jsonrpc", "rpc"]),

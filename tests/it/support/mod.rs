@@ -5,6 +5,8 @@
 
 pub(crate) mod jsonrpc;
 pub(crate) mod lsp;
+#[cfg(feature = "otel")]
+pub(crate) mod otlp;
 #[cfg(target_os = "linux")]
 pub(crate) mod process;
 pub(crate) mod project;

@@ -91,7 +91,7 @@ impl Project {
 pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
 /// Variables that a test does not inherit.
-const INHERITED: [&str; 9] = [
+const INHERITED: [&str; 18] = [
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "HTTP_PROXY",
@@ -101,6 +101,15 @@ const INHERITED: [&str; 9] = [
     "TRACEPARENT",
     "TRACESTATE",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+    "OTEL_METRICS_EXPORTER",
+    "OTEL_RESOURCE_ATTRIBUTES",
+    "OTEL_SDK_DISABLED",
+    "OTEL_SERVICE_NAME",
 ];
 
 pub(crate) fn command_in(folder: &Path, arguments: &[&str]) -> Command {

@@ -1,0 +1,59 @@
+//! OpenTelemetry export of the requests of workers: spans and metrics by the `GenAI` semantic conventions, over OTLP.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! use deftool_otel::{Redaction, Settings, Telemetry};
+//! use deftool_worker::{Secrets, Worker};
+//!
+//! if let Some(settings) = Settings::from_environment()? {
+//!     let telemetry = Telemetry::start(settings)?;
+//!     let redaction = Redaction::new(Some("the API key"), Secrets::default());
+//!     let open = Worker::open("path/to/project").observer(telemetry.observer(redaction));
+//!     println!("{}", open.start().await?.ask("What is the weather in Paris?").await?.text);
+//!     let lost = telemetry.shutdown(Duration::from_secs(2));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Telemetry`] owns a thread with a bounded queue. The observer of a request builds an operation for each model call,
+//! each tool call and the request itself, and adds it to the queue when it has ended. The thread turns operations into
+//! spans and measurements and exports them. If the queue is full, or if the collector does not accept them, they are
+//! counted as lost: a request never waits.
+//!
+//! | file | |
+//! |---|---|
+//! | `settings` | the environment variables |
+//! | `convention` | the names of the semantic conventions |
+//! | `operation` | an operation that has ended |
+//! | `observer` | observations of a request → operations |
+//! | `server` | provider, address and port of the model server |
+//! | `content` | messages, arguments and results: bounded, redacted, as JSON |
+//! | `queue` | the bounded queue |
+//! | `spans`, `metrics` | operations → spans and measurements |
+//! | `exporter` | the thread that exports |
+//! | `client` | the HTTP client of the exporters |
+//!
+//! The names are those of the `GenAI` semantic conventions of OpenTelemetry, which are in development: the repository
+//! `open-telemetry/semantic-conventions-genai`, as of November 2026 (based on semantic conventions 1.42).
+//!
+//! Not here: instrumentation of the code, log records, and spans of MCP servers, of HTTP requests of scripts, and of the
+//! parts of a request that are neither a model call nor a tool call.
+
+mod client;
+mod content;
+mod convention;
+mod exporter;
+mod metrics;
+mod observer;
+mod operation;
+mod queue;
+mod server;
+mod settings;
+mod spans;
+
+pub use content::Redaction;
+pub use exporter::{Lost, Telemetry};
+pub use settings::{Settings, SettingsError};

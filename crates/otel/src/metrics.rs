@@ -1,0 +1,138 @@
+//! Measures operations.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use opentelemetry::metrics::{Histogram, MeterProvider};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::reader::MetricReader;
+use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, SdkMeterProvider, Temporality};
+
+use crate::convention as names;
+use crate::operation::{AttributeValue, Operation, OperationKind};
+use crate::spans::key_value;
+
+/// The attributes of spans that are also attributes of measurements.
+const CHAT: [&str; 7] = [
+    names::OPERATION,
+    names::PROVIDER,
+    names::REQUEST_MODEL,
+    names::RESPONSE_MODEL,
+    names::SERVER_ADDRESS,
+    names::SERVER_PORT,
+    names::ERROR_TYPE,
+];
+const TOOL: [&str; 4] = [names::TOOL_NAME, names::TOOL_TYPE, names::AGENT, names::ERROR_TYPE];
+const AGENT: [&str; 3] = [names::AGENT, names::REQUEST_MODEL, names::ERROR_TYPE];
+
+/// The instruments, and the reader that collects their values.
+pub(crate) struct Metrics {
+    reader: SharedReader,
+    /// Keeps the instruments connected with the reader.
+    _provider: SdkMeterProvider,
+    tokens: Histogram<u64>,
+    chat: Histogram<f64>,
+    first_chunk: Histogram<f64>,
+    output_chunk: Histogram<f64>,
+    tool: Histogram<f64>,
+    agent: Histogram<f64>,
+    has_values: bool,
+}
+
+impl Metrics {
+    pub(crate) fn new(resource: Resource, scope: InstrumentationScope, temporality: Temporality) -> Self {
+        let reader = SharedReader(Arc::new(ManualReader::builder().with_temporality(temporality).build()));
+        let provider =
+            SdkMeterProvider::builder().with_reader(reader.clone()).with_resource(resource).build();
+        let meter = provider.meter_with_scope(scope);
+        let seconds = |name, about, boundaries: &[f64]| {
+            let histogram = meter.f64_histogram(name).with_unit("s").with_description(about);
+            histogram.with_boundaries(boundaries.to_vec()).build()
+        };
+        let tokens = meter.u64_histogram(names::TOKEN_USAGE).with_unit("{token}");
+        let tokens = tokens.with_description("Number of input and output tokens used.");
+        Self {
+            tokens: tokens.with_boundaries(names::TOKENS.to_vec()).build(),
+            chat: seconds(names::CHAT_DURATION, "GenAI operation duration.", &names::SECONDS),
+            first_chunk: seconds(names::FIRST_CHUNK, "Time to receive the first chunk.", &names::SECONDS),
+            output_chunk: seconds(names::OUTPUT_CHUNK, "Time per output chunk.", &names::SECONDS),
+            tool: seconds(names::TOOL_DURATION, "The duration of a single tool execution.", &names::SECONDS),
+            agent: seconds(
+                names::AGENT_DURATION,
+                "The duration of a single agent invocation.",
+                &names::AGENT_SECONDS,
+            ),
+            reader,
+            _provider: provider,
+            has_values: false,
+        }
+    }
+
+    /// Measures a finished operation.
+    #[allow(clippy::cast_precision_loss)] // milliseconds
+    pub(crate) fn measure(&mut self, operation: &Operation) {
+        self.has_values = true;
+        match operation.kind {
+            OperationKind::Agent => self.agent.record(operation.seconds(), &attributes(operation, &AGENT)),
+            OperationKind::Tool => self.tool.record(operation.seconds(), &attributes(operation, &TOOL)),
+            OperationKind::Chat => {
+                let mut all = attributes(operation, &CHAT);
+                self.chat.record(operation.seconds(), &all);
+                all.retain(|attribute| attribute.key.as_str() != names::ERROR_TYPE);
+                if let Some(AttributeValue::Number(seconds)) = operation.get(names::TIME_TO_FIRST_CHUNK) {
+                    self.first_chunk.record(*seconds, &all);
+                }
+                for gap_ms in &operation.gaps_ms {
+                    self.output_chunk.record(f64::from(*gap_ms) / 1e3, &all);
+                }
+                for (name, kind) in [(names::INPUT_TOKENS, "input"), (names::OUTPUT_TOKENS, "output")] {
+                    if let Some(AttributeValue::Integer(count)) = operation.get(name) {
+                        let kind = KeyValue::new(names::TOKEN_TYPE, kind);
+                        let attributes: Vec<_> = all.iter().cloned().chain([kind]).collect();
+                        self.tokens.record(u64::try_from(*count).unwrap_or_default(), &attributes);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns all values so far; `None`: there are none.
+    pub(crate) fn collect(&self) -> Option<ResourceMetrics> {
+        let mut values = ResourceMetrics::default();
+        self.has_values.then(|| self.reader.collect(&mut values)).and_then(Result::ok).map(|()| values)
+    }
+}
+
+fn attributes(operation: &Operation, names: &[&'static str]) -> Vec<KeyValue> {
+    let found = names.iter().filter_map(|name| Some(key_value(name, operation.get(name)?)));
+    found.collect()
+}
+
+/// A reader that this module and the provider share.
+#[derive(Debug, Clone)]
+struct SharedReader(Arc<ManualReader>);
+
+impl MetricReader for SharedReader {
+    fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
+        self.0.register_pipeline(pipeline);
+    }
+
+    fn collect(&self, values: &mut ResourceMetrics) -> OTelSdkResult {
+        self.0.collect(values)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self, kind: InstrumentKind) -> Temporality {
+        self.0.temporality(kind)
+    }
+}

@@ -1,0 +1,168 @@
+//! An operation of a request that has ended.
+
+use std::sync::Arc;
+
+use deftool_lang::tool::TraceContext;
+
+use crate::content::{Content, Redaction};
+use crate::convention::ERROR_TYPE;
+
+/// Maximum length of a text attribute, in bytes. Content has its own limits.
+const MAX_TEXT: usize = 512;
+
+/// The kind of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OperationKind {
+    /// A request: `invoke_agent`.
+    Agent,
+    /// An exchange with the model: `chat`.
+    Chat,
+    /// A call of a tool: `execute_tool`.
+    Tool,
+}
+
+impl OperationKind {
+    /// Returns the name in the conventions.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "invoke_agent",
+            Self::Chat => "chat",
+            Self::Tool => "execute_tool",
+        }
+    }
+}
+
+/// The value of an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum AttributeValue {
+    /// A text.
+    Text(String),
+    /// Texts.
+    Texts(Vec<String>),
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number.
+    Number(f64),
+    /// True or false.
+    Flag(bool),
+}
+
+/// The spans of an operation. Without them, the operation is only measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spans {
+    pub(crate) own: TraceContext,
+    /// The id of the parent, and whether it belongs to another process.
+    pub(crate) parent: Option<(u64, bool)>,
+}
+
+/// An operation of a request that has ended.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) kind: OperationKind,
+    /// The name after that of the kind: of the worker, the model or the tool.
+    pub(crate) subject: String,
+    pub(crate) spans: Option<Spans>,
+    /// Unix times in milliseconds.
+    pub(crate) start_ms: u64,
+    pub(crate) end_ms: u64,
+    pub(crate) attributes: Vec<(&'static str, AttributeValue)>,
+    /// The class of the error.
+    pub(crate) error: Option<String>,
+    /// The times between the chunks of a reply, in milliseconds.
+    pub(crate) gaps_ms: Vec<u32>,
+    /// Messages, arguments, results and error messages.
+    pub(crate) content: Option<Content>,
+    pub(crate) redaction: Arc<Redaction>,
+}
+
+impl Operation {
+    /// Returns the name of the span.
+    pub(crate) fn name(&self) -> String {
+        let (kind, subject) = (self.kind.as_str(), &self.subject);
+        if subject.is_empty() { kind.to_owned() } else { format!("{kind} {subject}") }
+    }
+
+    /// Adds an attribute.
+    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<AttributeValue>) {
+        self.attributes.push((name, value.into()));
+    }
+
+    /// Returns an attribute.
+    pub(crate) fn get(&self, name: &str) -> Option<&AttributeValue> {
+        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Returns the duration in seconds.
+    #[allow(clippy::cast_precision_loss)] // milliseconds
+    pub(crate) fn seconds(&self) -> f64 {
+        self.end_ms.saturating_sub(self.start_ms) as f64 / 1e3
+    }
+
+    /// Returns the size of the content in memory, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.content.as_ref().map_or(0, Content::size)
+    }
+
+    /// Removes secrets from all texts and adds the content as attributes. Takes long for long content, so it runs in the
+    /// thread that exports.
+    pub(crate) fn finish(&mut self) {
+        if let Some(error) = &self.error {
+            self.attributes.push((ERROR_TYPE, AttributeValue::Text(error.clone())));
+        }
+        let redaction = &self.redaction;
+        for (_, value) in &mut self.attributes {
+            let texts = match value {
+                AttributeValue::Text(text) => std::slice::from_mut(text),
+                AttributeValue::Texts(texts) => texts.as_mut_slice(),
+                AttributeValue::Integer(_) | AttributeValue::Number(_) | AttributeValue::Flag(_) => continue,
+            };
+            for text in texts {
+                *text = cut(redaction.text(text), MAX_TEXT);
+            }
+        }
+        self.subject = cut(redaction.text(&self.subject), MAX_TEXT);
+        if let Some(content) = self.content.take() {
+            self.attributes.extend(content.into_attributes(redaction));
+        }
+    }
+}
+
+/// Returns the start of a text.
+pub(crate) fn cut(mut text: String, limit: usize) -> String {
+    let mut end = limit.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+impl From<&str> for AttributeValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for AttributeValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<bool> for AttributeValue {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<f64> for AttributeValue {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u64> for AttributeValue {
+    fn from(number: u64) -> Self {
+        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
