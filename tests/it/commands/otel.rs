@@ -2,6 +2,8 @@
 
 #![cfg(all(unix, feature = "otel"))]
 
+mod phoenix;
+
 use std::process::Stdio;
 
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, finish, usage};
