@@ -43,7 +43,7 @@ fn step_of_a_request(bencher: Bencher, durability: Durability) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     bencher.with_inputs(step).bench_local_values(|step| {
         journal.append("req_1", 1, step);
-        runtime.block_on(journal.commit(durability)).unwrap();
+        runtime.block_on(journal.commit("r", durability)).unwrap();
     });
 }
 

@@ -145,6 +145,7 @@ impl Agent {
             project: Arc::clone(&project),
             scripts: Arc::clone(&self.scripts),
             trusts_all: self.trusts_all,
+            journal: None,
         };
         let opened = Box::pin(workers.open(spec.clone(), servers)).await?;
         Ok(SharedWorker { spec, project, opened })

@@ -42,6 +42,8 @@ mod run;
 mod script_log;
 mod secrets;
 mod selection;
+#[cfg(feature = "restate")]
+mod serve;
 mod session;
 mod show;
 mod spinner;
@@ -113,6 +115,8 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Lsp(_) => Ok(lsp::run()),
         Command::Mcp(options) => mcp::run(&options),
         Command::Rpc(options) => rpc::run(&options),
+        #[cfg(feature = "restate")]
+        Command::Serve(options) => serve::run(&options),
         Command::Acp(options) => acp::run(&options),
         Command::Resume(options) => journal::run_resume(&options),
         Command::Requests(options) => journal::run_requests(&options),

@@ -29,6 +29,7 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         project: Arc::clone(&project),
         scripts: Arc::clone(&scripts),
         trusts_all,
+        journal: None,
     });
     let default_worker = options.worker.worker.clone();
     let host = Host {

@@ -8,6 +8,8 @@ mod editors;
 mod language;
 mod real;
 mod repository;
+#[cfg(feature = "restate")]
+mod restate;
 mod scripts;
 mod support;
 mod worker;

@@ -115,7 +115,8 @@ impl Journal for SqliteJournal {
         self.queue.push_entries(request_id, at_ms, entries);
     }
 
-    fn commit(&self, durability: Durability) -> BoxFuture<'static, Result<(), JournalError>> {
+    // All requests so far are stored together.
+    fn commit(&self, _: &str, durability: Durability) -> BoxFuture<'static, Result<(), JournalError>> {
         let (waiter, written) = oneshot::channel();
         self.queue.push_waiter(waiter, durability);
         async { written.await.unwrap_or_else(|_| Err(JournalError(String::from("the journal is closed")))) }

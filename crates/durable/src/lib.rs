@@ -12,7 +12,7 @@
 //! let config = WorkerConfig { journal: Some(journal), ..config };
 //! for request in SqliteJournal::requests(path)?.iter().filter(|request| request.state.is_none()) {
 //!     let (start, entries) = SqliteJournal::load(path, &request.id)?;
-//!     // Continue it with `Worker::resume(start, entries)`.
+//!     // Continue it with `Worker::resume(start, entries, false)`.
 //! }
 //! # Ok(())
 //! # }
@@ -27,6 +27,8 @@
 mod journal;
 mod model;
 mod queue;
+#[cfg(feature = "restate")]
+pub mod restate;
 mod store;
 
 pub use journal::SqliteJournal;

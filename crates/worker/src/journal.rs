@@ -28,11 +28,15 @@ pub trait Journal: fmt::Debug + Send + Sync {
     /// Appends entries to a request without waiting. `at_ms`: milliseconds since the request was submitted.
     fn append(&self, request_id: &str, at_ms: u64, entries: Vec<JournalEntry>);
 
-    /// Waits until all requests and entries so far are stored.
+    /// Waits until a request and its entries so far are stored.
     ///
     /// # Errors
     /// If one of them could not be stored.
-    fn commit(&self, durability: Durability) -> BoxFuture<'static, Result<(), JournalError>>;
+    fn commit(
+        &self,
+        request_id: &str,
+        durability: Durability,
+    ) -> BoxFuture<'static, Result<(), JournalError>>;
 }
 
 /// What stored entries survive.

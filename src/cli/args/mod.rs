@@ -25,6 +25,8 @@ pub(super) use tools::{
     BenchOptions, CallOptions, CompletionsOptions, FuzzOptions, Isolate, ManOptions, ScriptOptions,
     TestFormat, TestOptions, ToolsOptions,
 };
+#[cfg(feature = "restate")]
+pub(super) use worker::ServeOptions;
 pub(super) use worker::{
     AcpOptions, ChatOptions, DoctorOptions, ReplayOptions, RequestOptions, RpcOptions, RunOptions,
     ViewOptions, WorkerOptions,
@@ -102,6 +104,9 @@ pub(super) enum Command {
     Rpc(RpcOptions),
     /// Serve a worker as an agent to editors over the Agent Client Protocol, on stdin and stdout
     Acp(AcpOptions),
+    /// Run the workers of the project on a durable engine that several machines share
+    #[cfg(feature = "restate")]
+    Serve(ServeOptions),
     /// Continue the requests of a journal that were interrupted
     Resume(ResumeOptions),
     /// List, show, cancel and remove the requests of a journal
@@ -132,8 +137,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Use models",
         &[
-            "run", "chat", "mcp", "rpc", "acp", "replay", "view", "resume", "requests", "stub", "trust",
-            "doctor",
+            "run", "chat", "mcp", "rpc", "acp", "serve", "replay", "view", "resume", "requests", "stub",
+            "trust", "doctor",
         ],
     ),
     ("Convert", &["compile", "import", "diff", "types", "targets"]),
@@ -149,9 +154,11 @@ pub(super) fn command() -> clap::Command {
         let _ = writeln!(groups, "\n{group}:");
         for name in names {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
-            let about =
-                about.map_or_else(|| String::from("Print the help of a command"), ToString::to_string);
-            let _ = writeln!(groups, "  {name:<13}{about}");
+            let help = (*name == "help").then(|| String::from("Print the help of a command"));
+            // A command that this build does not contain is not listed.
+            if let Some(about) = about.map(ToString::to_string).or(help) {
+                let _ = writeln!(groups, "  {name:<13}{about}");
+            }
         }
     }
     command.help_template(format!(
@@ -172,6 +179,8 @@ impl Command {
             Self::Mcp(options) => Some(&options.scripts),
             Self::Rpc(options) => Some(&options.scripts),
             Self::Acp(options) => Some(&options.scripts),
+            #[cfg(feature = "restate")]
+            Self::Serve(options) => Some(&options.scripts),
             _ => None,
         }
     }

@@ -223,6 +223,36 @@ pub(in crate::cli) struct RpcOptions {
     pub(in crate::cli) scripts: ScriptOptions,
 }
 
+#[cfg(feature = "restate")]
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Restate calls this command over HTTP and stores each step of a request, so that another machine can continue it.
+docs/scale-out.md describes the set-up.
+
+Examples:
+  deftool serve --durable restate -C my-agent
+  deftool serve --durable restate --listen 0.0.0.0:9080 -C my-agent --trust")]
+pub(in crate::cli) struct ServeOptions {
+    /// The engine that stores the requests
+    #[arg(long, value_enum)]
+    pub(in crate::cli) durable: DurableEngine,
+    /// Address on which Restate reaches this command
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
+    pub(in crate::cli) listen: String,
+    #[command(flatten)]
+    pub(in crate::cli) worker: WorkerOptions,
+    #[command(flatten)]
+    pub(in crate::cli) scripts: ScriptOptions,
+}
+
+/// The engines of `serve --durable`.
+#[cfg(feature = "restate")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum DurableEngine {
+    /// Restate
+    Restate,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An editor starts this command and sends messages of the Agent Client Protocol on stdin. Each session uses the project

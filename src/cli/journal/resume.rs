@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_durable::{RequestSummary, SqliteJournal};
-use deftool_worker::WorkerConfig;
+use deftool_worker::{Approvals, WorkerConfig};
 
 use super::context::JournalContext;
 use crate::cli::approve::Approver;
@@ -90,7 +90,8 @@ async fn resume(
     let mut approver = Approver::new(options.yes);
     let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
     let journal = Some(Arc::clone(journal) as Arc<_>);
-    let config = WorkerConfig { approvals: approver.approvals(), journal, ..config };
+    let approvals = approver.approvals();
+    let config = WorkerConfig { approvals, journal, ..config };
     let remote = tokio::select! {
         connected = servers.connect() => connected?,
         () = interrupts.next() => return Ok(Exit::Interrupted),
@@ -100,7 +101,8 @@ async fn resume(
         worker = connect(&worker_options, &spec, config, tools, true) => worker?,
         () = interrupts.next() => return Ok(Exit::Interrupted),
     };
-    let id = worker.resume(start, entries).map_err(|error| CliError::Usage(error.to_string()))?;
+    let asks = approvals == Approvals::Ask;
+    let id = worker.resume(start, entries, asks).map_err(|error| CliError::Usage(error.to_string()))?;
     let mut follower = Follower {
         worker: &worker,
         json: options.json,

@@ -10,7 +10,7 @@ use deftool_lang::spec::WorkerSpec;
 use deftool_mcp::RemoteTools;
 use deftool_project::{LiveProject, PermissionRequest};
 use deftool_script::ScriptRunner;
-use deftool_worker::{Worker, WorkerConfig};
+use deftool_worker::{Journal, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use super::{OpenWorker, connect, endpoint_requirements, join, requirements};
@@ -31,6 +31,8 @@ pub(in crate::cli) struct ClientWorkers {
     pub(in crate::cli) scripts: Arc<ScriptRunner>,
     /// `--trust`: all permissions, for this run.
     pub(in crate::cli) trusts_all: bool,
+    /// The journal of all requests.
+    pub(in crate::cli) journal: Option<Arc<dyn Journal>>,
 }
 
 /// A worker with the connections of its tools.
@@ -65,7 +67,7 @@ impl ClientWorkers {
         let opened = OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
         let remote = opened.servers.connect().await?;
         let tools = join(opened.tools, remote.as_ref());
-        let config = WorkerConfig { queue: MAX_QUEUE, ..opened.config };
+        let config = WorkerConfig { queue: MAX_QUEUE, journal: self.journal.clone(), ..opened.config };
         let worker = connect(&self.options, &opened.spec, config, tools, true).await?;
         Ok(OpenedWorker { worker, remote })
     }

@@ -1,49 +1,14 @@
 //! Requests in a journal survive the end of their process: the real binary is killed and continues.
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Child;
+use std::time::Duration;
 
 use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
 use deftool_test_support::step;
 use serde_json::Value;
 
+use crate::support::ledger::{SLOW_SCRIPT, calling, kill, project, runs, spawn, wait_until};
 use crate::support::project::{Ended, Project};
-
-/// Tools whose scripts write each run to a file, then wait for a file `go`.
-const TOOLS: &str = r#"
-(deftool :name "look" :description "Look." :effect pure :allow (:read ["log/"] :write ["log/"]))
-(deftool :name "send" :description "Send." :effect keyed :allow (:read ["log/"] :write ["log/"]))
-(deftool :name "pay" :description "Pay." :allow (:read ["log/"] :write ["log/"]))
-"#;
-
-const SCRIPT: &str = r#"
-return function()
-  fs.append("log/runs", tool.name .. " " .. tool.idempotency_key .. "\n")
-  while not fs.exists("log/go") do
-    task.wait(0.005)
-  end
-  return tool.name .. " is done"
-end
-"#;
-
-/// Like [`SCRIPT`], and then waits for a while.
-const SLOW_SCRIPT: &str = r#"
-return function()
-  fs.append("log/runs", tool.name .. " " .. tool.idempotency_key .. "\n")
-  task.wait(0.02)
-  return tool.name .. " is done"
-end
-"#;
-
-fn project() -> Project {
-    let project = Project::empty();
-    project.write("specs/tools.eld", TOOLS);
-    for tool in ["look", "send", "pay"] {
-        project.write(&format!("scripts/{tool}.lua"), SCRIPT);
-    }
-    project.write("log/runs", "");
-    project
-}
 
 /// Starts a request whose journal is `requests.journal`.
 fn start(project: &Project, server: &Server) -> Child {
@@ -52,33 +17,8 @@ fn start(project: &Project, server: &Server) -> Child {
     spawn(project.command(&arguments))
 }
 
-fn spawn(mut command: Command) -> Child {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
-
 fn resume(project: &Project) -> Ended {
     project.run(&["resume", "requests.journal", "--trust"])
-}
-
-/// Waits until `is_true`. The limit is only for a test that fails.
-fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_true() {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Returns the runs so far: the tool and the key of each.
-fn runs(project: &Project) -> Vec<(String, String)> {
-    let runs = std::fs::read_to_string(project.path("log/runs")).unwrap();
-    let runs = runs.lines().map(|line| line.split_once(' ').unwrap());
-    runs.map(|(tool, key)| (tool.to_owned(), key.to_owned())).collect()
 }
 
 fn list(project: &Project) -> Vec<(String, String)> {
@@ -87,10 +27,6 @@ fn list(project: &Project) -> Vec<(String, String)> {
     let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
     let text = |request: &Value, key: &str| request[key].as_str().unwrap().to_owned();
     listed.iter().map(|request| (text(request, "id"), text(request, "state"))).collect()
-}
-
-fn calling(tool: &str) -> Answer {
-    Answer::chunks(&[delta("Let me see. "), call(0, tool, "{}"), finish("tool_calls")])
 }
 
 #[test]

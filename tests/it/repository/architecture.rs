@@ -31,7 +31,7 @@ const CRATES: [(&str, &[&str]); 15] = [
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HOMES: [(&str, &[&str]); 35] = [
+const HOMES: [(&str, &[&str]); 36] = [
     ("lexpr", &["lang"]),
     ("jsonschema", &["lang"]),
     ("mlua", &["script"]),
@@ -58,6 +58,7 @@ const HOMES: [(&str, &[&str]); 35] = [
     ("tokio", &["script", "worker", "durable", "otel", "stub", "mcp", "rpc", "acp", ""]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),
+    ("restate-sdk", &["durable"]),
     ("rusqlite", &["durable"]),
     ("opentelemetry", &["otel"]),
     ("opentelemetry-http", &["otel"]),

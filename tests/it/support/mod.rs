@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub(crate) mod jsonrpc;
+pub(crate) mod ledger;
 pub(crate) mod lsp;
 #[cfg(feature = "otel")]
 pub(crate) mod otlp;

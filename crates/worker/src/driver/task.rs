@@ -96,7 +96,7 @@ impl RequestTask {
     /// could happen a second time after a crash. Returns whether the request continues.
     pub(crate) async fn commit(&self, run: &mut Run, durability: Durability) -> bool {
         let Some(journal) = &self.shared.config.journal else { return true };
-        if let Err(error) = journal.commit(durability).await {
+        if let Err(error) = journal.commit(run.request_id(), durability).await {
             self.fail(run, Failure::new(FailReason::UnknownError, kind::JOURNAL_FAILED, error.to_string()));
         }
         run.outcome().is_none()

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::submit::{ResumeError, SubmitError, SubmitRequest, live_session};
-use crate::config::{Approvals, WorkerConfig};
+use crate::config::WorkerConfig;
 use crate::driver::{
     EventStream, Limits, Registry, RequestRecord, RequestTask, ResultError, Shared, WorkerRequests, supervise,
 };
@@ -169,7 +169,8 @@ impl Worker {
 
     /// Continues a request of a journal in its worker. `entries`: those of the request, with their times. Its earlier
     /// events are available again. An interrupted reply is requested again; an interrupted call runs again if the
-    /// `:effect` of its tool allows it. Returns the id of the request.
+    /// `:effect` of its tool allows it. With `asks`, the user can allow that for a `once` call. Returns the id of the
+    /// request.
     ///
     /// # Errors
     /// When the entries do not match, all slots and the queue are full, or the worker is not ready.
@@ -177,6 +178,7 @@ impl Worker {
         &self,
         request: JournaledRequest,
         entries: Vec<(u64, JournalEntry)>,
+        asks: bool,
     ) -> Result<String, ResumeError> {
         let shared = &self.shared;
         shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
@@ -186,7 +188,7 @@ impl Worker {
             session.trace.begin_request();
         }
         let restored = Run::restore(config, session.run_start(), entries)?;
-        let (run, events) = restored.resume(shared.config.approvals == Approvals::Ask, at_ms);
+        let (run, events) = restored.resume(asks, at_ms);
         let clock = Arc::new(Clock::live(at_ms));
         Ok(self.admit(
             run,

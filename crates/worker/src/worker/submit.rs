@@ -55,6 +55,19 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Returns the current environment, with a request id.
+    pub fn now(request_id: String) -> Self {
+        let now = SystemTime::now();
+        let zoned = jiff::Zoned::now();
+        Self {
+            request_id,
+            submitted_at_ms: now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64),
+            zone: zoned.time_zone().iana_name().unwrap_or("UTC").to_owned(),
+            local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
+            id_seed: fastrand::u64(..),
+        }
+    }
+
     /// Replaces the inputs in `session`.
     pub(super) fn apply_to(self, session: &mut Session) {
         let Self { request_id, submitted_at_ms, zone, local_time, id_seed } = self;
@@ -154,11 +167,10 @@ pub(super) fn live_session(
 ) -> Session {
     let options = request.options();
     let SubmitRequest { messages: conversation, job_name, trace: submitter, .. } = request;
-    let now = SystemTime::now();
-    let zoned = jiff::Zoned::now();
-    let submitted_at_ms = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let origin = Origin::now(format!("req_{:016x}", fastrand::u64(..)));
+    let Origin { request_id, submitted_at_ms, zone, local_time, id_seed } = origin;
     Session {
-        request_id: format!("req_{:016x}", fastrand::u64(..)),
+        request_id,
         job_name,
         worker: config.run.worker.clone(),
         conversation,
@@ -170,9 +182,9 @@ pub(super) fn live_session(
         api: config.api,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,
         submitted_at_ms,
-        zone: zoned.time_zone().iana_name().unwrap_or("UTC").to_owned(),
-        local_time: zoned.strftime("%Y-%m-%d %H:%M").to_string(),
-        id_seed: fastrand::u64(..),
+        zone,
+        local_time,
+        id_seed,
         engine: env!("CARGO_PKG_VERSION").to_owned(),
         trace: RequestTrace { submitter, request: None },
     }

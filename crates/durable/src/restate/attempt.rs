@@ -1,0 +1,228 @@
+//! One attempt of Restate to execute a request.
+//!
+//! The steps that an earlier attempt stored are added first. When Restate asks for a step that is not stored, the
+//! attempt submits the request to the worker, or continues it with the entries so far, and from then on returns what the
+//! worker writes to its journal.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deftool_chat::request::{Approval, Event, JournalEntry};
+use deftool_worker::{JournaledRequest, Origin, ResumeError, SubmitError, Worker};
+use restate_sdk::errors::{HandlerError, TerminalError};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use super::bridge::{Item, RestateJournal};
+use super::protocol::{Step, Submission};
+
+/// Maximum time until events are stored. Consumers in other processes receive them then.
+const FLUSH: Duration = Duration::from_millis(500);
+/// Maximum duration of a step. Restate reports a cancellation between two steps.
+const MAX_STEP: Duration = Duration::from_secs(2);
+
+/// An attempt to execute one request. Dropping it stops the request in this process.
+pub(super) struct Attempt {
+    worker: Worker,
+    journal: Arc<RestateJournal>,
+    id: String,
+    submission: Option<Submission>,
+    start: Option<Box<JournaledRequest>>,
+    /// The stored entries.
+    entries: Vec<(u64, JournalEntry)>,
+    /// The calls that run.
+    running: BTreeSet<String>,
+    /// The calls that wait for an approval.
+    asked: BTreeSet<String>,
+    /// Approvals that the worker has not received.
+    answers: Vec<(String, Approval)>,
+    is_canceled: bool,
+    /// The request in this process, if it runs.
+    live: Option<Live>,
+}
+
+/// A request that runs in the worker of this process.
+struct Live {
+    items: mpsc::UnboundedReceiver<Item>,
+    /// The step that was produced and is not stored.
+    unstored: Step,
+    /// Waits for the end of that step.
+    waiter: Option<oneshot::Sender<()>>,
+}
+
+impl Attempt {
+    pub(super) fn new(
+        worker: Worker,
+        journal: Arc<RestateJournal>,
+        id: String,
+        submission: Submission,
+    ) -> Self {
+        Self {
+            worker,
+            journal,
+            id,
+            submission: Some(submission),
+            start: None,
+            entries: Vec::new(),
+            running: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            answers: Vec::new(),
+            is_canceled: false,
+            live: None,
+        }
+    }
+
+    /// Produces the next step: everything until the request waits for it to be stored, has ended, or some time has
+    /// passed.
+    ///
+    /// # Errors
+    /// If the worker does not accept the request. Restate tries again unless the error is terminal.
+    pub(super) async fn next_step(&mut self) -> Result<Step, HandlerError> {
+        if self.live.is_none() {
+            self.go_live().await?;
+        }
+        for (call_id, approval) in std::mem::take(&mut self.answers) {
+            self.worker.approve(&self.id, &call_id, approval);
+        }
+        if self.is_canceled {
+            self.worker.cancel(&self.id);
+        }
+        let Some(live) = &mut self.live else { return Ok(Step::default()) };
+        live.collect().await;
+        let mut step = live.unstored.clone();
+        if step.outcome().is_some() {
+            step.messages = self.worker.conversation(&self.id);
+        }
+        Ok(step)
+    }
+
+    /// Submits the request to the worker, or continues it.
+    async fn go_live(&mut self) -> Result<(), HandlerError> {
+        // An earlier attempt in this process may not have ended.
+        let forgotten = forget(&self.worker, &self.id);
+        if tokio::time::timeout(MAX_STEP, forgotten).await.is_err() {
+            return Err("an earlier attempt is still being stopped".into());
+        }
+        let items = self.journal.attach(&self.id);
+        let submitted = match &self.start {
+            Some(start) => self.worker.resume(JournaledRequest::clone(start), self.entries.clone(), false),
+            None => {
+                let mut request = self.submission.take().unwrap_or_default().into_request();
+                request.origin = Some(Origin::now(self.id.clone()));
+                self.worker.submit_when_ready(request).await.map_err(ResumeError::Submit)
+            }
+        };
+        match submitted {
+            Ok(_) => {
+                self.live = Some(Live { items, unstored: Step::default(), waiter: None });
+                Ok(())
+            }
+            Err(error) => {
+                self.journal.detach(&self.id);
+                Err(match error {
+                    ResumeError::Submit(SubmitError::UnknownTool(_) | SubmitError::ReservedParam(_))
+                    | ResumeError::Entries(_) => TerminalError::new_with_code(400, error.to_string()).into(),
+                    ResumeError::Submit(_) => error.into(),
+                })
+            }
+        }
+    }
+
+    /// Adds a stored step. The request continues if it waits for that.
+    pub(super) fn add(&mut self, step: Step) {
+        for event in step.events() {
+            match event {
+                Event::ToolStarted { id, .. } => drop(self.running.insert(id.clone())),
+                Event::ToolFinished { id, .. } => {
+                    self.running.remove(id);
+                    self.asked.remove(id);
+                }
+                Event::Approval { id, answer: None, .. } => drop(self.asked.insert(id.clone())),
+                Event::Approval { id, answer: Some(_), .. } => drop(self.asked.remove(id)),
+                // The calls are opened again.
+                Event::Resumed { .. } => self.running.clear(),
+                _ => {}
+            }
+        }
+        if let Some(start) = step.start {
+            self.start = Some(start);
+        }
+        self.entries.extend(step.entries);
+        if let Some(live) = &mut self.live {
+            live.unstored = Step::default();
+            // Fails only if the request has ended.
+            live.waiter.take().map(|waiter| waiter.send(()));
+        }
+    }
+
+    /// Returns the calls for which the request waits, if it only waits for approvals. If so, it no longer runs in this
+    /// process and has no slot: an answer may take days.
+    pub(super) fn only_waits_for(&mut self) -> Vec<String> {
+        if !self.running.is_empty() || self.asked.is_empty() {
+            return Vec::new();
+        }
+        self.stop();
+        self.asked.iter().cloned().collect()
+    }
+
+    /// Answers an approval request.
+    pub(super) fn approve(&mut self, call_id: String, approval: Approval) {
+        self.asked.remove(&call_id);
+        self.answers.push((call_id, approval));
+    }
+
+    /// Stops the request in this process, without a trace in its journal.
+    fn stop(&mut self) {
+        if self.live.take().is_some() {
+            self.journal.detach(&self.id);
+            self.worker.cancel(&self.id);
+            let (worker, id) = (self.worker.clone(), self.id.clone());
+            tokio::spawn(async move { forget(&worker, &id).await });
+        }
+    }
+
+    /// Cancels the request.
+    pub(super) fn cancel(&mut self) {
+        self.is_canceled = true;
+    }
+}
+
+impl Live {
+    /// Adds the next items of the worker to the step.
+    async fn collect(&mut self) {
+        let end = Instant::now() + MAX_STEP;
+        let mut flush = end;
+        if !self.unstored.entries.is_empty() {
+            flush = Instant::now() + FLUSH;
+        }
+        while self.waiter.is_none() && self.unstored.outcome().is_none() {
+            let item = tokio::select! {
+                item = self.items.recv() => item,
+                () = sleep_until(end.min(flush)) => None,
+            };
+            match item {
+                Some(Item::Begin(start)) => self.unstored.start = Some(start),
+                Some(Item::Entries(at_ms, entries)) => {
+                    flush = flush.min(Instant::now() + FLUSH);
+                    self.unstored.entries.extend(entries.into_iter().map(|entry| (at_ms, entry)));
+                }
+                Some(Item::Commit(waiter)) => self.waiter = Some(waiter),
+                None => return,
+            }
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Waits until a request has ended in this process, and removes it.
+async fn forget(worker: &Worker, id: &str) {
+    if worker.wait(id).await.is_ok() {
+        let _ = worker.take_result(id);
+    }
+}

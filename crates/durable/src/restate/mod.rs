@@ -1,0 +1,25 @@
+//! Workers on [Restate](https://restate.dev): requests survive the end of the machine on which they run.
+//!
+//! A request is a workflow, and its handler drives the same machine as [`Worker`](deftool_worker::Worker) in process: it
+//! stores what the worker writes to its [`Journal`](deftool_worker::Journal) as steps of the workflow. When Restate
+//! executes the handler again, on this machine or another, the stored steps are the entries with which
+//! [`Worker::resume`](deftool_worker::Worker::resume) continues the request. So a `once` call is stored before it runs
+//! and never runs again, as with the journal in SQLite.
+//!
+//! | service | handler | |
+//! |---|---|---|
+//! | `Request/ID` | `run` | runs a [`Submission`]; returns a [`RequestResult`] |
+//! | | `events` | returns the [`EventPage`] at a cursor; waits for it |
+//! | | `signal` | waits for the call of an exit tool |
+//! | | `cancel` | ends the request |
+//! | `Conversation/ID` | `send` | sends a message; returns a [`RequestResult`] |
+//! | | `messages` | returns the conversation |
+
+mod attempt;
+mod bridge;
+mod protocol;
+mod service;
+
+pub use bridge::RestateJournal;
+pub use protocol::{ApprovalRequest, EventPage, RequestResult, Submission};
+pub use service::{Host, OpenFailure, OpenWorker, serve};

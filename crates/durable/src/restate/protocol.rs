@@ -1,0 +1,121 @@
+//! The messages of the services.
+
+use deftool_chat::Message;
+use deftool_chat::request::{Event, JournalEntry, Outcome, Signal};
+use deftool_worker::{JournaledRequest, SubmitRequest};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A request to run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Submission {
+    /// The worker; may be missing if the project has only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// The message of the user. It follows `messages`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The conversation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
+    /// An additional system message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The model, which overrides that of the worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Members of the request body, such as `temperature`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+    /// Names of the tools that may be called; missing: all tools of the worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// A name for the job.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub job_name: String,
+}
+
+impl Submission {
+    pub(super) fn into_request(self) -> SubmitRequest {
+        let Self { worker: _, prompt, mut messages, system, model, params, tools, job_name } = self;
+        messages.extend(prompt.map(|content| Message::User { content }));
+        SubmitRequest {
+            messages,
+            system_prompt: system,
+            model,
+            params,
+            tools,
+            job_name,
+            ..SubmitRequest::default()
+        }
+    }
+}
+
+/// The result of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestResult {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The conversation. It can be continued with the next message of the user.
+    pub messages: Vec<Message>,
+}
+
+/// A part of the events of a request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventPage {
+    /// The events.
+    pub events: Vec<Event>,
+    /// The cursor of the next page; `None`: this is the last page.
+    pub next: Option<usize>,
+    /// The approvals that these events request, each with the awakeable that takes its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalRequest>,
+}
+
+/// A call that waits for the approval of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRequest {
+    /// The id of the call.
+    pub call_id: String,
+    /// The awakeable of Restate that takes an [`Approval`](deftool_chat::request::Approval).
+    pub awakeable: String,
+}
+
+/// What a worker did until the request had to be stored.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Step {
+    /// The start of the request, in its first step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) start: Option<Box<JournaledRequest>>,
+    pub(super) entries: Vec<(u64, JournalEntry)>,
+    /// The conversation, in the last step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) messages: Option<Vec<Message>>,
+}
+
+impl Step {
+    /// Returns the events of the step.
+    pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.entries.iter().filter_map(|(_, entry)| match entry {
+            JournalEntry::Event(event) => Some(event),
+            JournalEntry::Reply(_) => None,
+        })
+    }
+
+    /// Returns the calls of exit tools.
+    pub(super) fn signals(&self) -> impl Iterator<Item = &Signal> {
+        self.events().filter_map(|event| match event {
+            Event::Signal(signal) => Some(signal),
+            _ => None,
+        })
+    }
+
+    /// Returns the outcome, in the last step.
+    pub(super) fn outcome(&self) -> Option<&Outcome> {
+        self.events().find_map(|event| match event {
+            Event::Finished(outcome) => Some(outcome),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! The services that Restate calls.
+// The macros of the SDK generate items without documentation.
+#![allow(missing_docs)]
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use deftool_chat::Message;
+use deftool_chat::request::{Approval, Signal};
+use deftool_worker::Worker;
+use futures_util::future::BoxFuture;
+use restate_sdk::context::DurableFuturesUnordered;
+use restate_sdk::prelude::*;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+
+use super::attempt::Attempt;
+use super::bridge::RestateJournal;
+use super::protocol::{ApprovalRequest, EventPage, RequestResult, Step, Submission};
+
+/// Code of the error with which Restate reports that a request was canceled.
+const CANCELED: u16 = 409;
+/// The promise that the end of a request resolves.
+const END: &str = "end";
+/// The key of the id of the invocation in the state of a request.
+const INVOCATION: &str = "invocation";
+/// The key of the conversation in the state of a conversation.
+const MESSAGES: &str = "messages";
+
+/// Opens the worker of a name, or the only worker of the project.
+pub type OpenWorker =
+    Box<dyn Fn(Option<&str>) -> BoxFuture<'static, Result<Worker, OpenFailure>> + Send + Sync>;
+
+/// The reason why a worker cannot be used, for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenFailure {
+    /// The project has no such worker.
+    #[error("{0}")]
+    Unknown(String),
+    /// The worker may be usable later.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// What the services need from the program that runs them.
+pub struct Host {
+    /// Opens a worker whose journal is `journal`. Called for each attempt.
+    pub open_worker: OpenWorker,
+    /// The journal of the workers.
+    pub journal: Arc<RestateJournal>,
+}
+
+/// Serves Restate on a listener until `stop` is ready. Restate continues interrupted requests elsewhere or later.
+pub async fn serve(host: Host, listener: TcpListener, stop: impl Future) {
+    let host = Arc::new(host);
+    let endpoint = Endpoint::builder().bind(Request { host }).bind(Conversation).build();
+    HttpServer::new(endpoint).serve_with_cancel(listener, stop).await;
+}
+
+/// A request. Its key is its id.
+struct Request {
+    host: Arc<Host>,
+}
+
+#[workflow]
+impl Request {
+    #[handler]
+    async fn run(
+        &self,
+        ctx: WorkflowContext<'_>,
+        submission: Json<Submission>,
+    ) -> HandlerResult<Json<RequestResult>> {
+        ctx.set(INVOCATION, ctx.invocation_id().to_owned());
+        let submission = submission.into_inner();
+        let worker = match (self.host.open_worker)(submission.worker.as_deref()).await {
+            Ok(worker) => worker,
+            Err(OpenFailure::Unknown(message)) => {
+                return Err(TerminalError::new_with_code(404, message).into());
+            }
+            Err(unavailable) => return Err(unavailable.into()),
+        };
+        let journal = Arc::clone(&self.host.journal);
+        let attempt = Attempt::new(worker, journal, ctx.key().to_owned(), submission);
+        let attempt = Arc::new(Mutex::new(attempt));
+        let mut called = BTreeSet::new();
+        for cursor in 0.. {
+            let stepping = Arc::clone(&attempt);
+            let step = ctx.run(|| async move { stepping.lock().await.next_step().await.map(Json) }).await;
+            let step = match step {
+                Ok(step) => step.into_inner(),
+                Err(error) if error.code() == CANCELED => {
+                    attempt.lock().await.cancel();
+                    Step::default()
+                }
+                Err(error) => return Err(error.into()),
+            };
+            for signal in step.signals().filter(|signal| called.insert(signal.tool_name.clone())) {
+                ctx.resolve_promise(&signal_key(&signal.tool_name), Json(Some(signal.clone())));
+            }
+            let end = step.outcome().cloned().map(|outcome| {
+                let messages = step.messages.clone().unwrap_or_default();
+                RequestResult { outcome, messages }
+            });
+            let mut page = EventPage { events: step.events().cloned().collect(), ..EventPage::default() };
+            if let Some(result) = end {
+                ctx.resolve_promise(&page_key(cursor), Json(page));
+                ctx.resolve_promise(END, ());
+                return Ok(Json(result));
+            }
+            page.next = Some(cursor + 1);
+            let waits_for = {
+                let mut attempt = attempt.lock().await;
+                attempt.add(step);
+                attempt.only_waits_for()
+            };
+            let mut answers = DurableFuturesUnordered::new();
+            let mut call_ids = Vec::new();
+            for call_id in waits_for {
+                let (awakeable, answer) = ctx.awakeable::<Json<Approval>>();
+                answers.push(answer);
+                page.approvals.push(ApprovalRequest { call_id: call_id.clone(), awakeable });
+                call_ids.push(call_id);
+            }
+            ctx.resolve_promise(&page_key(cursor), Json(page));
+            while !answers.is_empty() {
+                match answers.next().await {
+                    Ok(Some((index, answer))) => {
+                        let approval = answer.map_or_else(
+                            |error| Approval::Refused { reason: error.message().to_owned() },
+                            Json::into_inner,
+                        );
+                        let call_id = call_ids.get(index).cloned().unwrap_or_default();
+                        attempt.lock().await.approve(call_id, approval);
+                    }
+                    Ok(None) => {}
+                    Err(error) if error.code() == CANCELED => {
+                        attempt.lock().await.cancel();
+                        break;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Err(TerminalError::new("the request has too many steps").into())
+    }
+
+    #[handler]
+    async fn events(
+        &self,
+        ctx: SharedWorkflowContext<'_>,
+        cursor: Json<usize>,
+    ) -> HandlerResult<Json<EventPage>> {
+        let key = page_key(cursor.into_inner());
+        // Resolved before the end.
+        if let Some(page) = ctx.peek_promise::<Json<EventPage>>(&key).await? {
+            return Ok(page);
+        }
+        let page = restate_sdk::select! {
+            page = ctx.promise::<Json<EventPage>>(&key) => page?,
+            _ = ctx.promise::<()>(END) => ctx.peek_promise(&key).await?.unwrap_or_default()
+        };
+        Ok(page)
+    }
+
+    #[handler]
+    async fn signal(
+        &self,
+        ctx: SharedWorkflowContext<'_>,
+        tool: String,
+    ) -> HandlerResult<Json<Option<Signal>>> {
+        let key = signal_key(&tool);
+        let signal = restate_sdk::select! {
+            signal = ctx.promise::<Json<Option<Signal>>>(&key) => signal?,
+            _ = ctx.promise::<()>(END) => ctx.peek_promise(&key).await?.unwrap_or_default()
+        };
+        Ok(signal)
+    }
+
+    #[handler]
+    async fn cancel(&self, ctx: SharedWorkflowContext<'_>) -> HandlerResult<()> {
+        match ctx.get::<String>(INVOCATION).await? {
+            Some(invocation) => ctx.invocation_handle(invocation).cancel(),
+            None => return Err(TerminalError::new_with_code(404, "unknown request").into()),
+        }
+        Ok(())
+    }
+}
+
+/// A conversation, whose requests run one after the other. Its key is its id.
+struct Conversation;
+
+#[object]
+impl Conversation {
+    #[handler]
+    async fn send(
+        &self,
+        ctx: ObjectContext<'_>,
+        submission: Json<Submission>,
+    ) -> HandlerResult<Json<RequestResult>> {
+        let mut submission = submission.into_inner();
+        let mut messages = ctx.get::<Json<Vec<Message>>>(MESSAGES).await?.unwrap_or_default().into_inner();
+        messages.append(&mut submission.messages);
+        submission.messages = messages;
+        let id = format!("{}-{:016x}", ctx.key(), ctx.random_seed());
+        let result = ctx.workflow_client::<RequestClient>(id).run(Json(submission)).call().await?;
+        let result = result.into_inner();
+        ctx.set(MESSAGES, Json(result.messages.clone()));
+        Ok(Json(result))
+    }
+
+    #[handler]
+    async fn messages(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Vec<Message>>> {
+        Ok(ctx.get(MESSAGES).await?.unwrap_or_default())
+    }
+}
+
+/// Returns the promise of a page of events.
+fn page_key(cursor: usize) -> String {
+    format!("events/{cursor}")
+}
+
+/// Returns the promise of the first call of an exit tool.
+fn signal_key(tool: &str) -> String {
+    format!("signal/{tool}")
+}

@@ -1,0 +1,404 @@
+//! `deftool serve` with a real Restate server, which `tests/restate/install` installs.
+//!
+//! Without the server, these tests are skipped with a message. With `DEFTOOL_RESTATE=required`, as in `.ci/run`, they
+//! fail instead.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use deftool_test_support::server::{Answer, Server, call, delta, finish};
+use deftool_test_support::step;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::support::ledger::{SLOW_SCRIPT, calling, kill, project, runs, spawn, wait_until};
+use crate::support::project::Project;
+
+/// The status with which Restate answers that a workflow has not ended.
+const NOT_READY: u16 = 470;
+
+/// A worker that runs several requests at a time.
+const WORKER: &str = "(defworker :name \"many\" :slots 8)";
+
+/// One node of Restate, with a worker.
+struct Engine {
+    node: Child,
+    /// Contains the configuration and the data of the node.
+    _folder: tempfile::TempDir,
+    ingress: u16,
+    admin: u16,
+    /// The port of the worker.
+    worker: u16,
+    client: reqwest::Client,
+    runtime: Runtime,
+    /// One node runs at a time: it takes ports that were free a moment ago.
+    _alone: MutexGuard<'static, ()>,
+}
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Engine {
+    /// Starts the node. Returns `None` if it is not installed.
+    fn start() -> Option<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/restate");
+        let Some(program) = program(&folder) else {
+            assert!(
+                std::env::var("DEFTOOL_RESTATE").as_deref() != Ok("required"),
+                "the Restate server is required and not installed: run tests/restate/install"
+            );
+            eprintln!("skipped: no Restate server; run tests/restate/install (60 MB)");
+            return None;
+        };
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let data = tempfile::tempdir().unwrap();
+        let [ingress, admin, node, worker] = free_ports();
+        let node = Command::new(program)
+            .args(["--no-logo", "--listen-mode", "tcp", "--node-name", "n1", "--base-dir"])
+            .arg(data.path())
+            .arg("--config-file")
+            .arg(folder.join("one-node.toml"))
+            .env("RESTATE_BIND_ADDRESS", format!("127.0.0.1:{node}"))
+            .env("RESTATE_INGRESS__BIND_ADDRESS", format!("127.0.0.1:{ingress}"))
+            .env("RESTATE_ADMIN__BIND_ADDRESS", format!("127.0.0.1:{admin}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (client, runtime) = (deftool_script::client_builder().build().unwrap(), Runtime::new().unwrap());
+        let engine = Self { node, _folder: data, ingress, admin, worker, client, runtime, _alone: alone };
+        wait_until("Restate is ready", || {
+            let health = |port, path| engine.send(port, path, None).is_some_and(|(status, _)| status == 200);
+            health(engine.admin, "health") && health(engine.ingress, "restate/health")
+        });
+        Some(engine)
+    }
+
+    /// Starts a worker of `project`.
+    fn serve(&self, project: &Project, server: &Server) -> Child {
+        let (listen, endpoint) = (format!("127.0.0.1:{}", self.worker), server.endpoint());
+        let arguments =
+            ["serve", "--durable", "restate", "--listen", &listen, "--endpoint", &endpoint, "--trust"];
+        let child = spawn(project.command(&arguments));
+        wait_until("the worker listens", || std::net::TcpStream::connect(&listen).is_ok());
+        child
+    }
+
+    /// Makes the worker known to Restate.
+    fn register(&self) {
+        let uri = json!({"uri": format!("http://127.0.0.1:{}", self.worker)});
+        let (status, answer) = self.send(self.admin, "deployments", Some(&uri)).unwrap();
+        assert!(status < 300, "{status}: {answer}");
+    }
+
+    /// Calls a handler and returns its answer.
+    fn call(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.send(self.ingress, path, Some(body)).unwrap()
+    }
+
+    /// Submits a request without waiting for its end.
+    fn submit(&self, id: &str, body: &Value) {
+        let (status, answer) = self.call(&format!("Request/{id}/run/send"), body);
+        assert!(status < 300, "{status}: {answer}");
+    }
+
+    /// Waits for the end of a request, and returns its result.
+    fn result(&self, id: &str) -> Value {
+        let path = format!("restate/workflow/Request/{id}/attach");
+        let (status, result) = self.send(self.ingress, &path, None).unwrap();
+        assert_eq!(status, 200, "{result}");
+        result
+    }
+
+    /// Returns all events of a request so far, and whether there will be more.
+    fn events(&self, id: &str) -> Vec<Value> {
+        let (mut cursor, mut events) = (json!(0), Vec::new());
+        while !cursor.is_null() {
+            let (status, mut page) = self.call(&format!("Request/{id}/events"), &cursor);
+            assert_eq!(status, 200, "{page}");
+            events.append(page["events"].as_array_mut().unwrap());
+            cursor = page["next"].take();
+        }
+        events
+    }
+
+    fn send(&self, port: u16, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+        let url = format!("http://127.0.0.1:{port}/{path}");
+        let request = match body {
+            // A handler without input.
+            Some(Value::Null) => self.client.post(url),
+            Some(body) => {
+                self.client.post(url).header("content-type", "application/json").body(body.to_string())
+            }
+            None => self.client.get(url),
+        };
+        self.runtime.block_on(async {
+            let response = request.timeout(Duration::from_secs(60)).send().await.ok()?;
+            let (status, text) = (response.status().as_u16(), response.text().await.ok()?);
+            Some((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+        })
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.node.kill();
+        let _ = self.node.wait();
+    }
+}
+
+/// Returns the installed server.
+fn program(folder: &Path) -> Option<PathBuf> {
+    let packages = std::fs::read_dir(folder.join("node_modules/@restatedev")).ok()?;
+    packages.flatten().map(|package| package.path().join("bin/restate-server")).find(|path| path.exists())
+}
+
+/// Returns free ports.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+/// Returns the tools of a conversation in order, and then ends it. A repeated request gets the same reply.
+fn in_turn(tools: &'static [&'static str]) -> Server {
+    Server::answering(move |_, received| {
+        let messages = received.body["messages"].as_array().unwrap();
+        let results = messages.iter().filter(|message| message["role"] == "tool").count();
+        match tools.get(results) {
+            Some(tool) => Answer::chunks(&[delta("One more. "), call(0, tool, "{}"), finish("tool_calls")]),
+            None => Answer::stream().delta("The ").wait_ms(30).delta("end.").done(),
+        }
+    })
+}
+
+/// Removes what differs between two runs.
+fn without_times(mut events: Vec<Value>) -> Vec<Value> {
+    const TIMES: [&str; 5] = ["submitted_at_ms", "emitted_at_ms", "elapsed_ms", "request_id", "id"];
+    fn remove(value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                members.retain(|key, _| !TIMES.contains(&key.as_str()));
+                members.values_mut().for_each(remove);
+            }
+            Value::Array(items) => items.iter_mut().for_each(remove),
+            _ => {}
+        }
+    }
+    events.iter_mut().for_each(remove);
+    events
+}
+
+/// Merges consecutive deltas of text, whose number depends on reads.
+fn merged(events: Vec<Value>) -> Vec<Value> {
+    let mut merged: Vec<Value> = Vec::new();
+    for event in events {
+        if let Some(last) = merged.last_mut().filter(|last| last["type"] == "text" && event["type"] == "text")
+        {
+            last["text"] =
+                json!(format!("{}{}", last["text"].as_str().unwrap(), event["text"].as_str().unwrap()));
+        } else {
+            merged.push(event);
+        }
+    }
+    merged
+}
+
+#[test]
+fn a_request_has_the_same_events_as_in_process() {
+    let Some(engine) = Engine::start() else { return };
+    let project = project();
+    project.write("log/go", "");
+    project.write("specs/exit.eld", "(defexit :name \"done\" :description \"Done.\")");
+    let server = || {
+        Server::script([
+            calling("pay"),
+            Answer::chunks(&[delta("Done."), call(0, "done", "{}"), finish("tool_calls")]),
+        ])
+    };
+    let alone = server();
+    let arguments = ["run", "hello", "--trust", "--json", "--endpoint", &alone.endpoint()];
+    let ended = project.run(&arguments);
+    let expected: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+
+    let shared = server();
+    let worker = engine.serve(&project, &shared);
+    engine.register();
+    let (status, result) = engine.call("Request/r1/run", &json!({"prompt": "hello"}));
+    assert_eq!(status, 200, "{result}");
+    assert_eq!(result["outcome"]["state"], "completed", "{result}");
+    let events = engine.events("r1");
+    assert_eq!(merged(without_times(events)), merged(without_times(expected)));
+    assert_eq!(
+        alone.posts()[1].body["messages"].to_string().len(),
+        shared.posts()[1].body["messages"].to_string().len()
+    );
+
+    // The same id is one request, before and after its end.
+    let (status, _) = engine.call("Request/r1/run", &json!({"prompt": "hello"}));
+    assert_eq!((status, shared.posts().len()), (409, 2));
+    assert_eq!(engine.result("r1"), result);
+    let (_, signal) = engine.call("Request/r1/signal", &json!("done"));
+    assert_eq!(signal["tool_name"], "done");
+    let (_, signal) = engine.call("Request/r1/signal", &json!("other"));
+    assert_eq!(signal, Value::Null);
+    let (_, page) = engine.call("Request/r1/events", &json!(999));
+    assert_eq!(page, json!({"events": [], "next": null}));
+    let (status, error) = engine.call("Request/r2/run", &json!({"prompt": "hello", "worker": "nobody"}));
+    assert!(status == 404 && error["message"].as_str().unwrap().contains("nobody"), "{status}: {error}");
+    let (status, error) = engine.call("Request/r3/run", &json!({"prompt": "hello", "tools": ["nothing"]}));
+    assert_eq!((status, &error["message"]), (400, &json!("unknown tool `nothing`")));
+    kill(worker);
+}
+
+#[test]
+fn an_interrupted_call_follows_the_effect_of_its_tool() {
+    let Some(engine) = Engine::start() else { return };
+    let project = project();
+    let server = Server::answering(|_, received| {
+        let messages = received.body["messages"].as_array().unwrap();
+        if messages.iter().any(|message| message["role"] == "tool") {
+            return Answer::text("Done.");
+        }
+        let tool = messages.iter().rfind(|message| message["role"] == "user").unwrap();
+        calling(tool["content"].as_str().unwrap())
+    });
+    project.write("specs/worker.eld", WORKER);
+    let worker = engine.serve(&project, &server);
+    engine.register();
+    for tool in ["look", "send", "pay"] {
+        engine.submit(tool, &json!({"prompt": tool}));
+    }
+    wait_until("the tools run", || runs(&project).len() == 3);
+    kill(worker);
+    project.write("log/go", "");
+    let worker = engine.serve(&project, &server);
+    for (tool, expected) in [("look", 2), ("send", 2), ("pay", 1)] {
+        let result = engine.result(tool);
+        assert_eq!(result["outcome"]["text"], "Let me see. Done.", "{result}");
+        let own: Vec<_> = runs(&project).into_iter().filter(|(name, _)| name == tool).collect();
+        assert_eq!(own.len(), expected, "{tool}");
+        assert!(own.iter().all(|run| *run == own[0]), "{own:?}");
+        assert_eq!(result["messages"].to_string().contains("interrupted"), tool == "pay", "{result}");
+    }
+    kill(worker);
+}
+
+#[test]
+fn approvals_and_cancellations_survive_the_worker() {
+    let Some(engine) = Engine::start() else { return };
+    let project = project();
+    project.write(
+        "specs/ask.eld",
+        "(deftool :name \"ask\" :description \"Ask.\" :confirm t :allow (:write [\"log/\"]))",
+    );
+    project.write("scripts/ask.lua", "return function() fs.append('log/runs', 'ask 1\\n') return 'yes' end");
+    let server = in_turn(&["ask"]);
+    let worker = engine.serve(&project, &server);
+    engine.register();
+    for id in ["allowed", "canceled"] {
+        engine.submit(id, &json!({"prompt": "hello"}));
+    }
+    let asked = |id: &str| {
+        let mut cursor = 0;
+        loop {
+            let (_, page) = engine.call(&format!("Request/{id}/events"), &json!(cursor));
+            if let Some(request) = page["approvals"].get(0) {
+                return request["awakeable"].clone();
+            }
+            cursor = page["next"].as_u64().unwrap();
+        }
+    };
+    let (allowed, _) = (asked("allowed"), asked("canceled"));
+    kill(worker);
+    let (status, answer) = engine.call("Request/canceled/cancel/send", &Value::Null);
+    assert!(status < 300, "{status}: {answer}");
+    let worker = engine.serve(&project, &server);
+    let path = format!("restate/awakeables/{}/resolve", allowed.as_str().unwrap());
+    let (status, answer) = engine.call(&path, &json!({"answer": "allowed"}));
+    assert!(status < 300, "{status}: {answer}");
+    assert_eq!(engine.result("allowed")["outcome"]["text"], "One more. The end.");
+    assert_eq!(engine.result("canceled")["outcome"]["state"], "canceled");
+    assert_eq!(runs(&project).len(), 1);
+    kill(worker);
+}
+
+#[test]
+fn a_conversation_continues() {
+    let Some(engine) = Engine::start() else { return };
+    let project = project();
+    let server = Server::script([Answer::text("First."), Answer::text("Second.")]);
+    let worker = engine.serve(&project, &server);
+    engine.register();
+    for (prompt, expected) in [("one", "First."), ("two", "Second.")] {
+        let (status, result) = engine.call("Conversation/c1/send", &json!({"prompt": prompt}));
+        assert_eq!((status, &result["outcome"]["text"]), (200, &json!(expected)), "{result}");
+    }
+    let (_, messages) = engine.call("Conversation/c1/messages", &Value::Null);
+    let contents: Vec<&str> =
+        messages.as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(contents, ["one", "First.", "two", "Second."]);
+    kill(worker);
+}
+
+/// Kills the worker at random times while requests run. What happened outside is counted by the scripts.
+#[test]
+fn nothing_is_lost_or_repeated_in_random_crashes() {
+    let Some(engine) = Engine::start() else { return };
+    let seed = std::env::var("DEFTOOL_CHAOS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let requests = std::env::var("DEFTOOL_CHAOS_REQUESTS").ok().and_then(|count| count.parse().ok());
+    let requests: usize = requests.unwrap_or(50 / step(5));
+    let mut random = fastrand::Rng::with_seed(seed);
+    let project = project();
+    project.write("specs/worker.eld", WORKER);
+    for tool in ["look", "send", "pay"] {
+        project.write(&format!("scripts/{tool}.lua"), SLOW_SCRIPT);
+    }
+    let server = in_turn(&["look", "pay", "send", "pay", "look", "send"]);
+    let mut worker = engine.serve(&project, &server);
+    engine.register();
+    let ids: Vec<String> = (0..requests).map(|number| format!("chaos-{number}")).collect();
+    for id in &ids {
+        engine.submit(id, &json!({"prompt": "hello"}));
+    }
+    let is_over = |id: &String| {
+        let path = format!("restate/workflow/Request/{id}/output");
+        engine.send(engine.ingress, &path, None).is_some_and(|(status, _)| status != NOT_READY)
+    };
+    let mut kills = 0;
+    while !ids.iter().all(is_over) {
+        // Long enough for some progress.
+        std::thread::sleep(Duration::from_millis(random.u64(100..700)));
+        kill(worker);
+        kills += 1;
+        worker = engine.serve(&project, &server);
+    }
+    let runs = runs(&project);
+    let (mut repeated, mut texts) = ([0; 2], 0);
+    for id in &ids {
+        let result = engine.result(id);
+        assert_eq!(result["outcome"]["state"], "completed", "seed {seed}: {result}");
+        let expected = "One more. One more. One more. One more. One more. One more. The end.";
+        texts += usize::from(result["outcome"]["text"] == expected);
+    }
+    assert_eq!(texts, requests, "seed {seed}");
+    let mut keys: Vec<&(String, String)> = runs.iter().collect();
+    keys.sort_unstable();
+    let all = keys.len();
+    let again: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    for (tool, _) in &again {
+        match tool.as_str() {
+            "look" => repeated[0] += 1,
+            "send" => repeated[1] += 1,
+            _ => panic!("seed {seed}: a `once` call was repeated"),
+        }
+    }
+    println!(
+        "{kills} kills, {requests} requests, {all} calls, 0 lost, 0 repeated `once` calls, {} repeated `pure` calls, {} \
+         `keyed` calls repeated with their key",
+        repeated[0], repeated[1]
+    );
+    kill(worker);
+}
