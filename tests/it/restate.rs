@@ -49,7 +49,7 @@ impl Engine {
                 std::env::var("DEFTOOL_RESTATE").as_deref() != Ok("required"),
                 "the Restate server is required and not installed: run tests/restate/install"
             );
-            eprintln!("skipped: no Restate server; run tests/restate/install (60 MB)");
+            eprintln!("skipped: no Restate server; run tests/restate/install (220 MB)");
             return None;
         };
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
