@@ -1,8 +1,8 @@
 //! One attempt of Restate to execute a request.
 //!
 //! The steps that an earlier attempt stored are added first. When Restate asks for a step that is not stored, the
-//! attempt submits the request to the worker, or continues it with the entries so far, and from then on returns what the
-//! worker writes to its journal.
+//! attempt submits the request to the worker, or continues it with the entries so far. Then it returns what the worker
+//! writes to its journal.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -92,6 +92,8 @@ impl Attempt {
         live.collect().await;
         let mut step = live.unstored.clone();
         if step.outcome().is_some() {
+            // The journal gets the outcome before the worker publishes it.
+            let _ = self.worker.wait(&self.id).await;
             step.messages = self.worker.conversation(&self.id);
         }
         Ok(step)
