@@ -15,6 +15,7 @@ use super::interrupt::Interrupts;
 use super::journal;
 use super::output::{clean, eprint_error, eprint_line};
 use super::prompt::read_prompt;
+use super::script_log;
 use super::secrets::secrets;
 use super::trace;
 use super::worker::{self, Follower, OpenWorker, api_key, close, connect, join};
@@ -82,6 +83,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let recorder = recorder
             .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
+        script_log::record(recorder.clone());
         let json = options.json;
         let mut follower =
             Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };

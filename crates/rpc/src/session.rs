@@ -177,7 +177,7 @@ async fn report_script_events(client: Client, mut events: mpsc::Receiver<Queued>
     while let Some(queued) = events.recv().await {
         match queued {
             Queued::Flush(flushed) => drop(flushed.send(())),
-            Queued::Event(ScriptEvent::Logged { tool, request_id: id, level, text }) => {
+            Queued::Event(ScriptEvent::Logged { tool, request_id: id, level, text, .. }) => {
                 client.notify("log", LogParams { id, tool, level: level.into(), text }).await;
             }
             Queued::Event(ScriptEvent::Progressed { tool, request_id: id, fraction, text }) => {

@@ -37,6 +37,8 @@ pub enum ScriptEvent {
         tool: String,
         /// The ID of the request, or empty.
         request_id: String,
+        /// The ID of the call in the conversation, or empty.
+        call_id: String,
         /// The level.
         level: LogLevel,
         /// The line, truncated and without control characters.
@@ -72,7 +74,7 @@ impl ScriptSink {
             return sink(event);
         }
         match event {
-            ScriptEvent::Logged { tool, request_id, level, text } => match level {
+            ScriptEvent::Logged { tool, request_id, level, text, .. } => match level {
                 LogLevel::Debug => tracing::debug!(target: "deftool::script", tool, request_id, "{text}"),
                 LogLevel::Info => tracing::info!(target: "deftool::script", tool, request_id, "{text}"),
                 LogLevel::Warn => tracing::warn!(target: "deftool::script", tool, request_id, "{text}"),

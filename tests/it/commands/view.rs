@@ -75,6 +75,38 @@ fn counted(text: &str, last: &str) -> Vec<Answer> {
 }
 
 #[test]
+fn a_call_contains_the_log_lines_of_its_script() {
+    for isolate in ["threads", "process"] {
+        let project = project();
+        project.write(
+            "scripts/count.lua",
+            "return function(text, _) log.info('looking at', text) log.debug('no') log.warn('careful') return 1 end",
+        );
+        let server = Server::script([
+            Answer::chunks(&[
+                call(0, "count", r#"{"text":"a"}"#),
+                call(1, "count", r#"{"text":"b"}"#),
+                finish("tool_calls"),
+            ]),
+            Answer::text("Done."),
+        ]);
+        let endpoint = server.endpoint();
+        let arguments =
+            ["run", "count", "--endpoint", &endpoint, "--record", "run.jsonl", "--isolate", isolate];
+        let ended = project.run(&arguments);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let data = view(&project, &["run.jsonl"]);
+        let entries = data["files"][0]["requests"][0]["entries"].as_array().unwrap();
+        let logs: Vec<&Value> =
+            entries.iter().filter(|entry| entry["kind"] == "call").map(|entry| &entry["logs"]).collect();
+        let of = |text: &str| json!([format!("info: looking at\t{text}"), "warn: careful"]);
+        assert_eq!(logs, [&of("a"), &of("b")], "{isolate}");
+        let replayed = project.run(&["run", "--replay", "run.jsonl"]);
+        assert_eq!((replayed.code, replayed.stdout), (Some(0), ended.stdout), "{}", replayed.stderr);
+    }
+}
+
+#[test]
 fn a_recording_becomes_a_page() {
     let project = project();
     assert_eq!(record(&project, "a.jsonl", counted("héllo", "Again.")).code, Some(0));

@@ -35,6 +35,8 @@ pub struct ToolCall {
 pub struct CallContext {
     /// The id of the request; empty outside a request.
     pub request_id: String,
+    /// The id of the call in the conversation; empty outside a request.
+    pub call_id: String,
     /// The job name given at submission; may be empty.
     pub job_name: String,
     /// The name of the worker; empty outside a worker.

@@ -202,6 +202,7 @@ impl Host {
             self.sink.send(ScriptEvent::Logged {
                 tool: self.tool.clone(),
                 request_id: self.request_id(),
+                call_id: self.context.borrow().call_id.clone(),
                 level,
                 text,
             });

@@ -205,6 +205,7 @@ impl Child {
                     sink.send(ScriptEvent::Logged {
                         tool: job.script.tool.clone(),
                         request_id: job.context.request_id.clone(),
+                        call_id: job.context.call_id.clone(),
                         level: level.into(),
                         text: clean(&text, MAX_LINE),
                     });

@@ -64,6 +64,8 @@ impl WireCall {
     pub(super) fn context(&self) -> CallContext {
         CallContext {
             request_id: self.request_id.clone(),
+            // Log lines get it in the other process.
+            call_id: String::new(),
             job_name: self.job_name.clone(),
             worker: self.worker.clone(),
             idempotency_key: self.idempotency_key.clone(),

@@ -170,6 +170,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
         let limit = timeout.unwrap_or(task.shared.config.timers.tool);
         let context = CallContext {
             request_id: run.request_id().to_owned(),
+            call_id: id.clone(),
             job_name: run.job_name().to_owned(),
             worker: run.config().worker.clone(),
             idempotency_key: format!("{}-{id}", run.request_id()),

@@ -148,6 +148,13 @@ pub(crate) enum Line {
         error: Option<ToolError>,
     },
     /// The answer of the user or the worker to an approval request.
+    /// A log line of a script.
+    Log {
+        at_ms: u64,
+        /// The call.
+        id: String,
+        text: String,
+    },
     Approval {
         at_ms: u64,
         id: String,
@@ -209,6 +216,7 @@ impl Line {
             | Self::NoConnection { .. }
             | Self::Tool { .. }
             | Self::ToolFinished { result: None, .. }
+            | Self::Log { .. }
             | Self::Approval { .. }
             | Self::Reloaded { .. }
             | Self::Stopped(_) => {}

@@ -28,6 +28,9 @@ pub struct RecordedRequest {
     pub(crate) version: u32,
     /// Each line with its number in the file, from 1.
     pub(crate) lines: Vec<(usize, Line)>,
+    /// The log lines of scripts, by the id of their call. They are in none of the other lines, because scripts may log at
+    /// any time.
+    pub(crate) logs: HashMap<String, Vec<String>>,
 }
 
 /// The part of a line that names its request.
@@ -127,7 +130,12 @@ impl Reading<'_> {
                 if is_known || !self.ids.insert(session.request_id.clone()) {
                     return Err(self.malformed(number, "duplicate `session` line for this request"));
                 }
-                self.requests.push(RecordedRequest { session: *session, version, lines: Vec::new() });
+                self.requests.push(RecordedRequest {
+                    session: *session,
+                    version,
+                    lines: Vec::new(),
+                    logs: HashMap::new(),
+                });
             }
             line => {
                 let index = self.by_number.get(&request);
@@ -135,7 +143,10 @@ impl Reading<'_> {
                     let message = "expected a `session` line first";
                     return Err(self.malformed(number, message));
                 };
-                request.lines.push((number, line));
+                match line {
+                    Line::Log { id, text, .. } => request.logs.entry(id).or_default().push(text),
+                    line => request.lines.push((number, line)),
+                }
             }
         }
         Ok(())

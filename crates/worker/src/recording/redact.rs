@@ -69,6 +69,7 @@ impl Line {
                 Approval::Allowed => {}
                 Approval::Refused { reason } => mask.in_place(reason),
             },
+            Self::Log { text, .. } => mask.in_place(text),
             Self::Reloaded { detail, .. } => mask.in_place(detail),
             Self::Stopped(Stopped { failure, .. }) => {
                 if let Some(failure) = failure {

@@ -85,6 +85,7 @@ impl Calls {
                 | Line::Data { .. }
                 | Line::End { .. }
                 | Line::NoConnection { .. }
+                | Line::Log { .. }
                 | Line::Reloaded { .. }
                 | Line::Stopped(_)
                 | Line::Finished { .. } => {}

@@ -278,6 +278,7 @@ async fn play(
             | Line::ToolStarted { .. }
             | Line::ToolFinished { .. }
             | Line::Approval { .. }
+            | Line::Log { .. }
             | Line::Reloaded { .. },
         ) => None,
     }

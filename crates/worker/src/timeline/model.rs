@@ -243,7 +243,7 @@ pub struct CallEntry {
     /// The error: `kind`, `message`, and optionally `path` and `details`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
-    /// Log lines of the tool. Recordings contain none.
+    /// Log lines of the tool. Only recordings contain them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<String>,
 }

@@ -62,7 +62,13 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
     for (number, line) in request.lines {
         builder.line(number, line);
     }
-    let entries = builder.finish(is_cut);
+    let mut entries = builder.finish(is_cut);
+    let mut logs = request.logs;
+    for entry in &mut entries {
+        if let EntryKind::Call(call) = &mut entry.kind {
+            call.logs = logs.remove(&call.id).unwrap_or_default();
+        }
+    }
     let session = request.session;
     RequestTimeline {
         id: session.request_id,
@@ -127,7 +133,7 @@ impl Builder {
         self.last = Place { at_ms: time_of(&record).unwrap_or(before_ms), line };
         let place = self.last;
         match record {
-            Line::Session { .. } => {}
+            Line::Session { .. } | Line::Log { .. } => {}
             Line::Request { attempt, generation, body, .. } => {
                 self.end_reply(None, false);
                 self.request(before_ms, attempt, generation, body);
@@ -277,6 +283,7 @@ fn time_of(line: &Line) -> Option<u64> {
         | Line::NoConnection { at_ms, .. }
         | Line::ToolStarted { at_ms, .. }
         | Line::ToolFinished { at_ms, .. }
+        | Line::Log { at_ms, .. }
         | Line::Approval { at_ms, .. }
         | Line::Reloaded { at_ms, .. }
         | Line::Finished { at_ms, .. } => Some(*at_ms),

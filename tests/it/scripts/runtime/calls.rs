@@ -188,6 +188,7 @@ fn scripts_can_read_the_call_context() {
       end";
     let (runner, events) = runner_with_events();
     let context = CallContext {
+        call_id: String::from("c1"),
         request_id: String::from("r1"),
         job_name: String::from("job"),
         worker: String::from("w"),

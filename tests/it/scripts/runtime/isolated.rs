@@ -155,6 +155,7 @@ fn answers_errors_and_events_are_the_same_as_on_a_thread() {
             let meters = [Arc::new(Meter::default()), Arc::default()];
             let context = |meter: &Arc<Meter>| CallContext {
                 meter: Some(Arc::clone(meter)),
+                call_id: String::from("call"),
                 request_id: String::from("r_1"),
                 job_name: String::from("job"),
                 worker: String::from("worker"),
