@@ -14,7 +14,8 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::bridge::{Item, RestateJournal};
+use super::bridge::Item;
+use super::host::{Host, OpenFailure};
 use super::protocol::{Step, Submission};
 
 /// Maximum time until events are stored. Consumers in other processes receive them then.
@@ -24,10 +25,9 @@ const MAX_STEP: Duration = Duration::from_secs(2);
 
 /// An attempt to execute one request. Dropping it stops the request in this process.
 pub(super) struct Attempt {
-    worker: Worker,
-    journal: Arc<RestateJournal>,
+    host: Arc<Host>,
     id: String,
-    submission: Option<Submission>,
+    submission: Submission,
     start: Option<Box<JournaledRequest>>,
     /// The stored entries.
     entries: Vec<(u64, JournalEntry)>,
@@ -44,6 +44,7 @@ pub(super) struct Attempt {
 
 /// A request that runs in the worker of this process.
 struct Live {
+    worker: Worker,
     items: mpsc::UnboundedReceiver<Item>,
     /// The step that was produced and is not stored.
     unstored: Step,
@@ -52,17 +53,11 @@ struct Live {
 }
 
 impl Attempt {
-    pub(super) fn new(
-        worker: Worker,
-        journal: Arc<RestateJournal>,
-        id: String,
-        submission: Submission,
-    ) -> Self {
+    pub(super) fn new(host: Arc<Host>, id: String, submission: Submission) -> Self {
         Self {
-            worker,
-            journal,
+            host,
             id,
-            submission: Some(submission),
+            submission,
             start: None,
             entries: Vec::new(),
             running: BTreeSet::new(),
@@ -79,53 +74,61 @@ impl Attempt {
     /// # Errors
     /// If the worker does not accept the request. Restate tries again unless the error is terminal.
     pub(super) async fn next_step(&mut self) -> Result<Step, HandlerError> {
-        if self.live.is_none() {
-            self.go_live().await?;
-        }
+        let live = match self.live.take() {
+            Some(live) => live,
+            None => self.go_live().await?,
+        };
+        let live = self.live.insert(live);
         for (call_id, approval) in std::mem::take(&mut self.answers) {
-            self.worker.approve(&self.id, &call_id, approval);
+            live.worker.approve(&self.id, &call_id, approval);
         }
         if self.is_canceled {
-            self.worker.cancel(&self.id);
+            live.worker.cancel(&self.id);
         }
-        let Some(live) = &mut self.live else { return Ok(Step::default()) };
         live.collect().await;
         let mut step = live.unstored.clone();
         if step.outcome().is_some() {
             // The journal gets the outcome before the worker publishes it.
-            let _ = self.worker.wait(&self.id).await;
-            step.messages = self.worker.conversation(&self.id);
+            let _ = live.worker.wait(&self.id).await;
+            step.messages = live.worker.conversation(&self.id);
         }
         Ok(step)
     }
 
     /// Submits the request to the worker, or continues it.
-    async fn go_live(&mut self) -> Result<(), HandlerError> {
+    async fn go_live(&self) -> Result<Live, HandlerError> {
+        let worker = match (self.host.open_worker)(self.submission.worker.as_deref()).await {
+            Ok(worker) => worker,
+            // A request that has begun waits for a process with its worker.
+            Err(OpenFailure::Unknown(message)) if self.start.is_none() => {
+                return Err(TerminalError::new_with_code(404, message).into());
+            }
+            Err(failure) => return Err(failure.into()),
+        };
         // An earlier attempt in this process may not have ended.
-        let forgotten = forget(&self.worker, &self.id);
+        let forgotten = forget(&worker, &self.id);
         if tokio::time::timeout(MAX_STEP, forgotten).await.is_err() {
             return Err("an earlier attempt is still being stopped".into());
         }
-        let items = self.journal.attach(&self.id);
+        let items = self.host.journal.attach(&self.id);
         let submitted = match &self.start {
-            Some(start) => self.worker.resume(JournaledRequest::clone(start), self.entries.clone(), false),
+            Some(start) => worker.resume(JournaledRequest::clone(start), self.entries.clone(), false),
             None => {
-                let mut request = self.submission.take().unwrap_or_default().into_request();
+                let mut request = self.submission.clone().into_request();
                 request.origin = Some(Origin::now(self.id.clone()));
-                self.worker.submit_when_ready(request).await.map_err(ResumeError::Submit)
+                worker.submit_when_ready(request).await.map_err(ResumeError::Submit)
             }
         };
         match submitted {
-            Ok(_) => {
-                self.live = Some(Live { items, unstored: Step::default(), waiter: None });
-                Ok(())
-            }
+            Ok(_) => Ok(Live { worker, items, unstored: Step::default(), waiter: None }),
             Err(error) => {
-                self.journal.detach(&self.id);
+                self.host.journal.detach(&self.id);
                 Err(match error {
-                    ResumeError::Submit(SubmitError::UnknownTool(_) | SubmitError::ReservedParam(_))
-                    | ResumeError::Entries(_) => TerminalError::new_with_code(400, error.to_string()).into(),
-                    ResumeError::Submit(_) => error.into(),
+                    ResumeError::Submit(SubmitError::UnknownTool(_) | SubmitError::ReservedParam(_)) => {
+                        TerminalError::new_with_code(400, error.to_string()).into()
+                    }
+                    // Another process, or a later version, may be able to continue it.
+                    ResumeError::Submit(_) | ResumeError::Entries(_) => error.into(),
                 })
             }
         }
@@ -176,10 +179,10 @@ impl Attempt {
 
     /// Stops the request in this process, without a trace in its journal.
     fn stop(&mut self) {
-        if self.live.take().is_some() {
-            self.journal.detach(&self.id);
-            self.worker.cancel(&self.id);
-            let (worker, id) = (self.worker.clone(), self.id.clone());
+        if let Some(Live { worker, .. }) = self.live.take() {
+            self.host.journal.detach(&self.id);
+            worker.cancel(&self.id);
+            let id = self.id.clone();
             tokio::spawn(async move { forget(&worker, &id).await });
         }
     }

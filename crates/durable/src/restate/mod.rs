@@ -17,9 +17,11 @@
 
 mod attempt;
 mod bridge;
+mod host;
 mod protocol;
 mod service;
 
 pub use bridge::RestateJournal;
+pub use host::{Host, OpenFailure, OpenWorker};
 pub use protocol::{ApprovalRequest, EventPage, RequestResult, Submission};
-pub use service::{Host, OpenFailure, OpenWorker, serve};
+pub use service::serve;

@@ -8,16 +8,14 @@ use std::sync::Arc;
 
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Signal};
-use deftool_worker::Worker;
-use futures_util::future::BoxFuture;
 use restate_sdk::context::DurableFuturesUnordered;
 use restate_sdk::prelude::*;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 
 use super::attempt::Attempt;
-use super::bridge::RestateJournal;
-use super::protocol::{ApprovalRequest, EventPage, RequestResult, Step, Submission};
+use super::host::Host;
+use super::protocol::{ApprovalRequest, EventPage, RequestResult, Submission};
 
 /// Code of the error with which Restate reports that a request was canceled.
 const CANCELED: u16 = 409;
@@ -27,29 +25,6 @@ const END: &str = "end";
 const INVOCATION: &str = "invocation";
 /// The key of the conversation in the state of a conversation.
 const MESSAGES: &str = "messages";
-
-/// Opens the worker of a name, or the only worker of the project.
-pub type OpenWorker =
-    Box<dyn Fn(Option<&str>) -> BoxFuture<'static, Result<Worker, OpenFailure>> + Send + Sync>;
-
-/// The reason why a worker cannot be used, for the user.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenFailure {
-    /// The project has no such worker.
-    #[error("{0}")]
-    Unknown(String),
-    /// The worker may be usable later.
-    #[error("{0}")]
-    Unavailable(String),
-}
-
-/// What the services need from the program that runs them.
-pub struct Host {
-    /// Opens a worker whose journal is `journal`. Called for each attempt.
-    pub open_worker: OpenWorker,
-    /// The journal of the workers.
-    pub journal: Arc<RestateJournal>,
-}
 
 /// Serves Restate on a listener until `stop` is ready. Restate continues interrupted requests elsewhere or later.
 pub async fn serve(host: Host, listener: TcpListener, stop: impl Future) {
@@ -72,28 +47,24 @@ impl Request {
         submission: Json<Submission>,
     ) -> HandlerResult<Json<RequestResult>> {
         ctx.set(INVOCATION, ctx.invocation_id().to_owned());
-        let submission = submission.into_inner();
-        let worker = match (self.host.open_worker)(submission.worker.as_deref()).await {
-            Ok(worker) => worker,
-            Err(OpenFailure::Unknown(message)) => {
-                return Err(TerminalError::new_with_code(404, message).into());
-            }
-            Err(unavailable) => return Err(unavailable.into()),
-        };
-        let journal = Arc::clone(&self.host.journal);
-        let attempt = Attempt::new(worker, journal, ctx.key().to_owned(), submission);
+        let attempt = Attempt::new(Arc::clone(&self.host), ctx.key().to_owned(), submission.into_inner());
         let attempt = Arc::new(Mutex::new(attempt));
         let mut called = BTreeSet::new();
-        for cursor in 0.. {
+        let mut cursor = 0;
+        loop {
             let stepping = Arc::clone(&attempt);
             let step = ctx.run(|| async move { stepping.lock().await.next_step().await.map(Json) }).await;
             let step = match step {
                 Ok(step) => step.into_inner(),
+                // The next step contains what this one contained.
                 Err(error) if error.code() == CANCELED => {
                     attempt.lock().await.cancel();
-                    Step::default()
+                    continue;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    ctx.resolve_promise(END, ());
+                    return Err(error.into());
+                }
             };
             for signal in step.signals().filter(|signal| called.insert(signal.tool_name.clone())) {
                 ctx.resolve_promise(&signal_key(&signal.tool_name), Json(Some(signal.clone())));
@@ -108,7 +79,8 @@ impl Request {
                 ctx.resolve_promise(END, ());
                 return Ok(Json(result));
             }
-            page.next = Some(cursor + 1);
+            cursor += 1;
+            page.next = Some(cursor);
             let waits_for = {
                 let mut attempt = attempt.lock().await;
                 attempt.add(step);
@@ -122,7 +94,7 @@ impl Request {
                 page.approvals.push(ApprovalRequest { call_id: call_id.clone(), awakeable });
                 call_ids.push(call_id);
             }
-            ctx.resolve_promise(&page_key(cursor), Json(page));
+            ctx.resolve_promise(&page_key(cursor - 1), Json(page));
             while !answers.is_empty() {
                 match answers.next().await {
                     Ok(Some((index, answer))) => {
@@ -142,7 +114,6 @@ impl Request {
                 }
             }
         }
-        Err(TerminalError::new("the request has too many steps").into())
     }
 
     #[handler]

@@ -161,8 +161,8 @@ fn redirect(mut request: reqwest::Request, status: u16, location: &[u8]) -> Resu
 }
 
 /// Returns whether a header contains credentials, which only the original origin may receive: `authorization`, `cookie`
-/// and the headers that APIs use instead (`x-api-key`, `private-token`). An idempotency key is none: without it, a
-/// redirected request could take effect twice.
+/// and the headers that APIs use instead (`x-api-key`, `private-token`). An idempotency key is not a credential:
+/// without it, a redirected request could take effect twice.
 fn is_credential(name: &HeaderName) -> bool {
     *name != IDEMPOTENCY_KEY
         && ["auth", "cookie", "token", "secret", "key"].iter().any(|part| name.as_str().contains(part))
