@@ -9,6 +9,19 @@
 //!
 //! The protocol itself (framing, versions, request ids) is implemented by `rmcp`, which only this crate uses.
 //!
+//! ```no_run
+//! use deftool_mcp::{RemoteServer, ServerTransport, inspect};
+//!
+//! # async fn example() -> Result<(), String> {
+//! let transport = ServerTransport::Http { url: "http://127.0.0.1:8000/mcp".into(), token: None };
+//! let server = RemoteServer {
+//!     name: "notes".into(), transport, tools: None, only: None, confirm: false, timeout: None,
+//! };
+//! println!("{:?}", inspect(&server).await?.names);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Invariants: a call that is canceled, or whose client is gone, is dropped, which stops it; a call that needs approval
 //! runs only after the user approved it; nothing is written to stdout except messages of the protocol; no server is
 //! contacted before [`RemoteTools::connect`] or [`inspect`].

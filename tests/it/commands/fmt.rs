@@ -9,6 +9,7 @@ use deftool_lang::spec::{FileKind, format};
 use deftool_lang::syntax::print::FormatError;
 use deftool_lang::syntax::{Kind, parse};
 use deftool_lang::text::{SourceFile, Sources};
+use deftool_test_support::step;
 use proptest::prelude::*;
 
 use crate::support::project::Project;
@@ -265,6 +266,7 @@ proptest! {
 
 #[test]
 fn output_size_is_bounded_for_deep_and_wide_input() {
+    let depth = 20_000 / step(4);
     let lists = |depth: usize, open: &str| format!("{}{}\n", open.repeat(depth), ")".repeat(depth));
     for open in [
         "(",
@@ -280,7 +282,7 @@ fn output_size_is_bounded_for_deep_and_wide_input() {
     ] {
         let closing = open.matches('(').count() - open.matches(')').count();
         let text =
-            format!("(deftool :name \"x\" :args {}{})\n", open.repeat(20_000), ")".repeat(20_000 * closing));
+            format!("(deftool :name \"x\" :args {}{})\n", open.repeat(depth), ")".repeat(depth * closing));
         if let Some(formatted) = check(&text, FileKind::Specs) {
             let lines = text.lines().count();
             assert!(

@@ -405,3 +405,17 @@ fn removed_wording_stays_removed() {
     }
     assert!(wrong.is_empty(), "use the standard terms:\n{}", wrong.join("\n"));
 }
+
+/// `cargo test` does not run unit tests of a library with `test = false`.
+#[test]
+fn libraries_that_are_not_tested_have_no_unit_tests() {
+    for name in CRATES.iter().map(|(name, _)| *name).chain(["test-support"]) {
+        let manifest = fs::read_to_string(folder(name).join("Cargo.toml")).unwrap();
+        if manifest.contains("[lib]\ntest = false") {
+            for Source { path, .. } in sources(name) {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(!text.contains("#[cfg(test)]"), "{}", path.display());
+            }
+        }
+    }
+}

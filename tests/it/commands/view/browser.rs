@@ -1,4 +1,4 @@
-//! The pages in headless Chromium, if it is installed. CI sets `DEFTOOL_BROWSER=required`.
+//! The pages in headless Chromium, if it is installed, in the full tests. CI sets `DEFTOOL_BROWSER=required`.
 //!
 //! A page is loaded as it is: messages of the console, such as rejected scripts, fail the test. Tests of the keyboard
 //! load a copy without the policy and with a script that presses keys.
@@ -8,6 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use deftool_test_support::is_full;
+
 use super::{HOSTILE, hostile_project, large_recording, project, record};
 use crate::support::project::{Project, STATE};
 
@@ -16,6 +18,9 @@ const MAX_PICTURE: u64 = 200_000;
 
 /// Whether Chromium is installed. Only CI requires it.
 fn is_installed() -> bool {
+    if !is_full() {
+        return false;
+    }
     let is_installed = Command::new("chromium").arg("--version").output().is_ok();
     if !is_installed {
         let is_required = std::env::var("DEFTOOL_BROWSER").as_deref() == Ok("required");

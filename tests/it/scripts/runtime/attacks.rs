@@ -206,7 +206,7 @@ fn run_all(title: &str, isolation: &Isolation) {
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() >= 120, "{} attacks", files.len());
-    let attacks: Vec<Attack> = files.iter().step_by(step(4)).map(|file| read_attack(file)).collect();
+    let attacks: Vec<Attack> = files.iter().step_by(step(8)).map(|file| read_attack(file)).collect();
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

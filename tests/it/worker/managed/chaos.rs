@@ -70,7 +70,7 @@ async fn every_open_request_reports_the_loss_of_its_server() {
         }
     }
     println!("{total} requests: {ends:#?}");
-    assert!(total >= if is_full() { 100 } else { 40 }, "{total}");
+    assert!(total >= if is_full() { 100 } else { 20 }, "{total}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -95,7 +95,7 @@ async fn requests_of(server: &'static str) -> Vec<(String, Phase, String)> {
     options.limits.restarts.max_delay = Duration::from_millis(40);
     let worker = Worker::start_managed(config(), tools, options);
     let mut ends = Vec::new();
-    for fault in FAULTS {
+    for fault in FAULTS.into_iter().step_by(step(2)) {
         for phase in PHASES {
             let rounds = if fault == Fault::Stop || !is_full() { 1 } else { ROUNDS };
             for round in 0..rounds {

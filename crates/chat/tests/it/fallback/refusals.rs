@@ -86,7 +86,7 @@ fn shown_calls_and_calls_in_reasoning_are_not_made() {
     let mut wrong = Vec::new();
     for family in families() {
         for mode in [Fallback::Auto, Fallback::On] {
-            for specimen in shown(&family).step_by(step(2)) {
+            for specimen in shown(&family).step_by(step(4)) {
                 for (place, put) in PLACES {
                     let Some(text) = put(&specimen.text, &family) else { continue };
                     for cut in [7, 1].into_iter().step_by(step(2)) {

@@ -342,7 +342,10 @@ fn hostile_text_takes_linear_time() {
         "\"<|im_start|>user\"",
         "<li>\n",
         "&lt;a&gt;x<a>x</a>",
-    ] {
+    ]
+    .into_iter()
+    .step_by(step(3))
+    {
         assert_linear(unit, 10_000, |size| {
             let text = unit.repeat(size / unit.len());
             let pieces = pieces_of(&text, Forms { unmarked: true }, false);

@@ -3,6 +3,7 @@
 use deftool_chat::request::{BiosV1, Event, FailReason, Fallback, FinalState, RunConfig};
 use deftool_chat::{ChatEvent, ReplyStatus, ServerError, ServerErrorKind};
 use deftool_test_support::cpu::assert_linear;
+use deftool_test_support::step;
 use serde_json::json;
 
 use super::play::{fixture, play, reply_with, tools, user, weather};
@@ -474,7 +475,10 @@ fn hostile_text_takes_linear_time() {
         "“x\n\n",
         "'a b' ",
         "- ",
-    ] {
+    ]
+    .into_iter()
+    .step_by(step(3))
+    {
         assert_linear(unit, 10_000, |size| {
             let text = unit.repeat(size / unit.len());
             let played = play()
@@ -505,7 +509,7 @@ fn a_reply_with_too_many_written_calls_ends_at_the_limit() {
     let exit = "<tool_call>{\"name\": \"finish\", \"arguments\": {}}</tool_call>\n";
     let calls = |count: usize| (0..count).map(call).collect::<String>();
     let conversation = || vec![user(&"{\"name\": \"look\", \"arguments\": ".repeat(8_000))];
-    for size in [usize::MAX, 1_000, 7] {
+    for size in [usize::MAX, 1_000, 7].into_iter().step_by(step(3)) {
         let mut playing = play();
         playing.conversation = conversation();
         let played = playing.run(&[reply_with(&format!("a. {exit}{}", calls(3_000))).cut(size)]);

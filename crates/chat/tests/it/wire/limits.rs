@@ -2,6 +2,7 @@
 
 use deftool_chat::{Api, RawArguments, ReplyStatus, TransportEnd};
 use deftool_test_support::cpu::assert_linear;
+use deftool_test_support::step;
 use serde_json::{Value, json};
 
 use super::read::{Reading, delta, event, read_api, read_pieces, server_error};
@@ -15,8 +16,8 @@ fn a_line_of_two_megabytes_is_read() {
         json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] }, "finish_reason": null }] });
     let last = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
     let body = format!("data: {chunk}\n\ndata: {last}\n\ndata: [DONE]\n\n");
-    for step in [body.len(), 16 * 1024, 7] {
-        let reading = read_pieces(body.as_bytes().chunks(step), TransportEnd::Clean, &[]);
+    for size in [body.len(), 16 * 1024, 7] {
+        let reading = read_pieces(body.as_bytes().chunks(size), TransportEnd::Clean, &[]);
         assert_eq!(reading.reply.status, ReplyStatus::Complete);
         let RawArguments::Object { value } = &reading.reply.calls[0].arguments else { panic!("an object") };
         assert_eq!(value["s"].as_str().map(str::len), Some(2_000_000));
@@ -103,7 +104,7 @@ fn a_reply_that_is_too_long_ends_at_the_limit() {
     let arguments = delta(&arguments);
     let last = delta(r#"{"content":"b"}"#);
     let times = |piece: &str, count| std::iter::repeat_n(piece.to_owned(), count).collect::<Vec<_>>();
-    for (pieces, kept) in [(times(&piece, 80), 63), (times(&arguments, 80), 0)] {
+    for (pieces, kept) in [(times(&piece, 80), 63), (times(&arguments, 80), 0)].into_iter().step_by(step(2)) {
         let pieces = pieces.iter().chain([&last]).map(String::as_bytes);
         let reading = read_pieces(pieces, TransportEnd::Clean, &["f"]);
         assert_eq!(server_error(&reading), "the reply is longer than 64 MiB; the rest was not read");
@@ -128,6 +129,7 @@ fn a_response_with_too_many_items_ends_at_the_limit() {
         let all: Vec<String> = [text.clone()].into_iter().chain(events).chain([last.clone()]).collect();
         read_response(&all)
     };
+    let many_items = 40_000 / step(4);
     let too_many = "the reply contains more than 1000 tool calls; the rest was not read";
     let done = |n| event(&json!({"type": "response.output_item.done", "item": function_call(n, "{}")}));
     let grown = |n| {
@@ -136,17 +138,17 @@ fn a_response_with_too_many_items_ends_at_the_limit() {
     // The maximum number of calls, each repeated many times.
     let whole = read((0..20_000).map(|n| done(n % 1_000)).collect());
     assert_eq!((whole.reply.status, whole.reply.calls.len()), (ReplyStatus::Complete, 1_000));
-    for many in [(0..40_000).map(done).collect::<Vec<_>>(), (0..40_000).map(grown).collect()] {
+    for many in [(0..many_items).map(done).collect::<Vec<_>>(), (0..many_items).map(grown).collect()] {
         let many = read(many);
         assert_eq!((server_error(&many), many.text.as_str()), (too_many, "a"));
         assert_eq!(many.reply.calls.len(), 1_000);
     }
     // In the final event, and concatenated in one call.
-    let all: Vec<Value> = (0..40_000).map(|n| function_call(n, "{}")).collect();
+    let all: Vec<Value> = (0..many_items).map(|n| function_call(n, "{}")).collect();
     let end = |output: &[Value]| {
         event(&json!({"type": "response.completed", "response": {"status": "completed", "output": output}}))
     };
-    let objects: Vec<String> = (0..40_000).map(|n| format!(r#"{{"a":{n}}}"#)).collect();
+    let objects: Vec<String> = (0..many_items).map(|n| format!(r#"{{"a":{n}}}"#)).collect();
     let concatenated = function_call(0, &objects.concat());
     for output in [&all[..], &[concatenated]] {
         let many = read(vec![end(output)]);
@@ -158,14 +160,14 @@ fn a_response_with_too_many_items_ends_at_the_limit() {
             let item = json!({"type": kind, "id": format!("i{n}")});
             event(&json!({"type": "response.output_item.added", "output_index": n, "item": item}))
         };
-        let many = read((0..40_000).map(added).collect());
+        let many = read((0..many_items).map(added).collect());
         assert!(server_error(&many).contains("more than 1000 items"), "{many:?}");
     }
     // Skipped items need no memory and are reported a few times.
     let foreign = |n: usize| {
         event(&json!({"type": "response.output_item.done", "item": {"type": format!("kind_{n}"), "id": "x"}}))
     };
-    let many = read((0..40_000).map(foreign).collect());
+    let many = read((0..many_items).map(foreign).collect());
     assert_eq!((many.text.as_str(), many.notes.foreign_items.len()), ("ab", 8));
 }
 
@@ -177,13 +179,13 @@ fn a_response_that_is_too_long_ends_at_the_limit() {
         let arguments = format!("\"{}\"", mib.repeat(4));
         event(&json!({"type": "response.output_item.done", "item": function_call(n, &arguments)}))
     };
-    let cases = [
-        (vec![of("response.output_text.delta"); 66], 64 << 20),
-        (vec![of("response.function_call_arguments.delta"); 66], 0),
-        ((0..17).map(whole).collect(), 0),
+    let cases: [(&dyn Fn() -> Vec<String>, usize); 3] = [
+        (&|| vec![of("response.output_text.delta"); 66], 64 << 20),
+        (&|| vec![of("response.function_call_arguments.delta"); 66], 0),
+        (&|| (0..17).map(whole).collect(), 0),
     ];
-    for (events, text) in cases {
-        let reading = read_response(&events);
+    for (events, text) in cases.into_iter().step_by(step(3)) {
+        let reading = read_response(&events());
         assert_eq!(server_error(&reading), "the reply is longer than 64 MiB; the rest was not read");
         assert_eq!(reading.text.len(), text);
     }
