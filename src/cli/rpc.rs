@@ -11,8 +11,10 @@ use tokio::sync::watch;
 use super::args::RpcOptions;
 use super::command::{CliError, Exit, command_dirs};
 use super::engine;
+use super::journal;
+use super::output::eprint_error;
 use super::trust::ProjectTrust;
-use super::worker::{self, ClientWorkers, OpenedWorker, close_remote, serve_client};
+use super::worker::{self, ClientWorkers, OpenWorker, OpenedWorker, close_remote, serve_client};
 
 pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let dirs = command_dirs(options.worker.project.as_deref())?;
@@ -23,13 +25,18 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let (send_event, script_events) = script_events();
     let scripts = engine::start_with(&options.scripts, ScriptSink::new(send_event))?;
     let trusts_all = options.scripts.trust;
+    let journal = options.journal.as_deref().map(journal::open).transpose()?;
+    let of_worker = journal.clone().map(|journal| {
+        let endpoint = options.worker.endpoint.clone();
+        Box::new(move |open: &OpenWorker| journal::of_worker(&journal, open, endpoint.as_deref())) as Box<_>
+    });
     let workers = Arc::new(ClientWorkers {
         options: options.worker.clone(),
         root: root.clone(),
         project: Arc::clone(&project),
         scripts: Arc::clone(&scripts),
         trusts_all,
-        journal: None,
+        journal: of_worker,
     });
     let default_worker = options.worker.worker.clone();
     let host = Host {
@@ -53,5 +60,12 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
             open.map_err(|error: CliError| error.to_string()).boxed()
         }),
     };
-    serve_client("a program", |stop| serve(host, script_events, std::io::stdin(), std::io::stdout(), stop))
+    let exit = serve_client("a program", |stop| {
+        serve(host, script_events, std::io::stdin(), std::io::stdout(), stop)
+    })?;
+    if let Some(Err(message)) = journal.map(|journal| journal::close(&journal)) {
+        eprint_error(&message);
+        return Ok(if exit == Exit::Clean { Exit::Failed } else { exit });
+    }
+    Ok(exit)
 }

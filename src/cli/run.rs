@@ -15,7 +15,6 @@ use super::interrupt::Interrupts;
 use super::journal;
 use super::output::{clean, eprint_error, eprint_line};
 use super::prompt::read_prompt;
-use super::script_log;
 use super::secrets::secrets;
 use super::trace;
 use super::worker::{self, Follower, OpenWorker, api_key, close, connect, join};
@@ -29,9 +28,9 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let recording = options.replay.as_deref().map(Recording::read).transpose()?;
     let recorded = recording.as_ref().map(recorded_worker);
     let open = worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
-    let journal = options.journal.as_deref();
-    let journal =
-        journal.map(|path| journal::open(path, &open, options.worker.endpoint.as_deref())).transpose()?;
+    let journal = options.journal.as_deref().map(journal::open).transpose()?;
+    let endpoint = options.worker.endpoint.as_deref();
+    let of_worker = journal.as_ref().map(|journal| journal::of_worker(journal, &open, endpoint));
     let OpenWorker { spec, tools, config, servers } = open;
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime =
@@ -43,8 +42,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         submit.trace = trace::caller();
         let mut approver = Approver::new(options.request.yes);
         let mut interrupts = Interrupts::listen().map_err(CliError::Runtime)?;
-        let stored = journal.clone().map(|journal| journal as Arc<_>);
-        let config = WorkerConfig { approvals: approver.approvals(), journal: stored, ..config };
+        let config = WorkerConfig { approvals: approver.approvals(), journal: of_worker, ..config };
         let remote = tokio::select! {
             connected = servers.connect() => connected?,
             () = interrupts.next() => return Ok(Exit::Interrupted),
@@ -83,7 +81,6 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let recorder = recorder
             .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
-        script_log::record(recorder.clone());
         let json = options.json;
         let mut follower =
             Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };

@@ -1,23 +1,15 @@
 //! Log lines of scripts on stderr: printed at once or, while a request is followed, in order with its events.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use deftool_script::{LogLevel, ScriptEvent, ScriptSink};
-use deftool_worker::Recorder;
+use deftool_worker::Worker;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::output::{clean, eprint_line, wait_for_stderr};
 
-/// The receiver of log lines while a request is followed.
-static SUBSCRIBER: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
-
-/// The recorder of the requests of this command.
-static RECORDER: Mutex<Option<Arc<Recorder>>> = Mutex::new(None);
-
-/// Adds the log lines of scripts to a recording.
-pub(super) fn record(recorder: Option<Arc<Recorder>>) {
-    *RECORDER.lock().unwrap_or_else(PoisonError::into_inner) = recorder;
-}
+/// The receiver of log lines while a request is followed, and the worker of the request.
+static SUBSCRIBER: Mutex<Option<(UnboundedSender<String>, Worker)>> = Mutex::new(None);
 
 /// Returns a sink that prints progress and log lines of level info and above.
 pub(super) fn sink() -> ScriptSink {
@@ -26,16 +18,16 @@ pub(super) fn sink() -> ScriptSink {
             return;
         }
         let line = line(&event);
-        if let ScriptEvent::Logged { request_id, call_id, level, text, .. } = &event
-            && let Some(recorder) = RECORDER.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
-        {
-            recorder.log(request_id, call_id, &format!("{}: {text}", level.as_str()));
-        }
         // Do not hold the lock while printing: the write may block.
         let subscriber = SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match subscriber {
-            // The number of lines per call is limited, so the channel stays small.
-            Some(lines) => drop(lines.send(line)),
+            Some((lines, worker)) => {
+                if let ScriptEvent::Logged { request_id, call_id, level, text, .. } = &event {
+                    worker.log(request_id, call_id, &format!("{}: {text}", level.as_str()));
+                }
+                // The number of lines per call is limited, so the channel stays small.
+                drop(lines.send(line));
+            }
             None => eprint_line(&line),
         }
     })
@@ -48,9 +40,10 @@ pub(super) struct ScriptLines {
 }
 
 impl ScriptLines {
-    pub(super) fn subscribe() -> Self {
+    /// Also adds the lines to the recordings and the journal of `worker`.
+    pub(super) fn subscribe(worker: &Worker) -> Self {
         let (lines, queue) = unbounded_channel();
-        *SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines);
+        *SUBSCRIBER.lock().unwrap_or_else(PoisonError::into_inner) = Some((lines, worker.clone()));
         Self { queue, received: None }
     }
 

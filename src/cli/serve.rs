@@ -27,6 +27,7 @@ pub(super) fn run(options: &ServeOptions) -> Result<Exit, CliError> {
     let project = Arc::new(LiveProject::open(&root, &root, None)?);
     eprint_errors(&project.current());
     let journal = Arc::new(RestateJournal::default());
+    let stored = Arc::clone(&journal);
     let workers = Arc::new(Workers {
         clients: ClientWorkers {
             options: options.worker.clone(),
@@ -34,7 +35,7 @@ pub(super) fn run(options: &ServeOptions) -> Result<Exit, CliError> {
             project,
             scripts: engine::start(&options.scripts)?,
             trusts_all: options.scripts.trust,
-            journal: Some(Arc::clone(&journal) as Arc<_>),
+            journal: Some(Box::new(move |_| Arc::clone(&stored) as Arc<_>)),
         },
         opened: Mutex::default(),
     });

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-const PROMPT: &str = "What is the weather in Paris, in celsius?";
+pub(crate) const PROMPT: &str = "What is the weather in Paris, in celsius?";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -36,14 +36,6 @@ impl SqliteJournal {
     /// # Errors
     /// If the file is not a journal of this version, cannot be written, or another process has opened it.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_with(path, String::new())
-    }
-
-    /// Like [`SqliteJournal::open`]. `context` is stored with each new request, for the program that continues it.
-    ///
-    /// # Errors
-    /// As [`SqliteJournal::open`].
-    pub fn open_with(path: &Path, context: String) -> Result<Self, OpenError> {
         let lock = lock(path)?;
         open_private(path).map_err(|error| unreadable(path, &error))?;
         let store = Store::open(path)?;
@@ -51,9 +43,14 @@ impl SqliteJournal {
         let entries = Arc::clone(&queue);
         let writer = std::thread::Builder::new()
             .name(String::from("deftool-journal"))
-            .spawn(move || write_all(store, &context, &entries))
+            .spawn(move || write_all(store, &entries))
             .map_err(|error| unreadable(path, &error))?;
         Ok(Self { path: path.to_owned(), queue, writer: Mutex::new(Some(writer)), _lock: lock })
+    }
+
+    /// Returns the same journal, which stores `context` with each new request, for the program that continues it.
+    pub fn with_context(self: Arc<Self>, context: String) -> Arc<dyn Journal> {
+        Arc::new(ContextJournal { journal: self, context })
     }
 
     /// Returns the requests of the journal at `path`, oldest first. Another process may write to it.
@@ -108,7 +105,7 @@ impl Drop for SqliteJournal {
 
 impl Journal for SqliteJournal {
     fn begin(&self, request: JournaledRequest) {
-        self.queue.push_request(request);
+        self.queue.push_request(request, String::new());
     }
 
     fn append(&self, request_id: &str, at_ms: u64, entries: Vec<JournalEntry>) {
@@ -124,11 +121,32 @@ impl Journal for SqliteJournal {
     }
 }
 
+/// See [`SqliteJournal::with_context`].
+#[derive(Debug)]
+struct ContextJournal {
+    journal: Arc<SqliteJournal>,
+    context: String,
+}
+
+impl Journal for ContextJournal {
+    fn begin(&self, request: JournaledRequest) {
+        self.journal.queue.push_request(request, self.context.clone());
+    }
+
+    fn append(&self, request_id: &str, at_ms: u64, entries: Vec<JournalEntry>) {
+        self.journal.append(request_id, at_ms, entries);
+    }
+
+    fn commit(&self, id: &str, durability: Durability) -> BoxFuture<'static, Result<(), JournalError>> {
+        self.journal.commit(id, durability)
+    }
+}
+
 /// Writes until the queue is closed.
-fn write_all(mut store: Store, context: &str, queue: &Queue) {
+fn write_all(mut store: Store, queue: &Queue) {
     while let Some(batch) = queue.take() {
         let Batch { items, waiters, durability } = batch;
-        let written = store.write(items, context, durability).map_err(|error| {
+        let written = store.write(items, durability).map_err(|error| {
             let error = JournalError(format!("cannot write the journal {}: {error}", store.path().display()));
             queue.fail(error.clone());
             error

@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 256 << 20;
 /// Something to write.
 #[allow(clippy::large_enum_variant)] // nearly all items are entries
 pub(crate) enum Item {
-    Request(Box<JournaledRequest>),
+    Request { start: Box<JournaledRequest>, context: String },
     Entry { request_id: Arc<str>, at_ms: u64, entry: JournalEntry },
 }
 
@@ -52,10 +52,10 @@ pub(crate) struct Batch {
 }
 
 impl Queue {
-    pub(crate) fn push_request(&self, request: JournaledRequest) {
+    pub(crate) fn push_request(&self, start: JournaledRequest, context: String) {
         let mut state = self.lock();
         if state.error.is_none() {
-            state.items.push(Item::Request(Box::new(request)));
+            state.items.push(Item::Request { start: Box::new(start), context });
             self.changed.notify_one();
         }
     }

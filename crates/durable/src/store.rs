@@ -107,12 +107,7 @@ impl Store {
     }
 
     /// Writes items in one transaction.
-    pub(crate) fn write(
-        &mut self,
-        items: Vec<Item>,
-        context: &str,
-        durability: Durability,
-    ) -> Result<(), rusqlite::Error> {
+    pub(crate) fn write(&mut self, items: Vec<Item>, durability: Durability) -> Result<(), rusqlite::Error> {
         let level = match durability {
             Durability::Process => "NORMAL",
             Durability::Machine => "FULL",
@@ -129,7 +124,7 @@ impl Store {
             let mut end = transaction.prepare_cached("UPDATE request SET state = ?2 WHERE number = ?1")?;
             for item in items {
                 match item {
-                    Item::Request(start) => {
+                    Item::Request { start, context } => {
                         let number = add_request.insert(params![
                             start.session.request_id,
                             context,

@@ -34,7 +34,7 @@ impl Workers {
     }
 
     /// Returns the worker of a request.
-    fn of_request(&self, id: &str) -> Option<Worker> {
+    pub(crate) fn of_request(&self, id: &str) -> Option<Worker> {
         let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut opened = workers.values().filter_map(|cell| cell.get());
         opened.find(|opened| opened.worker.request_status(id).is_some()).map(|opened| opened.worker.clone())

@@ -46,7 +46,7 @@ impl Session {
             open: Arc::default(),
         };
         session.spawn(report_reloads(session.clone()));
-        session.spawn(report_script_events(session.client.clone(), script_events.receiver));
+        session.spawn(report_script_events(session.clone(), script_events.receiver));
         session
     }
 
@@ -173,11 +173,15 @@ async fn report_reloads(session: Session) {
     }
 }
 
-async fn report_script_events(client: Client, mut events: mpsc::Receiver<Queued>) {
+async fn report_script_events(session: Session, mut events: mpsc::Receiver<Queued>) {
+    let client = &session.client;
     while let Some(queued) = events.recv().await {
         match queued {
             Queued::Flush(flushed) => drop(flushed.send(())),
-            Queued::Event(ScriptEvent::Logged { tool, request_id: id, level, text, .. }) => {
+            Queued::Event(ScriptEvent::Logged { tool, request_id: id, call_id, level, text }) => {
+                if let Some(worker) = session.workers.of_request(&id) {
+                    worker.log(&id, &call_id, &format!("{}: {text}", level.as_str()));
+                }
                 client.notify("log", LogParams { id, tool, level: level.into(), text }).await;
             }
             Queued::Event(ScriptEvent::Progressed { tool, request_id: id, fraction, text }) => {

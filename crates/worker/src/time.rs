@@ -42,10 +42,18 @@ impl Clock {
         }
     }
 
+    /// Returns the current time. Unlike a tick, it does not affect the request machine.
+    pub(crate) fn current_ms(&self) -> u64 {
+        match self {
+            Self::Live { start, from_ms, .. } => from_ms + start.elapsed().as_millis() as u64,
+            Self::Recorded { .. } => self.now_ms(),
+        }
+    }
+
     /// Updates a live clock to the current time. Does nothing in a replay.
     pub(crate) fn tick(&self) {
-        if let Self::Live { start, from_ms, now_ms } = self {
-            now_ms.store(from_ms + start.elapsed().as_millis() as u64, Ordering::Release);
+        if let Self::Live { now_ms, .. } = self {
+            now_ms.store(self.current_ms(), Ordering::Release);
         }
     }
 

@@ -16,7 +16,7 @@ Examples:
   deftool resume issues.journal
   deftool resume issues.journal req_0123456789abcdef")]
 pub(in crate::cli) struct ResumeOptions {
-    /// Journal of `deftool run --journal`
+    /// Journal of `deftool run --journal` or `deftool rpc --journal`
     pub(in crate::cli) journal: PathBuf,
     /// Requests to continue [default: all that have not ended]
     #[arg(value_name = "ID")]

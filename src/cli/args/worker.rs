@@ -219,6 +219,9 @@ Examples:
 pub(in crate::cli) struct RpcOptions {
     #[command(flatten)]
     pub(in crate::cli) worker: WorkerOptions,
+    /// Store the requests in a journal, so that `deftool resume` can continue them after a crash
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) journal: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) scripts: ScriptOptions,
 }

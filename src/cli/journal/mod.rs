@@ -1,4 +1,5 @@
-//! Journals: `run --journal` stores its request, `resume` continues it, `requests` lists and removes requests.
+//! Journals: `run` and `rpc` store their requests with `--journal`, `resume` continues them, `requests` lists and removes
+//! them.
 
 mod context;
 mod requests;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_durable::{OpenError, SqliteJournal};
-use deftool_worker::{JournalError, Timeline};
+use deftool_worker::{Journal, JournalError, Timeline};
 
 use self::context::JournalContext;
 use super::command::CliError;
@@ -23,18 +24,22 @@ impl From<OpenError> for CliError {
     }
 }
 
-/// Opens the journal of `run --journal`. `open`: the worker of its requests.
+/// Opens the journal of `--journal`.
 ///
 /// # Errors
 /// If the file is not a journal, cannot be written, or another process has opened it.
-pub(super) fn open(
-    path: &Path,
+pub(super) fn open(path: &Path) -> Result<Arc<SqliteJournal>, CliError> {
+    Ok(Arc::new(SqliteJournal::open(path)?))
+}
+
+/// Returns the journal for the requests of a worker. `resume` finds the worker again.
+pub(super) fn of_worker(
+    journal: &Arc<SqliteJournal>,
     open: &OpenWorker,
     endpoint: Option<&str>,
-) -> Result<Arc<SqliteJournal>, CliError> {
+) -> Arc<dyn Journal> {
     let context = JournalContext::of(open, endpoint);
-    let context = serde_json::to_string(&context).unwrap_or_default();
-    Ok(Arc::new(SqliteJournal::open_with(path, context)?))
+    Arc::clone(journal).with_context(serde_json::to_string(&context).unwrap_or_default())
 }
 
 /// Returns the requests of a journal for `view`.

@@ -71,7 +71,8 @@ async fn resume(
     request: &RequestSummary,
 ) -> Result<Exit, CliError> {
     let context: JournalContext = serde_json::from_str(&request.context).map_err(|_| {
-        let message = format!("the request {} was not submitted by `deftool run`", clean(&request.id));
+        let message =
+            format!("the request {} was not submitted by `deftool run` or `deftool rpc`", clean(&request.id));
         CliError::Usage(message)
     })?;
     let (start, entries) = SqliteJournal::load(&options.journal, &request.id)?;

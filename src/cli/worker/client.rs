@@ -23,6 +23,9 @@ use crate::cli::trust::{ProjectTrust, not_trusted};
 /// Maximum number of requests that wait for a slot of a worker.
 const MAX_QUEUE: usize = 64;
 
+/// Returns the journal of the requests of a worker.
+type WorkerJournal = dyn Fn(&OpenWorker) -> Arc<dyn Journal> + Send + Sync;
+
 /// The workers of a project.
 pub(in crate::cli) struct ClientWorkers {
     pub(in crate::cli) options: WorkerOptions,
@@ -31,8 +34,8 @@ pub(in crate::cli) struct ClientWorkers {
     pub(in crate::cli) scripts: Arc<ScriptRunner>,
     /// `--trust`: all permissions, for this run.
     pub(in crate::cli) trusts_all: bool,
-    /// The journal of all requests.
-    pub(in crate::cli) journal: Option<Arc<dyn Journal>>,
+    /// Returns the journal of the requests of a worker.
+    pub(in crate::cli) journal: Option<Box<WorkerJournal>>,
 }
 
 /// A worker with the connections of its tools.
@@ -65,9 +68,10 @@ impl ClientWorkers {
         let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
         let scripts = Arc::clone(&self.scripts);
         let opened = OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
+        let journal = self.journal.as_ref().map(|of_worker| of_worker(&opened));
         let remote = opened.servers.connect().await?;
         let tools = join(opened.tools, remote.as_ref());
-        let config = WorkerConfig { queue: MAX_QUEUE, journal: self.journal.clone(), ..opened.config };
+        let config = WorkerConfig { queue: MAX_QUEUE, journal, ..opened.config };
         let worker = connect(&self.options, &opened.spec, config, tools, true).await?;
         Ok(OpenedWorker { worker, remote })
     }

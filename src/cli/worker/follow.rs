@@ -91,7 +91,7 @@ impl Follower<'_> {
         submit: SubmitRequest,
         on_event: impl FnMut(&str, &Event),
     ) -> Result<FollowResult, CliError> {
-        let logged = ScriptLines::subscribe();
+        let logged = ScriptLines::subscribe(self.worker);
         let id = match self.submit(submit).await {
             Ok(Some(id)) => id,
             Ok(None) => {
@@ -115,7 +115,7 @@ impl Follower<'_> {
         id: String,
         on_event: impl FnMut(&str, &Event),
     ) -> Result<FollowResult, CliError> {
-        self.follow_until_end(id, ScriptLines::subscribe(), on_event).await
+        self.follow_until_end(id, ScriptLines::subscribe(self.worker), on_event).await
     }
 
     async fn follow_until_end(

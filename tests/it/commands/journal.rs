@@ -1,5 +1,6 @@
 //! Requests in a journal survive the end of their process: the real binary is killed and continues.
 
+use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
 use deftool_test_support::step;
 use serde_json::Value;
 
+use crate::real;
 use crate::support::ledger::{SLOW_SCRIPT, calling, kill, project, runs, spawn, wait_until};
 use crate::support::project::{Ended, Project};
 
@@ -185,12 +187,50 @@ fn a_file_that_cannot_be_used_is_explained() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
 }
 
+/// Returns the seed and the number of kills of a test with random crashes.
+fn chaos(kills: usize) -> (u64, usize) {
+    let set = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    (set("DEFTOOL_CHAOS_SEED").unwrap_or(1), set("DEFTOOL_CHAOS_KILLS").map_or(kills, |kills| kills as usize))
+}
+
+/// Kills a process of a request after at most `limit_ms`, and continues the request, until a process ends by itself. Returns
+/// the number of kills.
+fn kill_at_random_times(
+    project: &Project,
+    mut child: Child,
+    random: &mut fastrand::Rng,
+    limit_ms: u64,
+) -> usize {
+    let mut killed = 0;
+    loop {
+        std::thread::sleep(Duration::from_millis(random.u64(1..limit_ms)));
+        if child.try_wait().unwrap().is_some() {
+            return killed;
+        }
+        kill(child);
+        killed += 1;
+        child = spawn(project.command(&["resume", "requests.journal", "--trust"]));
+    }
+}
+
+/// Returns the id and the outcome of the request in a journal, after all processes have ended. `None`: the process was
+/// killed before it stored the request.
+fn outcome(project: &Project, seed: u64) -> Option<(String, Value)> {
+    if !project.path("requests.journal").exists() || list(project).is_empty() {
+        return None;
+    }
+    // The last process may have been killed.
+    resume(project);
+    let [(id, state)] = list(project).try_into().unwrap();
+    assert_eq!(state, "completed", "seed {seed}");
+    let shown = project.run(&["requests", "show", "requests.journal", &id]).stdout;
+    Some((id, serde_json::from_str(shown.lines().last().unwrap()).unwrap()))
+}
+
 /// Kills requests at random times until each has ended. What happened outside is counted by the scripts and the server.
 #[test]
 fn nothing_is_lost_or_repeated_in_random_crashes() {
-    let seed = std::env::var("DEFTOOL_CHAOS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let kills = std::env::var("DEFTOOL_CHAOS_KILLS").ok().and_then(|kills| kills.parse().ok());
-    let kills: usize = kills.unwrap_or(50 / step(5));
+    let (seed, kills) = chaos(50 / step(5));
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut killed, mut requests, mut repeated) = (0, 0, [0; 2]);
     while killed < kills {
@@ -209,31 +249,13 @@ fn nothing_is_lost_or_repeated_in_random_crashes() {
                 None => Answer::stream().delta("The ").wait_ms(30).delta("end.").done(),
             }
         });
-        let mut child = start(&project, &server);
-        loop {
-            std::thread::sleep(Duration::from_millis(random.u64(1..300)));
-            if child.try_wait().unwrap().is_some() {
-                break;
-            }
-            kill(child);
-            killed += 1;
-            child = spawn(project.command(&["resume", "requests.journal", "--trust"]));
-        }
-        // A process that was killed before the request was stored had no effect outside.
-        if !project.path("requests.journal").exists() || list(&project).is_empty() {
-            assert!(
-                server.posts().is_empty() && runs(&project).is_empty(),
-                "seed {seed}: a request was lost"
-            );
+        killed += kill_at_random_times(&project, start(&project, &server), &mut random, 300);
+        let Some((_, last)) = outcome(&project, seed) else {
+            let is_untouched = server.posts().is_empty() && runs(&project).is_empty();
+            assert!(is_untouched, "seed {seed}: a request was lost");
             continue;
-        }
-        // The last process may have been killed.
-        resume(&project);
-        let [(id, state)] = list(&project).try_into().unwrap();
-        assert_eq!(state, "completed", "seed {seed}");
+        };
         requests += 1;
-        let shown = project.run(&["requests", "show", "requests.journal", &id]).stdout;
-        let last: Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
         assert_eq!(last["text"], "One more. One more. One more. One more. The end.", "seed {seed}");
         let runs = runs(&project);
         for (tool, effect) in [("look", Some(0)), ("send", Some(1)), ("pay", None)] {
@@ -253,6 +275,59 @@ fn nothing_is_lost_or_repeated_in_random_crashes() {
     println!(
         "{killed} kills, {requests} requests, 0 lost, 0 repeated `once` calls, {} repeated `pure` calls, {} `keyed` \
          calls repeated with their key",
+        repeated[0], repeated[1]
+    );
+}
+
+/// The same with a real server and a real model, whose request has one call.
+#[test]
+fn nothing_is_lost_or_repeated_in_random_crashes_with_a_real_model() {
+    let Some(server) = real::Server::start_with(&[]) else { return };
+    let (seed, kills) = chaos(20 / step(5));
+    let mut random = fastrand::Rng::with_seed(seed);
+    let quickstart = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart/specs");
+        std::fs::read_to_string(folder.join(name)).unwrap()
+    };
+    let (mut killed, mut requests, mut calls, mut repeated) = (0, 0, 0, [0; 2]);
+    while killed < kills {
+        let effect = ["pure", "keyed", "once"][requests % 3];
+        let project = project();
+        let with = format!(":effect {effect} :allow (:read [\"log/\"] :write [\"log/\"])");
+        project.write("specs/tools.eld", quickstart("weather.eld").replace(":effect pure", &with));
+        project.write("specs/worker.eld", quickstart("worker.eld"));
+        let script =
+            SLOW_SCRIPT.replace("function()", "function(_, _)").replace("is done", "says 21 degrees");
+        project.write("scripts/get_weather.lua", script);
+        let run =
+            ["run", real::PROMPT, "--trust", "--journal", "requests.journal", "--endpoint", &server.endpoint];
+        killed += kill_at_random_times(&project, spawn(project.command(&run)), &mut random, 1_500);
+        let Some((id, _)) = outcome(&project, seed) else {
+            assert!(runs(&project).is_empty(), "seed {seed}: a request was lost");
+            continue;
+        };
+        requests += 1;
+        // The replies of the model differ, so the calls are counted by their events.
+        let shown = project.run(&["requests", "show", "requests.journal", &id]).stdout;
+        let events: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut counted = 0;
+        for event in events.iter().filter(|event| event["type"] == "tool_finished") {
+            let key = format!("{id}-{}", event["id"].as_str().unwrap());
+            let times = runs(&project).iter().filter(|(_, used)| *used == key).count();
+            counted += times;
+            calls += 1;
+            match effect {
+                "once" => assert!(times <= 1, "seed {seed}: {shown}"),
+                _ => repeated[usize::from(effect == "keyed")] += times.saturating_sub(1),
+            }
+            assert!(times > 0 || event["ok"] == false, "seed {seed}: {shown}");
+        }
+        assert_eq!(counted, runs(&project).len(), "seed {seed}: {shown}");
+    }
+    assert!(calls > 0, "the model calls the tool");
+    println!(
+        "real model: {killed} kills, {requests} requests, {calls} calls, 0 lost, 0 repeated `once` calls, {} repeated `pure` calls, {} \
+         `keyed` calls repeated with their key",
         repeated[0], repeated[1]
     );
 }

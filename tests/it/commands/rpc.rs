@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use deftool_test_support::server::{Answer, Server};
+use deftool_test_support::server::{Act, Answer, Server, call, finish};
 use deftool_test_support::step;
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -530,6 +530,30 @@ fn a_client_that_disappears_ends_everything() {
 }
 
 /// The memory of the server is bounded, whatever a client sends, and a client that does not read loses nothing.
+/// The server is killed during a reply. The command continues the request.
+#[test]
+fn a_journal_keeps_the_requests_of_a_server_that_is_killed() {
+    let project = project();
+    let model = Server::script([
+        Answer::chunks(&[call(0, "count", r#"{"text":"abc"}"#), finish("tool_calls")]),
+        Answer::stream().delta("Three").then(Act::Silence),
+        Answer::text("Three characters."),
+    ]);
+    let endpoint = model.endpoint();
+    let mut client = Client::start(&project, &["--trust", "--journal", "j", "--endpoint", &endpoint]);
+    let submitted = client.request("submit", json!({"prompt": "count"}));
+    model.wait_for_posts(2);
+    client.connection.server.kill().unwrap();
+    client.connection.server.wait().unwrap();
+    let resumed = project.run(&["resume", "j", "--trust"]);
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Three characters.\n"), "{resumed:?}");
+    assert_eq!(model.posts()[1].body, model.posts()[2].body);
+    let listed = project.run(&["requests", "list", "j"]).stdout;
+    assert!(listed.starts_with(submitted["request_id"].as_str().unwrap()), "{listed}");
+    let page = project.run(&["view", "j", "-o", "-"]).stdout;
+    assert!(page.contains(r#""logs":["warn: odd"]"#), "{page}");
+}
+
 #[test]
 fn memory_is_bounded() {
     const MIB: u64 = 1024;

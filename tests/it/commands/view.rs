@@ -91,16 +91,28 @@ fn a_call_contains_the_log_lines_of_its_script() {
             Answer::text("Done."),
         ]);
         let endpoint = server.endpoint();
-        let arguments =
-            ["run", "count", "--endpoint", &endpoint, "--record", "run.jsonl", "--isolate", isolate];
+        let arguments = [
+            "run",
+            "count",
+            "--endpoint",
+            &endpoint,
+            "--record",
+            "run.jsonl",
+            "--journal",
+            "j",
+            "--isolate",
+            isolate,
+        ];
         let ended = project.run(&arguments);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let data = view(&project, &["run.jsonl"]);
-        let entries = data["files"][0]["requests"][0]["entries"].as_array().unwrap();
-        let logs: Vec<&Value> =
-            entries.iter().filter(|entry| entry["kind"] == "call").map(|entry| &entry["logs"]).collect();
-        let of = |text: &str| json!([format!("info: looking at\t{text}"), "warn: careful"]);
-        assert_eq!(logs, [&of("a"), &of("b")], "{isolate}");
+        for file in ["run.jsonl", "j"] {
+            let data = view(&project, &[file]);
+            let entries = data["files"][0]["requests"][0]["entries"].as_array().unwrap();
+            let logs: Vec<&Value> =
+                entries.iter().filter(|entry| entry["kind"] == "call").map(|entry| &entry["logs"]).collect();
+            let of = |text: &str| json!([format!("info: looking at\t{text}"), "warn: careful"]);
+            assert_eq!(logs, [&of("a"), &of("b")], "{isolate}, {file}");
+        }
         let replayed = project.run(&["run", "--replay", "run.jsonl"]);
         assert_eq!((replayed.code, replayed.stdout), (Some(0), ended.stdout), "{}", replayed.stderr);
     }

@@ -99,7 +99,7 @@ impl Step {
     pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
         self.entries.iter().filter_map(|(_, entry)| match entry {
             JournalEntry::Event(event) => Some(event),
-            JournalEntry::Reply(_) => None,
+            JournalEntry::Reply(_) | JournalEntry::Log { .. } => None,
         })
     }
 

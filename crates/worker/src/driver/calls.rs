@@ -67,7 +67,7 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
         if let Some(NextAnswer::Stop(Stopped { at_ms, failure, .. })) =
             task.cursor.as_ref().map(|cursor| cursor.next_answer())
         {
-            task.clock.advance_to(at_ms);
+            task.record.clock.advance_to(at_ms);
             return task.stop(run, failure);
         }
         let known: HashSet<&str> = open.iter().map(|call| call.id.as_str()).collect();
@@ -99,7 +99,7 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
                     let OpenCall { id, name, .. } = &call;
                     Line::Approval { at_ms, id: id.clone(), name: name.clone(), answer: approval.clone() }
                 });
-                run.on_approval(&call.id, approval, task.clock.now_ms());
+                run.on_approval(&call.id, approval, task.record.clock.now_ms());
             }
             Answer::Tool(result) => {
                 if let Some(cursor) = &task.cursor {
@@ -113,7 +113,7 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
                     };
                     Line::ToolFinished { at_ms, id: id.clone(), name: name.clone(), result, error }
                 });
-                run.on_tool_result(&call.id, result, task.clock.now_ms());
+                run.on_tool_result(&call.id, result, task.record.clock.now_ms());
             }
         }
     }
@@ -123,7 +123,7 @@ pub(super) async fn answer(task: &RequestTask, run: &mut Run, toolbox: &Toolbox,
 /// calls differ.
 fn end_abandoned(task: &RequestTask, run: &mut Run) {
     if let Some(Stopped { at_ms, failure, .. }) = task.cursor.as_ref().and_then(|cursor| cursor.stopped()) {
-        task.clock.advance_to(at_ms);
+        task.record.clock.advance_to(at_ms);
         return task.stop(run, failure);
     }
     let detail = "the recorded calls were abandoned before they returned a result";

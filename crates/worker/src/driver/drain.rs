@@ -37,7 +37,7 @@ impl Exchange {
     /// Begins an exchange, before its request is sent.
     pub(super) fn begin(task: &RequestTask) -> Self {
         let keeps_slot = task.server.lacks(Feature::FreeOnDisconnect);
-        let is_open = keeps_slot && !task.clock.is_recorded();
+        let is_open = keeps_slot && !task.record.clock.is_recorded();
         Self { open: is_open.then(|| (Arc::clone(&task.shared), Arc::clone(&task.record))) }
     }
 

@@ -78,7 +78,7 @@ impl RequestTask {
     async fn wait_for_slot(&self, run: &mut Run, total: Option<Instant>) -> bool {
         let recorded = self.cursor.as_ref().and_then(|cursor| cursor.stopped());
         if let Some(Stopped { at_ms, failure, in_queue: true }) = recorded {
-            self.clock.advance_to(at_ms);
+            self.record.clock.advance_to(at_ms);
             self.end_in_queue(run, failure);
             return false;
         }
@@ -96,8 +96,8 @@ impl RequestTask {
         let stopped = |at_ms| Stopped { at_ms, failure: failure.clone(), in_queue: true };
         self.write(|at_ms| Line::Stopped(stopped(at_ms)));
         match failure {
-            Some(failure) => run.fail(failure, self.clock.now_ms()),
-            None => run.cancel(self.clock.now_ms()),
+            Some(failure) => run.fail(failure, self.record.clock.now_ms()),
+            None => run.cancel(self.record.clock.now_ms()),
         }
     }
 

@@ -3,18 +3,23 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use deftool_chat::Message;
-use deftool_chat::request::{Approval, Event, Failure, INTERRUPTED, Outcome, RequestState, RequestStatus};
+use deftool_chat::request::{
+    Approval, Event, Failure, INTERRUPTED, JournalEntry, Outcome, RequestState, RequestStatus,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event_log::EventLog;
+use crate::journal::Journal;
+use crate::recording::{Line, RequestRecorder};
 use crate::sync::lock;
+use crate::time::Clock;
 
 /// Maximum wait for the last bytes of a server that was lost.
 const LAST_BYTES_LIMIT: Duration = Duration::from_secs(1);
@@ -23,6 +28,9 @@ const LAST_BYTES_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct RequestRecord {
     pub(crate) cancel: CancellationToken,
+    pub(crate) clock: Arc<Clock>,
+    /// Set after the request was accepted, if it is recorded.
+    pub(crate) recorder: OnceLock<RequestRecorder>,
     state: Mutex<State>,
     /// Notified once, when the request gets a slot.
     slot: Notify,
@@ -50,7 +58,7 @@ struct State {
 }
 
 impl RequestRecord {
-    pub(crate) fn new(status: RequestStatus, cancel: CancellationToken) -> Self {
+    pub(crate) fn new(status: RequestStatus, cancel: CancellationToken, clock: Arc<Clock>) -> Self {
         let state = State {
             approvals: HashMap::new(),
             stop_reason: None,
@@ -63,6 +71,8 @@ impl RequestRecord {
         };
         Self {
             cancel,
+            clock,
+            recorder: OnceLock::new(),
             state: Mutex::new(state),
             slot: Notify::new(),
             slot_returned: AtomicBool::new(false),
@@ -99,6 +109,22 @@ impl RequestRecord {
         let readers = std::mem::take(&mut state.readers);
         drop(state);
         readers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Adds a log line of a call to the recording and to `journal`. Does nothing after the end.
+    pub(crate) fn log(&self, journal: Option<&Arc<dyn Journal>>, id: &str, call_id: &str, text: &str) {
+        // Locked so that the entry precedes the end.
+        let state = lock(&self.state);
+        if state.outcome.is_some() {
+            return;
+        }
+        let (at_ms, call_id, text) = (self.clock.current_ms(), call_id.to_owned(), text.to_owned());
+        if let Some(recorder) = self.recorder.get() {
+            recorder.log(Line::Log { at_ms, id: call_id.clone(), text: text.clone() });
+        }
+        if let Some(journal) = journal {
+            journal.append(id, at_ms, vec![JournalEntry::Log { call_id, log: text }]);
+        }
     }
 
     /// Ends the request with a failure of its worker. The failure takes precedence over a concurrent cancel.

@@ -11,10 +11,10 @@ use super::record::RequestRecord;
 use super::shared::Shared;
 use crate::journal::Durability;
 use crate::observer::{Observation, RequestObserver};
-use crate::recording::{Line, RequestRecorder, Stopped};
+use crate::recording::{Line, Stopped};
 use crate::replay::ReplayCursor;
 use crate::sync::lock;
-use crate::time::{Clock, seconds};
+use crate::time::seconds;
 use crate::trace::RequestTrace;
 use crate::transport::Outgoing;
 
@@ -22,8 +22,6 @@ use crate::transport::Outgoing;
 pub(crate) struct RequestTask {
     pub(crate) shared: Arc<Shared>,
     pub(crate) record: Arc<RequestRecord>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) recorder: Option<RequestRecorder>,
     pub(crate) observer: Option<Mutex<Box<dyn RequestObserver>>>,
     /// Position in the recorded request, in a replay.
     pub(crate) cursor: Option<Arc<ReplayCursor>>,
@@ -75,7 +73,7 @@ impl RequestTask {
     fn append(&self, run: &Run, reply: Option<JournalEntry>, events: &[Event]) {
         if let Some(journal) = self.shared.config.journal.as_ref().filter(|_| !events.is_empty()) {
             let entries = reply.into_iter().chain(events.iter().cloned().map(JournalEntry::Event));
-            journal.append(run.request_id(), self.clock.now_ms(), entries.collect());
+            journal.append(run.request_id(), self.record.clock.now_ms(), entries.collect());
         }
     }
 
@@ -88,7 +86,7 @@ impl RequestTask {
     /// Passes an observation to the observer, with the time of the last tick.
     pub(crate) fn observe(&self, observation: Observation<'_>) {
         if let Some(observer) = &self.observer {
-            lock(observer).observe(self.clock.now_ms(), observation);
+            lock(observer).observe(self.record.clock.now_ms(), observation);
         }
     }
 
@@ -104,17 +102,17 @@ impl RequestTask {
 
     /// Advances the clock and records a line.
     pub(crate) fn write(&self, line: impl FnOnce(u64) -> Line) {
-        self.clock.tick();
-        if let Some(recorder) = &self.recorder {
-            recorder.write(line(self.clock.now_ms()));
+        self.record.clock.tick();
+        if let Some(recorder) = self.record.recorder.get() {
+            recorder.write(line(self.record.clock.now_ms()));
         }
     }
 
     /// Like [`RequestTask::write`], for a chunk of a body.
     pub(crate) fn write_data(&self, bytes: &[u8]) {
-        self.clock.tick();
-        if let Some(recorder) = &self.recorder {
-            recorder.data(self.clock.now_ms(), bytes);
+        self.record.clock.tick();
+        if let Some(recorder) = self.record.recorder.get() {
+            recorder.data(self.record.clock.now_ms(), bytes);
         }
     }
 
@@ -158,14 +156,14 @@ impl RequestTask {
     /// Ends the request. `None`: it was canceled.
     pub(crate) fn stop(&self, run: &mut Run, failure: Option<Failure>) {
         let failure = self.write_stop(failure);
-        run.fail(failure, self.clock.now_ms());
+        run.fail(failure, self.record.clock.now_ms());
     }
 
     /// Like [`RequestTask::stop`], for use while a reply is read. The caller then passes the end of the reply to the
     /// machine.
     pub(crate) fn close(&self, run: &mut Run, failure: Option<Failure>) {
         let failure = self.write_stop(failure);
-        run.close(failure, self.clock.now_ms());
+        run.close(failure, self.record.clock.now_ms());
     }
 
     fn write_stop(&self, failure: Option<Failure>) -> Failure {

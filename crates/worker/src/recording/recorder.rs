@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use deftool_project::create_private;
 use serde_json::Value;
@@ -36,8 +35,8 @@ pub struct Recorder {
 struct State {
     file: File,
     error: Option<std::io::Error>,
-    /// The number of each request, from 1, and its submit time in Unix milliseconds, by its id.
-    requests: HashMap<String, (u32, u64)>,
+    /// The number of requests.
+    requests: u32,
     /// Buffered chunks of replies, by request.
     waiting: HashMap<u32, Waiting>,
 }
@@ -56,7 +55,7 @@ impl Recorder {
     pub fn create(path: &Path) -> Result<Self, RecordingError> {
         let file = create_private(path, "recording", BEGINNING)
             .map_err(|source| RecordingError::Io { path: path.to_owned(), source })?;
-        let state = State { file, error: None, requests: HashMap::new(), waiting: HashMap::new() };
+        let state = State { file, error: None, requests: 0, waiting: HashMap::new() };
         Ok(Self {
             path: path.to_owned(),
             redactor: Redactor::new(None),
@@ -96,25 +95,12 @@ impl Recorder {
     /// Starts the recording of the next request.
     pub(crate) fn begin(self: &Arc<Self>, session: &Session) -> RequestRecorder {
         let request = self.state.lock().map_or(1, |mut state| {
-            let number = u32::try_from(state.requests.len()).map_or(u32::MAX, |known| known + 1);
-            state.requests.insert(session.request_id.clone(), (number, session.submitted_at_ms));
-            number
+            state.requests += 1;
+            state.requests
         });
         let recorder = RequestRecorder { recorder: Arc::clone(self), request };
         recorder.write(Line::Session { version: VERSION, session: Box::new(session.clone()) });
         recorder
-    }
-
-    /// Writes a log line of a script. Ignores those of other requests.
-    pub fn log(&self, request_id: &str, call_id: &str, text: &str) {
-        let Ok(mut state) = self.state.lock() else { return };
-        let Some((request, submitted_at_ms)) = state.requests.get(request_id).copied() else { return };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-        let at_ms = now.saturating_sub(submitted_at_ms);
-        let mut line = Line::Log { at_ms, id: call_id.to_owned(), text: text.to_owned() };
-        line.redact(&self.mask);
-        // Without the buffered chunks: the reply may not have ended.
-        self.write_line(&mut state, request, &line);
     }
 
     fn write(&self, request: u32, mut line: Line) {
@@ -184,6 +170,14 @@ pub(crate) struct RequestRecorder {
 impl RequestRecorder {
     pub(crate) fn write(&self, line: Line) {
         self.recorder.write(self.request, line);
+    }
+
+    /// Writes a log line of a script, before the buffered chunks: the reply may not have ended.
+    pub(crate) fn log(&self, mut line: Line) {
+        line.redact(&self.recorder.mask);
+        if let Ok(mut state) = self.recorder.state.lock() {
+            self.recorder.write_line(&mut state, self.request, &line);
+        }
     }
 
     /// Writes a chunk of the body of a reply.

@@ -73,9 +73,15 @@ impl Timeline {
             };
             let mut places = Places::default();
             for (index, (at_ms, entry)) in entries.into_iter().enumerate() {
-                if let JournalEntry::Event(event) = entry {
-                    add(&mut request, &mut places, (index + 1, at_ms), event);
-                    request.end_ms = at_ms;
+                match entry {
+                    JournalEntry::Event(event) => {
+                        add(&mut request, &mut places, (index + 1, at_ms), event);
+                        request.end_ms = at_ms;
+                    }
+                    JournalEntry::Log { call_id, log } => {
+                        with_call(&mut request.entries, &places, &call_id, |call, _| call.logs.push(log));
+                    }
+                    JournalEntry::Reply(_) => {}
                 }
             }
             number_turns(&mut request.entries);

@@ -210,7 +210,7 @@ impl Worker {
         let shared = &self.shared;
         let AdmitOptions { clock, recorder, cursor, new } = options;
         let cancel = shared.stopped.child_token();
-        let record = Arc::new(RequestRecord::new(run.status(), cancel.clone()));
+        let record = Arc::new(RequestRecord::new(run.status(), cancel.clone(), clock));
         let id = session.request_id.clone();
         let mut registry = lock(&shared.registry);
         if registry.get(&id).is_some() {
@@ -224,12 +224,13 @@ impl Worker {
         if let (Some(journal), Some(new)) = (&shared.config.journal, new) {
             journal.begin(new);
         }
+        if let Some(recorder) = recorder {
+            let _ = record.recorder.set(recorder.begin(&session));
+        }
         record.publish(events, run.status(), run.conversation());
         let task = RequestTask {
             shared: Arc::clone(shared),
             record,
-            clock,
-            recorder: recorder.map(|recorder| recorder.begin(&session)),
             observer: shared.config.observer.as_ref().map(|observer| Mutex::new(observer.begin(&session))),
             cursor,
             cancel,
@@ -303,6 +304,13 @@ impl Worker {
     /// Answers an `approval` event. Returns `false` if no approval of this call is pending.
     pub fn approve(&self, id: &str, call_id: &str, approval: Approval) -> bool {
         self.record(id).is_some_and(|record| record.approve(call_id, approval))
+    }
+
+    /// Adds a log line of a call to the recording and the journal of its request. Does nothing for an unknown request.
+    pub fn log(&self, id: &str, call_id: &str, text: &str) {
+        if let Some(record) = self.record(id) {
+            record.log(self.shared.config.journal.as_ref(), id, call_id, text);
+        }
     }
 
     /// Returns the default model of requests.

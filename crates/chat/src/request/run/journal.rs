@@ -26,6 +26,13 @@ pub enum JournalEntry {
     Event(Event),
     /// The state after a reply with calls. Its events follow.
     Reply(ReplyState),
+    /// A log line of the script of a call. It does not affect the request.
+    Log {
+        /// The call.
+        call_id: String,
+        /// The level and the text.
+        log: String,
+    },
 }
 
 /// The state of a request after a reply with calls, as far as its events do not contain it.
@@ -182,10 +189,14 @@ struct JournalReplay {
 
 impl JournalReplay {
     fn apply(&mut self, at_ms: u64, entry: JournalEntry) -> Result<(), String> {
-        self.run.advance_time(at_ms);
         match entry {
-            JournalEntry::Reply(reply) => self.reply = Some(reply),
+            JournalEntry::Log { .. } => {}
+            JournalEntry::Reply(reply) => {
+                self.run.advance_time(at_ms);
+                self.reply = Some(reply);
+            }
             JournalEntry::Event(event) => {
+                self.run.advance_time(at_ms);
                 match event {
                     Event::TurnStarted { .. } => self.turn_start = self.events.len(),
                     Event::Resumed { .. } => drop(self.interrupt()),

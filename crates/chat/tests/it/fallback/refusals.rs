@@ -157,7 +157,7 @@ pub(super) fn copies(call: &str) -> Vec<(&'static str, Vec<Message>)> {
 #[test]
 fn copied_calls_are_not_made() {
     for family in families() {
-        for specimen in family.hits() {
+        for specimen in family.hits().step_by(step(2)) {
             for (place, conversation) in copies(&specimen.text) {
                 let reader = Reader { conversation, ..reader(family.mode()).cut(7) };
                 let before = if family.message { "" } else { "It says:\n" };

@@ -240,6 +240,10 @@ impl Play {
         let new = run.take_events();
         self.journal.extend(reply.into_iter().map(|reply| (now, reply)));
         self.journal.extend(new.iter().cloned().map(|event| (now, JournalEntry::Event(event))));
+        if let Some(Event::ToolStarted { id, .. }) = new.last() {
+            let (call_id, log) = (id.clone(), String::from("info: started"));
+            self.journal.push((now + 1, JournalEntry::Log { call_id, log }));
+        }
         events.extend(new);
     }
 

@@ -62,7 +62,7 @@ impl Turn<'_> {
                 body,
             };
             let sending = outgoing(attempt, body.clone());
-            task.clock.tick();
+            task.record.clock.tick();
             task.observe(Observation::Sent { span: sending.trace.as_ref(), attempt, request });
             let sent = self.send(sending).await?;
             let status = sent.as_ref().ok().map(|open| open.incoming.status);
@@ -179,7 +179,7 @@ impl Turn<'_> {
     /// Waits before the next attempt. For a loading server, waits until the server reports that it is ready.
     async fn wait(&mut self, wait: Duration, is_loading: bool) -> Result<(), RequestEnded> {
         // A replay does not wait.
-        if self.task.clock.is_recorded() {
+        if self.task.record.clock.is_recorded() {
             return Ok(());
         }
         let transport = &self.task.shared.transport;

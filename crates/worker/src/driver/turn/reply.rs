@@ -256,7 +256,7 @@ impl Turn<'_> {
             task.observe(Observation::Chunk);
         }
         // A replay ends at the end of the recording.
-        if decoder.has_finish_reason() && !task.clock.is_recorded() {
+        if decoder.has_finish_reason() && !task.record.clock.is_recorded() {
             timers.on_finish();
         }
         self.feed(&mut events);
@@ -264,7 +264,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn feed(&mut self, events: &mut Vec<ChatEvent>) {
-        let at_ms = self.task.clock.now_ms();
+        let at_ms = self.task.record.clock.now_ms();
         for event in events.drain(..) {
             self.run.on_event(event, &self.toolbox.tools, at_ms);
         }
@@ -273,7 +273,7 @@ impl Turn<'_> {
 
     /// Like [`Turn::feed`], for the events that end a reply. Warnings are published before the end.
     fn feed_last(&mut self, sent: &Body, events: Vec<ChatEvent>) {
-        let at_ms = self.task.clock.now_ms();
+        let at_ms = self.task.record.clock.now_ms();
         let signals = self.run.signals().len();
         let mut cut = None;
         for event in events {
