@@ -3,9 +3,12 @@
 //! Without the server, these tests are skipped with a message. With `DEFTOOL_RESTATE=required`, as in `.ci/run`, they
 //! fail instead.
 
+#[cfg(target_os = "linux")]
+mod cluster;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,17 +26,25 @@ const NOT_READY: u16 = 470;
 /// A worker that runs several requests at a time.
 const WORKER: &str = "(defworker :name \"many\" :slots 8)";
 
+/// The tools that a request of the tests with random crashes calls.
+const TOOLS: [&str; 6] = ["look", "pay", "send", "pay", "look", "send"];
+
+/// A client of Restate.
+struct Client {
+    http: reqwest::Client,
+    runtime: Runtime,
+}
+
 /// One node of Restate, with a worker.
 struct Engine {
     node: Child,
-    /// Contains the configuration and the data of the node.
+    /// Contains the data of the node.
     _folder: tempfile::TempDir,
     ingress: u16,
     admin: u16,
     /// The port of the worker.
     worker: u16,
-    client: reqwest::Client,
-    runtime: Runtime,
+    client: Client,
     /// One node runs at a time: it takes ports that were free a moment ago.
     _alone: MutexGuard<'static, ()>,
 }
@@ -43,33 +54,18 @@ static ALONE: Mutex<()> = Mutex::new(());
 impl Engine {
     /// Starts the node. Returns `None` if it is not installed.
     fn start() -> Option<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/restate");
-        let Some(program) = program(&folder) else {
-            assert!(
-                std::env::var("DEFTOOL_RESTATE").as_deref() != Ok("required"),
-                "the Restate server is required and not installed: run tests/restate/install"
-            );
-            eprintln!("skipped: no Restate server; run tests/restate/install (220 MB)");
-            return None;
-        };
+        let mut command = start_script()?;
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let data = tempfile::tempdir().unwrap();
         let [ingress, admin, node, worker] = free_ports();
-        let node = Command::new(program)
-            .args(["--no-logo", "--listen-mode", "tcp", "--node-name", "n1", "--base-dir"])
+        command
+            .arg("n1")
             .arg(data.path())
-            .arg("--config-file")
-            .arg(folder.join("one-node.toml"))
             .env("RESTATE_BIND_ADDRESS", format!("127.0.0.1:{node}"))
             .env("RESTATE_INGRESS__BIND_ADDRESS", format!("127.0.0.1:{ingress}"))
-            .env("RESTATE_ADMIN__BIND_ADDRESS", format!("127.0.0.1:{admin}"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let (client, runtime) = (deftool_script::client_builder().build().unwrap(), Runtime::new().unwrap());
-        let engine = Self { node, _folder: data, ingress, admin, worker, client, runtime, _alone: alone };
+            .env("RESTATE_ADMIN__BIND_ADDRESS", format!("127.0.0.1:{admin}"));
+        let (node, client) = (spawn(command), Client::new());
+        let engine = Self { node, _folder: data, ingress, admin, worker, client, _alone: alone };
         wait_until("Restate is ready", || {
             let health = |port, path| engine.send(port, path, None).is_some_and(|(status, _)| status == 200);
             health(engine.admin, "health") && health(engine.ingress, "restate/health")
@@ -126,14 +122,24 @@ impl Engine {
     }
 
     fn send(&self, port: u16, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
-        let url = format!("http://127.0.0.1:{port}/{path}");
+        self.client.send(&format!("http://127.0.0.1:{port}/{path}"), body)
+    }
+}
+
+impl Client {
+    fn new() -> Self {
+        Self { http: deftool_script::client_builder().build().unwrap(), runtime: Runtime::new().unwrap() }
+    }
+
+    /// Returns the status and the body of a response; `None`: there was none.
+    fn send(&self, url: &str, body: Option<&Value>) -> Option<(u16, Value)> {
         let request = match body {
             // A handler without input.
-            Some(Value::Null) => self.client.post(url),
+            Some(Value::Null) => self.http.post(url),
             Some(body) => {
-                self.client.post(url).header("content-type", "application/json").body(body.to_string())
+                self.http.post(url).header("content-type", "application/json").body(body.to_string())
             }
-            None => self.client.get(url),
+            None => self.http.get(url),
         };
         self.runtime.block_on(async {
             let response = request.timeout(Duration::from_secs(60)).send().await.ok()?;
@@ -148,6 +154,25 @@ impl Drop for Engine {
         let _ = self.node.kill();
         let _ = self.node.wait();
     }
+}
+
+/// Returns the command that starts a node; `None`: the server is not installed.
+fn start_script() -> Option<Command> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(program) = program(&root.join("tests/restate")) else {
+        assert!(
+            std::env::var("DEFTOOL_RESTATE").as_deref() != Ok("required"),
+            "the Restate server is required and not installed: run tests/restate/install"
+        );
+        eprintln!("skipped: no Restate server; run tests/restate/install (220 MB)");
+        return None;
+    };
+    let mut command = Command::new(root.join("examples/restate/start"));
+    command
+        .env("RESTATE_SERVER", program)
+        .env("RESTATE_DEFAULT_NUM_PARTITIONS", "4")
+        .env("RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE", "256 MiB");
+    Some(command)
 }
 
 /// Returns the installed server.
@@ -383,7 +408,7 @@ fn nothing_is_lost_or_repeated_in_random_crashes() {
     for tool in ["look", "send", "pay"] {
         project.write(&format!("scripts/{tool}.lua"), SLOW_SCRIPT);
     }
-    let server = in_turn(&["look", "pay", "send", "pay", "look", "send"]);
+    let server = in_turn(&TOOLS);
     let mut worker = engine.serve(&project, &server);
     engine.register();
     let ids: Vec<String> = (0..requests).map(|number| format!("chaos-{number}")).collect();
@@ -402,30 +427,47 @@ fn nothing_is_lost_or_repeated_in_random_crashes() {
         kills += 1;
         worker = engine.serve(&project, &server);
     }
-    let runs = runs(&project);
-    let (mut repeated, mut texts) = ([0; 2], 0);
     for id in &ids {
-        let result = engine.result(id);
-        assert_eq!(result["outcome"]["state"], "completed", "seed {seed}: {result}");
-        let expected = "One more. One more. One more. One more. One more. One more. The end.";
-        texts += usize::from(result["outcome"]["text"] == expected);
+        check_result(seed, &engine.result(id));
     }
-    assert_eq!(texts, requests, "seed {seed}");
-    let mut keys: Vec<&(String, String)> = runs.iter().collect();
-    keys.sort_unstable();
-    let all = keys.len();
-    let again: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
-    for (tool, _) in &again {
-        match tool.as_str() {
-            "look" => repeated[0] += 1,
-            "send" => repeated[1] += 1,
-            _ => panic!("seed {seed}: a `once` call was repeated"),
-        }
-    }
-    println!(
-        "{kills} kills, {requests} requests, {all} calls, 0 lost, 0 repeated `once` calls, {} repeated `pure` calls, {} \
-         `keyed` calls repeated with their key",
-        repeated[0], repeated[1]
-    );
+    println!("seed {seed}: {kills} kills, {requests} requests, {}", Counts::of(&project, seed));
     kill(worker);
+}
+
+/// Checks the result of a request with the tools of [`TOOLS`].
+fn check_result(seed: u64, result: &Value) {
+    let expected = format!("{}The end.", "One more. ".repeat(TOOLS.len()));
+    assert_eq!(result["outcome"]["state"], "completed", "seed {seed}: {result}");
+    assert_eq!(result["outcome"]["text"], expected, "seed {seed}: {result}");
+}
+
+/// What the ledger of the scripts contains.
+struct Counts {
+    calls: usize,
+    repeated_pure: usize,
+    repeated_keyed: usize,
+}
+
+impl Counts {
+    /// Counts the calls. A `once` call must not be repeated.
+    fn of(project: &Project, seed: u64) -> Self {
+        let mut keys = runs(project);
+        keys.sort_unstable();
+        let again: Vec<&str> =
+            keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].0.as_str()).collect();
+        assert!(!again.contains(&"pay"), "seed {seed}: a `once` call was repeated");
+        let repeated = |tool: &str| again.iter().filter(|name| **name == tool).count();
+        Self { calls: keys.len(), repeated_pure: repeated("look"), repeated_keyed: repeated("send") }
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { calls, repeated_pure, repeated_keyed } = self;
+        write!(
+            f,
+            "{calls} calls, 0 lost, 0 repeated `once` calls, {repeated_pure} repeated `pure` calls, {repeated_keyed} \
+             `keyed` calls repeated with their key"
+        )
+    }
 }
