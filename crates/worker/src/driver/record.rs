@@ -113,9 +113,7 @@ impl RequestRecord {
 
     /// Adds a log line of a call to the recording and to `journal`. Does nothing after the end.
     pub(crate) fn log(&self, journal: Option<&Arc<dyn Journal>>, id: &str, call_id: &str, text: &str) {
-        // Locked so that the entry precedes the end.
-        let state = lock(&self.state);
-        if state.outcome.is_some() {
+        if lock(&self.state).outcome.is_some() {
             return;
         }
         let (at_ms, call_id, text) = (self.clock.current_ms(), call_id.to_owned(), text.to_owned());
