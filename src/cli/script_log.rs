@@ -23,7 +23,7 @@ pub(super) fn sink() -> ScriptSink {
         match subscriber {
             Some((lines, worker)) => {
                 if let ScriptEvent::Logged { request_id, call_id, level, text, .. } = &event {
-                    worker.log(request_id, call_id, &format!("{}: {text}", level.as_str()));
+                    worker.log(request_id, call_id, *level, text);
                 }
                 // The number of lines per call is limited, so the channel stays small.
                 drop(lines.send(line));

@@ -180,7 +180,7 @@ async fn report_script_events(session: Session, mut events: mpsc::Receiver<Queue
             Queued::Flush(flushed) => drop(flushed.send(())),
             Queued::Event(ScriptEvent::Logged { tool, request_id: id, call_id, level, text }) => {
                 if let Some(worker) = session.workers.of_request(&id) {
-                    worker.log(&id, &call_id, &format!("{}: {text}", level.as_str()));
+                    worker.log(&id, &call_id, level, &text);
                 }
                 client.notify("log", LogParams { id, tool, level: level.into(), text }).await;
             }

@@ -6,6 +6,8 @@
 pub mod client;
 #[cfg(unix)]
 pub mod cpu;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod validity;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use deftool_test_support::step;
 use serde_json::{Value, json};
 
 use crate::support::jsonrpc::framed;
@@ -384,10 +383,12 @@ fn a_client_that_disappears_ends_the_server() {
 #[test]
 fn memory_is_bounded() {
     const MIB: u64 = 1024;
+    /// The answers have 30 MB.
+    const REQUESTS: usize = 300;
     let (_project, root) = project();
     let spec = root.join("specs/a.eld");
     let mut client = client(&root);
-    client.did_open(&spec, SPEC);
+    client.did_open(&spec, &SPEC.replace("Reads.", &"x".repeat(100_000)));
     client.wait_for(&spec, |_| true);
     let server = client.connection.server.id();
     let peak = || crate::support::process::peak_memory(server);
@@ -403,19 +404,21 @@ fn memory_is_bounded() {
     assert_eq!(response["error"]["message"], "message ignored: larger than 32 MiB");
     assert!(peak() - before < 10 * MIB, "{} kB", peak() - before);
     // A client that sends many requests and does not read.
-    let requests = 20_000 / step(4);
     let message = framed(
-        &json!({"jsonrpc": "2.0", "id": 9, "method": "textDocument/semanticTokens/full", "params": {"textDocument": {"uri": uri(&spec)}}}),
+        &json!({"jsonrpc": "2.0", "id": 9, "method": "textDocument/hover", "params": at(&spec, 0, 17)}),
     );
     let mut writer = client.writer();
     let sender = std::thread::spawn(move || {
-        (0..requests).for_each(|_| std::io::Write::write_all(&mut writer, &message).unwrap());
+        (0..REQUESTS).for_each(|_| std::io::Write::write_all(&mut writer, &message).unwrap());
         writer
     });
     let mut answers = 0;
-    while answers < requests {
+    while answers < REQUESTS {
         let message = client.receive().unwrap();
-        answers += usize::from(message["id"] == 9);
+        let is_answer = message["id"] == 9;
+        let length = message["result"]["contents"]["value"].as_str().map_or(0, str::len);
+        assert!(!is_answer || length > 100_000, "{length}");
+        answers += usize::from(is_answer);
         if answers == 1 {
             assert!(peak() - before < 20 * MIB, "{} kB", peak() - before);
         }

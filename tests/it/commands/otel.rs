@@ -6,11 +6,11 @@ mod phoenix;
 
 use std::process::Stdio;
 
+use deftool_test_support::otlp::{Collector, ReceivedSpan};
 use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, finish, usage};
 use serde_json::{Value, json};
 
 use super::trace::{PARENT, Peer, STATE, project, trace_of, web};
-use crate::support::otlp::{Collector, ReceivedSpan};
 use crate::support::project::{Ended, Project};
 
 /// Texts that only content contains.

@@ -10,7 +10,6 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use deftool_test_support::server::{Act, Answer, Server, call, finish};
-use deftool_test_support::step;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
@@ -529,7 +528,6 @@ fn a_client_that_disappears_ends_everything() {
     }
 }
 
-/// The memory of the server is bounded, whatever a client sends, and a client that does not read loses nothing.
 /// The server is killed during a reply. The command continues the request.
 #[test]
 fn a_journal_keeps_the_requests_of_a_server_that_is_killed() {
@@ -554,10 +552,16 @@ fn a_journal_keeps_the_requests_of_a_server_that_is_killed() {
     assert!(page.contains(r#""logs":["warn: odd"]"#), "{page}");
 }
 
+/// The memory of the server is bounded, whatever a client sends, and a client that does not read loses nothing.
 #[test]
 fn memory_is_bounded() {
     const MIB: u64 = 1024;
+    /// The answers have 40 MB.
+    const REQUESTS: usize = 2_000;
     let project = project();
+    let long = "x".repeat(20_000);
+    project.write("specs/long.eld", format!("(deftool :name \"long\" :description \"{long}\" :args ())"));
+    project.write("scripts/long.lua", "return function() end\n");
     let mut client = Client::start(&project, &[]);
     client.request("list", json!({}));
     let server = client.connection.server.id();
@@ -570,16 +574,15 @@ fn memory_is_bounded() {
     }
     assert_eq!(error_of(&client.receive()), "-32600 message ignored: larger than 32 MiB");
     assert!(peak() - before < 10 * MIB, "{} kB", peak() - before);
-    let requests = 20_000 / step(4);
     let mut writer = client.connection.writer();
     let sender = std::thread::spawn(move || {
-        for id in 0..requests {
+        for id in 0..REQUESTS {
             writer.write_all(&framed(&json!({"jsonrpc": "2.0", "id": id, "method": "list"}))).unwrap();
         }
         writer
     });
     let (mut answers, mut refused) = (0, 0);
-    while answers < requests {
+    while answers < REQUESTS {
         let message = client.connection.receive().unwrap();
         refused += usize::from(message.get("error").is_some());
         answers += 1;

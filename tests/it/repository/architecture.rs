@@ -230,9 +230,17 @@ fn every_test_file_is_declared_as_a_module() {
 #[test]
 fn crates_depend_only_on_lower_crates() {
     let listed: BTreeSet<&str> = CRATES.iter().map(|(name, _)| *name).chain(["test-support"]).collect();
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     for entry in fs::read_dir(root().join("crates")).unwrap().flatten() {
         let name = entry.file_name();
-        assert!(listed.contains(name.to_str().unwrap()), "the crate {} is not listed", name.display());
+        let name = name.to_str().unwrap();
+        assert!(listed.contains(name), "the crate {name} is not listed");
+        let is_tested = manifest.contains(&format!("\"crates/{name}\","));
+        assert_eq!(
+            is_tested,
+            name != "otel",
+            "`cargo test` tests all crates of the default features: {name}"
+        );
     }
     for (index, (name, allowed)) in CRATES.iter().enumerate() {
         let own = dependencies(name);

@@ -28,7 +28,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the nodes. Returns `None` if the test was not asked for.
+    /// Starts the nodes. Returns `None` unless `DEFTOOL_CLUSTER` is `required`.
     fn start() -> Option<Self> {
         if std::env::var("DEFTOOL_CLUSTER").as_deref() != Ok("required") {
             return None;

@@ -6,8 +6,6 @@
 pub(crate) mod jsonrpc;
 pub(crate) mod ledger;
 pub(crate) mod lsp;
-#[cfg(feature = "otel")]
-pub(crate) mod otlp;
 #[cfg(target_os = "linux")]
 pub(crate) mod process;
 pub(crate) mod project;

@@ -9,6 +9,7 @@ use deftool_chat::request::{
     Approval, Event, FailReason, Failure, JournalEntry, Outcome, RequestStatus, Run,
 };
 use deftool_lang::spec::Timers;
+use deftool_script::LogLevel;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -306,10 +307,12 @@ impl Worker {
         self.record(id).is_some_and(|record| record.approve(call_id, approval))
     }
 
-    /// Adds a log line of a call to the recording and the journal of its request. Does nothing for an unknown request.
-    pub fn log(&self, id: &str, call_id: &str, text: &str) {
-        if let Some(record) = self.record(id) {
-            record.log(self.shared.config.journal.as_ref(), id, call_id, text);
+    /// Adds a log line of a call to the recording and the journal of its request. Does nothing for level debug and for an
+    /// unknown request.
+    pub fn log(&self, id: &str, call_id: &str, level: LogLevel, text: &str) {
+        if let Some(record) = self.record(id).filter(|_| level != LogLevel::Debug) {
+            let line = format!("{}: {text}", level.as_str());
+            record.log(self.shared.config.journal.as_ref(), id, call_id, &line);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use deftool_test_support::server::{Answer, Received, Server};
+use crate::server::{Answer, Received, Server};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
@@ -13,22 +13,22 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 
 /// A running collector.
-pub(crate) struct Collector {
+pub struct Collector {
     server: Server,
 }
 
 impl Collector {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self { server: Server::answering_all(|_, _| Answer::whole(200, &[], "")) }
     }
 
     /// Returns the value of `OTEL_EXPORTER_OTLP_ENDPOINT`.
-    pub(crate) fn endpoint(&self) -> String {
+    pub fn endpoint(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
     /// Returns all received requests.
-    pub(crate) fn requests(&self) -> Vec<Received> {
+    pub fn requests(&self) -> Vec<Received> {
         self.server.posts()
     }
 
@@ -39,7 +39,7 @@ impl Collector {
     }
 
     /// Returns the received spans in the order of their ends.
-    pub(crate) fn spans(&self) -> Vec<ReceivedSpan> {
+    pub fn spans(&self) -> Vec<ReceivedSpan> {
         let requests = self.bodies("/v1/traces");
         let requests = requests.iter().map(|body| ExportTraceServiceRequest::decode(&**body).unwrap());
         let resources = requests.flat_map(|request| request.resource_spans);
@@ -52,7 +52,7 @@ impl Collector {
     }
 
     /// Returns the received metrics: the name, and for each point the attributes, the number of values and their sum.
-    pub(crate) fn metrics(&self) -> BTreeMap<String, Vec<Point>> {
+    pub fn metrics(&self) -> BTreeMap<String, Vec<Point>> {
         let mut metrics = BTreeMap::new();
         for body in self.bodies("/v1/metrics") {
             let request = ExportMetricsServiceRequest::decode(&*body).unwrap();
@@ -75,24 +75,24 @@ impl Collector {
 
 /// A point of a histogram.
 #[derive(Debug)]
-pub(crate) struct Point {
-    pub(crate) attributes: BTreeMap<String, String>,
-    pub(crate) count: u64,
-    pub(crate) sum: f64,
+pub struct Point {
+    pub attributes: BTreeMap<String, String>,
+    pub count: u64,
+    pub sum: f64,
 }
 
 /// A span with ids in hexadecimal.
 #[derive(Debug)]
-pub(crate) struct ReceivedSpan {
-    pub(crate) name: String,
-    pub(crate) trace: String,
-    pub(crate) id: String,
-    pub(crate) parent: String,
-    pub(crate) state: String,
-    pub(crate) is_error: bool,
-    pub(crate) times: (u64, u64),
-    pub(crate) attributes: BTreeMap<String, String>,
-    pub(crate) resource: BTreeMap<String, String>,
+pub struct ReceivedSpan {
+    pub name: String,
+    pub trace: String,
+    pub id: String,
+    pub parent: String,
+    pub state: String,
+    pub is_error: bool,
+    pub times: (u64, u64),
+    pub attributes: BTreeMap<String, String>,
+    pub resource: BTreeMap<String, String>,
 }
 
 impl ReceivedSpan {
@@ -113,7 +113,7 @@ impl ReceivedSpan {
     }
 
     /// Returns the value of `traceparent` for a child of this span.
-    pub(crate) fn traceparent(&self) -> String {
+    pub fn traceparent(&self) -> String {
         format!("00-{}-{}-01", self.trace, self.id)
     }
 }
