@@ -249,7 +249,7 @@ fn form() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500 / step(4) as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_forms_are_formatted_or_unchanged(

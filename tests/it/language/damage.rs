@@ -149,8 +149,8 @@ fn reader_errors(text: &str) -> usize {
 #[test]
 fn every_prefix_of_every_spec_is_processed() {
     for (text, kind) in specs() {
-        // At most 1,000 prefixes of a file, or 15 in a reduced run.
-        let prefixes = if is_full() { 1_000 } else { 15 };
+        // At most 1,000 prefixes of a file, or 8 in a reduced run.
+        let prefixes = if is_full() { 1_000 } else { 8 };
         let step = (text.len() / prefixes / effort()).max(1);
         for end in (0..text.len()).step_by(step).filter(|end| text.is_char_boundary(*end)) {
             in_time(&text[..end], || process(&text[..end], kind, end % 64 == 0, true));
@@ -162,7 +162,7 @@ fn every_prefix_of_every_spec_is_processed() {
 fn damaged_specs_are_processed() {
     let mut random = fastrand::Rng::with_seed(0x000D_EF70_0100);
     for (text, kind) in specs() {
-        for round in 0..20 * effort() / step(4) {
+        for round in 0..20 * effort() / step(10) {
             let mut characters: Vec<char> = text.chars().collect();
             for _ in 0..=random.usize(..4) {
                 damage(&mut characters, &mut random);

@@ -7,7 +7,7 @@ use crate::support::storm::METHODS;
 
 #[test]
 fn no_call_sees_a_broken_or_mixed_version() {
-    let saves = std::env::var("DEFTOOL_SAVES").map_or(500 / step(10) as u64, |saves| saves.parse().unwrap());
+    let saves = std::env::var("DEFTOOL_SAVES").map_or(500 / step(20) as u64, |saves| saves.parse().unwrap());
     for method in METHODS {
         let report = method.run(saves);
         assert!(!report.latencies.is_empty() && report.calls > report.saves);

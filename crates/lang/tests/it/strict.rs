@@ -2,6 +2,7 @@
 //! restored unchanged.
 
 use deftool_lang::schema::{Arguments, Target, ToolEntry, ToolKind, limitations, restore, strict_parameters};
+use deftool_test_support::step;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -233,7 +234,7 @@ fn without_dropped(schema: &Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig::with_cases(120 / step(3) as u32))]
 
     #[test]
     fn values_survive_the_round_trip(seed in any::<u64>()) {

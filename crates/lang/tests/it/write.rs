@@ -3,6 +3,7 @@
 use deftool_lang::syntax::lexpr::{from_lexpr, print};
 use deftool_lang::syntax::{Datum, DatumKind, Folder, Number, parse, write};
 use deftool_lang::text::{SourceFile, Sources, Span};
+use deftool_test_support::step;
 use proptest::prelude::*;
 
 fn datum(kind: DatumKind) -> Datum {
@@ -110,7 +111,7 @@ fn plain_constant() -> impl Strategy<Value = Datum> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000 / step(4) as u32) })]
 
     #[test]
     fn constants_read_back(constant in constant()) {

@@ -4,6 +4,7 @@ use deftool_lang::schema::emit_gptel;
 use deftool_lang::spec::{Json, JsonKind, Member, SampleCall, TargetOverride, ToolKind};
 use deftool_lang::text::Spanned;
 use deftool_project::{Load, load_specs, resolve_inputs};
+use deftool_test_support::step;
 use proptest::prelude::*;
 use serde_json::Map;
 
@@ -87,7 +88,7 @@ fn round_trip(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400 / step(4) as u32) })]
 
     #[test]
     fn random_definitions_round_trip(

@@ -134,7 +134,7 @@ fn a_hostile_source_does_not_crash_a_child_process() {
         ..RunnerOptions::default()
     };
     let runner = ScriptRunner::new(options);
-    for (name, source) in hostile_sources(1 << 20) {
+    for (name, source) in hostile_sources((1 << 20) / step(4)) {
         let context = CallContext { timeout: Some(DEADLINE), ..CallContext::default() };
         let ended = block_on(runner.call(Arc::new(script(&source)), call(json!({})), context));
         let kind = ended.map_err(|error| error.kind);

@@ -5,7 +5,10 @@ use deftool_test_support::step;
 
 use super::read::{Outcome, families, outcome_of, reader};
 
-pub(super) const CUTS: [usize; 4] = [usize::MAX, 1, 3, 7];
+/// The lengths of the pieces in which a specimen is read.
+pub(super) fn cuts() -> impl Iterator<Item = usize> {
+    [usize::MAX, 3, 1, 7].into_iter().step_by(step(2))
+}
 
 /// Collapses the blanks that remain between calls, because blanks are not compared.
 pub(super) fn normalized(outcome: Outcome) -> Outcome {
@@ -18,7 +21,7 @@ fn every_specimen_gives_its_expected_result() {
     for family in families() {
         for specimen in &family.specimens {
             for mode in if family.marked { &[Fallback::Auto, Fallback::On][..] } else { &[Fallback::On] } {
-                for cut in CUTS {
+                for cut in cuts() {
                     let read = reader(*mode).cut(cut).read(&specimen.text);
                     let expected = outcome_of(specimen, "", "");
                     let (family, title) = (&family.name, &specimen.title);
@@ -36,7 +39,7 @@ fn every_specimen_gives_its_expected_result() {
 #[test]
 fn specimens_are_read_between_prose() {
     for family in families() {
-        for specimen in family.hits().step_by(step(2)) {
+        for specimen in family.hits().step_by(step(3)) {
             let mut places =
                 vec![("Let me look: it's \"there\".\n", ""), ("Ein Satz – mit `code`.\n\n", "\nSo weit.")];
             if family.message {
@@ -48,7 +51,7 @@ fn specimens_are_read_between_prose() {
             for (before, after) in places {
                 // Only the end of the reply stands in for a missing mark.
                 let after = if specimen.is_open() { "" } else { after };
-                for cut in CUTS {
+                for cut in cuts() {
                     let text = format!("{before}{}{after}", specimen.text);
                     let read = reader(family.mode()).cut(cut).read(&text);
                     let expected = outcome_of(specimen, before, after);
@@ -68,7 +71,7 @@ fn specimens_are_read_between_prose() {
 #[test]
 fn a_call_without_its_mark_may_precede_one_with_it() {
     for text in ["look\n{\"q\": 1}>>>look\n{\"q\": 2}", "look\n{\"q\": 1}\n>>>look\n{\"q\": 2}"] {
-        for cut in CUTS {
+        for cut in cuts() {
             let read = reader(Fallback::On).cut(cut).read(text);
             assert_eq!((read.calls.len(), read.text.as_str()), (2, ""), "{text:?}, cut {cut}: {read:?}");
         }
@@ -79,7 +82,7 @@ fn a_call_without_its_mark_may_precede_one_with_it() {
 #[test]
 fn a_word_above_a_complete_call_is_text() {
     for call in [r#"{"tool": "look", "arguments": {}}"#, r#"{"name": "look", "parameters": {}}"#] {
-        for cut in CUTS {
+        for cut in cuts() {
             let read = reader(Fallback::On).cut(cut).read(&format!("Looking\n{call}\nSo."));
             assert_eq!((read.calls.len(), read.text.as_str()), (1, "Looking\nSo."), "cut {cut}: {read:?}");
         }

@@ -5,7 +5,7 @@ use deftool_chat::{Api, ChatEvent, StreamDecoder, TransportEnd};
 use deftool_lang::schema::ToolSet;
 use serde_json::{Value, json};
 
-use super::corpus::CUTS;
+use super::corpus::cuts;
 use super::read::{Outcome, Reader, reader, tools};
 
 /// The expected result of a reply under `on`.
@@ -61,7 +61,7 @@ fn cases() -> Vec<Case> {
 #[test]
 fn replies_of_models_are_read() {
     for case in cases() {
-        for cut in CUTS {
+        for cut in cuts() {
             for mode in [Fallback::On, Fallback::Auto] {
                 let read = Reader { loops: true, ..reader(mode).cut(cut) }.read(&script(case.name));
                 assert_as_expected(&case, mode, &read);

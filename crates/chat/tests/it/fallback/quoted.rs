@@ -7,7 +7,7 @@ use deftool_chat::request::Fallback;
 use deftool_chat::{ChatEvent, Message};
 use deftool_test_support::step;
 
-use super::corpus::{CUTS, normalized};
+use super::corpus::{cuts, normalized};
 use super::read::{Expected, Family, Outcome, Reader, Specimen, families, files_in, outcome_of, reader};
 
 /// Returns a reader for a specimen, with its earlier messages.
@@ -27,8 +27,7 @@ fn wrong<'s>(
     let mut wrong = Vec::new();
     for specimen in files.iter().flat_map(|file| &file.specimens) {
         let is_wrong = modes.iter().any(|mode| {
-            CUTS.iter()
-                .any(|cut| !is_right(specimen, reader_of(specimen, *mode).cut(*cut).read(&specimen.text)))
+            cuts().any(|cut| !is_right(specimen, reader_of(specimen, *mode).cut(cut).read(&specimen.text)))
         });
         if is_wrong {
             wrong.push(specimen.title.as_str());
@@ -77,9 +76,9 @@ fn every_split_gives_the_same_decision() {
     for specimen in ["quoted", "made"].into_iter().flat_map(files_in).flat_map(|file| file.specimens) {
         let reader = reader_of(&specimen, Fallback::On);
         let whole = reader.read(&specimen.text);
-        let stored = Reader { restore: true, ..reader.clone().cut(step(7)) };
+        let stored = Reader { restore: true, ..reader.clone().cut(step(23)) };
         assert_eq!(stored.read(&specimen.text), whole, "{}", specimen.title);
-        for (at, _) in specimen.text.char_indices().skip(1).step_by(step(61)) {
+        for (at, _) in specimen.text.char_indices().skip(1).step_by(step(499)) {
             let (one, other) = specimen.text.split_at(at);
             let pieces = [one, other].map(|text| ChatEvent::Text { text: text.to_owned() });
             assert_eq!(reader.read_events(pieces.into_iter()), whole, "{} at {at}", specimen.title);

@@ -5,7 +5,7 @@ use deftool_chat::{ChatEvent, Message, MessageToolCall};
 use deftool_test_support::step;
 use serde_json::json;
 
-use super::corpus::CUTS;
+use super::corpus::cuts;
 use super::read::{Expected, Family, Reader, Specimen, families, reader};
 
 /// The name of a position, and a function that puts a call there. `None` if the call does not fit.
@@ -86,7 +86,7 @@ fn shown_calls_and_calls_in_reasoning_are_not_made() {
     let mut wrong = Vec::new();
     for family in families() {
         for mode in [Fallback::Auto, Fallback::On] {
-            for specimen in shown(&family).step_by(step(4)) {
+            for specimen in shown(&family).step_by(step(25)) {
                 for (place, put) in PLACES {
                     let Some(text) = put(&specimen.text, &family) else { continue };
                     for cut in [7, 1].into_iter().step_by(step(2)) {
@@ -157,7 +157,7 @@ pub(super) fn copies(call: &str) -> Vec<(&'static str, Vec<Message>)> {
 #[test]
 fn copied_calls_are_not_made() {
     for family in families() {
-        for specimen in family.hits().step_by(step(2)) {
+        for specimen in family.hits().step_by(step(5)) {
             for (place, conversation) in copies(&specimen.text) {
                 let reader = Reader { conversation, ..reader(family.mode()).cut(7) };
                 let before = if family.message { "" } else { "It says:\n" };
@@ -210,7 +210,7 @@ fn prose_and_data_stay_text() {
         "[\"a\", \"b\"]\n[{\"a\": 1}]\n{\"a\": {\"tool\": 1}}\n",
     ] {
         for mode in [Fallback::Auto, Fallback::On] {
-            for cut in CUTS {
+            for cut in cuts() {
                 let read = reader(mode).cut(cut).read(text);
                 let is_data = text.contains("[1, 2]") && mode == Fallback::On;
                 assert!(is_data || read.is_text(text), "{text:?} {mode:?}: {read:?}");

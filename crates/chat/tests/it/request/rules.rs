@@ -302,7 +302,7 @@ fn reported_errors_stop_when_the_budget_is_exhausted() {
 #[test]
 fn many_reported_calls_do_not_recurse() {
     let mut script = reply_with("");
-    for _ in 0..20_000 / step(4) {
+    for _ in 0..20_000 / step(10) {
         script = script.malformed("look", "{");
     }
     let played = play()

@@ -398,7 +398,7 @@ fn only_ambiguous_text_is_held_back() {
 #[test]
 fn at_most_64_kib_are_held_back() {
     let tools = tools();
-    let long = "x".repeat(200 * 1024);
+    let long = "x".repeat(200 * 1024 / step(2));
     for text in [
         format!("<tool_call>{{\"name\": \"look\", \"arguments\": {{\"x\": \"{long}\"}}}}</tool_call>"),
         format!("{{\"tool\": \"look\", \"arguments\": {{\"x\": \"{long}\"}}}}\n"),
@@ -421,7 +421,7 @@ fn at_most_64_kib_are_held_back() {
         }
     }
     let far = format!("<tool_call>{{\"name\": \"look\"}}</tool_call>{long}");
-    for size in [1, 1 << 20] {
+    for size in [1 << 20, 1].into_iter().step_by(step(2)) {
         let played = play().run(&[reply_with(&far).cut(size), reply_with("")]);
         assert_eq!(played.executed(), ["look"]);
         assert_eq!(played.outcome.text, long);
@@ -477,7 +477,7 @@ fn hostile_text_takes_linear_time() {
         "- ",
     ]
     .into_iter()
-    .step_by(step(3))
+    .step_by(step(16))
     {
         assert_linear(unit, 10_000, |size| {
             let text = unit.repeat(size / unit.len());
@@ -508,11 +508,11 @@ fn a_reply_with_too_many_written_calls_ends_at_the_limit() {
         |n: usize| format!("<tool_call>{{\"name\": \"look\", \"arguments\": {{\"n\": {n}}}}}</tool_call>\n");
     let exit = "<tool_call>{\"name\": \"finish\", \"arguments\": {}}</tool_call>\n";
     let calls = |count: usize| (0..count).map(call).collect::<String>();
-    let conversation = || vec![user(&"{\"name\": \"look\", \"arguments\": ".repeat(8_000))];
+    let conversation = || vec![user(&"{\"name\": \"look\", \"arguments\": ".repeat(8_000 / step(8)))];
     for size in [usize::MAX, 1_000, 7].into_iter().step_by(step(3)) {
         let mut playing = play();
         playing.conversation = conversation();
-        let played = playing.run(&[reply_with(&format!("a. {exit}{}", calls(3_000))).cut(size)]);
+        let played = playing.run(&[reply_with(&format!("a. {exit}{}", calls(3_000 / step(2)))).cut(size)]);
         let detail = "the reply contains more than 1000 tool calls; the rest was not read";
         assert_eq!(played.failure(), (FailReason::UnknownError, "server_error", detail));
         assert_eq!(played.signals(), [("finish", &json!({}))]);
@@ -524,7 +524,7 @@ fn a_reply_with_too_many_written_calls_ends_at_the_limit() {
         .run(&[reply_with(&calls(1_000)), reply_with("done")]);
     assert_eq!(played.executed.len(), 1_000);
     // Data that only looks like calls may have any length.
-    let rows: Vec<String> = (0..5_000).map(|n| format!("{{\"name\": \"Ada {n}\"}}\n")).collect();
+    let rows: Vec<String> = (0..5_000 / step(2)).map(|n| format!("{{\"name\": \"Ada {n}\"}}\n")).collect();
     let played = play().with(on).run(&[reply_with(&rows.concat())]);
     assert_eq!(
         (played.outcome.state, played.outcome.text.len()),

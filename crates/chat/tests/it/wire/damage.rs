@@ -1,6 +1,7 @@
 //! Any split of the bytes produces the same reading, and no bytes cause a panic.
 
 use deftool_chat::{Api, ReplyStatus, TransportEnd, classify_http_error};
+use deftool_test_support::step;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -113,7 +114,7 @@ const DAMAGES: [fn(&str) -> String; 5] = [
 #[test]
 fn a_damaged_event_is_counted_if_it_changes_a_call() {
     let mut counts = [0_usize; 3];
-    for case in cases() {
+    for case in cases().into_iter().step_by(step(4)) {
         let Ok(body) = String::from_utf8(case.body) else { continue };
         let read = |body: &str| {
             read_api(case.api, [body.as_bytes()].into_iter(), TransportEnd::Clean, &["get_weather"])
@@ -148,7 +149,7 @@ fn a_damaged_event_is_counted_if_it_changes_a_call() {
         "{} damaged streams: {same} with the same calls, {lost} with a lost event, {other} not complete",
         same + lost + other
     );
-    assert!(lost > 1_000, "{counts:?}");
+    assert!(lost > 1_000 / step(10), "{counts:?}");
 }
 
 const EVENTS: [&str; 14] = [
