@@ -5,6 +5,9 @@
 
 #[cfg(target_os = "linux")]
 mod cluster;
+#[cfg(target_os = "linux")]
+mod load;
+mod operation;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -39,7 +42,9 @@ struct Client {
 struct Engine {
     node: Child,
     /// Contains the data of the node.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
+    /// The port of the node for other nodes.
+    internal: u16,
     ingress: u16,
     admin: u16,
     /// The port of the worker.
@@ -54,40 +59,58 @@ static ALONE: Mutex<()> = Mutex::new(());
 impl Engine {
     /// Starts the node. Returns `None` if it is not installed.
     fn start() -> Option<Self> {
-        let mut command = start_script()?;
+        let command = start_script()?;
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let data = tempfile::tempdir().unwrap();
-        let [ingress, admin, node, worker] = free_ports();
-        command
-            .arg("n1")
-            .arg(data.path())
-            .env("RESTATE_BIND_ADDRESS", format!("127.0.0.1:{node}"))
-            .env("RESTATE_INGRESS__BIND_ADDRESS", format!("127.0.0.1:{ingress}"))
-            .env("RESTATE_ADMIN__BIND_ADDRESS", format!("127.0.0.1:{admin}"));
-        let (node, client) = (spawn(command), Client::new());
-        let engine = Self { node, _folder: data, ingress, admin, worker, client, _alone: alone };
-        wait_until("Restate is ready", || {
-            let health = |port, path| engine.send(port, path, None).is_some_and(|(status, _)| status == 200);
-            health(engine.admin, "health") && health(engine.ingress, "restate/health")
-        });
+        let folder = tempfile::tempdir().unwrap();
+        let [ingress, admin, internal, worker] = free_ports();
+        let client = Client::new();
+        let node = spawn(node(command, folder.path(), [ingress, admin, internal]));
+        let engine = Self { node, folder, internal, ingress, admin, worker, client, _alone: alone };
+        engine.wait_until_ready();
         Some(engine)
+    }
+
+    /// Starts the node again.
+    fn start_node(&mut self) {
+        let ports = [self.ingress, self.admin, self.internal];
+        self.node = spawn(node(start_script().unwrap(), self.folder.path(), ports));
+        self.wait_until_ready();
+    }
+
+    fn wait_until_ready(&self) {
+        wait_until("Restate is ready", || {
+            let health = |port, path| self.send(port, path, None).is_some_and(|(status, _)| status == 200);
+            health(self.admin, "health") && health(self.ingress, "restate/health")
+        });
     }
 
     /// Starts a worker of `project`.
     fn serve(&self, project: &Project, server: &Server) -> Child {
-        let (listen, endpoint) = (format!("127.0.0.1:{}", self.worker), server.endpoint());
-        let arguments =
-            ["serve", "--durable", "restate", "--listen", &listen, "--endpoint", &endpoint, "--trust"];
-        let child = spawn(project.command(&arguments));
-        wait_until("the worker listens", || std::net::TcpStream::connect(&listen).is_ok());
+        self.serve_at(self.worker, project, server)
+    }
+
+    fn serve_at(&self, port: u16, project: &Project, server: &Server) -> Child {
+        self.started(serve_command(port, project, server), port)
+    }
+
+    /// Starts a worker and waits until it listens.
+    fn started(&self, command: Command, port: u16) -> Child {
+        let child = spawn(command);
+        wait_until("the worker listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         child
     }
 
     /// Makes the worker known to Restate.
-    fn register(&self) {
-        let uri = json!({"uri": format!("http://127.0.0.1:{}", self.worker)});
+    fn register(&self) -> Value {
+        self.register_at(self.worker)
+    }
+
+    /// Makes the worker at a port known to Restate. Returns the id of the deployment.
+    fn register_at(&self, port: u16) -> Value {
+        let uri = json!({"uri": format!("http://127.0.0.1:{port}")});
         let (status, answer) = self.send(self.admin, "deployments", Some(&uri)).unwrap();
         assert!(status < 300, "{status}: {answer}");
+        answer["id"].clone()
     }
 
     /// Calls a handler and returns its answer.
@@ -121,6 +144,34 @@ impl Engine {
         events
     }
 
+    /// Returns the number of pages of events of a request that has ended: one for each step.
+    fn pages(&self, id: &str) -> usize {
+        let (mut cursor, mut pages) = (json!(0), 0);
+        while !cursor.is_null() {
+            cursor = self.call(&format!("Request/{id}/events"), &cursor).1["next"].take();
+            pages += 1;
+        }
+        pages
+    }
+
+    /// Waits until a request asks for an approval. Returns its awakeable.
+    fn asked(&self, id: &str) -> String {
+        let mut cursor = 0;
+        loop {
+            let (_, page) = self.call(&format!("Request/{id}/events"), &json!(cursor));
+            if let Some(awakeable) = page["approvals"][0]["awakeable"].as_str() {
+                return awakeable.to_owned();
+            }
+            cursor = page["next"].as_u64().unwrap();
+        }
+    }
+
+    /// Answers a request for an approval.
+    fn answer(&self, awakeable: &str, approval: &Value) {
+        let (status, answer) = self.call(&format!("restate/awakeables/{awakeable}/resolve"), approval);
+        assert!(status < 300, "{status}: {answer}");
+    }
+
     fn send(&self, port: u16, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
         self.client.send(&format!("http://127.0.0.1:{port}/{path}"), body)
     }
@@ -131,16 +182,20 @@ impl Client {
         Self { http: deftool_script::client_builder().build().unwrap(), runtime: Runtime::new().unwrap() }
     }
 
-    /// Returns the status and the body of a response; `None`: there was none.
+    /// Sends a body, or reads a page. Returns the status and the body of the response; `None`: there was none.
     fn send(&self, url: &str, body: Option<&Value>) -> Option<(u16, Value)> {
-        let request = match body {
+        self.exchange(match body {
             // A handler without input.
             Some(Value::Null) => self.http.post(url),
             Some(body) => {
                 self.http.post(url).header("content-type", "application/json").body(body.to_string())
             }
             None => self.http.get(url),
-        };
+        })
+    }
+
+    fn exchange(&self, request: reqwest::RequestBuilder) -> Option<(u16, Value)> {
+        let request = request.header("accept", "application/json");
         self.runtime.block_on(async {
             let response = request.timeout(Duration::from_secs(60)).send().await.ok()?;
             let (status, text) = (response.status().as_u16(), response.text().await.ok()?);
@@ -154,6 +209,33 @@ impl Drop for Engine {
         let _ = self.node.kill();
         let _ = self.node.wait();
     }
+}
+
+/// Completes the command of a node with its folder and its ports: ingress, admin, internal.
+fn node(mut command: Command, folder: &Path, ports: [u16; 3]) -> Command {
+    let [ingress, admin, internal] = ports.map(|port| format!("127.0.0.1:{port}"));
+    command
+        .arg("n1")
+        .arg(folder)
+        .env("RESTATE_BIND_ADDRESS", internal)
+        .env("RESTATE_INGRESS__BIND_ADDRESS", ingress)
+        .env("RESTATE_ADMIN__BIND_ADDRESS", admin);
+    command
+}
+
+/// Returns the command of a worker that listens on a port of this machine.
+fn serve_command(port: u16, project: &Project, server: &Server) -> Command {
+    let (listen, endpoint) = (format!("127.0.0.1:{port}"), server.endpoint());
+    project.command(&[
+        "serve",
+        "--durable",
+        "restate",
+        "--listen",
+        &listen,
+        "--endpoint",
+        &endpoint,
+        "--trust",
+    ])
 }
 
 /// Returns the command that starts a node; `None`: the server is not installed.
@@ -329,24 +411,12 @@ fn approvals_and_cancellations_survive_the_worker() {
     for id in ["allowed", "canceled"] {
         engine.submit(id, &json!({"prompt": "hello"}));
     }
-    let asked = |id: &str| {
-        let mut cursor = 0;
-        loop {
-            let (_, page) = engine.call(&format!("Request/{id}/events"), &json!(cursor));
-            if let Some(request) = page["approvals"].get(0) {
-                return request["awakeable"].clone();
-            }
-            cursor = page["next"].as_u64().unwrap();
-        }
-    };
-    let (allowed, _) = (asked("allowed"), asked("canceled"));
+    let (allowed, _) = (engine.asked("allowed"), engine.asked("canceled"));
     kill(worker);
     let (status, answer) = engine.call("Request/canceled/cancel/send", &Value::Null);
     assert!(status < 300, "{status}: {answer}");
     let worker = engine.serve(&project, &server);
-    let path = format!("restate/awakeables/{}/resolve", allowed.as_str().unwrap());
-    let (status, answer) = engine.call(&path, &json!({"answer": "allowed"}));
-    assert!(status < 300, "{status}: {answer}");
+    engine.answer(&allowed, &json!({"answer": "allowed"}));
     assert_eq!(engine.result("allowed")["outcome"]["text"], "One more. The end.");
     assert_eq!(engine.result("canceled")["outcome"]["state"], "canceled");
     assert_eq!(runs(&project).len(), 1);

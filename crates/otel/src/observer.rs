@@ -110,6 +110,7 @@ impl RequestObserver for ObservedRequest {
             Observation::Replied { reply, id } => self.on_reply(reply, id),
             Observation::Calling { span, call } => self.on_calling(span, call),
             Observation::Event(event) => self.on_event(event),
+            Observation::Suspended => self.suspend(),
         }
     }
 }
@@ -316,6 +317,14 @@ impl ObservedRequest {
             (FinalState::Failed | FinalState::Canceled, _) => reason.or(Some(INTERNAL)),
         };
         self.end(error, Some(outcome));
+    }
+
+    /// Exports what has ended. The process that continues the request exports the rest.
+    fn suspend(&mut self) {
+        self.chat = self.chat.take().filter(|chat| chat.has_ended);
+        self.end_chat(None);
+        self.calls.clear();
+        self.has_ended = true;
     }
 
     /// Ends the request with everything that is open.

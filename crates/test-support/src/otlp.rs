@@ -18,6 +18,7 @@ pub struct Collector {
 }
 
 impl Collector {
+    /// Starts it on a free port.
     pub fn start() -> Self {
         Self { server: Server::answering_all(|_, _| Answer::whole(200, &[], "")) }
     }
@@ -76,22 +77,34 @@ impl Collector {
 /// A point of a histogram.
 #[derive(Debug)]
 pub struct Point {
+    /// The attributes, with values as text.
     pub attributes: BTreeMap<String, String>,
+    /// Number of values.
     pub count: u64,
+    /// Sum of the values.
     pub sum: f64,
 }
 
 /// A span with ids in hexadecimal.
 #[derive(Debug)]
 pub struct ReceivedSpan {
+    /// The name.
     pub name: String,
+    /// The trace.
     pub trace: String,
+    /// The span.
     pub id: String,
+    /// The parent; empty: none.
     pub parent: String,
+    /// The W3C `tracestate`.
     pub state: String,
+    /// Whether the status is an error.
     pub is_error: bool,
+    /// Start and end, as Unix time in nanoseconds.
     pub times: (u64, u64),
+    /// The attributes, with values as text.
     pub attributes: BTreeMap<String, String>,
+    /// The attributes of the resource.
     pub resource: BTreeMap<String, String>,
 }
 

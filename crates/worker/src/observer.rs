@@ -16,7 +16,8 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn begin(&self, request: &Session) -> Box<dyn RequestObserver>;
 }
 
-/// Observes one request. It is dropped after the `finished` event, or without that event if the driver failed.
+/// Observes one request. It is dropped after the `finished` event, after it was suspended, or without either if the
+/// driver failed.
 pub trait RequestObserver: Send {
     /// Receives an observation. `at_ms`: milliseconds since the request was submitted.
     fn observe(&mut self, at_ms: u64, observation: Observation<'_>);
@@ -58,4 +59,6 @@ pub enum Observation<'a> {
         /// The call.
         call: &'a ToolCall,
     },
+    /// The request stops in this process and continues in another. May be repeated; nothing else follows.
+    Suspended,
 }

@@ -14,14 +14,14 @@ use super::*;
 
 /// The addresses of the nodes, and of the workers.
 const NODES: [&str; 3] = ["10.213.0.1", "10.213.0.2", "10.213.0.3"];
-const WORKERS: &str = "10.213.0.254";
+pub(super) const WORKERS: &str = "10.213.0.254";
 /// Only for a test that fails.
 const LIMIT: Duration = Duration::from_secs(600);
 /// The size of the file system of a node.
 const DISK: &str = "size=4g";
 
 /// Three nodes on one bridge, and the workers at its end.
-struct Cluster {
+pub(super) struct Cluster {
     nodes: Vec<Option<Child>>,
     folder: tempfile::TempDir,
     client: Client,
@@ -29,7 +29,7 @@ struct Cluster {
 
 impl Cluster {
     /// Starts the nodes. Returns `None` unless `DEFTOOL_CLUSTER` is `required`.
-    fn start() -> Option<Self> {
+    pub(super) fn start() -> Option<Self> {
         if std::env::var("DEFTOOL_CLUSTER").as_deref() != Ok("required") {
             return None;
         }
@@ -68,6 +68,16 @@ impl Cluster {
         self.nodes[node] = Some(spawn(command));
     }
 
+    /// Returns the CPU time of all nodes.
+    pub(super) fn cpu(&self, of: impl Fn(&Child) -> f64) -> f64 {
+        self.nodes.iter().flatten().map(of).sum()
+    }
+
+    /// Returns the size of the data of all nodes.
+    pub(super) fn size(&self, of: impl Fn(&Path) -> u64) -> u64 {
+        (0..NODES.len()).map(|node| of(&self.disk(node))).sum()
+    }
+
     fn kill_node(&mut self, node: usize) {
         kill(self.nodes[node].take().unwrap());
     }
@@ -93,7 +103,13 @@ impl Cluster {
 
     /// Sends a request to the nodes in turn until one answers as `is_done` expects. A client that knows all nodes sees no
     /// error.
-    fn ask(&self, port: u16, path: &str, body: Option<&Value>, is_done: impl Fn(u16) -> bool) -> Value {
+    pub(super) fn ask(
+        &self,
+        port: u16,
+        path: &str,
+        body: Option<&Value>,
+        is_done: impl Fn(u16) -> bool,
+    ) -> Value {
         let started = Instant::now();
         for node in NODES.iter().cycle() {
             match self.client.send(&format!("http://{node}:{port}/{path}"), body) {
@@ -175,7 +191,7 @@ impl Balancer {
 }
 
 /// A worker on a port of its own.
-fn serve(project: &Project, server: &Server, port: u16) -> Child {
+pub(super) fn serve(project: &Project, server: &Server, port: u16) -> Child {
     let (listen, endpoint) = (format!("{WORKERS}:{port}"), server.endpoint());
     let child = spawn(project.command(&[
         "serve",

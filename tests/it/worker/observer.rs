@@ -36,6 +36,7 @@ impl RequestObserver for Log {
                 assert!(span.is_some());
                 format!("calling {}", call.name)
             }
+            Observation::Suspended => String::from("suspended"),
         };
         self.0.lock().unwrap().push(line);
     }

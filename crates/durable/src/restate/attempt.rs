@@ -181,7 +181,7 @@ impl Attempt {
     fn stop(&mut self) {
         if let Some(Live { worker, .. }) = self.live.take() {
             self.host.journal.detach(&self.id);
-            worker.cancel(&self.id);
+            worker.suspend(&self.id);
             let id = self.id.clone();
             tokio::spawn(async move { forget(&worker, &id).await });
         }

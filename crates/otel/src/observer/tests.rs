@@ -66,6 +66,7 @@ fn spans_of(sequence: &str) -> Value {
                 let span = next_span();
                 request.observe(at_ms, Observation::Calling { span: span.as_ref(), call: &call });
             }
+            "suspended" => request.observe(at_ms, Observation::Suspended),
             other => panic!("unknown kind `{other}`"),
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct RequestRecord {
     slot_returned: AtomicBool,
     /// Whether a chat request is open.
     streams: AtomicBool,
+    /// Whether the request continues in another process.
+    is_suspended: AtomicBool,
     /// Notified when an approval is answered.
     answered: Notify,
 }
@@ -77,6 +79,7 @@ impl RequestRecord {
             slot: Notify::new(),
             slot_returned: AtomicBool::new(false),
             streams: AtomicBool::new(false),
+            is_suspended: AtomicBool::new(false),
             answered: Notify::new(),
         }
     }
@@ -123,6 +126,16 @@ impl RequestRecord {
         if let Some(journal) = journal {
             journal.append(id, at_ms, vec![JournalEntry::Log { call_id, log: text }]);
         }
+    }
+
+    /// Stops the request in this process only.
+    pub(crate) fn suspend(&self) {
+        self.is_suspended.store(true, Ordering::SeqCst);
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.is_suspended.load(Ordering::SeqCst)
     }
 
     /// Ends the request with a failure of its worker. The failure takes precedence over a concurrent cancel.

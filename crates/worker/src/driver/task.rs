@@ -71,7 +71,8 @@ impl RequestTask {
 
     /// Appends events to the journal, after the state of the reply that they end.
     fn append(&self, run: &Run, reply: Option<JournalEntry>, events: &[Event]) {
-        if let Some(journal) = self.shared.config.journal.as_ref().filter(|_| !events.is_empty()) {
+        let journal = self.shared.config.journal.as_ref();
+        if let Some(journal) = journal.filter(|_| !events.is_empty() && !self.record.is_suspended()) {
             let entries = reply.into_iter().chain(events.iter().cloned().map(JournalEntry::Event));
             journal.append(run.request_id(), self.record.clock.now_ms(), entries.collect());
         }
@@ -86,6 +87,8 @@ impl RequestTask {
     /// Passes an observation to the observer, with the time of the last tick.
     pub(crate) fn observe(&self, observation: Observation<'_>) {
         if let Some(observer) = &self.observer {
+            let suspended = self.record.is_suspended();
+            let observation = if suspended { Observation::Suspended } else { observation };
             lock(observer).observe(self.record.clock.now_ms(), observation);
         }
     }

@@ -302,6 +302,13 @@ impl Worker {
         self.record(id).map(|record| record.cancel.cancel()).is_some()
     }
 
+    /// Stops a request in this process, so that [`resume`](Self::resume) can continue it in another. Like
+    /// [`cancel`](Self::cancel), but nothing of that is in its journal, and its observer receives
+    /// [`Suspended`](crate::Observation::Suspended) instead of an end.
+    pub fn suspend(&self, id: &str) -> bool {
+        self.record(id).map(|record| record.suspend()).is_some()
+    }
+
     /// Answers an `approval` event. Returns `false` if no approval of this call is pending.
     pub fn approve(&self, id: &str, call_id: &str, approval: Approval) -> bool {
         self.record(id).is_some_and(|record| record.approve(call_id, approval))

@@ -1,0 +1,199 @@
+//! What requests on Restate cost, on one node and on three. `benches/restate/run` runs it and sets `DEFTOOL_LOAD`, the
+//! program `empty_handler`.
+
+use std::time::Instant;
+
+use super::cluster::{Cluster, WORKERS};
+use super::*;
+
+/// Number of turns with a call in a long request.
+const TURNS: usize = 40;
+/// Requests of a load, with six calls each.
+const REQUESTS: usize = 300;
+/// Submitted requests that have not ended.
+const OPEN: usize = 32;
+/// Repetitions of the measurement of a step.
+const ROUNDS: usize = 9;
+
+/// Clock ticks in a second, in which Linux counts CPU time.
+const TICKS: f64 = 100.0;
+
+/// Returns the CPU time of a process so far, in seconds.
+fn cpu(child: &Child) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS
+}
+
+/// Returns the size of the files in a folder, in bytes.
+fn size(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(about) if about.is_dir() => size(&entry.path()),
+        Ok(about) => about.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+/// Returns minimum, median and maximum.
+fn spread(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let (first, last) = (values[0], values[values.len() - 1]);
+    format!("{:.2} ms ({first:.2}–{last:.2})", values[values.len() / 2])
+}
+
+/// A project whose tools do nothing, and a server that calls one in each of `turns` turns.
+fn without_work(turns: usize) -> (Project, Server) {
+    let project = project();
+    project.write("specs/worker.eld", "(defworker :name \"many\" :slots 32 :tool-budget 1000)");
+    for tool in ["look", "send", "pay"] {
+        project.write(&format!("scripts/{tool}.lua"), "return function() return 'done' end");
+    }
+    let server = Server::answering(move |_, received| {
+        let messages = received.body["messages"].as_array().unwrap();
+        let results = messages.iter().filter(|message| message["role"] == "tool").count();
+        if results < turns { calling("look") } else { Answer::text("The end.") }
+    });
+    (project, server)
+}
+
+/// The cost of a step: of an empty handler, and of a request without the time that it takes in process.
+fn measure_steps(empty_handler: &str) {
+    let engine = Engine::start().unwrap();
+    let (project, server) = without_work(TURNS);
+    let worker = engine.serve(&project, &server);
+    engine.register();
+    let [port] = free_ports();
+    let mut command = Command::new(empty_handler);
+    command.arg(format!("127.0.0.1:{port}"));
+    let empty = engine.started(command, port);
+    engine.register_at(port);
+    let journal = project.path("requests.journal");
+    let run = |journaled: bool| {
+        let mut arguments = vec!["run", "hello", "--trust", "--json", "--endpoint"];
+        let endpoint = server.endpoint();
+        arguments.push(&endpoint);
+        arguments.extend(journaled.then_some(["--journal", journal.to_str().unwrap()]).into_iter().flatten());
+        let started = Instant::now();
+        assert_eq!(project.run(&arguments).code, Some(0));
+        ms(started)
+    };
+    let (mut of_request, mut of_empty, mut of_journal, mut ratios) = (vec![], vec![], vec![], vec![]);
+    let mut steps = 0;
+    for round in 0..=ROUNDS {
+        let started = Instant::now();
+        let (status, result) = engine.call(&format!("Request/r{round}/run"), &json!({"prompt": "hello"}));
+        let durable = ms(started);
+        assert_eq!((status, &result["outcome"]["state"]), (200, &json!("completed")), "{result}");
+        steps = engine.pages(&format!("r{round}"));
+        let started = Instant::now();
+        assert_eq!(engine.call(&format!("Empty/e{round}/run"), &json!(steps)).0, 200);
+        let nothing = ms(started);
+        let (plain, journaled) = (run(false), run(true));
+        // The first round starts everything.
+        if round > 0 {
+            let count = steps as f64;
+            of_request.push((durable - plain) / count);
+            of_journal.push((journaled - plain) / count);
+            of_empty.push(nothing / count);
+            ratios.push((durable - plain) / nothing);
+        }
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("{steps} steps a request, {ROUNDS} rounds; a step:");
+    println!("  empty handler     {}", spread(of_empty));
+    println!("  request           {}", spread(of_request));
+    println!("  embedded journal  {}", spread(of_journal));
+    let last = ratios.len() - 1;
+    println!("  request / empty   {:.2} ({:.2}–{:.2})", ratios[last / 2], ratios[0], ratios[last]);
+    kill(worker);
+    kill(empty);
+}
+
+/// A load of requests with six calls each.
+struct Load {
+    seconds: f64,
+    events: usize,
+}
+
+/// Submits requests and waits for their ends. `send`: submits one or returns its result; see [`Client::send`].
+fn load(name: &str, send: impl Fn(&str, Option<&Value>) -> Value + Sync) -> Load {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..OPEN {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if number >= REQUESTS {
+                        return;
+                    }
+                    let id = format!("{name}-{number}");
+                    send(&format!("Request/{id}/run/send"), Some(&json!({"prompt": "hello"})));
+                    let result = send(&format!("restate/workflow/Request/{id}/attach"), None);
+                    assert_eq!(result["outcome"]["state"], "completed", "{result}");
+                }
+            });
+        }
+    });
+    let seconds = started.elapsed().as_secs_f64();
+    let mut events = 0;
+    let mut cursor = json!(0);
+    while !cursor.is_null() {
+        let mut page = send(&format!("Request/{name}-0/events"), Some(&cursor));
+        events += page["events"].as_array().unwrap().len();
+        cursor = page["next"].take();
+    }
+    Load { seconds, events }
+}
+
+fn report(nodes: usize, load: &Load, nodes_cpu: f64, worker_cpu: f64, bytes: u64) {
+    let (count, Load { seconds, events }) = (REQUESTS as f64, load);
+    println!(
+        "{nodes} node(s), {REQUESTS} requests of 6 calls, {OPEN} at a time: {:.0} requests/s, {:.0} events/s; \
+         CPU a request: {:.1} ms nodes, {:.1} ms worker; {:.2} of 2 cores; {:.0} kB a request on all disks",
+        count / seconds,
+        count * *events as f64 / seconds,
+        nodes_cpu * 1e3 / count,
+        worker_cpu * 1e3 / count,
+        (nodes_cpu + worker_cpu) / seconds,
+        bytes as f64 / count / 1e3,
+    );
+}
+
+#[test]
+fn figures() {
+    let Ok(empty_handler) = std::env::var("DEFTOOL_LOAD") else { return };
+    measure_steps(&empty_handler);
+
+    let (project, server) = without_work(6);
+    {
+        let engine = Engine::start().unwrap();
+        let worker = engine.serve(&project, &server);
+        engine.register();
+        let before = (cpu(&engine.node), cpu(&worker), size(engine.folder.path()));
+        let load = load("one", |path, body| {
+            let (status, answer) = engine.send(engine.ingress, path, body).unwrap();
+            assert!(status < 300, "{status}: {answer}");
+            answer
+        });
+        let bytes = size(engine.folder.path()) - before.2;
+        report(1, &load, cpu(&engine.node) - before.0, cpu(&worker) - before.1, bytes);
+        kill(worker);
+    }
+    let Some(cluster) = Cluster::start() else { return };
+    let [port] = free_ports();
+    let worker = cluster::serve(&project, &server, port);
+    let deployment = json!({"uri": format!("http://{WORKERS}:{port}")});
+    cluster.ask(9070, "deployments", Some(&deployment), |status| status < 300);
+    let before = (cluster.cpu(cpu), cpu(&worker), cluster.size(size));
+    let load = load("three", |path, body| cluster.ask(8080, path, body, |status| status < 300));
+    let bytes = cluster.size(size) - before.2;
+    report(3, &load, cluster.cpu(cpu) - before.0, cpu(&worker) - before.1, bytes);
+    kill(worker);
+}
