@@ -144,16 +144,6 @@ impl Engine {
         events
     }
 
-    /// Returns the number of pages of events of a request that has ended: one for each step.
-    fn pages(&self, id: &str) -> usize {
-        let (mut cursor, mut pages) = (json!(0), 0);
-        while !cursor.is_null() {
-            cursor = self.call(&format!("Request/{id}/events"), &cursor).1["next"].take();
-            pages += 1;
-        }
-        pages
-    }
-
     /// Waits until a request asks for an approval. Returns its awakeable.
     fn asked(&self, id: &str) -> String {
         let mut cursor = 0;
@@ -170,6 +160,13 @@ impl Engine {
     fn answer(&self, awakeable: &str, approval: &Value) {
         let (status, answer) = self.call(&format!("restate/awakeables/{awakeable}/resolve"), approval);
         assert!(status < 300, "{status}: {answer}");
+    }
+
+    /// Queries the state of the node. Returns the rows.
+    fn query(&self, query: &str) -> Value {
+        let (status, mut answer) = self.send(self.admin, "query", Some(&json!({ "query": query }))).unwrap();
+        assert_eq!(status, 200, "{answer}");
+        answer["rows"].take()
     }
 
     fn send(&self, port: u16, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {

@@ -54,7 +54,7 @@ const HOMES: [(&str, &[&str]); 36] = [
     ("rustyline", &[""]),
     ("similar", &["script", "ide", ""]),
     ("flate2", &["script", "worker", "stub"]),
-    ("rustix", &["script", "project", "worker", ""]),
+    ("rustix", &["script", "project", "worker", "durable", ""]),
     ("tokio", &["script", "worker", "durable", "otel", "stub", "mcp", "rpc", "acp", ""]),
     ("agent-client-protocol", &["acp"]),
     ("rmcp", &["mcp"]),

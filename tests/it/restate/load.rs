@@ -10,17 +10,21 @@ use super::*;
 const TURNS: usize = 40;
 /// Requests of a load, with six calls each.
 const REQUESTS: usize = 300;
-/// Submitted requests that have not ended.
-const OPEN: usize = 32;
+/// Submitted requests that have not ended, in each load.
+const OPEN: [usize; 2] = [32, 200];
 /// Repetitions of the measurement of a step.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 25;
 
 /// Clock ticks in a second, in which Linux counts CPU time.
 const TICKS: f64 = 100.0;
 
 /// Returns the CPU time of a process so far, in seconds.
 fn cpu(child: &Child) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    cpu_of(child.id())
+}
+
+fn cpu_of(id: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS
 }
@@ -50,7 +54,7 @@ fn spread(mut values: Vec<f64>) -> String {
 /// A project whose tools do nothing, and a server that calls one in each of `turns` turns.
 fn without_work(turns: usize) -> (Project, Server) {
     let project = project();
-    project.write("specs/worker.eld", "(defworker :name \"many\" :slots 32 :tool-budget 1000)");
+    project.write("specs/worker.eld", "(defworker :name \"many\" :slots 200 :tool-budget 1000)");
     for tool in ["look", "send", "pay"] {
         project.write(&format!("scripts/{tool}.lua"), "return function() return 'done' end");
     }
@@ -84,13 +88,18 @@ fn measure_steps(empty_handler: &str) {
         ms(started)
     };
     let (mut of_request, mut of_empty, mut of_journal, mut ratios) = (vec![], vec![], vec![], vec![]);
-    let mut steps = 0;
+    let mut steps = 0_u64;
     for round in 0..=ROUNDS {
         let started = Instant::now();
         let (status, result) = engine.call(&format!("Request/r{round}/run"), &json!({"prompt": "hello"}));
         let durable = ms(started);
         assert_eq!((status, &result["outcome"]["state"]), (200, &json!("completed")), "{result}");
-        steps = engine.pages(&format!("r{round}"));
+        steps = engine.query(&format!(
+            "select count(*) as steps from sys_journal j join sys_invocation i on j.id = i.id \
+             where i.target_service_key = 'r{round}' and j.entry_type = 'Command: Run'"
+        ))[0]["steps"]
+            .as_u64()
+            .unwrap();
         let started = Instant::now();
         assert_eq!(engine.call(&format!("Empty/e{round}/run"), &json!(steps)).0, 200);
         let nothing = ms(started);
@@ -117,16 +126,19 @@ fn measure_steps(empty_handler: &str) {
 
 /// A load of requests with six calls each.
 struct Load {
+    open: usize,
     seconds: f64,
     events: usize,
+    /// CPU time of the clients and the model server, in seconds.
+    clients_cpu: f64,
 }
 
-/// Submits requests and waits for their ends. `send`: submits one or returns its result; see [`Client::send`].
-fn load(name: &str, send: impl Fn(&str, Option<&Value>) -> Value + Sync) -> Load {
+/// Submits requests, `open` at a time, and waits for their ends. `send` sends a body to Restate, or reads a page.
+fn load(name: &str, open: usize, send: impl Fn(&str, Option<&Value>) -> Value + Sync) -> Load {
     let next = std::sync::atomic::AtomicUsize::new(0);
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), cpu_of(std::process::id()));
     std::thread::scope(|scope| {
-        for _ in 0..OPEN {
+        for _ in 0..open {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -142,6 +154,7 @@ fn load(name: &str, send: impl Fn(&str, Option<&Value>) -> Value + Sync) -> Load
         }
     });
     let seconds = started.elapsed().as_secs_f64();
+    let clients_cpu = cpu_of(std::process::id()) - before;
     let mut events = 0;
     let mut cursor = json!(0);
     while !cursor.is_null() {
@@ -149,19 +162,20 @@ fn load(name: &str, send: impl Fn(&str, Option<&Value>) -> Value + Sync) -> Load
         events += page["events"].as_array().unwrap().len();
         cursor = page["next"].take();
     }
-    Load { seconds, events }
+    Load { open, seconds, events, clients_cpu }
 }
 
 fn report(nodes: usize, load: &Load, nodes_cpu: f64, worker_cpu: f64, bytes: u64) {
-    let (count, Load { seconds, events }) = (REQUESTS as f64, load);
+    let (count, Load { open, seconds, events, clients_cpu }) = (REQUESTS as f64, load);
     println!(
-        "{nodes} node(s), {REQUESTS} requests of 6 calls, {OPEN} at a time: {:.0} requests/s, {:.0} events/s; \
-         CPU a request: {:.1} ms nodes, {:.1} ms worker; {:.2} of 2 cores; {:.0} kB a request on all disks",
+        "{nodes} node(s), {REQUESTS} requests of 6 calls, {open} at a time: {:.0} requests/s, {:.0} events/s; \
+         CPU a request: {:.1} ms nodes, {:.1} ms worker; cores in use: {:.2}, with clients and model server {:.2}; {:.0} kB a request on all disks",
         count / seconds,
         count * *events as f64 / seconds,
         nodes_cpu * 1e3 / count,
         worker_cpu * 1e3 / count,
         (nodes_cpu + worker_cpu) / seconds,
+        (nodes_cpu + worker_cpu + clients_cpu) / seconds,
         bytes as f64 / count / 1e3,
     );
 }
@@ -176,14 +190,16 @@ fn figures() {
         let engine = Engine::start().unwrap();
         let worker = engine.serve(&project, &server);
         engine.register();
-        let before = (cpu(&engine.node), cpu(&worker), size(engine.folder.path()));
-        let load = load("one", |path, body| {
-            let (status, answer) = engine.send(engine.ingress, path, body).unwrap();
-            assert!(status < 300, "{status}: {answer}");
-            answer
-        });
-        let bytes = size(engine.folder.path()) - before.2;
-        report(1, &load, cpu(&engine.node) - before.0, cpu(&worker) - before.1, bytes);
+        for open in OPEN {
+            let before = (cpu(&engine.node), cpu(&worker), size(engine.folder.path()));
+            let load = load(&format!("one-{open}"), open, |path, body| {
+                let (status, answer) = engine.send(engine.ingress, path, body).unwrap();
+                assert!(status < 300, "{status}: {answer}");
+                answer
+            });
+            let bytes = size(engine.folder.path()).saturating_sub(before.2);
+            report(1, &load, cpu(&engine.node) - before.0, cpu(&worker) - before.1, bytes);
+        }
         kill(worker);
     }
     let Some(cluster) = Cluster::start() else { return };
@@ -191,9 +207,13 @@ fn figures() {
     let worker = cluster::serve(&project, &server, port);
     let deployment = json!({"uri": format!("http://{WORKERS}:{port}")});
     cluster.ask(9070, "deployments", Some(&deployment), |status| status < 300);
-    let before = (cluster.cpu(cpu), cpu(&worker), cluster.size(size));
-    let load = load("three", |path, body| cluster.ask(8080, path, body, |status| status < 300));
-    let bytes = cluster.size(size) - before.2;
-    report(3, &load, cluster.cpu(cpu) - before.0, cpu(&worker) - before.1, bytes);
+    for open in OPEN {
+        let before = (cluster.cpu(cpu), cpu(&worker), cluster.size(size));
+        let load = load(&format!("three-{open}"), open, |path, body| {
+            cluster.ask(8080, path, body, |status| status < 300)
+        });
+        let bytes = cluster.size(size).saturating_sub(before.2);
+        report(3, &load, cluster.cpu(cpu) - before.0, cpu(&worker) - before.1, bytes);
+    }
     kill(worker);
 }

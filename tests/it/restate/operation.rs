@@ -9,9 +9,7 @@ impl Engine {
             "select count(*) as open from sys_invocation where pinned_deployment_id = '{}' and status <> 'completed'",
             deployment.as_str().unwrap()
         );
-        let (status, answer) = self.send(self.admin, "query", Some(&json!({ "query": query }))).unwrap();
-        assert_eq!(status, 200, "{answer}");
-        answer["rows"][0]["open"].as_u64().unwrap()
+        self.query(&query)[0]["open"].as_u64().unwrap()
     }
 
     /// Changes a resource of the admin API.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use deftool_chat::request::Event;
+use deftool_chat::request::{Event, FinalState};
 use deftool_test_support::server::{Answer, Server, call, delta, finish, usage};
 use deftool_worker::{Observation, Observer, RequestObserver, Session, SubmitRequest};
 use serde_json::json;
@@ -87,4 +87,21 @@ async fn an_observer_receives_events_exchanges_and_calls_in_order() {
             "finished Completed",
         ]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_observer_of_a_suspended_request_receives_no_end() {
+    let server = Server::script([Answer::silent()]);
+    let log = Log::default();
+    let mut config = config();
+    config.observer = Some(Arc::new(log.clone()));
+    let worker = worker(&server, config);
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    server.wait_for_posts(1);
+    assert!(worker.suspend(&id) && !worker.suspend("unknown"));
+    assert_eq!(worker.wait(&id).await.unwrap().state, FinalState::Canceled);
+    let mut seen = log.0.lock().unwrap().clone();
+    seen.dedup();
+    assert_eq!(seen, ["submitted", "turn_started", "sent: attempt 1, 3 messages", "suspended"]);
+    assert_eq!(worker.in_flight(), 0);
 }

@@ -18,7 +18,7 @@ use super::bridge::Item;
 use super::host::{Host, OpenFailure};
 use super::protocol::{Step, Submission};
 
-/// Maximum time until events are stored. Consumers in other processes receive them then.
+/// Maximum time until consumers in other processes receive events. Fewer pages cost less.
 const FLUSH: Duration = Duration::from_millis(500);
 /// Maximum duration of a step. Restate reports a cancellation between two steps.
 const MAX_STEP: Duration = Duration::from_secs(2);
@@ -50,6 +50,10 @@ struct Live {
     unstored: Step,
     /// Waits for the end of that step.
     waiter: Option<oneshot::Sender<()>>,
+    /// Whether there are events that consumers have not received.
+    has_events: bool,
+    /// When consumers receive them.
+    due: Instant,
 }
 
 impl Attempt {
@@ -86,6 +90,7 @@ impl Attempt {
             live.worker.cancel(&self.id);
         }
         live.collect().await;
+        live.unstored.publishes = live.has_events && Instant::now() >= live.due;
         let mut step = live.unstored.clone();
         if step.outcome().is_some() {
             // The journal gets the outcome before the worker publishes it.
@@ -120,7 +125,10 @@ impl Attempt {
             }
         };
         match submitted {
-            Ok(_) => Ok(Live { worker, items, unstored: Step::default(), waiter: None }),
+            Ok(_) => {
+                let due = Instant::now() + FLUSH;
+                Ok(Live { worker, items, unstored: Step::default(), waiter: None, has_events: false, due })
+            }
             Err(error) => {
                 self.host.journal.detach(&self.id);
                 Err(match error {
@@ -155,7 +163,10 @@ impl Attempt {
         }
         self.entries.extend(step.entries);
         if let Some(live) = &mut self.live {
-            live.unstored = Step::default();
+            if std::mem::take(&mut live.unstored).publishes {
+                live.has_events = false;
+                live.due = Instant::now() + FLUSH;
+            }
             // Fails only if the request has ended.
             live.waiter.take().map(|waiter| waiter.send(()));
         }
@@ -197,19 +208,17 @@ impl Live {
     /// Adds the next items of the worker to the step.
     async fn collect(&mut self) {
         let end = Instant::now() + MAX_STEP;
-        let mut flush = end;
-        if !self.unstored.entries.is_empty() {
-            flush = Instant::now() + FLUSH;
-        }
         while self.waiter.is_none() && self.unstored.outcome().is_none() {
+            let until = if self.has_events { end.min(self.due) } else { end };
             let item = tokio::select! {
+                biased;
                 item = self.items.recv() => item,
-                () = sleep_until(end.min(flush)) => None,
+                () = sleep_until(until) => None,
             };
             match item {
                 Some(Item::Begin(start)) => self.unstored.start = Some(start),
                 Some(Item::Entries(at_ms, entries)) => {
-                    flush = flush.min(Instant::now() + FLUSH);
+                    self.has_events = true;
                     self.unstored.entries.extend(entries.into_iter().map(|entry| (at_ms, entry)));
                 }
                 Some(Item::Commit(waiter)) => self.waiter = Some(waiter),

@@ -89,6 +89,9 @@ pub(super) struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) start: Option<Box<JournaledRequest>>,
     pub(super) entries: Vec<(u64, JournalEntry)>,
+    /// Whether consumers receive the events up to this step.
+    #[serde(default)]
+    pub(super) publishes: bool,
     /// The conversation, in the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) messages: Option<Vec<Message>>,
