@@ -90,14 +90,7 @@ impl Engine {
     }
 
     fn serve_at(&self, port: u16, project: &Project, server: &Server) -> Child {
-        self.started(serve_command(port, project, server), port)
-    }
-
-    /// Starts a worker and waits until it listens.
-    fn started(&self, command: Command, port: u16) -> Child {
-        let child = spawn(command);
-        wait_until("the worker listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-        child
+        start_worker(serve_command(port, project, server), port)
     }
 
     /// Makes the worker known to Restate.
@@ -233,6 +226,13 @@ fn serve_command(port: u16, project: &Project, server: &Server) -> Command {
         &endpoint,
         "--trust",
     ])
+}
+
+/// Starts a worker and waits until it listens.
+fn start_worker(command: Command, port: u16) -> Child {
+    let child = spawn(command);
+    wait_until("the worker listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    child
 }
 
 /// Returns the command that starts a node; `None`: the server is not installed.

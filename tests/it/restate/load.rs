@@ -1,6 +1,9 @@
 //! What requests on Restate cost, on one node and on three. `benches/restate/run` runs it and sets `DEFTOOL_LOAD`, the
 //! program `empty_handler`.
 
+// The numbers are small.
+#![allow(clippy::cast_precision_loss)]
+
 use std::time::Instant;
 
 use super::cluster::{Cluster, WORKERS};
@@ -75,7 +78,7 @@ fn measure_steps(empty_handler: &str) {
     let [port] = free_ports();
     let mut command = Command::new(empty_handler);
     command.arg(format!("127.0.0.1:{port}"));
-    let empty = engine.started(command, port);
+    let empty = start_worker(command, port);
     engine.register_at(port);
     let journal = project.path("requests.journal");
     let run = |journaled: bool| {

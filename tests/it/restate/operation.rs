@@ -147,7 +147,7 @@ fn a_suspended_request_has_one_span() {
     let server = in_turn(&["ask"]);
     let mut command = serve_command(engine.worker, &project, &server);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint());
-    let mut worker = engine.started(command, engine.worker);
+    let mut worker = start_worker(command, engine.worker);
     engine.register();
     engine.submit("r1", &json!({"prompt": "hello"}));
     engine.answer(&engine.asked("r1"), &json!({"answer": "allowed"}));
