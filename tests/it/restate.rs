@@ -8,12 +8,13 @@ mod cluster;
 #[cfg(target_os = "linux")]
 mod load;
 mod operation;
+mod scenarios;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deftool_test_support::server::{Answer, Server, call, delta, finish};
 use deftool_test_support::step;
@@ -125,13 +126,21 @@ impl Engine {
         result
     }
 
-    /// Returns all events of a request so far, and whether there will be more.
+    /// Waits for the end of a request, and returns its events.
     fn events(&self, id: &str) -> Vec<Value> {
-        let (mut cursor, mut events) = (json!(0), Vec::new());
+        self.follow(id, |_| {})
+    }
+
+    /// Waits for the end of a request, and returns its events. `on_approval` receives each approval request.
+    fn follow(&self, id: &str, on_approval: impl Fn(&Value)) -> Vec<Value> {
+        let (started, mut cursor, mut events) = (Instant::now(), json!(0), Vec::new());
         while !cursor.is_null() {
+            // The limit is only for a test that fails.
+            assert!(started.elapsed() < Duration::from_secs(60), "{id} does not end: {events:?}");
             let (status, mut page) = self.call(&format!("Request/{id}/events"), &cursor);
             assert_eq!(status, 200, "{page}");
             events.append(page["events"].as_array_mut().unwrap());
+            page["approvals"].as_array().into_iter().flatten().for_each(&on_approval);
             cursor = page["next"].take();
         }
         events
@@ -280,7 +289,8 @@ fn in_turn(tools: &'static [&'static str]) -> Server {
 
 /// Removes what differs between two runs.
 fn without_times(mut events: Vec<Value>) -> Vec<Value> {
-    const TIMES: [&str; 5] = ["submitted_at_ms", "emitted_at_ms", "elapsed_ms", "request_id", "id"];
+    const TIMES: [&str; 7] =
+        ["submitted_at_ms", "emitted_at_ms", "elapsed_ms", "delay_ms", "request_id", "id", "tool_call_id"];
     fn remove(value: &mut Value) {
         match value {
             Value::Object(members) => {
@@ -295,12 +305,12 @@ fn without_times(mut events: Vec<Value>) -> Vec<Value> {
     events
 }
 
-/// Merges consecutive deltas of text, whose number depends on reads.
+/// Merges consecutive deltas of text and reasoning, whose number depends on reads.
 fn merged(events: Vec<Value>) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for event in events {
-        if let Some(last) = merged.last_mut().filter(|last| last["type"] == "text" && event["type"] == "text")
-        {
+        let is_delta = event["type"] == "text" || event["type"] == "reasoning";
+        if let Some(last) = merged.last_mut().filter(|last| is_delta && last["type"] == event["type"]) {
             last["text"] =
                 json!(format!("{}{}", last["text"].as_str().unwrap(), event["text"].as_str().unwrap()));
         } else {

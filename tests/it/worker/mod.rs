@@ -29,7 +29,7 @@ mod scripted;
 mod secrets;
 mod servers_page;
 mod sessions;
-mod simulation;
+pub(crate) mod simulation;
 mod slots;
 mod timers;
 mod turns;

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deftool_chat::request::{Approval, Event, JournalEntry};
+use deftool_chat::request::{Approval, Event, JournalEntry, OnFailure};
 use deftool_worker::{JournaledRequest, Origin, ResumeError, SubmitError, Worker};
 use restate_sdk::errors::{HandlerError, TerminalError};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
@@ -31,6 +32,8 @@ pub(super) struct Attempt {
     start: Option<Box<JournaledRequest>>,
     /// The stored entries.
     entries: Vec<(u64, JournalEntry)>,
+    /// The calls of the last reply, in order.
+    calls: Vec<String>,
     /// The calls that run.
     running: BTreeSet<String>,
     /// The calls that wait for an approval.
@@ -64,6 +67,7 @@ impl Attempt {
             submission,
             start: None,
             entries: Vec::new(),
+            calls: Vec::new(),
             running: BTreeSet::new(),
             asked: BTreeSet::new(),
             answers: Vec::new(),
@@ -144,12 +148,24 @@ impl Attempt {
 
     /// Adds a stored step. The request continues if it waits for that.
     pub(super) fn add(&mut self, step: Step) {
+        if let Some(start) = &step.start {
+            self.start = Some(start.clone());
+        }
         for event in step.events() {
             match event {
+                Event::TurnStarted { .. } => self.calls.clear(),
+                Event::ToolCall { id, .. } => self.calls.push(id.clone()),
                 Event::ToolStarted { id, .. } => drop(self.running.insert(id.clone())),
-                Event::ToolFinished { id, .. } => {
-                    self.running.remove(id);
+                Event::ToolFinished { id, error, .. } => {
+                    let has_run = self.running.remove(id);
                     self.asked.remove(id);
+                    if error.as_ref().is_some_and(|error| has_run && self.fails_request(error)) {
+                        // The later calls are abandoned, without an event.
+                        for later in self.calls.iter().skip_while(|call| *call != id) {
+                            self.running.remove(later);
+                            self.asked.remove(later);
+                        }
+                    }
                 }
                 Event::Approval { id, answer: None, .. } => drop(self.asked.insert(id.clone())),
                 Event::Approval { id, answer: Some(_), .. } => drop(self.asked.remove(id)),
@@ -157,9 +173,6 @@ impl Attempt {
                 Event::Resumed { .. } => self.running.clear(),
                 _ => {}
             }
-        }
-        if let Some(start) = step.start {
-            self.start = Some(start);
         }
         self.entries.extend(step.entries);
         if let Some(live) = &mut self.live {
@@ -170,6 +183,12 @@ impl Attempt {
             // Fails only if the request has ended.
             live.waiter.take().map(|waiter| waiter.send(()));
         }
+    }
+
+    /// Whether the error of a tool fails the request, once the earlier calls are answered.
+    fn fails_request(&self, error: &Value) -> bool {
+        let on_error = self.start.as_ref().map(|start| start.config.on_tool_error);
+        on_error == Some(OnFailure::Fail) && error["kind"] != "interrupted"
     }
 
     /// Returns the calls for which the request waits, if it only waits for approvals. If so, it no longer runs in this

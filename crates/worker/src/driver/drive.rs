@@ -27,7 +27,8 @@ pub(crate) async fn supervise(task: RequestTask, run: Run, id: String) {
         let detail =
             format!("internal error: the driver of this request failed; this is a bug in deftool: {cause}");
         shared.release(&id, &record);
-        record.abandon(Failure::new(FailReason::UnknownError, kind::INTERNAL, detail));
+        let failure = Failure::new(FailReason::UnknownError, kind::INTERNAL, detail);
+        record.abandon(shared.config.journal.as_ref(), &id, failure);
     }
 }
 

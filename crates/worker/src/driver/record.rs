@@ -254,8 +254,11 @@ impl RequestRecord {
         self.slot_returned.load(Ordering::Acquire)
     }
 
-    /// Ends a request after its driver panicked. The outcome is built from its events.
-    pub(crate) fn abandon(&self, failure: Failure) {
+    /// Ends a request after its driver panicked, also in its journal. The outcome is built from its events.
+    pub(crate) fn abandon(&self, journal: Option<&Arc<dyn Journal>>, id: &str, failure: Failure) {
+        if self.outcome().is_some() {
+            return;
+        }
         let mut outcome = Outcome::without_reply(Some(failure));
         let mut status = self.status();
         outcome.usage = status.usage;
@@ -280,7 +283,12 @@ impl RequestRecord {
             let content = format!("{text}\n\n{INTERRUPTED}");
             conversation.push(Arc::new(Message::Assistant { content, tool_calls: Vec::new() }));
         }
-        self.publish(vec![Event::Finished(outcome)], status, &conversation);
+        let events = vec![Event::Finished(outcome)];
+        if let Some(journal) = journal.filter(|_| !self.is_suspended()) {
+            let entries = events.iter().cloned().map(JournalEntry::Event).collect();
+            journal.append(id, self.clock.current_ms(), entries);
+        }
+        self.publish(events, status, &conversation);
     }
 }
 

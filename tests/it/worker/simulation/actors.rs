@@ -1,7 +1,6 @@
 //! The actors of a simulation: the server, the tools and their source, and the users that submit, read, approve and
 //! cancel.
 
-use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,16 +14,15 @@ use deftool_worker::{
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::answer::{Progress, answer};
 use super::dice::Dice;
 use super::facade::Rejection;
 use super::faults::Fault;
 use super::plan::{Approver, Cancel};
-use super::script::{Head, Script, Tail};
 use super::sim::Simulation;
 use super::tools::{Generation, ToolEnd};
 use super::tracker::EventTracker;
@@ -44,11 +42,22 @@ impl Drop for OpenExchange {
     }
 }
 
-/// A part of a body.
-enum Piece {
-    Wait(Duration),
-    /// Bytes, and the number of frames that end in them.
-    Bytes(Vec<u8>, usize),
+impl Progress for OpenExchange {
+    fn connection_fails(&self) {
+        self.sim.connection_fails(self.number);
+    }
+
+    fn head_comes(&self) {
+        self.sim.head_comes(self.number);
+    }
+
+    fn bytes_come(&self, bytes: usize, frames: usize) {
+        self.sim.bytes_come(self.number, bytes, frames);
+    }
+
+    fn body_ends(&self) {
+        self.sim.body_ends(self.number);
+    }
 }
 
 impl Transport for Server {
@@ -90,93 +99,9 @@ impl Server {
         let cut_seed = u64::from(outgoing.turn) << 8 | u64::from(outgoing.attempt);
         let (number, script) = self.0.begin_exchange(outgoing);
         let open = OpenExchange { sim: Arc::clone(&self.0), number };
-        match script.head_after {
-            Some(Duration::ZERO) => {}
-            Some(after) => sleep(after).await,
-            None => std::future::pending().await,
-        }
-        let message = String::from("scripted failure");
-        if matches!(script.head, Head::Refused | Head::Unreachable | Head::Broken) {
-            self.0.connection_fails(number);
-        }
-        let (status, retry_after) = match script.head {
-            Head::Panics => resume_unwind(Box::new("a bug of the transport's")),
-            Head::Refused => return Err(TransportError::Connect { message, refused: true }),
-            Head::Unreachable => return Err(TransportError::Connect { message, refused: false }),
-            Head::Broken => return Err(TransportError::Broken { message }),
-            Head::Ok => (200, None),
-            Head::Status { status, retry_after } => (status, retry_after),
-        };
-        self.0.head_comes(number);
-        let mut dice = Dice::of(self.0.plan.seed, "cuts", &[number as u64, cut_seed]);
-        let loses = self.0.fault == Some(Fault::LoseBytes);
-        let pieces = cut(&mut dice, &script, loses);
-        let body = stream::unfold((pieces, script.tail, open), move |(mut pieces, tail, open)| {
-            let sim = Arc::clone(&open.sim);
-            async move {
-                loop {
-                    match pieces.pop_front() {
-                        Some(Piece::Wait(time)) => sleep(time).await,
-                        Some(Piece::Bytes(bytes, frames)) => {
-                            sim.bytes_come(number, bytes.len(), frames);
-                            return Some((Ok(bytes.into()), (pieces, tail, open)));
-                        }
-                        None if tail == Tail::Silence => std::future::pending().await,
-                        None => {
-                            sim.body_ends(number);
-                            let message = String::from("the connection broke");
-                            let error = TransportError::Broken { message };
-                            let left = (pieces, Tail::End, open);
-                            return (tail == Tail::Break).then_some((Err(error), left));
-                        }
-                    }
-                }
-            }
-        });
-        let location = (status == 302).then(|| String::from("http://elsewhere/v1/chat/completions"));
-        Ok(Incoming { status, retry_after, location, body: body.boxed() })
+        let dice = Dice::of(self.0.plan.seed, "cuts", &[number as u64, cut_seed]);
+        answer(script, dice, self.0.fault == Some(Fault::LoseBytes), open).await
     }
-}
-
-/// Splits frames into reads at random positions. A read can contain several frames, but does not span a pause.
-fn cut(dice: &mut Dice, script: &Script, loses: bool) -> VecDeque<Piece> {
-    let mut pieces = VecDeque::new();
-    let mut frames = script.frames.iter().peekable();
-    let mut lost = false;
-    while let Some(first) = frames.next() {
-        if !first.before.is_zero() {
-            pieces.push_back(Piece::Wait(first.before));
-        }
-        let mut lump = Vec::new();
-        let mut ends = Vec::new();
-        let mut add = |frame: &super::script::Frame| {
-            if loses && !lost && frame.text > 0 {
-                lost = true;
-            } else {
-                lump.extend_from_slice(&frame.bytes);
-            }
-            // A line ends at CR, so the last LF is not needed.
-            let needless = usize::from(frame.bytes.ends_with(b"\r\n\r\n"));
-            ends.push(lump.len().saturating_sub(needless));
-        };
-        add(first);
-        while let Some(next) = frames.next_if(|next| next.before.is_zero()) {
-            add(next);
-        }
-        let (mut from, mut counted) = (0, 0);
-        let most = *dice.pick(&[7, 100, 10_000]);
-        let most = most.max(lump.len() / 20 + 1);
-        loop {
-            let to = (from + dice.below(1..most + 1)).min(lump.len());
-            let whole = if to == lump.len() { ends.len() } else { ends.partition_point(|end| *end <= to) };
-            pieces.push_back(Piece::Bytes(lump[from..to].to_vec(), whole - counted));
-            (from, counted) = (to, whole);
-            if to == lump.len() {
-                break;
-            }
-        }
-    }
-    pieces
 }
 
 /// The tool source of the worker.

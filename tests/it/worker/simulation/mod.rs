@@ -11,13 +11,16 @@
 //! | `completions`, `responses`, `wire` | formats of the two APIs |
 //! | `submission` | options and prior conversation of a request |
 //! | `refusals` | refused request features, and the body fallbacks that must follow |
+//! | `answer` | sends a script as the answer of the server |
 //! | `actors`, `sim` | the actors; every step of the simulation, by actor, with the checks after it |
 //! | `facade` | the worker's API as the actors use it |
 //! | `invariants`, `tracker`, `sent`, `oracle`, `ledger` | the invariants and their checks |
 //! | `replay` | replay of the recording of a run |
+//! | `scenario` | the requests without what depends on time, for a comparison with Restate |
 //! | `faults`, `coverage` | tests that every check can fail, and that every situation occurs |
 
 mod actors;
+mod answer;
 mod completions;
 mod coverage;
 mod dice;
@@ -32,6 +35,8 @@ mod refusals;
 mod replay;
 mod reply;
 mod responses;
+#[cfg(feature = "restate")]
+pub(crate) mod scenario;
 mod script;
 mod sent;
 mod sim;
