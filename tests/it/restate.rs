@@ -87,11 +87,7 @@ impl Engine {
 
     /// Starts a worker of `project`.
     fn serve(&self, project: &Project, server: &Server) -> Child {
-        self.serve_at(self.worker, project, server)
-    }
-
-    fn serve_at(&self, port: u16, project: &Project, server: &Server) -> Child {
-        start_worker(serve_command(port, project, server), port)
+        serve_at(self.worker, project, server)
     }
 
     /// Makes the worker known to Restate.
@@ -235,6 +231,10 @@ fn serve_command(port: u16, project: &Project, server: &Server) -> Command {
         &endpoint,
         "--trust",
     ])
+}
+
+fn serve_at(port: u16, project: &Project, server: &Server) -> Child {
+    start_worker(serve_command(port, project, server), port)
 }
 
 /// Starts a worker and waits until it listens.

@@ -54,8 +54,8 @@ fn spread(mut values: Vec<f64>) -> String {
     format!("{:.2} ms ({first:.2}–{last:.2})", values[values.len() / 2])
 }
 
-/// A project whose tools do nothing, and a server that calls one in each of `turns` turns.
-fn without_work(turns: usize) -> (Project, Server) {
+/// A project whose tools do nothing, and a server that calls one in each turn. The prompt is the number of turns.
+fn without_work() -> (Project, Server) {
     let project = project();
     project.write("specs/worker.eld", "(defworker :name \"many\" :slots 200 :tool-budget 1000)");
     for tool in ["look", "send", "pay"] {
@@ -63,16 +63,19 @@ fn without_work(turns: usize) -> (Project, Server) {
     }
     let server = Server::answering(move |_, received| {
         let messages = received.body["messages"].as_array().unwrap();
+        let prompt = messages.iter().find(|message| message["role"] == "user").unwrap();
+        let turns: usize = prompt["content"].as_str().unwrap().parse().unwrap();
         let results = messages.iter().filter(|message| message["role"] == "tool").count();
         if results < turns { calling("look") } else { Answer::text("The end.") }
     });
     (project, server)
 }
 
-/// The cost of a step: of an empty handler, and of a request without the time that it takes in process.
+/// The cost of a step: of an empty handler, and of a request without the time that it takes in process. Each is the
+/// difference of a long and a short request, so that the start does not count.
 fn measure_steps(empty_handler: &str) {
     let engine = Engine::start().unwrap();
-    let (project, server) = without_work(TURNS);
+    let (project, server) = without_work();
     let worker = engine.serve(&project, &server);
     engine.register();
     let [port] = free_ports();
@@ -80,44 +83,53 @@ fn measure_steps(empty_handler: &str) {
     command.arg(format!("127.0.0.1:{port}"));
     let empty = start_worker(command, port);
     engine.register_at(port);
-    let journal = project.path("requests.journal");
-    let run = |journaled: bool| {
-        let mut arguments = vec!["run", "hello", "--trust", "--json", "--endpoint"];
-        let endpoint = server.endpoint();
-        arguments.push(&endpoint);
-        arguments.extend(journaled.then_some(["--journal", journal.to_str().unwrap()]).into_iter().flatten());
+    let (journal, endpoint) = (project.path("requests.journal"), server.endpoint());
+    let run = |turns: usize, options: &[&str]| {
+        let prompt = turns.to_string();
+        let arguments = [&["run", &prompt, "--trust", "--json", "--endpoint", &endpoint], options].concat();
         let started = Instant::now();
         assert_eq!(project.run(&arguments).code, Some(0));
         ms(started)
     };
-    let (mut of_request, mut of_empty, mut of_journal, mut ratios) = (vec![], vec![], vec![], vec![]);
-    let mut steps = 0_u64;
-    for round in 0..=ROUNDS {
+    let durable = |turns: usize, id: &str| {
         let started = Instant::now();
-        let (status, result) = engine.call(&format!("Request/r{round}/run"), &json!({"prompt": "hello"}));
-        let durable = ms(started);
+        let (status, result) =
+            engine.call(&format!("Request/{id}/run"), &json!({"prompt": turns.to_string()}));
+        let took = ms(started);
         assert_eq!((status, &result["outcome"]["state"]), (200, &json!("completed")), "{result}");
-        steps = engine.query(&format!(
+        let steps = engine.query(&format!(
             "select count(*) as steps from sys_journal j join sys_invocation i on j.id = i.id \
-             where i.target_service_key = 'r{round}' and j.entry_type = 'Command: Run'"
+             where i.target_service_key = '{id}' and j.entry_type = 'Command: Run'"
         ))[0]["steps"]
             .as_u64()
             .unwrap();
+        (took, steps)
+    };
+    let nothing = |steps: u64, id: &str| {
         let started = Instant::now();
-        assert_eq!(engine.call(&format!("Empty/e{round}/run"), &json!(steps)).0, 200);
-        let nothing = ms(started);
-        let (plain, journaled) = (run(false), run(true));
+        assert_eq!(engine.call(&format!("Empty/{id}/run"), &json!(steps)).0, 200);
+        ms(started)
+    };
+    let with_journal = ["--journal", journal.to_str().unwrap()];
+    let (mut of_request, mut of_empty, mut of_journal, mut ratios) = (vec![], vec![], vec![], vec![]);
+    let mut steps = 0;
+    for round in 0..=ROUNDS {
+        let (long, short) = (durable(TURNS, &format!("l{round}")), durable(0, &format!("s{round}")));
+        steps = long.1 - short.1;
+        let empty = nothing(long.1, &format!("l{round}")) - nothing(short.1, &format!("s{round}"));
+        let plain = run(TURNS, &[]) - run(0, &[]);
+        let journaled = run(TURNS, &with_journal) - run(0, &with_journal);
         // The first round starts everything.
         if round > 0 {
             let count = steps as f64;
-            of_request.push((durable - plain) / count);
+            of_request.push((long.0 - short.0 - plain) / count);
             of_journal.push((journaled - plain) / count);
-            of_empty.push(nothing / count);
-            ratios.push((durable - plain) / nothing);
+            of_empty.push(empty / count);
+            ratios.push((long.0 - short.0 - plain) / empty);
         }
     }
     ratios.sort_by(f64::total_cmp);
-    println!("{steps} steps a request, {ROUNDS} rounds; a step:");
+    println!("{steps} steps, {ROUNDS} rounds; a step:");
     println!("  empty handler     {}", spread(of_empty));
     println!("  request           {}", spread(of_request));
     println!("  embedded journal  {}", spread(of_journal));
@@ -149,7 +161,7 @@ fn load(name: &str, open: usize, send: impl Fn(&str, Option<&Value>) -> Value + 
                         return;
                     }
                     let id = format!("{name}-{number}");
-                    send(&format!("Request/{id}/run/send"), Some(&json!({"prompt": "hello"})));
+                    send(&format!("Request/{id}/run/send"), Some(&json!({"prompt": "6"})));
                     let result = send(&format!("restate/workflow/Request/{id}/attach"), None);
                     assert_eq!(result["outcome"]["state"], "completed", "{result}");
                 }
@@ -188,7 +200,7 @@ fn figures() {
     let Ok(empty_handler) = std::env::var("DEFTOOL_LOAD") else { return };
     measure_steps(&empty_handler);
 
-    let (project, server) = without_work(6);
+    let (project, server) = without_work();
     {
         let engine = Engine::start().unwrap();
         let worker = engine.serve(&project, &server);

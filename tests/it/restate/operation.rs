@@ -31,7 +31,7 @@ fn an_old_deployment_finishes_its_requests_and_a_new_one_takes_the_others() {
     wait_until("the tool runs", || runs(&old).len() == 1);
 
     new.write("log/go", "");
-    let new_worker = engine.serve_at(port, &new, &server);
+    let new_worker = serve_at(port, &new, &server);
     engine.register_at(port);
     let (status, result) = engine.call("Request/r2/run", &json!({"prompt": "hello"}));
     assert_eq!((status, &result["outcome"]["state"]), (200, &json!("completed")), "{result}");
@@ -64,7 +64,7 @@ fn requests_of_a_lost_deployment_can_be_moved_to_a_new_one() {
     kill(old_worker);
 
     new.write("log/go", "");
-    let new_worker = engine.serve_at(port, &new, &server);
+    let new_worker = serve_at(port, &new, &server);
     engine.register_at(port);
     let id = answer["invocationId"].as_str().unwrap();
     for change in ["pause", "resume?deployment=latest"] {
