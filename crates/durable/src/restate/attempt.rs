@@ -76,6 +76,15 @@ impl Attempt {
         }
     }
 
+    /// Produces the next step if the request runs in this process, which means that no further step is stored. A step that
+    /// is ready at once costs less: its start and its result are sent together.
+    pub(super) async fn running_step(&mut self) -> Option<Result<Step, HandlerError>> {
+        match self.live {
+            Some(_) => Some(self.next_step().await),
+            None => None,
+        }
+    }
+
     /// Produces the next step: everything until the request waits for it to be stored, has ended, or some time has
     /// passed.
     ///

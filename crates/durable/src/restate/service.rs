@@ -55,8 +55,16 @@ impl Request {
         let mut called = BTreeSet::new();
         let (mut cursor, mut page) = (0, EventPage::default());
         loop {
+            let running = attempt.lock().await.running_step().await;
             let stepping = Arc::clone(&attempt);
-            let step = ctx.run(|| async move { stepping.lock().await.next_step().await.map(Json) }).await;
+            let step = ctx
+                .run(|| async move {
+                    match running {
+                        Some(step) => step.map(Json),
+                        None => stepping.lock().await.next_step().await.map(Json),
+                    }
+                })
+                .await;
             let step = match step {
                 Ok(step) => step.into_inner(),
                 // The next step contains what this one contained.
