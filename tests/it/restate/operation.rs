@@ -135,6 +135,31 @@ fn a_call_of_a_tool_that_was_removed_fails() {
     kill(worker);
 }
 
+/// Restate limits the size of a page, so large results do not wait for more.
+#[test]
+fn a_page_is_full_at_one_megabyte() {
+    const LENGTH: usize = 100_000;
+    let Some(engine) = Engine::start() else { return };
+    let project = project();
+    project.write("specs/worker.eld", "(defworker :name \"many\" :tool-budget 100)");
+    project.write("scripts/look.lua", &format!("return function() return ('x'):rep({LENGTH}) end"));
+    let server = in_turn(&["look"; 30]);
+    let worker = engine.serve(&project, &server);
+    engine.register();
+    let (status, result) = engine.call("Request/r1/run", &json!({"prompt": "hello"}));
+    assert_eq!((status, &result["outcome"]["state"]), (200, &json!("completed")), "{result}");
+    let (mut cursor, mut results) = (json!(0), Vec::new());
+    while !cursor.is_null() {
+        let (_, mut page) = engine.call("Request/r1/events", &cursor);
+        let events = page["events"].as_array().unwrap().iter();
+        results.push(events.filter(|event| event["type"] == "tool_finished").count());
+        cursor = page["next"].take();
+    }
+    println!("results in each page: {results:?}");
+    assert!(results.iter().sum::<usize>() == 30 && results.iter().all(|count| *count <= 11), "{results:?}");
+    kill(worker);
+}
+
 /// A request that waits in no process has one span, in the trace of its parts.
 #[cfg(feature = "otel")]
 #[test]

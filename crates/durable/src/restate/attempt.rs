@@ -21,6 +21,8 @@ use super::protocol::{Step, Submission};
 
 /// Maximum time until consumers in other processes receive events. Fewer pages cost less.
 const FLUSH: Duration = Duration::from_millis(500);
+/// Size of the events, as JSON, from which on they are not kept for a larger page. Restate limits the size of a page.
+const FULL_PAGE: usize = 1 << 20;
 /// Maximum duration of a step. Restate reports a cancellation between two steps.
 const MAX_STEP: Duration = Duration::from_secs(2);
 
@@ -55,6 +57,8 @@ struct Live {
     waiter: Option<oneshot::Sender<()>>,
     /// Whether there are events that consumers have not received.
     has_events: bool,
+    /// Size of the stored ones, as JSON.
+    bytes: usize,
     /// When consumers receive them.
     due: Instant,
 }
@@ -103,7 +107,8 @@ impl Attempt {
             live.worker.cancel(&self.id);
         }
         live.collect().await;
-        live.unstored.publishes = live.has_events && Instant::now() >= live.due;
+        let is_full = live.bytes + json_size(&live.unstored.entries) >= FULL_PAGE;
+        live.unstored.publishes = live.has_events && (is_full || Instant::now() >= live.due);
         let mut step = live.unstored.clone();
         if step.outcome().is_some() {
             // The journal gets the outcome before the worker publishes it.
@@ -140,7 +145,15 @@ impl Attempt {
         match submitted {
             Ok(_) => {
                 let due = Instant::now() + FLUSH;
-                Ok(Live { worker, items, unstored: Step::default(), waiter: None, has_events: false, due })
+                Ok(Live {
+                    worker,
+                    items,
+                    unstored: Step::default(),
+                    waiter: None,
+                    has_events: false,
+                    bytes: 0,
+                    due,
+                })
             }
             Err(error) => {
                 self.host.journal.detach(&self.id);
@@ -185,9 +198,11 @@ impl Attempt {
         }
         self.entries.extend(step.entries);
         if let Some(live) = &mut self.live {
-            if std::mem::take(&mut live.unstored).publishes {
-                live.has_events = false;
-                live.due = Instant::now() + FLUSH;
+            let stored = std::mem::take(&mut live.unstored);
+            if stored.publishes {
+                (live.has_events, live.bytes, live.due) = (false, 0, Instant::now() + FLUSH);
+            } else {
+                live.bytes += json_size(&stored.entries);
             }
             // Fails only if the request has ended.
             live.waiter.take().map(|waiter| waiter.send(()));
@@ -260,6 +275,10 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn json_size(entries: &[(u64, JournalEntry)]) -> usize {
+    serde_json::to_vec(entries).map_or(0, |json| json.len())
 }
 
 /// Waits until a request has ended in this process, and removes it.
