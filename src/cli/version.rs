@@ -13,6 +13,7 @@ pub(super) fn long_version() -> &'static str {
         let features = [
             ("cli", cfg!(feature = "cli")),
             ("otel", cfg!(feature = "otel")),
+            ("restate", cfg!(feature = "restate")),
             ("types", cfg!(feature = "types")),
         ];
         let features: Vec<&str> =

@@ -30,7 +30,7 @@ enum Piece {
     Bytes(Vec<u8>, usize),
 }
 
-/// Answers as `script` says. `dice` decides how the body is split; with `loses`, a frame with text is missing.
+/// Returns the answer of `script`. `dice` decides how the body is split; with `loses`, a frame with text is missing.
 pub(super) async fn answer(
     script: Script,
     mut dice: Dice,
