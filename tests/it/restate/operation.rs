@@ -142,7 +142,7 @@ fn a_page_is_full_at_one_megabyte() {
     let Some(engine) = Engine::start() else { return };
     let project = project();
     project.write("specs/worker.eld", "(defworker :name \"many\" :tool-budget 100)");
-    project.write("scripts/look.lua", &format!("return function() return ('x'):rep({LENGTH}) end"));
+    project.write("scripts/look.lua", format!("return function() return ('x'):rep({LENGTH}) end"));
     let server = in_turn(&["look"; 30]);
     let worker = engine.serve(&project, &server);
     engine.register();
