@@ -28,8 +28,8 @@ const MESSAGES: &str = "messages";
 
 /// Serves Restate on a listener until `stop` is ready. Restate continues interrupted requests elsewhere or later.
 pub async fn serve(host: Host, listener: TcpListener, stop: impl Future) {
-    // Restate acknowledges a message only with its next one, up to 40 ms later. Connections inherit the option; without it
-    // they are slower, nothing else.
+    // Without this option, a small message waits until the last one is acknowledged, up to 40 ms. Connections inherit it
+    // from the listener. If it cannot be set, they are only slower.
     let _ = rustix::net::sockopt::set_tcp_nodelay(&listener, true);
     let host = Arc::new(host);
     let endpoint = Endpoint::builder().bind(Request { host }).bind(Conversation).build();

@@ -36,7 +36,7 @@ pub(crate) struct Scenario {
     generation: Generation,
 }
 
-/// What became of a request.
+/// The result of a request in this process.
 pub(crate) struct CaseRun {
     /// The events as JSON and the conversation.
     pub(crate) result: Result<(Vec<Value>, Vec<Message>), SubmitError>,
@@ -185,7 +185,7 @@ impl Transport for Server {
     }
 }
 
-/// Removes delays. What would never come is a broken connection.
+/// Removes delays. A part that never arrives becomes a broken connection.
 fn without_delays(script: Script) -> Script {
     let Script { head_after, mut head, mut frames, mut tail, .. } = script;
     if head_after.is_none() {
