@@ -342,7 +342,7 @@ impl Conversation {
         self.report_error(reason);
         if self.json {
             let failure = Failure::new(FailReason::UnknownError, "", reason);
-            print_event_json(&Event::Finished(Outcome::without_reply(Some(failure))));
+            print_event_json(&Event::Finished(Arc::new(Outcome::without_reply(Some(failure)))));
         }
     }
 

@@ -195,7 +195,7 @@ impl Follower<'_> {
     /// Prints a `finished` event for a request that has none.
     fn finish(&self, outcome: Outcome) {
         if self.json {
-            print_event_json(&Event::Finished(outcome));
+            print_event_json(&Event::Finished(Arc::new(outcome)));
         }
     }
 

@@ -165,7 +165,7 @@ pub(super) async fn finish_within(worker: &Worker, id: &str, limit: Duration) ->
         events.push((*event).clone());
     }
     assert!(matches!(events.first(), Some(Event::Submitted { .. })), "{events:?}");
-    assert_eq!(events.last(), Some(&Event::Finished((*outcome).clone())));
+    assert_eq!(events.last(), Some(&Event::Finished(Arc::clone(&outcome))));
     let text: String = events
         .iter()
         .filter_map(|event| if let Event::Text { text } = event { Some(text.as_str()) } else { None })

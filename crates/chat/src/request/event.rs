@@ -134,7 +134,7 @@ pub enum Event {
         message: String,
     },
     /// The request ended. Always the last event, exactly once.
-    Finished(Outcome),
+    Finished(Arc<Outcome>),
 }
 
 /// Deserialises a member that is present, so that `null` becomes `Some(Value::Null)`.

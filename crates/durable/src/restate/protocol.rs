@@ -117,7 +117,7 @@ impl Step {
     /// Returns the outcome, in the last step.
     pub(super) fn outcome(&self) -> Option<&Outcome> {
         self.events().find_map(|event| match event {
-            Event::Finished(outcome) => Some(outcome),
+            Event::Finished(outcome) => Some(outcome.as_ref()),
             _ => None,
         })
     }

@@ -104,7 +104,7 @@ impl EventLog {
         match self.entries.get(index) {
             Some(entry) => self.event(*entry),
             None if index == self.entries.len() => {
-                self.outcome.as_ref().map(|outcome| Arc::new(Event::Finished(Outcome::clone(outcome))))
+                self.outcome.as_ref().map(|outcome| Arc::new(Event::Finished(Arc::clone(outcome))))
             }
             None => None,
         }
@@ -169,7 +169,8 @@ mod tests {
         for outcome in [whole, Outcome::without_reply(None)] {
             let mut log = EventLog::default();
             events.iter().cloned().for_each(|event| log.push(event));
-            log.finish(Arc::new(outcome.clone()));
+            let outcome = Arc::new(outcome);
+            log.finish(Arc::clone(&outcome));
             assert_eq!(log.len(), events.len() + 1);
             assert_eq!(stored(&log)[..events.len()], events);
             assert_eq!(log.get(events.len()).as_deref(), Some(&Event::Finished(outcome)));

@@ -96,7 +96,6 @@ impl RequestRecord {
         for event in events {
             match event {
                 Event::Finished(outcome) => {
-                    let outcome = Arc::new(outcome);
                     state.events.finish(Arc::clone(&outcome));
                     state.outcome = Some(outcome);
                 }
@@ -283,7 +282,7 @@ impl RequestRecord {
             let content = format!("{text}\n\n{INTERRUPTED}");
             conversation.push(Arc::new(Message::Assistant { content, tool_calls: Vec::new() }));
         }
-        let events = vec![Event::Finished(outcome)];
+        let events = vec![Event::Finished(Arc::new(outcome))];
         if let Some(journal) = journal.filter(|_| !self.is_suspended()) {
             let entries = events.iter().cloned().map(JournalEntry::Event).collect();
             journal.append(id, self.clock.current_ms(), entries);

@@ -214,9 +214,9 @@ impl Reader {
         match (fault, &*event) {
             (Fault::LoseText, Event::Text { .. }) if once() => return None,
             (Fault::LoseSignal, Event::Finished(outcome)) => {
-                let mut outcome = outcome.clone();
+                let mut outcome = Outcome::clone(outcome);
                 outcome.signals.pop();
-                return Some(Arc::new(Event::Finished(outcome)));
+                return Some(Arc::new(Event::Finished(Arc::new(outcome))));
             }
             (Fault::LateRetry, Event::Text { .. }) if once() => {
                 let late = Event::Retry { attempt: 2, delay_ms: 0, detail: String::from("late") };
@@ -229,18 +229,18 @@ impl Reader {
             (Fault::ReportRestartAsCancel, Event::Finished(outcome))
                 if outcome.fail_reason == Some(FailReason::WorkerRestarted) =>
             {
-                let mut outcome = outcome.clone();
+                let mut outcome = Outcome::clone(outcome);
                 outcome.state = FinalState::Canceled;
                 outcome.finish_reason = FinishReason::Canceled;
                 outcome.fail_reason = Some(FailReason::Canceled);
-                return Some(Arc::new(Event::Finished(outcome)));
+                return Some(Arc::new(Event::Finished(Arc::new(outcome))));
             }
             (Fault::ReportFailure, Event::Finished(outcome)) if outcome.state == FinalState::Completed => {
-                let mut outcome = outcome.clone();
+                let mut outcome = Outcome::clone(outcome);
                 outcome.state = FinalState::Failed;
                 outcome.finish_reason = FinishReason::Failed;
                 outcome.fail_reason = Some(FailReason::UnknownError);
-                return Some(Arc::new(Event::Finished(outcome)));
+                return Some(Arc::new(Event::Finished(Arc::new(outcome))));
             }
             _ => {}
         }

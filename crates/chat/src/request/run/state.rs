@@ -51,7 +51,7 @@ pub struct Run {
     /// The state after the last reply with calls, until it is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reply_state: Option<ReplyState>,
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<Arc<Outcome>>,
     /// The texts and calls of earlier messages, indexed on demand. A restored run indexes them again.
     #[serde(skip)]
     pub(super) message_index: MessageIndex,
@@ -177,7 +177,7 @@ impl Run {
 
     /// The outcome, after the request has ended.
     pub fn outcome(&self) -> Option<&Outcome> {
-        self.outcome.as_ref()
+        self.outcome.as_deref()
     }
 
     /// Returns a snapshot of the progress.
@@ -319,7 +319,7 @@ impl Run {
             Some(Failure { reason, kind, detail }) => (Some(reason), not_empty(kind), not_empty(detail)),
             None => (None, None, None),
         };
-        let outcome = Outcome {
+        let outcome = Arc::new(Outcome {
             state,
             finish_reason,
             fail_reason,
@@ -331,13 +331,13 @@ impl Run {
             tool_iterations: self.tool_iterations,
             reasoning: not_empty(self.reasoning.clone()),
             raw_text: self.raw_text.if_different(&self.text),
-        };
-        self.events.push(Event::Finished(outcome.clone()));
+        });
+        self.events.push(Event::Finished(Arc::clone(&outcome)));
         self.set_outcome(outcome);
     }
 
     /// Sets the outcome and completes the conversation.
-    pub(super) fn set_outcome(&mut self, outcome: Outcome) {
+    pub(super) fn set_outcome(&mut self, outcome: Arc<Outcome>) {
         match std::mem::replace(&mut self.phase, Phase::Finished) {
             // Some calls were executed: the model must see which.
             Phase::Calling(batch) => self.append_batch(batch),

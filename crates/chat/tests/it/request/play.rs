@@ -406,7 +406,7 @@ pub(super) fn assert_final(run: &mut Run, tools: &ToolSet) {
 
 pub(super) fn assert_events(events: &[Event], outcome: &Outcome) {
     assert!(matches!(events.first(), Some(Event::Submitted { .. })));
-    assert_eq!(events.last(), Some(&Event::Finished(outcome.clone())));
+    assert_eq!(events.last(), Some(&Event::Finished(Arc::new(outcome.clone()))));
     let mut text = String::new();
     let mut signals = Vec::new();
     for event in events {

@@ -120,7 +120,7 @@ impl Simulation {
         let mut ledger = self.ledger();
         let last = ledger.cases[&number].events.last().cloned();
         let is_same = match (&got, last.as_deref()) {
-            (Ok(got), Some(Event::Finished(outcome))) => **got == *outcome,
+            (Ok(got), Some(Event::Finished(outcome))) => got == outcome,
             _ => false,
         };
         ledger.check(Invariant::EventOrder, is_same || self.fault.is_some(), || {
