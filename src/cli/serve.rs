@@ -45,8 +45,9 @@ pub(super) fn run(options: &ServeOptions) -> Result<Exit, CliError> {
         async move { workers.open(name.as_deref()).await }.boxed()
     };
     let host = Host { open_worker: Box::new(open_worker), journal };
+    // A step is short, so passing it between threads would cost more than it gains. Scripts have threads of their own.
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let served = runtime.block_on(async {
         let listener = TcpListener::bind(&options.listen)
             .await

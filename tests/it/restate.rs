@@ -218,15 +218,15 @@ fn node(mut command: Command, folder: &Path, ports: [u16; 3]) -> Command {
     command
 }
 
-/// Returns the command of a worker that listens on a port of this machine.
-fn serve_command(port: u16, project: &Project, server: &Server) -> Command {
-    let (listen, endpoint) = (format!("127.0.0.1:{port}"), server.endpoint());
+/// Returns the command of a worker that listens at `address`.
+fn serve_command(address: &str, project: &Project, server: &Server) -> Command {
+    let endpoint = server.endpoint();
     project.command(&[
         "serve",
         "--durable",
         "restate",
         "--listen",
-        &listen,
+        address,
         "--endpoint",
         &endpoint,
         "--trust",
@@ -234,13 +234,14 @@ fn serve_command(port: u16, project: &Project, server: &Server) -> Command {
 }
 
 fn serve_at(port: u16, project: &Project, server: &Server) -> Child {
-    start_worker(serve_command(port, project, server), port)
+    let address = format!("127.0.0.1:{port}");
+    start_worker(serve_command(&address, project, server), &address)
 }
 
 /// Starts a worker and waits until it listens.
-fn start_worker(command: Command, port: u16) -> Child {
+fn start_worker(command: Command, address: &str) -> Child {
     let child = spawn(command);
-    wait_until("the worker listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    wait_until("the worker listens", || std::net::TcpStream::connect(address).is_ok());
     child
 }
 

@@ -192,19 +192,8 @@ impl Balancer {
 
 /// A worker on a port of its own.
 pub(super) fn serve(project: &Project, server: &Server, port: u16) -> Child {
-    let (listen, endpoint) = (format!("{WORKERS}:{port}"), server.endpoint());
-    let child = spawn(project.command(&[
-        "serve",
-        "--durable",
-        "restate",
-        "--listen",
-        &listen,
-        "--endpoint",
-        &endpoint,
-        "--trust",
-    ]));
-    wait_until("the worker listens", || std::net::TcpStream::connect(&listen).is_ok());
-    child
+    let address = format!("{WORKERS}:{port}");
+    start_worker(serve_command(&address, project, server), &address)
 }
 
 #[derive(Debug, Clone, Copy)]

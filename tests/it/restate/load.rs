@@ -80,8 +80,9 @@ fn measure_steps(empty_handler: &str) {
     engine.register();
     let [port] = free_ports();
     let mut command = Command::new(empty_handler);
-    command.arg(format!("127.0.0.1:{port}"));
-    let empty = start_worker(command, port);
+    let address = format!("127.0.0.1:{port}");
+    command.arg(&address);
+    let empty = start_worker(command, &address);
     engine.register_at(port);
     let (journal, endpoint) = (project.path("requests.journal"), server.endpoint());
     let run = |turns: usize, options: &[&str]| {
@@ -205,13 +206,16 @@ fn figures() {
         let engine = Engine::start().unwrap();
         let worker = engine.serve(&project, &server);
         engine.register();
+        let send = |path: &str, body: Option<&Value>| {
+            let (status, answer) = engine.send(engine.ingress, path, body).unwrap();
+            assert!(status < 300, "{status}: {answer}");
+            answer
+        };
+        // A node that has just started is slow.
+        load("first", OPEN[0], send);
         for open in OPEN {
             let before = (cpu(&engine.node), cpu(&worker), size(engine.folder.path()));
-            let load = load(&format!("one-{open}"), open, |path, body| {
-                let (status, answer) = engine.send(engine.ingress, path, body).unwrap();
-                assert!(status < 300, "{status}: {answer}");
-                answer
-            });
+            let load = load(&format!("one-{open}"), open, send);
             let bytes = size(engine.folder.path()).saturating_sub(before.2);
             report(1, &load, cpu(&engine.node) - before.0, cpu(&worker) - before.1, bytes);
         }
@@ -222,11 +226,12 @@ fn figures() {
     let worker = cluster::serve(&project, &server, port);
     let deployment = json!({"uri": format!("http://{WORKERS}:{port}")});
     cluster.ask(9070, "deployments", Some(&deployment), |status| status < 300);
+    let send = |path: &str, body: Option<&Value>| cluster.ask(8080, path, body, |status| status < 300);
+    // Nodes that have just started are slow.
+    load("first", OPEN[0], send);
     for open in OPEN {
         let before = (cluster.cpu(cpu), cpu(&worker), cluster.size(size));
-        let load = load(&format!("three-{open}"), open, |path, body| {
-            cluster.ask(8080, path, body, |status| status < 300)
-        });
+        let load = load(&format!("three-{open}"), open, send);
         let bytes = cluster.size(size).saturating_sub(before.2);
         report(3, &load, cluster.cpu(cpu) - before.0, cpu(&worker) - before.1, bytes);
     }

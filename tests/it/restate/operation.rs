@@ -170,9 +170,10 @@ fn a_suspended_request_has_one_span() {
     project.write("specs/ask.eld", "(deftool :name \"ask\" :description \"Ask.\" :confirm t)");
     project.write("scripts/ask.lua", "return function() return 'yes' end");
     let server = in_turn(&["ask"]);
-    let mut command = serve_command(engine.worker, &project, &server);
+    let address = format!("127.0.0.1:{}", engine.worker);
+    let mut command = serve_command(&address, &project, &server);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint());
-    let mut worker = start_worker(command, engine.worker);
+    let mut worker = start_worker(command, &address);
     engine.register();
     engine.submit("r1", &json!({"prompt": "hello"}));
     engine.answer(&engine.asked("r1"), &json!({"answer": "allowed"}));
