@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
+use crate::step;
+
 /// Measures the CPU time of the thread that created it.
 pub struct CpuClock {
     started: Duration,
@@ -26,8 +28,9 @@ fn now() -> Duration {
 }
 
 /// Asserts that `work` takes linear time, even for hostile input: it gets a size, and for four times the size it must
-/// take less than eight times as long. Quadratic time would be sixteen times as long.
+/// take less than eight times as long. Quadratic time would be sixteen times as long. A reduced run uses half of `size`.
 pub fn assert_linear(what: &str, size: usize, work: impl Fn(usize)) {
+    let size = size / step(2);
     let time_of = |size| {
         let clock = CpuClock::start();
         work(size);

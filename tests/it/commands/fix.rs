@@ -130,7 +130,7 @@ fn fixes_terminate_for_damaged_files() {
     for path in files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix")) {
         let text = fs::read_to_string(&path).unwrap();
         let kind = FileKind::of_name(path.to_str().unwrap());
-        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(5 * step(4)).collect();
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(5 * step(8)).collect();
         let prefixes = places.iter().map(|&at| text[..at].to_owned());
         let holes = places.windows(3).map(|at| [&text[..at[0]], &text[at[2]..]].concat());
         for damaged in prefixes.chain(holes) {

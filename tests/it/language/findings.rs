@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use deftool_test_support::step;
+
 struct Ended {
     code: i32,
     out: String,
@@ -392,7 +394,7 @@ fn rule_lists_and_explains_rules() {
 
 #[test]
 fn many_allows_are_applied() {
-    let many = 10_000;
+    let many = 10_000 / step(4);
     let text = "(progn\n;; deftool: allow(missing-description)\n".repeat(many)
         + &"(gptel-make-tool :name \"a\")\n".repeat(many)
         + &")".repeat(many);

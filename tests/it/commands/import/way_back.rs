@@ -88,7 +88,7 @@ fn round_trip(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400 / step(4) as u32) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400 / step(8) as u32) })]
 
     #[test]
     fn random_definitions_round_trip(

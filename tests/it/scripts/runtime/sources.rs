@@ -72,7 +72,7 @@ pub(crate) fn hostile_sources(size: usize) -> Vec<(&'static str, String)> {
 
 #[test]
 fn a_hostile_source_does_not_crash_the_compiler() {
-    for (name, source) in hostile_sources((1 << 20) / step(4)) {
+    for (name, source) in hostile_sources((1 << 20) / step(8)) {
         let clock = CpuClock::start();
         let contract = check_script(&script(&source));
         let took = clock.elapsed();
@@ -134,7 +134,7 @@ fn a_hostile_source_does_not_crash_a_child_process() {
         ..RunnerOptions::default()
     };
     let runner = ScriptRunner::new(options);
-    for (name, source) in hostile_sources((1 << 20) / step(4)) {
+    for (name, source) in hostile_sources((1 << 20) / step(8)) {
         let context = CallContext { timeout: Some(DEADLINE), ..CallContext::default() };
         let ended = block_on(runner.call(Arc::new(script(&source)), call(json!({})), context));
         let kind = ended.map_err(|error| error.kind);

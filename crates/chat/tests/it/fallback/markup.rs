@@ -3,6 +3,7 @@
 use deftool_chat::request::Fallback;
 use deftool_chat::{Api, ChatEvent, StreamDecoder, TransportEnd};
 use deftool_lang::schema::ToolSet;
+use deftool_test_support::step;
 use serde_json::{Value, json};
 
 use super::corpus::cuts;
@@ -79,7 +80,7 @@ fn streamed_replies_give_the_same_result_without_delay() {
         for mode in [Fallback::On, Fallback::Auto] {
             let reader = Reader { loops: true, ..reader(mode) };
             let shown = shown_after(&reader, &tools, &script(case.name));
-            for size in [usize::MAX, 4096, 997, 61, 7, 3, 1] {
+            for size in [usize::MAX, 4096, 997, 61, 7, 3, 1].into_iter().step_by(step(3)) {
                 let reads: Vec<&[u8]> = body.chunks(size.min(body.len())).collect();
                 let read = replay(&reader, &tools, &reads, &shown);
                 assert_as_expected(&case, mode, &read);

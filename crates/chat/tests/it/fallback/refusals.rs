@@ -86,7 +86,7 @@ fn shown_calls_and_calls_in_reasoning_are_not_made() {
     let mut wrong = Vec::new();
     for family in families() {
         for mode in [Fallback::Auto, Fallback::On] {
-            for specimen in shown(&family).step_by(step(25)) {
+            for specimen in shown(&family).step_by(step(50)) {
                 for (place, put) in PLACES {
                     let Some(text) = put(&specimen.text, &family) else { continue };
                     for cut in [7, 1].into_iter().step_by(step(2)) {
@@ -157,7 +157,7 @@ pub(super) fn copies(call: &str) -> Vec<(&'static str, Vec<Message>)> {
 #[test]
 fn copied_calls_are_not_made() {
     for family in families() {
-        for specimen in family.hits().step_by(step(5)) {
+        for specimen in family.hits().step_by(step(10)) {
             for (place, conversation) in copies(&specimen.text) {
                 let reader = Reader { conversation, ..reader(family.mode()).cut(7) };
                 let before = if family.message { "" } else { "It says:\n" };

@@ -18,7 +18,7 @@ fn an_incomplete_call_is_not_made() {
     for family in families() {
         for specimen in family.hits().take(3) {
             let Expected::Calls { calls, signals, .. } = &specimen.expected else { continue };
-            for (end, _) in specimen.text.char_indices().step_by(step(29)) {
+            for (end, _) in specimen.text.char_indices().step_by(step(59)) {
                 let prefix = &specimen.text[..end];
                 let read = reader(family.mode()).read(prefix);
                 let context = || format!("{}, {}: {prefix:?} {read:?}", family.name, specimen.title);

@@ -9,6 +9,7 @@ use deftool_chat::request::{
 use deftool_chat::{Api, BodyEncoder, BodyFallback, BodyForm, ChatRequest, Message, MessageToolCall};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_test_support::cpu::assert_linear;
+use deftool_test_support::step;
 use deftool_test_support::validity::{alternation_fault, fault};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -66,6 +67,8 @@ fn sent(messages: Vec<Message>, config: RunConfig) -> Vec<Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256 / step(4) as u32))]
+
     /// The encoder keeps the messages of earlier bodies.
     #[test]
     fn each_body_of_a_growing_conversation_is_that_of_a_new_encoder(

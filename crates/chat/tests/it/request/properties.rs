@@ -124,7 +124,7 @@ fn random_play(config: &RunConfig, fails: u64) -> Play {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400 / step(10) as u32))]
+    #![proptest_config(ProptestConfig::with_cases(400 / step(20) as u32))]
 
     #[test]
     fn invariants_hold_for_any_request(

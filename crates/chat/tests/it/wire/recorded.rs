@@ -38,7 +38,7 @@ fn every_case_is_decoded_as_a_whole_and_in_pieces() {
 #[test]
 fn small_cases_are_decoded_at_every_split_in_two() {
     for case in cases().iter().filter(|case| case.body.len() < 1000) {
-        for at in (0..=case.body.len()).step_by(step(17)) {
+        for at in (0..=case.body.len()).step_by(step(37)) {
             let (head, tail) = case.body.split_at(at);
             let reading = read_api(case.api, [head, tail].into_iter(), end(case.expected.transport_ok), &[]);
             assert_as_expected(case, &reading, &format!("split at {at}"));
@@ -51,7 +51,7 @@ fn a_stream_that_is_cut_off_never_reports_more_than_it_contains() {
     for case in cases().iter().filter(|case| case.body.len() < 2000 && case.expected.status == "ok") {
         // The events of a response are long.
         let stride = if case.api == Api::Responses { 5 } else { 1 };
-        for at in (0..case.body.len()).step_by(stride * step(17)) {
+        for at in (0..case.body.len()).step_by(stride * step(37)) {
             let reading = read_api(case.api, [&case.body[..at]].into_iter(), end(false), &[]);
             assert!(case.expected.text.starts_with(&reading.text), "{} cut at {at}", case.name);
             if reading.reply.status == ReplyStatus::Complete {
