@@ -9,10 +9,10 @@ use super::loose::Loose;
 /// The bytes around the text of the previous chunk.
 #[derive(Debug)]
 pub(super) struct TextChunk {
-    /// The bytes up to and including the quote before the text.
-    before: Vec<u8>,
-    /// The bytes from the quote after the text.
-    after: Vec<u8>,
+    /// The bytes up to and including the quote before the text, then those from the quote after the text.
+    around: Vec<u8>,
+    /// Length of the bytes before the text.
+    before: usize,
     pub(super) is_reasoning: bool,
 }
 
@@ -34,15 +34,16 @@ impl TextChunk {
         let (before, rest) = data.split_at_checked(start)?;
         let after = rest.strip_prefix(text.as_bytes())?;
         (before.ends_with(b"\"") && after.starts_with(b"\"")).then(|| Self {
-            before: before.to_vec(),
-            after: after.to_vec(),
+            around: [before, after].concat(),
+            before: before.len(),
             is_reasoning,
         })
     }
 
     /// Returns the text of the chunk `data`, if it differs from the previous chunk only in its text.
     pub(super) fn text_of<'a>(&self, data: &'a [u8]) -> Option<&'a str> {
-        let text = data.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        let (before, after) = self.around.split_at_checked(self.before)?;
+        let text = data.strip_prefix(before)?.strip_suffix(after)?;
         let is_literal = text.iter().all(|&byte| byte >= b' ' && byte != b'"' && byte != b'\\');
         str::from_utf8(text).ok().filter(|_| is_literal)
     }

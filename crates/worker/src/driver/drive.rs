@@ -14,8 +14,9 @@ use crate::recording::{Line, Stopped};
 use crate::time::until;
 use deftool_lang::tool::Toolbox;
 
-/// Runs a request and frees its slot, even if the driver panics.
-pub(crate) async fn supervise(task: RequestTask, run: Run, id: String) {
+/// Runs a request and frees its slot, even if the driver panics. `task` and `run` are boxed, because a future contains
+/// its arguments twice.
+pub(crate) async fn supervise(task: Box<RequestTask>, run: Box<Run>, id: String) {
     let shared = Arc::clone(&task.shared);
     let record = Arc::clone(&task.record);
     if let Err(error) = tokio::spawn(drive(task, run)).await {
@@ -33,7 +34,7 @@ pub(crate) async fn supervise(task: RequestTask, run: Run, id: String) {
 }
 
 /// Drives `run` to its end.
-async fn drive(task: RequestTask, mut run: Run) {
+async fn drive(task: Box<RequestTask>, mut run: Box<Run>) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let api = task.shared.config.api;
     let mut form = BodyForm { api, stream: true, server: task.server, fallbacks: task.body_fallbacks };

@@ -241,7 +241,7 @@ impl Worker {
             generation: AtomicU64::new(0),
             trace: session.trace,
         };
-        tokio::spawn(supervise(task, run, id.clone()));
+        tokio::spawn(supervise(Box::new(task), Box::new(run), id.clone()));
         Ok(id)
     }
 

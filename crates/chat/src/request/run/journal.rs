@@ -257,7 +257,8 @@ impl JournalReplay {
             }
             Event::Finished(outcome) => {
                 run.usage = outcome.usage;
-                run.set_outcome(outcome);
+                run.complete_conversation(outcome.state);
+                run.outcome = Some(outcome);
             }
             Event::Submitted { .. }
             | Event::Retry { .. }

@@ -40,6 +40,7 @@ pub struct Run {
     pub(super) ids: IdGenerator,
     pub(super) hold_back: HoldBack,
     pub(super) lines: LineDetector,
+    /// The emitted text, until the outcome contains it.
     pub(super) text: String,
     pub(super) text_chars: usize,
     pub(super) raw_text: RawText,
@@ -231,7 +232,7 @@ impl Run {
 
     /// The text emitted so far.
     pub fn text(&self) -> &str {
-        &self.text
+        self.outcome.as_ref().map_or(&self.text, |outcome| &outcome.text)
     }
 
     /// The signals so far.
@@ -281,6 +282,10 @@ impl Run {
         }
         if !text.is_empty() {
             self.raw_text.note_shown(self.text.len(), &text);
+            if self.text.capacity() - self.text.len() < text.len() {
+                // A quarter instead of doubling: a worker may receive a thousand replies at the same time.
+                self.text.reserve_exact(text.len() + self.text.len() / 4);
+            }
             self.text.push_str(&text);
             self.text_chars += text.chars().count();
             self.events.push(Event::Text { text });
@@ -319,25 +324,31 @@ impl Run {
             Some(Failure { reason, kind, detail }) => (Some(reason), not_empty(kind), not_empty(detail)),
             None => (None, None, None),
         };
+        self.complete_conversation(state);
+        let take = |text: &mut String| {
+            // The outcome may be kept for a long time.
+            text.shrink_to_fit();
+            std::mem::take(text)
+        };
         let outcome = Arc::new(Outcome {
             state,
             finish_reason,
             fail_reason,
             kind,
             detail,
-            text: self.text.clone(),
+            raw_text: self.raw_text.if_different(&self.text),
+            text: take(&mut self.text),
             signals: self.signals.clone(),
             usage: self.usage,
             tool_iterations: self.tool_iterations,
-            reasoning: not_empty(self.reasoning.clone()),
-            raw_text: self.raw_text.if_different(&self.text),
+            reasoning: not_empty(take(&mut self.reasoning)),
         });
         self.events.push(Event::Finished(Arc::clone(&outcome)));
-        self.set_outcome(outcome);
+        self.outcome = Some(outcome);
     }
 
-    /// Sets the outcome and completes the conversation.
-    pub(super) fn set_outcome(&mut self, outcome: Arc<Outcome>) {
+    /// Completes the conversation of a request that ends in `state`.
+    pub(super) fn complete_conversation(&mut self, state: FinalState) {
         match std::mem::replace(&mut self.phase, Phase::Finished) {
             // Some calls were executed: the model must see which.
             Phase::Calling(batch) => self.append_batch(batch),
@@ -346,18 +357,17 @@ impl Run {
             | Phase::Streaming
             | Phase::Closing { .. }
             | Phase::Finished => {
-                let mut content = self.text.get(self.turn_text_start..).unwrap_or_default().trim().to_owned();
-                if !content.is_empty() {
-                    if outcome.state != FinalState::Completed {
-                        content.push_str("\n\n");
-                        content.push_str(INTERRUPTED);
-                    }
+                let text = self.text.get(self.turn_text_start..).unwrap_or_default().trim();
+                if !text.is_empty() {
+                    let content = match state {
+                        FinalState::Completed => text.to_owned(),
+                        FinalState::Failed | FinalState::Canceled => [text, INTERRUPTED].join("\n\n"),
+                    };
                     let message = Message::Assistant { content, tool_calls: Vec::new() };
                     self.conversation.push(Arc::new(message));
                 }
             }
         }
-        self.outcome = Some(outcome);
     }
 
     /// Appends the calls of a reply to the conversation, each with its answer or an error.

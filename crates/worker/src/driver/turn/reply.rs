@@ -86,7 +86,8 @@ impl Turn<'_> {
             self.warn_lost_frames(reply.lost_frames);
         }
         if ended.is_some_and(|reply| reply.status == ReplyStatus::Empty) {
-            return Err(self.fail_empty(status, notes, probe).await?);
+            // Boxed: rare, and large.
+            return Err(Box::pin(self.fail_empty(status, notes, probe)).await?);
         }
         self.feed_last(sent, events);
         Ok(())
