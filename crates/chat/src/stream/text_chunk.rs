@@ -11,8 +11,8 @@ use super::loose::Loose;
 pub(super) struct TextChunk {
     /// The bytes up to and including the quote before the text, then those from the quote after the text.
     around: Vec<u8>,
-    /// Length of the bytes before the text.
-    before: usize,
+    /// Position of the text.
+    text_start: usize,
     pub(super) is_reasoning: bool,
 }
 
@@ -35,14 +35,14 @@ impl TextChunk {
         let after = rest.strip_prefix(text.as_bytes())?;
         (before.ends_with(b"\"") && after.starts_with(b"\"")).then(|| Self {
             around: [before, after].concat(),
-            before: before.len(),
+            text_start: start,
             is_reasoning,
         })
     }
 
     /// Returns the text of the chunk `data`, if it differs from the previous chunk only in its text.
     pub(super) fn text_of<'a>(&self, data: &'a [u8]) -> Option<&'a str> {
-        let (before, after) = self.around.split_at_checked(self.before)?;
+        let (before, after) = self.around.split_at_checked(self.text_start)?;
         let text = data.strip_prefix(before)?.strip_suffix(after)?;
         let is_literal = text.iter().all(|&byte| byte >= b' ' && byte != b'"' && byte != b'\\');
         str::from_utf8(text).ok().filter(|_| is_literal)

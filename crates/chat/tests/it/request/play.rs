@@ -341,6 +341,7 @@ impl Play {
                 Step::Finished => {
                     let outcome = run.outcome().unwrap().clone();
                     self.store(&mut run);
+                    assert_eq!(run.text(), outcome.text);
                     assert_final(&mut run, &tools);
                     assert_events(&events, &outcome);
                     let conversation = owned(run.conversation());
