@@ -4,6 +4,8 @@
 
 mod call;
 #[cfg(unix)]
+mod interrupts;
+#[cfg(unix)]
 mod streams;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,6 +21,26 @@ use crate::support::terminal::{Piped, Terminal};
 fn run(project: &Project, server: &Server, arguments: &[&str]) -> Ended {
     let endpoint = server.endpoint();
     project.run(&[&["run", "hello", "--endpoint", &endpoint], arguments].concat())
+}
+
+/// Sends SIGINT, like Ctrl-C.
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+}
+
+/// Reads stdout until it contains `text`.
+#[cfg(unix)]
+fn read_until(child: &mut Child, text: &str) -> String {
+    let out = child.stdout.as_mut().unwrap();
+    let mut read = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&read).contains(text) {
+        assert_eq!(out.read(&mut byte).unwrap(), 1, "stdout ended: {}", String::from_utf8_lossy(&read));
+        read.push(byte[0]);
+    }
+    String::from_utf8(read).unwrap()
 }
 
 #[test]
@@ -271,19 +293,6 @@ fn run_works_outside_a_project_with_an_endpoint() {
     assert_eq!(server.posts()[0].body.get("tools"), None);
 }
 
-#[cfg(unix)]
-#[test]
-fn a_second_interrupt_ends_the_command_at_once() {
-    let project = Project::new();
-    let server = Server::script([Answer::silent()]);
-    let endpoint = server.endpoint();
-    let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
-    server.wait_for_posts(1);
-    interrupt(&child);
-    interrupt(&child);
-    assert_eq!(Ended::of(child.wait_with_output().unwrap()).code, Some(130));
-}
-
 #[test]
 fn json_prints_all_events_and_finished_last() {
     let project = Project::new();
@@ -474,81 +483,6 @@ fn the_key_is_read_from_the_configured_variable_and_never_printed() {
     }
     let bearer = format!("Bearer {key}");
     assert!(server.posts().iter().all(|post| post.header("authorization") == Some(&bearer)));
-}
-
-/// Sends SIGINT, like Ctrl-C.
-#[cfg(unix)]
-fn interrupt(child: &Child) {
-    let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-}
-
-/// Reads stdout until it contains `text`.
-#[cfg(unix)]
-fn read_until(child: &mut Child, text: &str) -> String {
-    let out = child.stdout.as_mut().unwrap();
-    let mut read = Vec::new();
-    let mut byte = [0];
-    while !String::from_utf8_lossy(&read).contains(text) {
-        assert_eq!(out.read(&mut byte).unwrap(), 1, "stdout ended: {}", String::from_utf8_lossy(&read));
-        read.push(byte[0]);
-    }
-    String::from_utf8(read).unwrap()
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_in_a_stream_keeps_the_text_and_exits_with_130() {
-    let project = Project::new();
-    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
-    let endpoint = server.endpoint();
-    let mut child = project.spawn(&["run", "hello", "--endpoint", &endpoint, "--record", "s.jsonl"]);
-    let begun = read_until(&mut child, "so far");
-    interrupt(&child);
-    let ended = Ended::of(child.wait_with_output().unwrap());
-    assert_eq!((ended.code, begun + &ended.stdout), (Some(130), String::from("so far\n")));
-    assert_eq!(ended.stderr, "canceled; the text so far is kept\n");
-    server.wait_for_client_to_leave();
-    drop(server);
-    // The replay ends the same way.
-    let again = project.run(&["run", "--replay", "s.jsonl"]);
-    assert_eq!((again.code, again.stdout.as_str()), (Some(130), "so far\n"));
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_in_a_tool_stops_it_and_json_ends_with_finished() {
-    let project = Project::new();
-    project.write("scripts/count.lua", "return function(text, times) while true do end end");
-    let server = Server::script([Answer::calls(&[("count", r#"{"text": "abc"}"#)])]);
-    let endpoint = server.endpoint();
-    let mut child = project.spawn(&["run", "hello", "--json", "--endpoint", &endpoint]);
-    let begun = read_until(&mut child, "\"tool_started\"");
-    interrupt(&child);
-    let rest = Ended::of(child.wait_with_output().unwrap());
-    let ended = Ended { stdout: begun + &rest.stdout, ..rest };
-    assert_eq!(ended.code, Some(130), "{ended:?}");
-    let finished = ended.finished();
-    assert_eq!((&finished["state"], &finished["fail_reason"]), (&json!("canceled"), &json!("canceled")));
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_while_connecting_exits_with_130() {
-    let project = Project::new();
-    // It accepts connections but does not answer.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
-    let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
-    let (_connection, _) = listener.accept().unwrap();
-    interrupt(&child);
-    let ended = Ended::of(child.wait_with_output().unwrap());
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
-    // On a terminal, a spinner is shown.
-    let mut terminal = Terminal::start(&project, &["run", "hello", "--endpoint", &endpoint], Piped::Nothing);
-    terminal.wait_for(&format!("connecting to {endpoint}"));
-    terminal.type_text("\u{3}");
-    assert_eq!(terminal.end().code, Some(130));
 }
 
 /// Returns a server that calls a tool until `is_new` accepts its result.

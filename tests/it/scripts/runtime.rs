@@ -20,6 +20,7 @@ mod files;
 mod fixture;
 mod http;
 mod isolated;
+mod links;
 mod modules;
 #[cfg(unix)]
 mod process;

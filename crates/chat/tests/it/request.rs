@@ -5,6 +5,7 @@
 mod coerce;
 mod conversations;
 mod journal;
+mod messages;
 mod parallel;
 mod partial;
 mod play;
