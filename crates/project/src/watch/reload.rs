@@ -26,6 +26,10 @@ const RESCAN_RATIO: u32 = 100;
 /// Maximum number of repeated scans while new folders are added to the watcher.
 const MAX_WATCH_ROUNDS: usize = 3;
 
+/// Delay of the watch. The operating system takes about 10 ms to end one, for which a process that exits sooner than this
+/// need not wait.
+const START_DELAY: Duration = Duration::from_millis(100);
+
 /// A receiver of load results.
 pub(super) trait LoadHandler {
     /// Handles a load with changes, or a failed load. `started`: when the load began.
@@ -104,9 +108,12 @@ pub(super) fn load_first(loader: &mut Loader) -> Result<Load, ProjectError> {
 
 /// Reloads after every change until `handler` returns [`ControlFlow::Break`] or `events` is closed.
 pub(super) fn run_watch_loop(handler: &mut impl LoadHandler, mut loader: Loader, events: &Arc<FileEvents>) {
+    if events.wait(Instant::now() + START_DELAY) == Wakeup::Closed {
+        return;
+    }
     let mut watcher = FolderWatcher::new(events);
     let mut debouncer = Debouncer::default();
-    // Scan at once: a file may have changed between the first load and the start of the watcher.
+    // Scan at once: a file may have changed since the first load.
     let mut next_rescan = Instant::now();
     let mut debounce_end = None;
     let mut requested = 0;
