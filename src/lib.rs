@@ -128,7 +128,7 @@ pub mod request {
 /// assert_eq!((text.as_str(), &reply.status), ("Hi.", &ReplyStatus::Complete));
 /// ```
 ///
-/// What a reply says, in words:
+/// Describe a reply as text:
 ///
 /// ```
 /// use deftool::chat::{
@@ -329,7 +329,7 @@ pub mod tool {
 
 /// The limits and the isolation of scripts.
 ///
-/// The program may run scripts in child processes. It is then its own child:
+/// The program may run scripts in child processes, which run the same executable:
 ///
 /// ```no_run
 /// use deftool::Worker;

@@ -40,8 +40,7 @@
 //! # }
 //! ```
 //!
-//! A program without a project brings its own tools ([`ToolRunner`](crate::tool::ToolRunner)) and, if it wants, its
-//! own [`Transport`]:
+//! A program without a project implements [`ToolRunner`](crate::tool::ToolRunner) and, optionally, [`Transport`]:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

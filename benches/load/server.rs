@@ -81,7 +81,7 @@ fn stream(name: &str, seconds: u64) -> Answer {
     let add = |answer: Answer, number: u64| {
         let end = if number.is_multiple_of(20) { "\\n" } else { " " };
         let make = move || chunk(&format!("@{:0width$}{end}", now_us(), width = STAMP));
-        answer.then(Act::Wait(TOKEN_PACE)).made(make)
+        answer.then(Act::Wait(TOKEN_PACE)).computed_piece(make)
     };
     end((1..=tokens).fold(Answer::stream().then(Act::Do(hold)), add))
 }

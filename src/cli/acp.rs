@@ -75,7 +75,7 @@ impl Host for Agent {
                 worker.stop();
             }
             for OpenedWorker { worker, remote } in opened {
-                worker.gone().await;
+                worker.stopped().await;
                 close_remote(remote).await;
             }
         }

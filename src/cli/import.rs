@@ -31,7 +31,7 @@ pub(super) fn run(options: &ImportOptions) -> Result<Exit, CliError> {
     };
     let mut imported = Imported::of(inputs, options.from, &dirs.current);
     if options.mcp.is_some() {
-        // Nobody here can change what a server sends besides the schemas.
+        // Omit notes: the user cannot change the definitions of a server.
         imported.findings.retain(|finding| finding.severity != Severity::Note);
     }
     match &options.output {
@@ -173,8 +173,8 @@ fn read_server(name: &str, dirs: &CommandDirs) -> Result<SourceText, CliError> {
     listed(name, offer)
 }
 
-/// Reads the tools of the MCP server at a URL, or of a program with its arguments. The user names it, which permits to
-/// start it.
+/// Reads the tools of the MCP server at a URL, or of a program with its arguments. No trust is required, because
+/// the user names it.
 fn list_tools(server: &str, current: &Path) -> Result<SourceText, CliError> {
     let is_url = server.starts_with("http://") || server.starts_with("https://");
     let words: Vec<&str> = if is_url { vec![server] } else { server.split_whitespace().collect() };
@@ -245,7 +245,7 @@ fn write_files(tools: &[Tool], folder: &Path, force: bool) -> Result<(), CliErro
     Ok(())
 }
 
-/// Writes a script that fails as not implemented for each tool without a script.
+/// Writes a placeholder script for each tool without a script.
 fn write_scripts(tools: &[Tool], specs: &Path, from: &Path) -> Result<(), CliError> {
     let root = find_root(specs).unwrap_or_else(|_| specs.parent().unwrap_or(specs).to_owned());
     for tool in tools {

@@ -29,7 +29,7 @@ use super::args::McpOptions;
 use super::command::{CliError, Exit, command_dirs, listen_error};
 use super::interrupt::Signals;
 use super::output::{clean, eprint_error, eprint_line, print};
-use super::trust::{ProjectTrust, not_trusted};
+use super::trust::{ProjectTrust, missing_permissions};
 use super::{engine, script_log};
 
 /// The tools of a project that is reloaded after changes.
@@ -141,7 +141,8 @@ fn print_findings(generation: &Generation) {
 
 /// Reports the permissions that the project requires but does not have. Calls that need them are refused.
 fn report_untrusted(generation: &Generation) {
-    for request in not_trusted(generation, permission_requests(&generation.load, generation.tools())) {
+    for request in missing_permissions(generation, permission_requests(&generation.load, generation.tools()))
+    {
         eprint_line(&format!("not trusted: {request}; see `deftool trust grant`"));
     }
 }

@@ -341,7 +341,7 @@ pub(super) fn eprint_failure(kind: &str, message: &str) {
     }
 }
 
-/// Replaces the URLs that an earlier message of this process contained by their hosts.
+/// Shortens each URL to its host if an earlier message of this process contained the URL.
 fn shorten_known_urls(message: &str) -> String {
     static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,6 +15,7 @@ use super::interrupt::Interrupts;
 use super::journal;
 use super::output::{clean, eprint_error, eprint_line};
 use super::prompt::read_prompt;
+use super::replay;
 use super::secrets::secrets;
 use super::trace;
 use super::worker::{self, Follower, OpenWorker, api_key, close, connect, join};
@@ -25,7 +26,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let message = "--redact requires --record or --replay";
         return Err(CliError::Usage(String::from(message)));
     }
-    let recording = options.replay.as_deref().map(Recording::read).transpose()?;
+    let recording = options.replay.as_deref().map(replay::read).transpose()?;
     let recorded = recording.as_ref().map(recorded_worker);
     let open = worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
     let journal = options.journal.as_deref().map(journal::open).transpose()?;

@@ -12,7 +12,7 @@ use super::args::WatchOptions;
 use super::command::{CliError, Exit, command_dirs};
 use super::interrupt::interrupted;
 use super::output::{describe_summary, eprint_error, eprint_line, print_lines, stdout_failed};
-use super::trust::not_trusted;
+use super::trust::missing_permissions;
 
 /// Runs until Ctrl-C, or until stdout is closed.
 pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
@@ -58,7 +58,8 @@ pub(super) fn run(options: &WatchOptions) -> Result<Exit, CliError> {
 
 /// Prints the permissions that the project requires but does not have.
 fn print_untrusted(generation: &Generation) {
-    for request in not_trusted(generation, permission_requests(&generation.load, generation.tools())) {
+    for request in missing_permissions(generation, permission_requests(&generation.load, generation.tools()))
+    {
         print_lines(&format!("not trusted: {request}; see `deftool trust grant`\n"));
     }
 }

@@ -288,7 +288,7 @@ fn in_turn(tools: &'static [&'static str]) -> Server {
     })
 }
 
-/// Removes what differs between two runs.
+/// Removes times and ids, which differ between two runs.
 fn without_times(mut events: Vec<Value>) -> Vec<Value> {
     const TIMES: [&str; 7] =
         ["submitted_at_ms", "emitted_at_ms", "elapsed_ms", "delay_ms", "request_id", "id", "tool_call_id"];
@@ -473,7 +473,7 @@ fn a_conversation_continues() {
     kill(worker);
 }
 
-/// Kills the worker at random times while requests run. What happened outside is counted by the scripts.
+/// Kills the worker at random times while requests run. The scripts count the side effects.
 #[test]
 fn nothing_is_lost_or_repeated_in_random_crashes() {
     let Some(engine) = Engine::start() else { return };
@@ -519,7 +519,7 @@ fn check_result(seed: u64, result: &Value) {
     assert_eq!(result["outcome"]["text"], expected, "seed {seed}: {result}");
 }
 
-/// What the ledger of the scripts contains.
+/// The numbers of calls and repeated calls in the ledger of the scripts.
 struct Counts {
     calls: usize,
     repeated_pure: usize,

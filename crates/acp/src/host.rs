@@ -1,4 +1,4 @@
-//! What the agent needs from the program that runs it.
+//! The interface that the host program implements for the agent.
 
 use std::path::PathBuf;
 

@@ -59,7 +59,7 @@ impl Feature {
     }
 }
 
-/// How a server handles a feature.
+/// A server's handling of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
     /// The server supports the feature.
@@ -235,7 +235,7 @@ pub const FACTS: &[Fact] = {
             OpenRouter,
             NamedTool,
             Supported,
-            "404 where no provider of the model does",
+            "404 if no provider of the model supports it",
             "zed-industries/zed#36094, 2026-11",
         ),
         fact(

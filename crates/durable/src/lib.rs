@@ -18,9 +18,10 @@
 //! # }
 //! ```
 //!
-//! A request is stored as its start and its events ([`JournalEntry`](deftool_chat::request::JournalEntry)), and never
-//! as a whole again. Before a call with an effect runs, the journal survives a power failure; everything else survives
-//! the end of the process. The machine of a request restores itself from the entries, so this crate decides nothing.
+//! A request is stored as its start and its events ([`JournalEntry`](deftool_chat::request::JournalEntry)), and is
+//! never rewritten as a whole. Before a call with an effect runs, the journal survives a power failure; everything else
+//! survives the end of the process. The state machine of a request is restored from the entries; this crate contains no
+//! request logic.
 //!
 //! One process writes a journal. Others can read it meanwhile.
 

@@ -9,7 +9,7 @@ use deftool_chat::request::FinalState;
 pub struct RequestSummary {
     /// The request's id.
     pub id: String,
-    /// What the writer of the journal stored with its requests.
+    /// The context from [`SqliteJournal::with_context`](crate::SqliteJournal::with_context).
     pub context: String,
     /// The worker.
     pub worker: String,
@@ -17,7 +17,7 @@ pub struct RequestSummary {
     pub prompt: String,
     /// Unix time of the submission, in milliseconds.
     pub submitted_at_ms: u64,
-    /// How the request ended; `None`: it has not.
+    /// The final state; `None`: the request has not ended.
     pub state: Option<FinalState>,
 }
 

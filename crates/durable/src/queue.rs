@@ -1,4 +1,4 @@
-//! What waits to be written. Writers add to the queue without waiting; a thread writes all of it in one transaction.
+//! The queue of unwritten items. Callers add items without waiting; a thread writes all items in one transaction.
 
 use std::sync::Arc;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ pub(crate) struct Queue {
 struct State {
     items: Vec<Item>,
     waiters: Vec<Waiter>,
-    /// What the waiters require.
+    /// The durability that the waiters require.
     durability: Option<Durability>,
     /// Bytes of text in `items`.
     text: usize,
@@ -102,8 +102,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Takes everything. Waits for the first item and then, unless somebody waits, for more. Returns `None` after the
-    /// queue was closed and is empty.
+    /// Takes everything. Waits for the first item and then, unless there is a waiter, for more. Returns `None`
+    /// after the queue was closed and is empty.
     pub(crate) fn take(&self) -> Option<Batch> {
         let mut state = self.lock();
         while state.items.is_empty() && state.waiters.is_empty() {
@@ -126,7 +126,7 @@ impl Queue {
         Some(Batch { items, waiters, durability })
     }
 
-    /// Registers an error, which everybody who waits receives.
+    /// Registers an error and sends it to all waiters.
     pub(crate) fn fail(&self, error: JournalError) {
         fail(&mut self.lock(), error);
     }

@@ -148,7 +148,7 @@ impl Store {
                 }
             }
             if durability == Durability::Machine {
-                // Only a transaction with a change is synchronised, and with it those before it.
+                // SQLite synchronises only a transaction with a change. This also synchronises earlier transactions.
                 transaction.pragma_update(None, "user_version", FORMAT)?;
             }
         }

@@ -47,7 +47,7 @@ pub use formatting::format;
 pub use hints::{Hint, Lens, LensKind, hints, lenses};
 pub use hover::{Hover, hover};
 pub use project::{FileSpan, Language, Project};
-pub use rename::{Rename, RenameError, rename, renamed_at};
+pub use rename::{Rename, RenameError, rename, rename_target};
 pub use structure::{folds, selections};
 pub use symbols::{Symbol, SymbolKind, project_symbols, symbols};
 pub use tokens::{Token, TokenKind, tokens};

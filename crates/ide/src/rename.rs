@@ -54,8 +54,8 @@ pub enum RenameError {
         /// The error.
         message: String,
     },
-    /// A name is the result of an expression.
-    #[error("the name at {at} is not written as it is used; change it by hand")]
+    /// A name is not a plain string, but an expression, a symbol or a string with escapes.
+    #[error("the name at {at} is not a plain string; change it by hand")]
     Computed {
         /// The location, `file:line:column`.
         at: String,
@@ -68,11 +68,11 @@ pub enum RenameError {
     },
 }
 
-/// Returns the span and the current name of what a rename at `offset` would rename.
+/// Returns the span and the current name of the entity at `offset`, before a rename.
 ///
 /// # Errors
 /// If there is nothing to rename.
-pub fn renamed_at(project: &Project, path: &Path, offset: usize) -> Result<(Span, String), RenameError> {
+pub fn rename_target(project: &Project, path: &Path, offset: usize) -> Result<(Span, String), RenameError> {
     let entity = entity_at(project, path, offset).ok_or(RenameError::Nothing)?;
     let name = name_of(&entity).to_owned();
     let at = |found: &FileSpan| {
@@ -91,7 +91,7 @@ pub fn renamed_at(project: &Project, path: &Path, offset: usize) -> Result<(Span
 /// # Errors
 /// If the new name is invalid or in use, or if references may be missed.
 pub fn rename(project: &Project, path: &Path, offset: usize, new: &str) -> Result<Rename, RenameError> {
-    let (_, old) = renamed_at(project, path, offset)?;
+    let (_, old) = rename_target(project, path, offset)?;
     let entity = entity_at(project, path, offset).ok_or(RenameError::Nothing)?;
     if old == new {
         return Ok(Rename::default());
@@ -159,12 +159,12 @@ fn check_name(project: &Project, entity: &Entity, new: &str) -> Result<(), Renam
         Entity::Tool(_) | Entity::Worker(_) => false,
     };
     if !is_tool_name(new) {
-        return invalid("a name is 1 to 64 of `A-Z a-z 0-9 _ -`");
+        return invalid("expected 1 to 64 characters of `A-Z a-z 0-9 _ -`");
     }
     let is_word = new.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && new.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if is_parameter && (!is_word || KEYWORDS.contains(&new)) {
-        return invalid("it is also a parameter of the script, so it must be a Lua name");
+        return invalid("it is also a parameter of the script, so it must be a valid Luau identifier");
     }
     let taken = match entity {
         Entity::Argument { tool, .. } => Entity::Argument { tool: tool.clone(), name: new.to_owned() },

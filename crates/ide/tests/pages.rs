@@ -159,7 +159,7 @@ impl Case {
             "rename" => match ide::rename(project, path, offset, argument) {
                 Err(error) => vec![format!("error: {error}")],
                 Ok(rename) => {
-                    let (span, old) = ide::renamed_at(project, path, offset).unwrap();
+                    let (span, old) = ide::rename_target(project, path, offset).unwrap();
                     let mut shown = vec![format!("{old} at {}", self.here(span))];
                     let name = |path: &Path| path.strip_prefix(&self.root).unwrap().display().to_string();
                     for (path, edits) in rename.edits {

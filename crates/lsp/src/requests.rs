@@ -36,7 +36,7 @@ impl State {
                 file.locations(&ide::references(file.project, &file.path, offset, with_definition))
             }),
             "textDocument/prepareRename" => self.in_file(params, |file, at: At| {
-                let found = ide::renamed_at(file.project, &file.path, file.offset(at.position)).ok()?;
+                let found = ide::rename_target(file.project, &file.path, file.offset(at.position)).ok()?;
                 Some(json!({"range": file.lines().range(found.0), "placeholder": found.1}))
             }),
             "textDocument/rename" => self.rename(params),

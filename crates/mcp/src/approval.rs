@@ -1,7 +1,7 @@
 //! Asks the user of the client for approval of a call, through an elicitation.
 //!
-//! Until protocol version 2025-11-25 the server sends a request. Since 2026-07-28 it returns the question as the result
-//! of the call, and the client repeats the call with the answer.
+//! Until protocol version 2025-11-25 the server sends a request. Since 2026-07-28 it returns the elicitation as the
+//! result of the call, and the client repeats the call with the user's response.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 
-/// The key of the question and of its answer.
+/// The key of the elicitation and of the user's response.
 const KEY: &str = "approval";
 
 /// Whether a call may run.
@@ -62,8 +62,8 @@ fn of_answer(tool: &str, answer: &ElicitResult) -> Decision {
     match answer.action {
         ElicitationAction::Accept => Decision::Approved,
         ElicitationAction::Decline | ElicitationAction::Cancel => {
-            Decision::Refused(format!("the user refused this call of `{tool}`"))
+            Decision::Refused(format!("the user refused this call to `{tool}`"))
         }
-        _ => Decision::Refused(format!("the user did not approve this call of `{tool}`")),
+        _ => Decision::Refused(format!("the user did not approve this call to `{tool}`")),
     }
 }

@@ -17,7 +17,7 @@ pub struct CatalogTool {
 }
 
 impl CatalogTool {
-    /// Creates a tool. `definition` is its element of `tools/list`, as the target `mcp` is compiled to.
+    /// Creates a tool. `definition` is its element of `tools/list`, as compiled for the target `mcp`.
     ///
     /// # Errors
     /// If `definition` is not such an element.
@@ -25,8 +25,8 @@ impl CatalogTool {
         Ok(Self { listed: serde_json::from_value(definition)?, entry })
     }
 
-    /// Adds the hints that follow from the permissions of a sandboxed script: without hosts and programs it does not
-    /// reach the outside world, and without folders to write in it destroys nothing.
+    /// Adds the hints that follow from the permissions of a sandboxed script. Without hosts and programs, it does not
+    /// access external systems. If it also has no writable folders, it is not destructive.
     #[must_use]
     pub fn with_hints(mut self, permissions: &Permissions) -> Self {
         let Permissions { net, read: _, write, run, env: _ } = permissions;

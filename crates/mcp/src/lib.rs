@@ -22,9 +22,9 @@
 //! # }
 //! ```
 //!
-//! Invariants: a call that is canceled, or whose client is gone, is dropped, which stops it; a call that needs approval
-//! runs only after the user approved it; nothing is written to stdout except messages of the protocol; no server is
-//! contacted before [`RemoteTools::connect`] or [`inspect`].
+//! Invariants: a call stops when it is canceled or its client disconnects; a call that needs approval runs only after
+//! the user approved it; nothing is written to stdout except messages of the protocol; no server is contacted before
+//! [`RemoteTools::connect`] or [`inspect`].
 
 mod approval;
 mod bounded;

@@ -148,8 +148,8 @@ impl ToolServer {
     }
 }
 
-/// Returns the result of a call: a string as it is, anything else as JSON and, if the tool promises a structure, as a
-/// structured result.
+/// Returns the result of a call: a string as it is, anything else as JSON and, if the tool has an output schema, as
+/// a structured result.
 fn succeeded(tool: &CatalogTool, result: Value) -> CallToolResponse {
     let (text, structured) = match result {
         Value::String(text) => (text, None),

@@ -96,13 +96,13 @@ impl Content {
     }
 }
 
-/// Appends a part of a text, as far as it is kept.
+/// Appends `text`, up to [`MAX_CAPTURED`] bytes in total.
 pub(crate) fn capture(kept: &mut String, text: &str) {
     let room = MAX_CAPTURED.saturating_sub(kept.len());
     kept.push_str(start_of(text, room));
 }
 
-/// Returns a value as JSON text, as far as it is kept.
+/// Returns a value as JSON text, truncated to [`MAX_CAPTURED`] bytes.
 pub(crate) fn captured_json(value: &impl Serialize) -> String {
     let mut text = Bounded(Vec::new());
     // Fails at the limit.

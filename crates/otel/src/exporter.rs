@@ -40,7 +40,7 @@ const GRACE: Duration = Duration::from_millis(250);
 pub struct Telemetry {
     queue: Arc<Queue>,
     captures_content: bool,
-    /// The deadline of the last export, once the export is to end.
+    /// The deadline of the last export; `None` before the shutdown.
     stop: watch::Sender<Option<Instant>>,
     /// Closed when the thread has ended.
     done: DoneReceiver<()>,
@@ -108,7 +108,7 @@ impl Telemetry {
     }
 }
 
-/// Waits until the export is to end.
+/// Waits for the shutdown.
 async fn stopped(mut stop: watch::Receiver<Option<Instant>>) {
     // Fails if `Telemetry` was dropped without a shutdown.
     let _ = stop.wait_for(Option::is_some).await;

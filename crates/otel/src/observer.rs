@@ -1,7 +1,7 @@
 //! Builds the operations of a request from its observations.
 //!
-//! An exchange with the model ends with its reply, but stays open until the events of its last part have arrived. What
-//! is open when the request ends failed with it.
+//! An exchange with the model ends with its reply, but stays open until the events of its last part have arrived.
+//! Operations that are unfinished at the end of a request get its error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -293,7 +293,7 @@ impl ObservedRequest {
         });
     }
 
-    /// Ends the exchange with the model. `error`: the reason why it ends, if its reply did not.
+    /// Ends the exchange with the model. `error`: the error of an exchange whose reply has not ended.
     fn end_chat(&mut self, error: Option<&str>) {
         let Some(Chat { mut operation, input, output, has_ended, .. }) = self.chat.take() else { return };
         if self.captures_content {

@@ -59,7 +59,7 @@ pub(crate) struct Spans {
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) kind: OperationKind,
-    /// The name after that of the kind: of the worker, the model or the tool.
+    /// The name of the worker, model or tool; follows the kind in the span name.
     pub(crate) subject: String,
     pub(crate) spans: Option<Spans>,
     /// Unix times in milliseconds.

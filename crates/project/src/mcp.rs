@@ -6,7 +6,7 @@ use deftool_lang::text::{Location, one_line};
 use crate::model::Load;
 use crate::rules;
 
-/// What an MCP server offers.
+/// The usable tools of an MCP server, and the problems of its tools.
 #[derive(Debug, Clone, Default)]
 pub struct McpOffer {
     /// The names of the usable tools, as `NAME__TOOL`.

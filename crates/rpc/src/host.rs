@@ -1,4 +1,4 @@
-//! What the server needs from the program that runs it.
+//! The data and functions that the host program provides.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -22,9 +22,9 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
-//! Invariants: a call that is canceled, or whose client is gone, is dropped, which stops it; a call that needs approval
-//! runs only after the client approved it; all queues are bounded, so a client that does not read stops the server from
-//! reading; when the client is gone, all calls, requests and managed servers end.
+//! Invariants: a call stops when it is canceled or its client disconnects; a call that needs approval runs only after
+//! the client approved it; all queues are bounded, so a client that does not read stops the server from reading; when
+//! the client disconnects, all calls, requests and managed servers end.
 
 mod calls;
 mod client;

@@ -49,7 +49,7 @@ impl Workers {
             worker.stop();
         }
         for OpenedWorker { worker, close } in opened {
-            worker.gone().await;
+            worker.stopped().await;
             close().await;
         }
     }

@@ -109,7 +109,7 @@ impl Session {
         let session = self.clone();
         self.tasks.spawn(async move {
             let result = tokio::select! {
-                // Answers that need not wait are sent even if the client is gone: it may still read.
+                // A result that is ready is sent even after cancellation: a client that closed stdin may still read.
                 biased;
                 result = session.answer(&method, params) => result,
                 () = canceled.cancelled() => Err(Error::new(code::CANCELED, "canceled")),

@@ -33,7 +33,7 @@ static SEEN: std::sync::Mutex<Vec<(u64, u64)>> = std::sync::Mutex::new(Vec::new(
 /// # Errors
 /// When no file can be created in the folder.
 pub(super) fn create(dir: &Dir) -> Result<(File, String)> {
-    sweep(dir);
+    remove_leftover_files(dir);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     loop {
@@ -87,7 +87,7 @@ pub(super) fn test_folder_in(base: &Path) -> PathBuf {
 /// # Errors
 /// When another process treated the folder as left behind: it is removed, or soon will be.
 #[cfg(unix)]
-pub(super) fn hold_folder(path: &Path) -> Result<Option<File>> {
+pub(super) fn lock_folder(path: &Path) -> Result<Option<File>> {
     let folder = match open_folder(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(ErrorKind::AlreadyExists.into()),
         folder => folder?,
@@ -99,21 +99,21 @@ pub(super) fn hold_folder(path: &Path) -> Result<Option<File>> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn hold_folder(_: &Path) -> Result<Option<File>> {
+pub(super) fn lock_folder(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 
 /// Removes the test folders that killed processes left in the system's temporary directory. On systems other than Unix,
 /// folders have no locks and nothing is removed.
 #[cfg(unix)]
-pub fn remove_left_test_folders() {
+pub fn remove_leftover_test_folders() {
     let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_test_folder)) {
         let path = entry.path();
         let Ok(folder) = open_folder(&path) else { continue };
         let Ok(about) = folder.metadata() else { continue };
         let is_private = std::os::unix::fs::MetadataExt::mode(&about) & 0o777 == 0o700;
-        if is_private && is_own(&about) && is_unheld(&folder) && is_at(&about, &path) {
+        if is_private && is_own(&about) && acquire_lock(&folder) && is_at(&about, &path) {
             // Removes links in it, does not follow them.
             let _ = std::fs::remove_dir_all(&path);
         }
@@ -121,11 +121,11 @@ pub fn remove_left_test_folders() {
 }
 
 #[cfg(not(unix))]
-pub fn remove_left_test_folders() {}
+pub fn remove_leftover_test_folders() {}
 
 /// Removes the temporary files that killed processes left in `dir`, once per process and folder.
 #[cfg(unix)]
-fn sweep(dir: &Dir) {
+fn remove_leftover_files(dir: &Dir) {
     use cap_std::fs::{MetadataExt as _, OpenOptionsExt as _};
 
     let Ok(about) = dir.dir_metadata() else { return };
@@ -155,14 +155,14 @@ fn sweep(dir: &Dir) {
             (there.dev(), there.ino())
                 == (std::os::unix::fs::MetadataExt::dev(&about), std::os::unix::fs::MetadataExt::ino(&about))
         });
-        if about.is_file() && is_own(&about) && is_unheld(&file) && is_there {
+        if about.is_file() && is_own(&about) && acquire_lock(&file) && is_there {
             let _ = dir.remove_file(&name);
         }
     }
 }
 
 #[cfg(not(unix))]
-fn sweep(_: &Dir) {}
+fn remove_leftover_files(_: &Dir) {}
 
 #[cfg(unix)]
 fn open_folder(path: &Path) -> Result<File> {
@@ -185,7 +185,7 @@ fn is_held(_: &File) -> bool {
 
 /// Tries to lock `file` and returns whether this succeeded. Returns `false` if locks are not supported.
 #[cfg(unix)]
-fn is_unheld(file: &File) -> bool {
+fn acquire_lock(file: &File) -> bool {
     try_lock(file).is_ok()
 }
 
@@ -252,7 +252,7 @@ mod tests {
         std::fs::create_dir(path(".deftool-2123456789abcdef.tmp")).unwrap();
         let held = path(".deftool-3123456789abcdef.tmp");
         let holder = File::create(&held).unwrap();
-        assert!(is_unheld(&holder));
+        assert!(acquire_lock(&holder));
         let (file, name) = create(&open(folder.path())).unwrap();
         assert!(!path(left).exists() && is_temporary(&name));
         for name in kept {
@@ -263,7 +263,7 @@ mod tests {
         // A file that is being written is locked.
         assert!(is_held(&File::open(path(&name)).unwrap()));
         drop(file);
-        assert!(is_unheld(&File::open(path(&name)).unwrap()));
+        assert!(acquire_lock(&File::open(path(&name)).unwrap()));
     }
 
     #[test]

@@ -36,7 +36,7 @@
 //! chunk's top level runs once per call, without IO and with at most 250 ms of CPU time. It returns the tool's
 //! function, which receives the arguments in `:args` order.
 //!
-//! Absent on purpose: loading of scripts, modules and specs (`deftool_project` reads them; this crate opens only the
+//! Out of scope: loading of scripts, modules and specs (`deftool_project` reads them; this crate opens only the
 //! files that scripts access), validation of arguments, trust decisions, a second engine thread pool, native code
 //! generation. Luau guarantees memory safety, but not that every library call ends soon. The calls that were found to
 //! run long without a safepoint (plain `string.find`, `string.split`, long classes in patterns, `table.move`,
@@ -72,7 +72,7 @@ pub use host::StreamProgram;
 pub use host::{FunctionDoc, TableDoc, ValueDoc, client_builder, guard_programs, host_tables, kill_programs};
 pub use isolate::{Isolation, ProcessOptions, check_in_processes, serve_isolated};
 pub use leftover::create_beside;
-pub use leftover::remove_left_test_folders;
+pub use leftover::remove_leftover_test_folders;
 pub use libraries::{is_known_global, known_globals};
 pub use limits::{DEFAULT_MEMORY, DEFAULT_TIMEOUT, MAX_SOURCE, TOP_LEVEL_LIMIT};
 pub use permission::{PathGrant, ScriptPermissions};

@@ -1,10 +1,10 @@
-//! Scripts for tools that have none yet.
+//! Placeholder scripts.
 
 use deftool_lang::spec::Tool;
 
 use crate::types::parameter_name;
 
-/// Returns a script with the parameters of `tool` that fails as not implemented.
+/// Returns a script with the parameters of `tool`. Its calls fail with `NAME is not implemented`.
 pub fn scaffold(tool: &Tool) -> String {
     let callback = tool.is_async.then(|| String::from("callback"));
     let arguments = tool.arguments.iter().map(|argument| parameter_name(&argument.name.value));

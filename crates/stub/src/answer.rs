@@ -152,7 +152,7 @@ impl Answer {
 
     /// Appends a body piece that is computed when it is sent. An empty piece ends the body.
     #[must_use]
-    pub fn made(self, make: impl Fn() -> String + Send + Sync + 'static) -> Self {
+    pub fn computed_piece(self, make: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.then(Act::Make(Arc::new(move || framed(make().as_bytes()))))
     }
 

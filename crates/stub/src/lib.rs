@@ -27,11 +27,11 @@
 //! ```
 
 mod answer;
-mod canned;
 mod completions;
 mod encode;
 mod fault;
 mod faults;
+mod generated;
 mod http;
 mod model;
 mod pages;

@@ -13,8 +13,8 @@ use deftool_lang::text::count;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::canned::canned;
 use super::fault::Fault;
+use super::generated::generated_reply;
 use super::model::AnswerFormat;
 use super::pages::page;
 use super::reply::Reply;
@@ -202,7 +202,7 @@ fn check_api(faults: impl IntoIterator<Item = &'static Fault>, api: Api) -> Resu
 }
 
 fn faulty_answer(faults: &[&'static Fault], every: Option<Duration>, request: &Received) -> Answer {
-    let mut reply = canned(faults.iter().map(|fault| fault.needs), request);
+    let mut reply = generated_reply(faults.iter().map(|fault| fault.needs), request);
     reply.faults = faults.to_vec();
     reply.every = every;
     reply.answer(request)

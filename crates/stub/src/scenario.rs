@@ -76,10 +76,10 @@ impl Step {
 impl Scenario {
     /// Returns a scenario without steps: every request gets a short text. If the model is the name of a fault, the
     /// answer has that fault.
-    pub fn well_behaved() -> Self {
+    pub fn without_steps() -> Self {
         let default = Step::once(Action::Faulty { faults: Vec::new(), every: None });
         Self {
-            name: String::from("well-behaved"),
+            name: String::from("without-steps"),
             default: Some(Box::new(default)),
             fault_by_model: true,
             ..Self::default()
@@ -105,7 +105,7 @@ impl Scenario {
             server: server.unwrap_or_default(),
             steps,
             fault_by_model: false,
-            ..Self::well_behaved()
+            ..Self::without_steps()
         }
     }
 

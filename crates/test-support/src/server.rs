@@ -92,13 +92,13 @@ impl Server {
     /// Waits until `count` of these requests have arrived.
     pub fn wait_for_posts(&self, count: usize) {
         let arrived = self.stub.wait_until(LIMIT, |_| self.posts().len() >= count);
-        assert!(arrived, "no such event within {LIMIT:?}");
+        assert!(arrived, "timed out after {LIMIT:?}");
     }
 
     /// Waits until a client closes its connection in the middle of an answer. Returns the time.
-    pub fn wait_for_client_to_leave(&self) -> Instant {
+    pub fn wait_for_disconnect(&self) -> Instant {
         let left = self.stub.wait_until(LIMIT, |stub| !stub.disconnects().is_empty());
-        assert!(left, "no such event within {LIMIT:?}");
+        assert!(left, "timed out after {LIMIT:?}");
         self.stub.disconnects()[0]
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Returns the first problem of the messages of a request body. Each call must be followed by its result, in order.
 /// Arguments must be objects, and IDs unique, with nine letters or digits.
-pub fn fault(messages: &[Value]) -> Option<String> {
+pub fn first_problem(messages: &[Value]) -> Option<String> {
     let mut open: VecDeque<String> = VecDeque::new();
     let mut used = HashSet::new();
     for (at, message) in messages.iter().enumerate() {
@@ -45,7 +45,7 @@ pub fn fault(messages: &[Value]) -> Option<String> {
 
 /// Returns the first message that breaks the alternation of user and assistant, which Mistral's templates require. Calls,
 /// results and system messages are ignored.
-pub fn alternation_fault(messages: &[Value]) -> Option<String> {
+pub fn alternation_problem(messages: &[Value]) -> Option<String> {
     let mut expected = "user";
     for (at, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
@@ -64,6 +64,6 @@ pub fn alternation_fault(messages: &[Value]) -> Option<String> {
 /// Fails if a known server rejects the body.
 pub fn assert_valid(body: &Value) {
     let messages = body["messages"].as_array().expect("a body has messages");
-    let fault = fault(messages).or_else(|| alternation_fault(messages));
-    assert_eq!(fault, None, "{body:#}");
+    let problem = first_problem(messages).or_else(|| alternation_problem(messages));
+    assert_eq!(problem, None, "{body:#}");
 }

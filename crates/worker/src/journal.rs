@@ -17,7 +17,7 @@ pub struct JournaledRequest {
     pub config: RunConfig,
 }
 
-/// A place where requests survive the end of their process.
+/// Persistent storage for requests, so that they survive the end of their process.
 ///
 /// The entries of one request are stored in order, and those of one call of [`append`](Journal::append) completely or
 /// not at all.
@@ -39,7 +39,7 @@ pub trait Journal: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'static, Result<(), JournalError>>;
 }
 
-/// What stored entries survive.
+/// The event that stored entries survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// The end of the process.

@@ -59,6 +59,7 @@ pub enum Observation<'a> {
         /// The call.
         call: &'a ToolCall,
     },
-    /// The request stops in this process and continues in another. May be repeated; nothing else follows.
+    /// The request stops in this process and continues in another. This observation may be repeated. No other
+    /// observation follows it.
     Suspended,
 }

@@ -93,6 +93,6 @@ impl ToolSource for ProjectTools {
             return changes;
         }
         let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
-        format!("{changes}; not trusted, and refused at the call: {}", refused.join(", "))
+        format!("{changes}; not trusted, so calls are refused: {}", refused.join(", "))
     }
 }

@@ -21,8 +21,8 @@ impl RequestTrace {
         *self == Self::default()
     }
 
-    /// Creates the span of the request: a child of the submitter's span, or the first span of a trace. A trace that its
-    /// submitter does not record gets no spans. A resumed request keeps its span.
+    /// Creates the span of the request: a child of the submitter's span, or the first span of a trace. An unsampled
+    /// trace gets no spans. A resumed request keeps its span.
     pub(crate) fn begin_request(&mut self) {
         let span_id = fastrand::u64(1..);
         if self.request.is_none() {
@@ -75,7 +75,7 @@ mod tests {
 
         let started = submitted("");
         assert!(started.submitter.is_none() && started.request.unwrap().is_sampled());
-        // An unrecorded trace passes through.
+        // An unsampled trace context is forwarded unchanged.
         let unsampled = submitted(UNSAMPLED);
         assert_eq!((&unsampled.request, unsampled.operation()), (&None, unsampled.submitter.clone()));
     }

@@ -18,19 +18,19 @@ pub(in crate::cli) struct InitOptions {
     /// Folder of the new project
     #[arg(default_value = ".")]
     pub(in crate::cli) folder: PathBuf,
-    /// Copy the included tools, or only those with these names: files, search, programs, git, web, time and arithmetic
+    /// Copy the bundled tools (files, search, programs, git, web, time, arithmetic), or only the named ones
     #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
     pub(in crate::cli) toolbox: Option<Vec<String>>,
-    /// Convert the tools of a file, as `deftool import` does, with a script for each that fails as not implemented; with
-    /// `mcp`, also those of a server: its URL, or its command line, which is run
+    /// Convert the tools of FILE to specs, each with a placeholder script; for `mcp`, FILE may also be the URL of a
+    /// server, or a command that starts one
     #[arg(long, value_names = ["FORMAT", "FILE"], num_args = 2, conflicts_with = "toolbox")]
     pub(in crate::cli) from: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Creates specs/NAME.eld and scripts/NAME.lua. If the tool has a spec but no script, creates a script that fails as not
-implemented.
+Creates specs/NAME.eld and scripts/NAME.lua. If the tool has a spec but no script, creates a placeholder script; calls
+fail with `NAME is not implemented`.
 
 Examples:
   deftool new get_weather")]

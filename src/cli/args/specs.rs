@@ -207,7 +207,7 @@ pub(in crate::cli) struct ImportOptions {
     /// Overwrite existing specs
     #[arg(long, requires = "output")]
     pub(in crate::cli) force: bool,
-    /// Also write a script for each tool that has none; it fails as not implemented
+    /// Also write a placeholder script for each tool without a script; calls fail with `NAME is not implemented`
     #[arg(long, requires = "output")]
     pub(in crate::cli) scripts: bool,
 }

@@ -36,8 +36,8 @@ pub(in crate::cli) struct RunOptions {
     /// Record requests and replies to FILE
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) record: Option<PathBuf>,
-    /// Store the request in a journal, so that `deftool resume` can continue it after a crash; `--journal` of other
-    /// requests may name the same file
+    /// Store the request in a journal, so that `deftool resume` can continue it after a crash; several requests
+    /// can share one file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(in crate::cli) journal: Option<PathBuf>,
     /// Replay the replies of a recording; requires no server and no key

@@ -7,7 +7,7 @@ use deftool_project::Generation;
 use deftool_worker::{is_port_free, port_holder};
 
 use super::line::Line;
-use crate::cli::trust::{not_trusted, server_permission_request};
+use crate::cli::trust::{missing_permissions, server_permission_request};
 
 pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Generation) -> Line {
     let name = &worker.name.value;
@@ -40,7 +40,7 @@ pub(super) fn check(worker: &WorkerSpec, server: &ServerSpec, generation: &Gener
     }
     let shown = found.display();
     let is_trusted = server_permission_request(&generation.load, worker, None)
-        .is_none_or(|request| not_trusted(generation, vec![request]).is_empty());
+        .is_none_or(|request| missing_permissions(generation, vec![request]).is_empty());
     // The trust line reports the missing permissions.
     let condition = if is_trusted { "" } else { ", after permission is granted" };
     Line::ok("server", format!("{shown} is started by each run of worker `{name}`{condition}"))

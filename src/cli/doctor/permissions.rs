@@ -9,8 +9,8 @@ use deftool_project::{Generation, PermissionRequest, mcp_permission_request, per
 use super::line::{Line, counted, list};
 use crate::cli::command::environment;
 use crate::cli::trust::{
-    Store, StoreError, endpoint_permission_requests, not_trusted, server_permission_requests, state_folder,
-    untrusted_reason,
+    Store, StoreError, endpoint_permission_requests, missing_permissions, server_permission_requests,
+    state_folder, untrusted_reason,
 };
 
 pub(super) fn check(generation: &Generation) -> Line {
@@ -28,7 +28,7 @@ pub(super) fn check(generation: &Generation) -> Line {
     if requests.is_empty() {
         return Line::ok("trust", "not required: the project needs only read access to its own files");
     }
-    let missing = PermissionRequest::lines(&not_trusted(generation, requests));
+    let missing = PermissionRequest::lines(&missing_permissions(generation, requests));
     if missing.is_empty() {
         let many = counted(tools, "tool");
         let also = |workers: usize, what: &str| match workers {

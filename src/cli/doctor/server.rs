@@ -15,7 +15,7 @@ use super::line::Line;
 use super::{managed, model};
 use crate::cli::args::DoctorOptions;
 use crate::cli::command::{CliError, environment};
-use crate::cli::trust::{endpoint_permission_request, not_trusted};
+use crate::cli::trust::{endpoint_permission_request, missing_permissions};
 use crate::cli::worker::choose_worker;
 
 /// Time limit of each request to a server.
@@ -155,7 +155,7 @@ fn untrusted(
     let has_key = environment(&worker.api_key_env).is_some();
     let request =
         endpoint_permission_request(&generation?.load, worker, options.endpoint.as_deref(), has_key)?;
-    not_trusted(generation?, vec![request]).pop()
+    missing_permissions(generation?, vec![request]).pop()
 }
 
 impl Server {

@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use deftool_worker::Recording;
+use deftool_worker::{Recording, RecordingError};
 
 use crate::cli::command::CliError;
+
+/// The end of a message about a missing recording.
+const CREATE: &str = "; create one with `deftool run PROMPT --record FILE.jsonl`";
 
 /// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 32;
@@ -30,12 +33,26 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     }
     if found.is_empty() {
         let named: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(CliError::Usage(format!(
-            "no recording in {}; create one with `deftool run PROMPT --record FILE.jsonl`",
-            named.join(", ")
-        )));
+        return Err(CliError::Usage(format!("no recording in {}{CREATE}", named.join(", "))));
     }
     Ok(found)
+}
+
+/// Reads a recording.
+///
+/// # Errors
+/// If the file cannot be read or is not a recording. If it does not exist, the message names the command that creates
+/// one.
+pub(in crate::cli) fn read(path: &Path) -> Result<Recording, CliError> {
+    Recording::read(path).map_err(|error| CliError::Usage(format!("{error}{}", creation_hint(&error))))
+}
+
+/// Returns the command that creates a recording, as the end of the message, if `error` is that the file does not exist.
+pub(super) fn creation_hint(error: &RecordingError) -> &'static str {
+    match error {
+        RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => CREATE,
+        _ => "",
+    }
 }
 
 /// Adds the recordings in `folder` to `found`, sorted by name. Skips hidden folders.

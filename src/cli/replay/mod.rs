@@ -8,6 +8,8 @@ mod specs;
 use super::args::ReplayOptions;
 use super::command::{CliError, Exit};
 
+pub(super) use files::read;
+
 pub(super) fn run(options: &ReplayOptions) -> Result<Exit, CliError> {
     if options.specs { specs::run(options) } else { play::run(options) }
 }

@@ -167,7 +167,7 @@ impl<'o> Replayer<'o> {
         let recording = match Recording::read(file) {
             Ok(recording) => recording,
             Err(error) => {
-                played.error = Some(error.without_path());
+                played.error = Some(error.without_path() + files::creation_hint(&error));
                 played.state = ReplayState::Unreadable;
                 return played;
             }
@@ -276,7 +276,7 @@ impl<'o> Replayer<'o> {
 fn update(file: &Path, replay: &ReplayTransport, key_order: bool) -> Result<(), String> {
     let differences = replay.differences();
     if let Some(other) = differences.iter().find(|difference| !difference.is_of_a_body()) {
-        return Err(format!("not only request bodies differ ({other}); record it again"));
+        return Err(format!("there are differences outside of request bodies ({other}); record it again"));
     }
     let before = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let bodies: std::collections::HashMap<usize, serde_json::Value> = replay.bodies().into_iter().collect();

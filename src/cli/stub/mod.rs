@@ -82,7 +82,7 @@ fn failure_count(failures: usize) -> String {
 fn choose(options: &StubOptions) -> Result<Option<Scenario>, CliError> {
     let Some(path) = &options.file else {
         if options.fault.is_empty() {
-            return Ok(Some(Scenario::well_behaved()));
+            return Ok(Some(Scenario::without_steps()));
         }
         let faults = options.fault.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
         return Ok(Some(Scenario::with_faults(faults, options.every)));

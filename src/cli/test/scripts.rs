@@ -10,7 +10,7 @@ use deftool_lang::tool::{ToolError, ToolErrorKind, accept_arguments};
 use deftool_project::{Generation, ScriptState, TestScript, Trust};
 use deftool_script::{
     Script, TestFailure, TestFile, TestLimits, TestName, TestSubject, TestTools, kill_programs, list_tests,
-    remove_left_test_folders, remove_test_folders, run_test,
+    remove_leftover_test_folders, remove_test_folders, run_test,
 };
 
 use super::super::args::TestOptions;
@@ -31,7 +31,7 @@ pub(super) fn run(
     files: &[TestScript],
     options: &TestOptions,
 ) -> Result<(), CliError> {
-    remove_left_test_folders();
+    remove_leftover_test_folders();
     let find = tools_of(root, from, options)?;
     let files: Vec<TestFile> = files
         .iter()

@@ -19,7 +19,7 @@ pub(super) use deftool_worker::{
     endpoint_permission_request, endpoint_permission_requests, server_permission_request,
     server_permission_requests,
 };
-pub(super) use prompt::{ProjectTrust, not_trusted, stored_trust};
+pub(super) use prompt::{ProjectTrust, missing_permissions, stored_trust};
 pub(super) use state::{state_folder, untrusted_reason};
 pub(super) use store::{Projects, Store, StoreError};
 

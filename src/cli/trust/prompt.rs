@@ -107,7 +107,7 @@ impl TrustSource for ProjectTrust {
 }
 
 /// Returns the parts of `wanted` that are not stored for the project of `generation`.
-pub(in crate::cli) fn not_trusted(
+pub(in crate::cli) fn missing_permissions(
     generation: &Generation,
     wanted: Vec<PermissionRequest>,
 ) -> Vec<PermissionRequest> {
@@ -127,7 +127,7 @@ pub(in crate::cli) fn stored_trust(root: &Path) -> PermissionSet {
 fn stored_permissions(store: &Store, root: &Path) -> PermissionSet {
     match store.read() {
         Ok(projects) => store_key(root).and_then(|key| projects.get(&key).cloned()).unwrap_or_default(),
-        // Storing a permission reports this error.
+        // This error is reported when permissions are stored.
         Err(StoreError::NoFolder) => PermissionSet::default(),
         Err(error) => {
             eprint_error(&error.to_string());

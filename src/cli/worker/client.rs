@@ -18,7 +18,7 @@ use crate::cli::args::WorkerOptions;
 use crate::cli::command::{CliError, Exit};
 use crate::cli::interrupt::Signals;
 use crate::cli::output::eprint_line;
-use crate::cli::trust::{ProjectTrust, not_trusted};
+use crate::cli::trust::{ProjectTrust, missing_permissions};
 
 /// Maximum number of requests that wait for a slot of a worker.
 const MAX_QUEUE: usize = 64;
@@ -57,7 +57,7 @@ impl ClientWorkers {
         let generation = self.project.current();
         let (mut servers, mut requests) = requirements(&self.root, &generation, &spec);
         requests.extend(endpoint_requirements(&self.options, &generation, &spec));
-        let missing = if self.trusts_all { Vec::new() } else { not_trusted(&generation, requests) };
+        let missing = if self.trusts_all { Vec::new() } else { missing_permissions(&generation, requests) };
         if !missing.is_empty() {
             return Err(CliError::Usage(format!(
                 "the project requires permissions that are not trusted: {}; review the specs, then run `deftool trust grant`",

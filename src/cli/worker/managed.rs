@@ -39,7 +39,7 @@ pub(super) async fn start(
     let ready = wait_until_ready(&worker).await;
     if let Err(error) = ready {
         worker.stop();
-        worker.gone().await;
+        worker.stopped().await;
         return Err(CliError::Usage(error.reason.unwrap_or_else(|| String::from("the server is not ready"))));
     }
     let endpoint = worker.status().endpoint.unwrap_or_default();
@@ -69,7 +69,7 @@ pub(super) async fn wait_until_ready(worker: &Worker) -> Result<(), NotReady> {
 pub(in crate::cli) async fn close(worker: &Worker, interrupts: &mut Interrupts) {
     worker.stop();
     tokio::select! {
-        () = worker.gone() => {}
+        () = worker.stopped() => {}
         // The guard process ends the server.
         () = interrupts.next() => {}
     }

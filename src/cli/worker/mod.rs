@@ -85,7 +85,7 @@ pub(super) fn open(
     let scripts = engine::start(scripts)?;
     let mut open = OpenWorker::new(Arc::new(project), &root, spec, (trust, scripts), servers)?;
     if recorded.is_some() {
-        // Nothing happens in a replay.
+        // A replay exports no telemetry.
         open.config.observer = None;
     }
     Ok(open)

@@ -438,7 +438,7 @@ fn a_project_that_is_not_trusted_and_unsupported_content_are_refused() {
 
 /// A client that closes the connection while a call runs, and one that does not read the reply either.
 #[test]
-fn nothing_remains_of_a_client_that_is_gone() {
+fn a_disconnected_client_leaves_no_process_and_keeps_its_prompt() {
     let long = "A long line of text. ".repeat(200_000);
     for reply in [Answer::calls(&[("wait", "{}")]), Answer::text(&long)] {
         let server = Server::script([reply]);

@@ -4,8 +4,8 @@
 //! `NAME.findings`, one per line. `UPDATE_EXPECT=1` updates both.
 
 mod command;
+mod round_trip;
 mod schemas;
-mod way_back;
 
 use std::fs;
 use std::path::{Path, PathBuf};

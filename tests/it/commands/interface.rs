@@ -45,7 +45,7 @@ fn help_lists_every_command_in_a_group() {
         assert_eq!(help.matches(&format!("\n  {name} ")).count(), 1, "{name}\n{help}");
     }
     assert!(help.contains("\nExamples:\n"));
-    // The processes that deftool starts itself are no commands.
+    // Internal commands, which deftool starts itself, are not suggested.
     let unknown = project.run(&["script-hosts"]);
     assert!(unknown.code == Some(2) && !unknown.stderr.contains("similar"), "{unknown:?}");
 }

@@ -227,7 +227,7 @@ fn outcome(project: &Project, seed: u64) -> Option<(String, Value)> {
     Some((id, serde_json::from_str(shown.lines().last().unwrap()).unwrap()))
 }
 
-/// Kills requests at random times until each has ended. What happened outside is counted by the scripts and the server.
+/// Kills requests at random times until each has ended. The scripts and the server count the side effects.
 #[test]
 fn nothing_is_lost_or_repeated_in_random_crashes() {
     let (seed, kills) = chaos(50 / step(5));

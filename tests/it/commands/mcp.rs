@@ -75,7 +75,7 @@ broken: failed: error[script]: scripts/broken.lua:1: no luck
 asked: Run careful with {\"path\":\"a\"}?
 careful: changed a
 asked: Run careful with {\"path\":\"b\"}?
-careful: failed: the user refused this call of `careful`
+careful: failed: the user refused this call to `careful`
 missing: unknown tool `missing`
 ToolsListChanged()
 count: {\"length\": 2}";
@@ -83,7 +83,7 @@ count: {\"length\": 2}";
 /// The clients of the libraries for Python (`ClientSession` for 2025-11-25, `Client` for 2026-07-28) and JavaScript
 /// (version 1 for 2025-11-25, version 2 for 2026-07-28), and of `fastmcp`.
 #[test]
-fn clients_that_others_wrote_see_the_same() {
+fn third_party_clients_get_the_same_results() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp");
     let python = folder.join(".venv/bin/python");
     let mut clients = Vec::new();
@@ -318,7 +318,7 @@ fn malformed_messages_do_not_end_the_session() {
 /// A client that sends requests without reading fills no memory, and gets all answers when it reads.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_client_that_does_not_read_is_not_read_either() {
+fn memory_is_bounded_if_a_client_does_not_read() {
     /// The answers have 40 MB.
     const REQUESTS: u32 = 2_000;
     let project = Project::empty();
@@ -393,7 +393,7 @@ fn scripts_without_trust_are_refused() {
 
 /// A reload is announced. The call in flight ends with the old version, the next call uses the new one.
 #[test]
-fn a_reload_is_announced_and_spares_calls_in_flight() {
+fn a_reload_is_announced_and_does_not_affect_calls_in_flight() {
     let project = project();
     let mut host = Host::start(&project, &["--trust"]);
     host.ask(1, "tools/call", &json!({"name": "wait", "arguments": {}}));

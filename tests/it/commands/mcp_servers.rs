@@ -189,7 +189,7 @@ fn a_server_that_does_not_answer_can_be_interrupted() {
     wait_until_all_gone(&project);
 }
 
-/// The spec of a stranger starts nothing.
+/// An untrusted spec starts no server.
 #[test]
 fn servers_without_trust_are_not_started() {
     let project = project(&hostile("works", " :env [\"HOME\"]"), "");

@@ -75,7 +75,7 @@ fn the_spans_and_metrics_of_a_request_arrive() {
         assert_eq!(agent.parent, submitter[2]);
         assert!(spans.iter().all(|span| span.trace == submitter[1] && span.state == STATE && !span.is_error));
         assert!([tool, chats[0], chats[1]].iter().all(|span| span.parent == agent.id));
-        // Whatever a span sends is its child.
+        // Requests that a span sends carry its traceparent.
         let sent: Vec<_> = model.posts();
         let sent: Vec<_> = sent.iter().map(|post| trace_of(post).0.unwrap()).collect();
         assert_eq!(sent, [chats[0].traceparent(), chats[1].traceparent()]);
@@ -241,7 +241,7 @@ fn settings_that_cannot_be_used_cost_one_warning() {
     assert!(collector.requests().is_empty());
 }
 
-/// A trace that its submitter does not record passes through. Metrics do not depend on it.
+/// An unsampled trace context is forwarded unchanged. Metrics do not depend on sampling.
 #[test]
 fn an_unsampled_trace_has_no_spans() {
     let collector = Collector::start();

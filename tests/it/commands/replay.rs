@@ -104,6 +104,27 @@ fn folders_and_files_are_replayed_with_one_line_each() {
 }
 
 #[test]
+fn a_missing_recording_is_reported_with_the_command_that_creates_one() {
+    let project = Project::with_worker(WORKERS);
+    let hint = "; create one with `deftool run PROMPT --record FILE.jsonl`";
+    let ended = project.run(&["run", "--replay", "missing.jsonl"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    let message = ended.stderr.strip_prefix("error: recording missing.jsonl: No such file").unwrap();
+    assert!(message.trim_end().ends_with(hint), "{message}");
+    let ended = project.run(&["replay", "missing.jsonl"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let message = ended.stdout.strip_prefix("failed  missing.jsonl\n        No such file").unwrap();
+    assert!(message.trim_end().ends_with(hint), "{message}");
+    // Only for a file that does not exist.
+    project.write("bad.jsonl", "{}\n");
+    for arguments in [&["run", "--replay", "bad.jsonl"][..], &["replay", "bad.jsonl"]] {
+        let ended = project.run(arguments);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(!ended.stdout.contains("--record") && !ended.stderr.contains("--record"), "{ended:?}");
+    }
+}
+
+#[test]
 fn json_differences_have_a_path() {
     let project = recorded();
     project.write("specs/worker.eld", WORKERS.replace("Be brief.", "Be very brief."));
@@ -143,7 +164,7 @@ fn update_writes_differences_of_request_bodies_only() {
     let ended = project.run(&["replay", "sessions/a.jsonl", "--update"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
-        ended.stdout.contains("not updated: not only request bodies differ (call 1 of count"),
+        ended.stdout.contains("not updated: there are differences outside of request bodies (call 1"),
         "{}",
         ended.stdout
     );

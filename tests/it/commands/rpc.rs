@@ -120,7 +120,7 @@ fn calls_are_validated_approved_and_run() {
         json!({"id": "c1", "tool": "count", "level": "warn", "text": "odd"})
     );
 
-    // The client approves, refuses, approved before, or is not able to ask.
+    // The client allows, refuses, sends an invalid answer or an error, or approves in advance.
     let careful = json!({"tool": "careful", "arguments": {"path": "a\u{202e}b"}, "call_id": "c2"});
     let id = client.send("call", careful.clone());
     let asked = client.answer(json!({"answer": "allowed"}));
@@ -129,7 +129,7 @@ fn calls_are_validated_approved_and_run() {
     assert_eq!(client.response(id)["result"]["text"], "changed a\u{202e}b");
     let id = client.send("call", careful.clone());
     client.answer(json!({"answer": "refused", "reason": "not now"}));
-    assert_eq!(error_of(&client.response(id)), "-32803 the user refused this call of `careful`: not now");
+    assert_eq!(error_of(&client.response(id)), "-32803 the user refused this call to `careful`: not now");
     let id = client.send("call", careful.clone());
     client.answer(json!(true));
     let error = error_of(&client.response(id));
@@ -301,7 +301,7 @@ fn wait_until_gone(processes: &[u32]) {
     }
 }
 
-/// A request that ends takes back its question.
+/// A canceled request withdraws its approval request.
 #[test]
 fn an_approval_of_a_canceled_request_is_withdrawn() {
     let server = Server::script([Answer::calls(&[("careful", "{\"path\": \"x\"}")])]);

@@ -53,7 +53,7 @@ fn compile_omits_a_rejected_tool_and_prints_the_rest() {
     assert!(said.contains("error[DT501]: openai-strict rejects `:additionalProperties`"), "{said}");
     assert!(said.contains("two.eld:4:37"), "at the keyword: {said}");
     assert!(said.contains("warning[DT503]: `:maxLength` is dropped for openai-strict"), "{said}");
-    assert!(said.contains("deftool still enforces it when it validates the arguments"), "{said}");
+    assert!(said.contains("deftool still enforces it during argument validation"), "{said}");
     assert!(said.contains("source: https://"), "{said}");
     // Limitations without a rejection are reported, and the command succeeds.
     let output = deftool(&["compile", "--target", "gemini", "two.eld"], folder.path());

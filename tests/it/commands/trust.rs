@@ -1,7 +1,7 @@
 //! Trust: prompts, refusals and the store. Uses the real binary; each test has its own state folder.
 
 mod keys;
-mod strangers;
+mod untrusted_projects;
 
 use std::fs;
 use std::path::PathBuf;
@@ -408,7 +408,7 @@ fn grow_during_a_run(options: &[&str]) {
     let endpoint = server.endpoint();
     let ended = home.run(&[&["run", "go", "--endpoint", &endpoint], options].concat());
     assert_eq!((ended.code, ended.stdout.contains("ran")), (Some(0), true), "{ended:?}");
-    let expected = "not trusted, and refused at the call: fetch requires :net [\"evil.example\"]";
+    let expected = "not trusted, so calls are refused: fetch requires :net [\"evil.example\"]";
     assert!(ended.stderr.contains("new permissions: fetch"), "{}", ended.stderr);
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     assert!(ended.stderr.contains("run `deftool trust grant`"), "{}", ended.stderr);

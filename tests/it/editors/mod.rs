@@ -114,7 +114,7 @@ called: 3
 asked: careful {"path":"a"}
 called: changed a
 asked: careful {"path":"a"}
-failed: -32803 canceled the user refused this call of `careful`: not now
+failed: -32803 canceled the user refused this call to `careful`: not now
 failed: -32803 unknown_tool unknown tool `cuont`; did you mean `count`?
 failed: -32800 undefined canceled
 progress: request count 0.5 half

@@ -278,7 +278,7 @@ fn project_settings_apply_to_single_files() {
         ("specs/lint/all.eld", "(deflint :deny [missing-description no-such])\n(deftool :name \"silent\")\n"),
         ("scripts/silent.lua", SCRIPT),
     ]);
-    let denied = "specs/a.eld:1:16: error[DT112]: `silent` has no `:description`, so the model cannot know when to use it\n";
+    let denied = "specs/a.eld:1:16: error[DT112]: `silent` has no `:description`, so the model has to guess when to use it\n";
     for path in ["specs/a.eld", "scripts/silent.lua"] {
         let ended = deftool(folder.path(), &["check", "--format", "concise", path]);
         let of_a: String = ended.out.split_inclusive('\n').filter(|line| line.contains("/a.eld")).collect();
@@ -311,7 +311,7 @@ fn projects_in_one_command_are_independent() {
         ("two/scripts/spare.lua", SCRIPT),
     ]);
     let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two"]);
-    let expected = "one/specs/a.eld:2:16: error[DT112]: `silent` has no `:description`, so the model cannot know when to use it\n\
+    let expected = "one/specs/a.eld:2:16: error[DT112]: `silent` has no `:description`, so the model has to guess when to use it\n\
                     two/scripts/spare.lua:1:1: note[DT408]: no tool uses this script\n";
     assert_eq!((ended.code, ended.out.as_str()), (1, expected));
     let ended = deftool(folder.path(), &["check", "--format", "concise", "one", "two/specs/a.eld"]);

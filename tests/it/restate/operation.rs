@@ -87,7 +87,7 @@ fn requests_continue_after_a_restart_of_the_node() {
     wait_until("the tool runs", || runs(&project).len() == 1);
     engine.node.kill().unwrap();
     engine.node.wait().unwrap();
-    // Nothing answers, and nothing is lost.
+    // The node does not answer. The request is not lost.
     assert!(engine.send(engine.ingress, "Request/r2/run/send", Some(&json!({}))).is_none());
     project.write("log/go", "");
     engine.start_node();
@@ -160,7 +160,7 @@ fn a_page_is_full_at_one_megabyte() {
     kill(worker);
 }
 
-/// A request that waits in no process has one span, in the trace of its parts.
+/// A suspended request has one span, in the same trace as its parts.
 #[cfg(feature = "otel")]
 #[test]
 fn a_suspended_request_has_one_span() {

@@ -45,7 +45,7 @@ async fn reach(worker: &Worker, mut met: impl FnMut(&deftool_worker::WorkerStatu
 
 async fn stop(worker: Worker) {
     worker.stop();
-    worker.gone().await;
+    worker.stopped().await;
 }
 
 #[tokio::test]

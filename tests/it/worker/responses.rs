@@ -376,5 +376,5 @@ async fn a_cancel_disconnects_and_keeps_the_text() {
     assert_eq!((ended.outcome.state, ended.outcome.text.as_str()), (FinalState::Canceled, "so far"));
     assert_eq!(worker.in_flight(), 0);
     let server = Arc::new(server);
-    tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
 }

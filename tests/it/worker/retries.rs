@@ -181,5 +181,5 @@ async fn a_worker_that_is_stopped_during_a_probe_stays_stopped() {
     worker.stop();
     answer.store(1, Ordering::SeqCst);
     assert!(ready.await.unwrap().is_err());
-    tokio::time::timeout(Duration::from_secs(10), worker.gone()).await.expect("the worker has ended");
+    tokio::time::timeout(Duration::from_secs(10), worker.stopped()).await.expect("the worker has ended");
 }

@@ -194,7 +194,7 @@ async fn a_cancel_in_the_stream_disconnects_immediately_and_keeps_the_text() {
     let (reason, _, _, text) = ended.failed();
     assert_eq!((reason, text), (FailReason::Canceled, "so far"));
     assert_eq!(ended.outcome.state, FinalState::Canceled);
-    let left = tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    let left = tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
     assert!(left - canceled < Duration::from_millis(500), "{:?}", left - canceled);
 }
 
@@ -216,7 +216,7 @@ async fn a_cancel_before_the_headers_and_between_attempts_ends_the_request() {
     let server = server.await.unwrap();
     worker.cancel(&id);
     assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
-    tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
 }
 
 #[tokio::test]

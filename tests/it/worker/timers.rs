@@ -66,7 +66,7 @@ fn the_defaults_match_the_documentation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn headers_30_s_and_10_min_for_servers_that_queue_silently() {
+async fn headers_time_out_after_30_s_or_10_min_if_servers_queue_silently() {
     for (dialect, limit) in [
         (Dialect::OpenAi, 30),
         (Dialect::Vllm, 30),
@@ -99,7 +99,7 @@ async fn headers_within_the_limit_are_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stall_no_byte_at_all_after_the_headers_and_any_byte_counts() {
+async fn any_byte_after_the_headers_resets_the_stall_timer() {
     assert_eq!(play([Piece::Silence]).await, ends("stall_timeout", 120, ""));
     let pieces = [comment(), wait(100), comment(), Piece::Silence];
     assert_eq!(play(pieces).await, ends("stall_timeout", 220, ""));
@@ -270,7 +270,7 @@ async fn stall_disconnects_a_real_socket() {
     let (reason, kind, detail, text) = ended.failed();
     assert_eq!((reason, kind, text), (FailReason::StallTimeout, "stall_timeout", "so far"));
     assert!(detail.ends_with("no byte for 0.1 s (the worker's :stall)"), "{detail}");
-    tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
 }
 
 /// The kernel accepts connections up to the backlog by itself. The next one never completes.

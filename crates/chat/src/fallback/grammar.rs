@@ -14,14 +14,14 @@ pub(super) struct Form {
     /// The model marks the form as a call, so it is always read. Unmarked forms are read only if the model
     /// was instructed to use them.
     pub(super) marked: bool,
-    /// Where the form may begin.
+    /// The position where the form may begin.
     pub(super) start: StartPosition,
     /// The closing marks that end a malformed form. If empty, it ends where the error is.
     pub(super) closes: &'static [&'static str],
     pub(super) steps: &'static [Step],
 }
 
-/// Where a form may begin.
+/// The position where a form may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartPosition {
     Anywhere,

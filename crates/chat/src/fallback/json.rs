@@ -38,7 +38,7 @@ pub(super) struct JsonScan {
     keys: Keys,
 }
 
-/// Which top-level keys were read, each with its colon.
+/// The top-level keys that were read, each with its colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // independent of each other
 struct Keys {

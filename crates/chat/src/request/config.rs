@@ -17,7 +17,7 @@ pub struct RunConfig {
     pub model: String,
     /// The worker's system message.
     pub system: Option<String>,
-    /// How system messages are sent.
+    /// The form in which system messages are sent.
     pub system_messages: SystemMessages,
     /// Units of the tool budget.
     pub tool_budget: u32,

@@ -8,7 +8,7 @@
 //! - Results are in the order of their calls (some templates match them by position) and before other messages.
 //! - Arguments that are not a JSON object become `{}`.
 //! - Ids are unique and have a format that every server accepts.
-//! - A placeholder of the model separates a tool's result from the next user message, for templates that require
+//! - A placeholder assistant message separates a tool's result from the next user message, for templates that require
 //!   alternating roles.
 //!
 //! A valid list is not changed. Merging adjacent messages of one role and splitting parallel calls is left to the code

@@ -40,7 +40,7 @@ pub(super) fn classify_stream_error(data: &[u8]) -> ServerError {
 }
 
 /// Returns the start of a body as text for a message: the title of an HTML page, or the text, sanitised and truncated.
-/// Compressed bytes are replaced by a description, because some proxies compress without being asked.
+/// Compressed bytes are replaced by a description, because some proxies compress although it was not requested.
 pub(super) fn text_of_body(body: &[u8]) -> String {
     // The first two bytes of every gzip member (RFC 1952, 2.3.1).
     if body.starts_with(&[0x1f, 0x8b]) {

@@ -21,7 +21,7 @@ use super::protocol::{Step, Submission};
 
 /// Maximum time until consumers in other processes receive events. Fewer pages cost less.
 const FLUSH: Duration = Duration::from_millis(500);
-/// Size of the events, as JSON, from which on they are not kept for a larger page. Restate limits the size of a page.
+/// JSON size in bytes at which collected events are published. Restate limits the size of a page.
 const FULL_PAGE: usize = 1 << 20;
 /// Maximum duration of a step. Restate reports a cancellation between two steps.
 const MAX_STEP: Duration = Duration::from_secs(2);
@@ -57,9 +57,9 @@ struct Live {
     waiter: Option<oneshot::Sender<()>>,
     /// Whether there are events that consumers have not received.
     has_events: bool,
-    /// Size of the stored ones, as JSON.
+    /// JSON size of the stored, unpublished events, in bytes.
     bytes: usize,
-    /// When consumers receive them.
+    /// The time at which they are published.
     due: Instant,
 }
 
@@ -215,9 +215,9 @@ impl Attempt {
         on_error == Some(OnFailure::Fail) && error["kind"] != "interrupted"
     }
 
-    /// Returns the calls for which the request waits, if it only waits for approvals. If so, it no longer runs in this
-    /// process and has no slot: an answer may take days.
-    pub(super) fn only_waits_for(&mut self) -> Vec<String> {
+    /// Stops the request in this process if it waits only for approvals, and returns these calls; otherwise returns no
+    /// calls. The request does not keep its slot, because an answer may take days.
+    pub(super) fn suspend_for_approvals(&mut self) -> Vec<String> {
         if !self.running.is_empty() || self.asked.is_empty() {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! What the services need from the program that runs them.
+//! The data and functions that the host program provides.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 
 use super::bridge::RestateJournal;
 
-/// What the services need from the program that runs them.
+/// The data and functions that the host program provides for the services.
 pub struct Host {
     /// Opens a worker whose journal is `journal`. Called each time a request begins or continues in this process.
     pub open_worker: OpenWorker,

@@ -94,7 +94,7 @@ impl Request {
             let waits_for = {
                 let mut attempt = attempt.lock().await;
                 attempt.add(step);
-                attempt.only_waits_for()
+                attempt.suspend_for_approvals()
             };
             if !publishes && waits_for.is_empty() {
                 continue;

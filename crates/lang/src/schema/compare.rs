@@ -112,10 +112,18 @@ impl Comparison {
                     self.compare(old.unwrap_or(&any), new.unwrap_or(&any), &format!("{path}/items"));
                 }
                 "additionalProperties" if new.is_none_or(|new| *new == Value::Bool(true)) => {
-                    self.report(path, Impact::Visible, String::from("other members are accepted now"));
+                    self.report(
+                        path,
+                        Impact::Visible,
+                        String::from("additional properties are now accepted"),
+                    );
                 }
                 "additionalProperties" => {
-                    self.report(path, Impact::Breaking, String::from("other members are restricted now"));
+                    self.report(
+                        path,
+                        Impact::Breaking,
+                        String::from("additional properties are now restricted"),
+                    );
                 }
                 key if ANNOTATIONS.contains(&key) => {
                     self.report(path, Impact::Visible, format!("`{key}` changed"));

@@ -166,7 +166,7 @@ fn check_test(tool: &Tool, tested: Option<&Tested<'_>>, test: &Json, findings: &
         }
         JsonKind::Object(members) => {
             if tested.is_some_and(|tested| !tested.may_be(test)) {
-                findings.push(rules::confirm_never::finding(at, "it is not an object"));
+                findings.push(rules::confirm_never::finding(at, "its schema does not allow an object"));
                 return;
             }
             for member in members {

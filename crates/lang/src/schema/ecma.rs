@@ -54,7 +54,7 @@ pub(super) fn problem(pattern: &str) -> Option<String> {
     }
 }
 
-/// Returns the rests of `pattern` that start with each of its escapes and other characters.
+/// Returns the suffixes of `pattern` that start at each escape and each other character.
 fn tails(pattern: &str) -> impl Iterator<Item = &str> {
     let mut rest = pattern;
     std::iter::from_fn(move || {

@@ -90,7 +90,7 @@ pub(crate) const TABLE: [Keyword; 52] = [
     keyword("properties", ValueKind::Named, OBJECT, "The schemas of the members of an object, by name."),
     keyword("required", ValueKind::Own, OBJECT, "A vector of the names of the members that an object must have."),
     keyword("additionalProperties", ValueKind::Schema, OBJECT, "The schema of the members that `:properties` does not name, or `:json-false` for none."),
-    keyword("default", ValueKind::Any, &[], "The value that is meant if the argument is missing."),
+    keyword("default", ValueKind::Any, &[], "The value that the tool assumes if the argument is missing."),
     keyword("examples", ValueKind::Vector, &[], "A vector of examples."),
     keyword("title", ValueKind::Text, &[], "A short title."),
     keyword("format", ValueKind::Text, &[], "The format of a string."),

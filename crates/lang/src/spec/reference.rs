@@ -247,7 +247,11 @@ pub(super) const WORKER: [Key; 32] = [
         KeyValue::Tools(ToolKind::Exit),
         "The exit tools that it uses. Default: all of the project.",
     ),
-    key_of("tool-budget", KeyValue::Number, "How often the model may call normal tools. Default: 8."),
+    key_of(
+        "tool-budget",
+        KeyValue::Number,
+        "The tool budget of a request, in units of `:budget-unit`. Default: 8.",
+    ),
     key_of(
         "budget-unit",
         KeyValue::Words(&["iteration", "call"]),
@@ -305,7 +309,7 @@ pub(super) const WORKER: [Key; 32] = [
     key_of(
         "keep-results",
         KeyValue::Number,
-        "The number of results that are kept until they are taken. Default: 1000.",
+        "The maximum number of results kept until they are released. Default: 1000.",
     ),
     key_of("server", KeyValue::Plist(Plist::Server), "A server that the worker starts and supervises."),
     key_of("description", KeyValue::Text, "A description for people."),

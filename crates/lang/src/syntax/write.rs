@@ -1,8 +1,8 @@
 //! Writing constants as text. Emacs and the reader read the text back as the same constants.
 //!
 //! The layout is simple. A value that fits stays on one line; otherwise each key or element gets a line. A tool form
-//! always has one key per line. Descriptions keep their line ends, like docstrings, if an editor would keep them. Other
-//! strings escape line ends, and all strings escape control characters.
+//! always has one key per line. Descriptions contain literal line ends, like docstrings, except where editors may
+//! change them, such as after a space. Other strings escape line ends, and all strings escape control characters.
 
 use std::fmt::Write as _;
 

@@ -41,7 +41,7 @@ pub struct CallContext {
     pub job_name: String,
     /// The name of the worker; empty outside a worker.
     pub worker: String,
-    /// A text that is the same each time this call runs, and different for each call; empty outside a request.
+    /// The idempotency key: the same each time this call runs, different for each call; empty outside a request.
     pub idempotency_key: String,
     /// The consequence of running the tool twice.
     pub effect: Effect,
@@ -147,7 +147,7 @@ impl ToolErrorKind {
 /// Validates the arguments of a call and returns those to pass to the tool.
 ///
 /// # Errors
-/// If they are invalid.
+/// Returns an error if they are invalid.
 pub fn accept_arguments(tool: &ToolEntry, arguments: Value) -> Result<Arguments, ToolError> {
     let name = &tool.name;
     let invalid = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
@@ -167,10 +167,10 @@ pub fn accept_arguments(tool: &ToolEntry, arguments: Value) -> Result<Arguments,
     }
 }
 
-/// Returns the result of a call if it has the type that the tool promises in `:returns`.
+/// Returns the result of a call if it matches the tool's `:returns`.
 ///
 /// # Errors
-/// If it does not.
+/// Returns an error if it does not match.
 pub fn check_result(tool: &ToolEntry, result: Value) -> Result<Value, ToolError> {
     let Some(Err(violations)) = tool.returns.as_ref().map(|schema| schema.validate(&result)) else {
         return Ok(result);

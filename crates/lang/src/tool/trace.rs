@@ -21,7 +21,7 @@ const SAMPLED: u8 = 0x01;
 /// The flags that are defined: sampled, and a trace id with random lower bytes.
 const KNOWN_FLAGS: u8 = 0x03;
 
-/// A span of a trace, as the parent of what happens next.
+/// A span of a trace, used as the parent of later spans.
 ///
 /// ```
 /// use deftool_lang::tool::TraceContext;
@@ -80,7 +80,7 @@ impl TraceContext {
         is_valid.then_some(Self { trace_id, span_id, flags, state })
     }
 
-    /// Returns another span of the trace. Returns `None` if `span_id` is 0.
+    /// Returns the context of a child span. Returns `None` if `span_id` is 0.
     pub fn child(&self, span_id: u64) -> Option<Self> {
         (span_id != 0).then(|| Self { span_id, ..self.clone() })
     }

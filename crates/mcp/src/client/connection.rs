@@ -44,8 +44,8 @@ pub struct ServerProgram {
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
     /// Its stdout.
     pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// Waits until the program has ended, and returns how, as a clause. Dropping it kills the program and all
-    /// processes that it started.
+    /// Waits until the program has ended, and returns a clause such as `exited with code 1`. Dropping it kills the
+    /// program and all processes that it started.
     pub ended: BoxFuture<'static, String>,
 }
 
@@ -95,7 +95,7 @@ impl Connection {
     /// Connects to a server.
     ///
     /// # Errors
-    /// If there is no connection in time, as a clause.
+    /// If the connection is not established in time. The error is a clause that omits the name of the server.
     pub(super) async fn open(transport: &ServerTransport) -> Result<Self, String> {
         let opened = tokio::time::timeout(START_LIMIT, Self::open_now(transport)).await;
         opened.unwrap_or_else(|_| Err(format!("did not answer within {START_LIMIT:?}")))
@@ -146,7 +146,8 @@ impl Connection {
     /// Returns the tools that the server offers.
     ///
     /// # Errors
-    /// If the server does not list them in time, or lists too many, as a clause.
+    /// If the server does not list them in time, or lists too many. The error is a clause that omits the name of the
+    /// server.
     pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
         let listed = async {
             let mut tools = Vec::new();
@@ -188,7 +189,7 @@ impl Connection {
     }
 }
 
-/// Returns the cause of a failed handshake, as a clause.
+/// Returns the cause of a failed handshake: a clause that omits the name of the server.
 fn describe(error: &ClientInitializeError) -> String {
     if error.is_authorization_required() {
         return String::from("it requires a bearer token; name its environment variable in `:token-env`");

@@ -78,7 +78,7 @@ pub struct Offer {
 /// Connects to a server, lists its tools, and closes the connection.
 ///
 /// # Errors
-/// If the server does not offer its tools in time, as a clause.
+/// If the server does not offer its tools in time. The error is a clause that omits the name of the server.
 pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let connection = Connection::open(&server.transport).await?;
     let listed = Connection::list(&connection.peer).await;

@@ -31,7 +31,7 @@ pub(super) enum Status {
     /// The first connection is not established.
     Starting,
     Connected(Peer<RoleClient>),
-    /// There is no connection. Holds the reason, as a clause.
+    /// There is no connection. Holds the reason: a clause that omits the name of the server.
     Lost(String),
 }
 
@@ -100,7 +100,7 @@ async fn connect(server: &Server, stop: &CancellationToken) -> Option<String> {
 /// Lists the tools of a server and publishes them.
 ///
 /// # Errors
-/// If the server does not list them, as a clause.
+/// If the server does not list them. The error is a clause that omits the name of the server.
 async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<(), String> {
     let (tools, problems) = tools_of(&server.options, Connection::list(peer).await?);
     server.set_tools(tools, problems);

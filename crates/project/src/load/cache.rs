@@ -231,8 +231,8 @@ impl Cache {
         torn
     }
 
-    /// Returns the value for the file at `path`, of which `known` is known. Calls `make` if the content changed or
-    /// `fits` rejects the cached value.
+    /// Returns the value for the file at `path`. `known`: the result of a scan, if any. Calls `make` if the content
+    /// changed or `fits` rejects the cached value.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -53,14 +53,14 @@ pub(super) fn apply(load: &mut Load, mut levels: Levels, options: &LoadOptions) 
     };
     let mut kept: Vec<_> = findings.into_iter().filter(|finding| is_kept(finding, &mut matcher)).collect();
     let read_errors = ReadErrors::of(&kept);
-    directive_findings.extend(wrong_allows(&levels, &matcher, &known, &read_errors, options, false));
+    directive_findings.extend(allow_findings(&levels, &matcher, &known, &read_errors, options, false));
     directive_findings.retain(|finding| levels.is_in_scope(finding.primary));
     directive_findings.sort_by_key(|finding| (finding.primary.source, finding.primary.span));
     matcher.restart();
     kept.extend(directive_findings.into_iter().filter(|finding| is_kept(finding, &mut matcher)));
     // Allows of rules about allows come last, because these rules were checked only now. An allow does not apply to
     // itself.
-    let directive_findings = wrong_allows(&levels, &matcher, &known, &read_errors, options, true);
+    let directive_findings = allow_findings(&levels, &matcher, &known, &read_errors, options, true);
     kept.extend(
         directive_findings
             .into_iter()
@@ -151,8 +151,9 @@ impl ReadErrors {
     }
 }
 
-/// Reports invalid and unused allows: either those of rules about allows, or those of all other rules.
-fn wrong_allows(
+/// Returns the findings about invalid and unused allows: those that name a rule about allows if `about_allows` is set,
+/// otherwise all others.
+fn allow_findings(
     levels: &Levels,
     matcher: &AllowMatcher,
     known: &HashMap<&'static str, &'static Rule>,

@@ -60,11 +60,11 @@ pub fn load_with(inputs: &[Input], from: &Path, options: &LoadOptions) -> Result
     let mut cache = Cache::default();
     cache.overlay.clone_from(&options.overlay);
     cache.selection.clone_from(&options.selection);
-    load_through(&mut cache, inputs, from, options)
+    load_with_cache(&mut cache, inputs, from, options)
 }
 
 /// Reads files that changed since the load in `cache`, and reuses the rest.
-pub(crate) fn load_through(
+pub(crate) fn load_with_cache(
     cache: &mut Cache,
     inputs: &[Input],
     from: &Path,

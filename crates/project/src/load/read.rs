@@ -76,7 +76,7 @@ pub(super) struct ReadFile {
     pub(super) stamp: FileStamp,
 }
 
-/// What is known about a path that is read.
+/// The result of a scan for a path that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     Nothing,

@@ -91,7 +91,7 @@ pub fn permission_requests<'t>(
 pub fn mcp_permission_request(load: &Load, server: &McpServer) -> PermissionRequest {
     let (address, env) = match &server.transport {
         McpTransport::Command(command) => (quote_words(command), server.env.clone()),
-        // Differs from every command, in which `=` is quoted.
+        // Cannot be equal to a command, because commands quote `=`.
         McpTransport::Url(url) => (format!(":url={url}"), server.token_env.iter().cloned().collect()),
     };
     let at = Location { source: server.source, span: server.name.span };

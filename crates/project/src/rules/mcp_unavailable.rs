@@ -4,8 +4,8 @@ use deftool_lang::text::Location;
 rule! {
     /// an MCP server that cannot be used
     ///
-    /// `check --online` starts or contacts the server, and lists its tools. A worker that uses the server does not start
-    /// either.
+    /// `check --online` starts or contacts the server, and lists its tools. A worker that uses such a server does not
+    /// start.
     pub(crate) MCP_UNAVAILABLE, "DT306", "mcp-unavailable", Error
 }
 

@@ -11,8 +11,8 @@ rule! {
     /// more tools than a request can contain
     ///
     /// OpenAI rejects a request with more than 128 tools ("array too long. Expected an array with maximum length 128",
-    /// seen from 2024 to 2025). Models also choose worse among many tools, and each costs tokens in every request. List
-    /// the tools that a worker needs in its `:tools`.
+    /// seen from 2024 to 2025). Models also choose less reliably among many tools, and each tool costs tokens in every
+    /// request. List the tools that a worker needs in its `:tools`.
     pub(crate) TOO_MANY_TOOLS, "DT311", "too-many-tools", Warning
 }
 

@@ -4,8 +4,9 @@ use deftool_lang::text::Location;
 rule! {
     /// an unused allow
     ///
-    /// The problem is fixed, or the comment is in the wrong place. On its own line it applies to the next form, at the
-    /// end of a line to what starts on that line. An unused allow would hide later mistakes.
+    /// The problem is fixed, or the comment is in the wrong place. A comment on its own line applies to the next form.
+    /// A comment at the end of a line applies to everything that starts on that line. An unused allow would hide later
+    /// mistakes.
     ///
     /// ```eld fails
     /// ;; deftool: allow(missing-description)

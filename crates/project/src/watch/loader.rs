@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::load::{Cache, FileStamp, Lookup, Snapshot, load_through, resolve_paths, scan_scripts};
+use crate::load::{Cache, FileStamp, Lookup, Snapshot, load_with_cache, resolve_paths, scan_scripts};
 use crate::model::{Input, Load, LoadOptions, Overlay, ProjectError};
 use crate::paths::{is_source, scripts_folder};
 
@@ -186,7 +186,7 @@ impl Loader {
         self.cache.begin(scan.snapshot, scan.changed.unwrap_or_default(), changed, deferred);
         self.inputs[0] = None;
         let inputs = scan.inputs?;
-        let load = load_through(&mut self.cache, &inputs, &self.from, &self.options)?;
+        let load = load_with_cache(&mut self.cache, &inputs, &self.from, &self.options)?;
         self.inputs[0] = Some(inputs);
         Ok(load)
     }

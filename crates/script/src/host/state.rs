@@ -183,8 +183,8 @@ impl Host {
         self.files.iter().any(|file| message.starts_with(file.as_str()))
     }
 
-    /// Returns the key of the next request of a keyed call: that of the call, then with a number, because a service
-    /// ignores a second request with the same key.
+    /// Returns the idempotency key for the next request of a keyed call. The first request gets the key of the call.
+    /// Later ones get that key and a number, because a service ignores a second request with the same key.
     pub(super) fn next_idempotency_key(&self) -> Option<String> {
         let context = self.context.borrow();
         if context.effect != Effect::Keyed || context.idempotency_key.is_empty() {

@@ -25,7 +25,7 @@ pub(super) const DOC: TableDoc = TableDoc {
         ValueDoc {
             name: "idempotency_key",
             luau_type: "string",
-            about: "The same text each time this call runs, for a tool with `:effect keyed` that is called again after a crash; `http` sends it as the header `Idempotency-Key`. Empty outside of a request.",
+            about: "The idempotency key of the call: the same each time this call runs, for a tool with `:effect keyed` that is called again after a crash; `http` sends it as the header `Idempotency-Key`. Empty outside of a request.",
         },
         ValueDoc { name: "deadline", luau_type: "number", about: "Seconds until the call times out." },
     ],

@@ -14,7 +14,7 @@ use super::protocol::{GREETING, Octets, Reply, Request, START_LIMIT, invalid};
 use crate::control::lock;
 use crate::error::clean;
 use crate::limits::COMPILE_LIMIT;
-use crate::script::contract::{Contract, LoadError, late};
+use crate::script::contract::{Contract, LoadError, compile_timeout};
 
 /// The last argument of the child, which identifies it in process lists.
 const COMPILER: &str = "compiler";
@@ -52,10 +52,10 @@ impl Checker {
         match answer {
             Ok((contract, peer)) => {
                 // After a timeout the child is still busy with the source. Dropping the peer kills the child.
-                *child = Some(peer).filter(|_| contract != Err(late(file)));
+                *child = Some(peer).filter(|_| contract != Err(compile_timeout(file)));
                 contract
             }
-            Err(None) => Err(late(file)),
+            Err(None) => Err(compile_timeout(file)),
             Err(Some(error)) => {
                 let reason = clean(&error.to_string(), 200);
                 let message = format!("the process that compiles scripts failed: {reason}");

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::options::ProcessOptions;
 use super::protocol::{
-    ALONE, GREETING, Reply, Request, START_LIMIT, WireCall, WireScript, frame_length, head, invalid,
+    GREETING, NO_PAYLOAD, Reply, Request, START_LIMIT, WireCall, WireScript, frame_length, head, invalid,
     write_frame,
 };
 use crate::control::{Answer, grace, timed_out};
@@ -26,7 +26,7 @@ use crate::error::clean;
 use crate::events::{ScriptEvent, ScriptSink};
 use crate::limits::{COMPILE_LIMIT, MAX_EVENTS, MAX_LINE};
 use crate::script::Script;
-use crate::script::contract::late;
+use crate::script::contract::compile_timeout;
 
 /// Time limit for loading a script. The child's own limit is shorter.
 const LOAD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(1));
@@ -175,7 +175,7 @@ impl Child {
                     canceled = true;
                     clock.as_mut().reset(Instant::now() + CANCEL_LIMIT);
                     let mut cancel = Vec::new();
-                    let sent = write_frame(&mut cancel, &Request::Cancel, ALONE);
+                    let sent = write_frame(&mut cancel, &Request::Cancel, NO_PAYLOAD);
                     // The pipe is empty: the child has read all previous messages.
                     if sent.is_err() || !matches!(timeout(CANCEL_LIMIT, self.input.write_all(&cancel)).await, Ok(Ok(()))) {
                         return Ended::Broken(canceled_error());
@@ -185,7 +185,7 @@ impl Child {
                 () = &mut clock => return Ended::Broken(match (canceled, is_loaded) {
                     (true, _) => canceled_error(),
                     (false, true) => timed_out(job.timeout),
-                    (false, false) => late(&job.script.file).into_tool_error(),
+                    (false, false) => compile_timeout(&job.script.file).into_tool_error(),
                 }),
             };
             let (reply, result) = match received {
@@ -246,18 +246,18 @@ impl Child {
         }
     }
 
-    /// Returns the frames of a call: the scripts to forget, the script if the child does not hold it yet, and the call.
+    /// Returns the frames of a call: the scripts to unload, the script if the child does not hold it yet, and the call.
     /// The flag is `true` if the child holds the script.
     fn requests(&mut self, job: &Job) -> io::Result<(Vec<u8>, bool)> {
         let mut frames = Vec::new();
-        let forgotten = self.scripts.extract_if(|_, script| script.strong_count() == 0);
-        for (number, _) in forgotten {
-            write_frame(&mut frames, &Request::Forget(number), ALONE)?;
+        let unloaded = self.scripts.extract_if(|_, script| script.strong_count() == 0);
+        for (number, _) in unloaded {
+            write_frame(&mut frames, &Request::Unload(number), NO_PAYLOAD)?;
         }
         let is_loaded = self.scripts.contains_key(&job.script_number);
         if !is_loaded {
             let script = Box::new(WireScript::of(&job.script, job.memory));
-            write_frame(&mut frames, &Request::Load(job.script_number, script), ALONE)?;
+            write_frame(&mut frames, &Request::Load(job.script_number, script), NO_PAYLOAD)?;
             self.scripts.insert(job.script_number, Arc::downgrade(&job.script));
         }
         self.calls += 1;
@@ -289,7 +289,7 @@ impl Child {
     }
 
     /// Closes the input of an idle child, which then exits.
-    pub(super) async fn dismiss(self) {
+    pub(super) async fn shut_down(self) {
         let Self { mut process, input, .. } = self;
         drop(input);
         if timeout(DEATH_LIMIT, process.wait()).await.is_err() {

@@ -72,7 +72,7 @@ pub(super) fn enter_domain() {
             RulesetCreatedAttr, RulesetError, Scope,
         };
 
-        drop_observers();
+        drop_memory_capabilities();
         let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         // Linux 6.12. A domain that has only scopes does not forbid mounting.
         let scoped = || -> Result<RestrictionStatus, RulesetError> {
@@ -94,7 +94,7 @@ pub(super) fn enter_domain() {
 /// Drops the capabilities that allow reading the memory of other processes despite all security modules:
 /// `perfmon_capable` in `mm_access` (`kernel/fork.c`, Linux 6.18).
 #[cfg(target_os = "linux")]
-fn drop_observers() {
+fn drop_memory_capabilities() {
     use rustix::thread::{
         CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set, set_capabilities,
     };

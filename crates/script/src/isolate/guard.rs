@@ -36,7 +36,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use serde::{Deserialize, Serialize};
 
 use super::confine;
-use super::protocol::{ALONE, Octets, head, invalid, read_frame, write_frame};
+use super::protocol::{NO_PAYLOAD, Octets, head, invalid, read_frame, write_frame};
 use crate::processes::Descendants;
 
 /// The last argument of a guard process.
@@ -119,7 +119,7 @@ fn octets(text: &OsStr) -> Octets {
 
 fn send(mut link: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let mut frame = Vec::new();
-    write_frame(&mut frame, message, ALONE)?;
+    write_frame(&mut frame, message, NO_PAYLOAD)?;
     io::Write::write_all(&mut link, &frame)
 }
 
@@ -185,7 +185,7 @@ pub(super) fn serve() -> io::Result<()> {
         Err(error) => return send(&link, &GuardReply::Failed(error.raw_os_error(), error.to_string())),
     };
     let _ = report.send(group);
-    // If the engine is gone, the lifeline reports it.
+    // If the engine has exited, the `lifeline` thread reports it.
     let _ = send(&link, &GuardReply::Started(group.as_raw_nonzero().get()));
     let mut ending = events.recv();
     let is_disconnected = matches!(ending, Ok(Event::Disconnected));

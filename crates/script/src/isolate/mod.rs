@@ -15,7 +15,7 @@
 //! 5 ms). A child that does not answer within half a second after the deadline is killed, with all processes that it
 //! started. If a child dies, its call fails. Children end when the pipe to their parent closes.
 //!
-//! Absent on purpose: a system call filter. The host tables in the child determine what a script can access, as in a
+//! Out of scope: a system call filter. The host tables in the child determine what a script can access, as in a
 //! thread. A script that breaks out of Luau itself has the user's rights.
 
 #[cfg(unix)]
@@ -221,7 +221,7 @@ impl ProcessPool {
         let is_reaped = std::mem::replace(&mut state.is_reaped, true);
         drop(state);
         if let Some(child) = surplus {
-            tokio::spawn(child.dismiss());
+            tokio::spawn(child.shut_down());
         }
         if !is_reaped {
             tokio::spawn(reap(Arc::downgrade(self)));
@@ -267,7 +267,7 @@ impl Drop for Counted {
     }
 }
 
-/// Dismisses children that have been idle for [`IDLE_LIMIT`], until no child is idle.
+/// Shuts down children that have been idle for [`IDLE_LIMIT`], until no child is idle.
 async fn reap(pool: Weak<ProcessPool>) {
     loop {
         tokio::time::sleep(IDLE_LIMIT / 2).await;
@@ -275,7 +275,7 @@ async fn reap(pool: Weak<ProcessPool>) {
         let mut state = lock(&pool.state);
         while state.idle.first().is_some_and(|(_, since)| since.elapsed() >= IDLE_LIMIT) {
             let (child, _) = state.idle.remove(0);
-            tokio::spawn(child.dismiss());
+            tokio::spawn(child.shut_down());
         }
         if state.idle.is_empty() {
             state.is_reaped = false;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::protocol::{ALONE, head, read_frame, write_frame};
+use super::protocol::{NO_PAYLOAD, head, read_frame, write_frame};
 
 /// The child process. Killed when dropped.
 pub(crate) struct Peer {
@@ -50,8 +50,8 @@ impl Peer {
         limit: Duration,
     ) -> Result<A, Option<io::Error>> {
         let mut frame = Vec::new();
-        write_frame(&mut frame, message, ALONE).map_err(Some)?;
-        Timed::new(&self.link, limit).write_all(&frame).map_err(unless_late)?;
+        write_frame(&mut frame, message, NO_PAYLOAD).map_err(Some)?;
+        Timed::new(&self.link, limit).write_all(&frame).map_err(unless_timed_out)?;
         self.receive(limit)
     }
 
@@ -60,7 +60,7 @@ impl Peer {
     /// # Errors
     /// As for [`ask`](Self::ask).
     pub(crate) fn receive<A: DeserializeOwned>(&mut self, limit: Duration) -> Result<A, Option<io::Error>> {
-        let body = read_frame(&mut Timed::new(&self.link, limit)).map_err(unless_late)?;
+        let body = read_frame(&mut Timed::new(&self.link, limit)).map_err(unless_timed_out)?;
         let body = body.ok_or_else(|| Some(io::Error::other("the process exited")))?;
         Ok(head::<A>(&body).map_err(Some)?.0)
     }
@@ -102,7 +102,7 @@ impl Write for Timed<'_> {
     }
 }
 
-fn unless_late(error: io::Error) -> Option<io::Error> {
+fn unless_timed_out(error: io::Error) -> Option<io::Error> {
     (!matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)).then_some(error)
 }
 

@@ -32,8 +32,8 @@ pub(super) const MAX_FRAME: usize = 64 << 20;
 pub(super) enum Request {
     /// Store this script under a number. Answered by [`Reply::Loaded`].
     Load(u64, Box<WireScript>),
-    /// The script with that number is not called again.
-    Forget(u64),
+    /// Drop the script with that number; it is not called again.
+    Unload(u64),
     /// Run a call; its arguments follow. Answered by [`Reply::Returned`] or [`Reply::Failed`].
     Call(WireCall),
     /// Stop the running call.
@@ -214,7 +214,7 @@ pub(crate) fn write_frame(
 }
 
 /// No payload.
-pub(crate) const ALONE: Option<&()> = None;
+pub(crate) const NO_PAYLOAD: Option<&()> = None;
 
 /// Returns the length in the first four bytes of a frame.
 ///
@@ -270,7 +270,7 @@ mod tests {
     fn frames_round_trip_and_invalid_frames_are_rejected() {
         let mut frames = Vec::new();
         write_frame(&mut frames, &Reply::Returned(7), Some(&serde_json::json!([1.5, null, "ü"]))).unwrap();
-        write_frame(&mut frames, &Reply::Loaded(1), ALONE).unwrap();
+        write_frame(&mut frames, &Reply::Loaded(1), NO_PAYLOAD).unwrap();
         let mut input = frames.as_slice();
         let body = read_frame(&mut input).unwrap().unwrap();
         let (reply, rest) = head::<Reply>(&body).unwrap();

@@ -16,7 +16,9 @@ use serde_json::Value;
 
 use super::confine;
 use super::options::ProcessOptions;
-use super::protocol::{ALONE, GREETING, Reply, Request, WireCall, arguments, head, read_frame, write_frame};
+use super::protocol::{
+    GREETING, NO_PAYLOAD, Reply, Request, WireCall, arguments, head, read_frame, write_frame,
+};
 use crate::control::{Control, Stop, lock};
 use crate::events::{ScriptEvent, ScriptSink};
 use crate::host::{guard_programs, kill_programs};
@@ -68,13 +70,13 @@ fn take_pipes() -> io::Result<(io::Stdin, io::Stdout)> {
 enum Task {
     Check(Script),
     Load(u64, Arc<Script>),
-    Forget(u64),
+    Unload(u64),
     Call(WireCall, Arguments, Arc<Control>),
 }
 
 fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> io::Result<()> {
     let output = Arc::new(Mutex::new(output));
-    send(&output, &Reply::Ready(String::from(GREETING)), ALONE)?;
+    send(&output, &Reply::Ready(String::from(GREETING)), NO_PAYLOAD)?;
     let (tasks, taken) = mpsc::channel();
     let (ended, at_end) = mpsc::channel();
     std::thread::Builder::new().name(String::from("deftool-script")).stack_size(STACK_SIZE).spawn(
@@ -107,7 +109,7 @@ fn forward_requests(
         let (request, rest) = head::<Request>(&body)?;
         let task = match request {
             Request::Load(number, script) => Task::Load(number, script.into_script()),
-            Request::Forget(number) => Task::Forget(number),
+            Request::Unload(number) => Task::Unload(number),
             Request::Check(file, source) => Task::Check(Script::new("", file, source.bytes())),
             Request::Call(call) => {
                 let control = Control::new(call.timeout, None);
@@ -158,7 +160,7 @@ impl<W: Write + Send + 'static> Server<W> {
                 ScriptEvent::Progressed { fraction, text, .. } => Reply::Progressed(fraction, text),
             };
             // The thread that reads detects that the parent has ended.
-            drop(send(&shared, &reply, ALONE));
+            drop(send(&shared, &reply, NO_PAYLOAD));
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         Ok(Self {
@@ -172,15 +174,15 @@ impl<W: Write + Send + 'static> Server<W> {
 
     fn perform(&mut self, task: Task) -> io::Result<()> {
         match task {
-            Task::Check(script) => send(&self.output, &Reply::Checked(check_script(&script)), ALONE),
+            Task::Check(script) => send(&self.output, &Reply::Checked(check_script(&script)), NO_PAYLOAD),
             Task::Load(number, script) => {
                 self.limit(&script);
                 // Calls of the script report its errors.
                 drop(script.compiled());
                 self.scripts.insert(number, script);
-                send(&self.output, &Reply::Loaded(number), ALONE)
+                send(&self.output, &Reply::Loaded(number), NO_PAYLOAD)
             }
-            Task::Forget(number) => {
+            Task::Unload(number) => {
                 self.scripts.remove(&number);
                 self.pool.drop_unused();
                 Ok(())
@@ -190,11 +192,11 @@ impl<W: Write + Send + 'static> Server<W> {
                 let meter = context.meter.clone();
                 let answer = self.call(&call, &arguments, context, &control);
                 if let Some(Usage { load, run, memory }) = meter.and_then(|meter| meter.usage()) {
-                    send(&self.output, &Reply::Used(load, run, memory), ALONE)?;
+                    send(&self.output, &Reply::Used(load, run, memory), NO_PAYLOAD)?;
                 }
                 match answer {
                     Ok(result) => send(&self.output, &Reply::Returned(call.number), Some(&result)),
-                    Err(error) => send(&self.output, &Reply::Failed(call.number, error), ALONE),
+                    Err(error) => send(&self.output, &Reply::Failed(call.number, error), NO_PAYLOAD),
                 }
             }
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use mlua::chunk::Compiler;
 
-use super::contract::{self, Contract, LoadError, Returned, late};
+use super::contract::{self, Contract, LoadError, Returned, compile_timeout};
 use crate::control::lock;
 use crate::error;
 use crate::limits::{COMPILE_LIMIT, MAX_SOURCE, STACK_SIZE};
@@ -43,8 +43,8 @@ impl Compiled {
         self.bytecode.get_or_init(|| compile(file, source).map(Arc::from)).clone()
     }
 
-    /// Returns what `source` returns and uses. In a process that compiles no scripts itself, a child process reports
-    /// it.
+    /// Returns the contract of `source`. If [`check_in_processes`](crate::check_in_processes) was called, a child
+    /// process compiles it.
     pub(crate) fn contract(&self, file: &str, source: &[u8]) -> Result<&Contract, &LoadError> {
         let check = || {
             #[cfg(unix)]
@@ -83,7 +83,7 @@ fn compile(file: &str, source: &[u8]) -> Result<Vec<u8>, LoadError> {
         let text = text.to_owned();
         match within(COMPILE_LIMIT, move || optimized(0, &text)) {
             Some(compiled) => compiled,
-            None => return Err(late(file)),
+            None => return Err(compile_timeout(file)),
         }
     };
     compiled.map_err(|message| {

@@ -73,7 +73,7 @@ pub(crate) fn contract_of(bytecode: &[u8]) -> Contract {
 }
 
 /// Returns the error for a source that reached [`COMPILE_LIMIT`].
-pub(crate) fn late(file: &str) -> LoadError {
+pub(crate) fn compile_timeout(file: &str) -> LoadError {
     let message = format!("the script takes longer than {} s to compile", COMPILE_LIMIT.as_secs());
     LoadError { file: file.to_owned(), line: None, message }
 }

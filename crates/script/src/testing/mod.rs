@@ -8,8 +8,8 @@
 //! runs in its own state with its own limits and permissions, and its result is converted to JSON and back. Host tables
 //! can be replaced ([`fakes`]).
 //!
-//! A failed expectation fails its test even if the error is caught, for example by a tool that calls a fake. Absent on
-//! purpose: hooks before and after tests (use a function), nested groups, snapshots.
+//! A failed expectation fails its test even if the error is caught, for example by a tool that calls a fake. Out of
+//! scope: hooks before and after tests (use a function), nested groups, snapshots.
 //!
 //! The test functions are defined in `testing.lua`, with their Rust parts in `state`.
 

@@ -66,7 +66,7 @@ impl TempFolder {
             let path = leftover::test_folder_in(&base);
             let mut folders = lock(&LIVE_FOLDERS);
             let folders = folders.as_mut().ok_or("the tests were stopped")?;
-            match create_folder(&path).and_then(|()| leftover::hold_folder(&path)) {
+            match create_folder(&path).and_then(|()| leftover::lock_folder(&path)) {
                 Ok(lock_file) => {
                     folders.insert(path.clone());
                     return Ok(Self { path, written: Cell::new(0), created: Cell::new(0), _lock: lock_file });

@@ -254,7 +254,7 @@ pub fn serve_type_checks<C>(
 
 fn send(output: &io::Stdout, answer: &impl Serialize) -> io::Result<()> {
     let mut frame = Vec::new();
-    protocol::write_frame(&mut frame, answer, protocol::ALONE)?;
+    protocol::write_frame(&mut frame, answer, protocol::NO_PAYLOAD)?;
     let mut output = output.lock();
     io::Write::write_all(&mut output, &frame)?;
     io::Write::flush(&mut output)

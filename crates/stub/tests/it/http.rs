@@ -7,13 +7,13 @@ use serde_json::json;
 
 use deftool_test_support::client::{Client, ask, get, hello, post};
 
-fn well_behaved() -> Stub {
-    Stub::start(Scenario::well_behaved()).unwrap()
+fn stub_without_steps() -> Stub {
+    Stub::start(Scenario::without_steps()).unwrap()
 }
 
 #[test]
 fn a_connection_serves_several_requests() {
-    let stub = well_behaved();
+    let stub = stub_without_steps();
     let mut client = Client::connect(stub.address());
     let keep = post(&hello(false)).replace("connection: close\r\n", "");
     for _ in 0..3 {
@@ -29,7 +29,7 @@ fn a_connection_serves_several_requests() {
 
 #[test]
 fn chunked_bodies_and_expect_continue_are_supported() {
-    let stub = well_behaved();
+    let stub = stub_without_steps();
     let mut client = Client::connect(stub.address());
     let body = hello(false).to_string();
     let (one, two) = body.split_at(20);
@@ -46,7 +46,7 @@ fn chunked_bodies_and_expect_continue_are_supported() {
 
 #[test]
 fn invalid_requests_are_rejected_and_the_next_is_served() {
-    let stub = well_behaved();
+    let stub = stub_without_steps();
     let huge_head = format!("GET / HTTP/1.1\r\nx: {}", "x".repeat(MAX_HEAD));
     let huge_body = format!("POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {}\r\n\r\n", MAX_BODY + 1);
     let cases: &[(&[u8], &str)] = &[
@@ -102,7 +102,7 @@ fn disconnected_and_idle_clients_do_not_block_others() {
 
 #[test]
 fn faults_reset_or_close_the_connection() {
-    let stub = Stub::start(Scenario::well_behaved()).unwrap();
+    let stub = Stub::start(Scenario::without_steps()).unwrap();
     let ends = |model: &str| {
         let mut client = Client::connect(stub.address());
         let mut body = hello(true);

@@ -311,7 +311,7 @@ fn pages_models_and_health_are_served_with_a_key() {
 
 #[test]
 fn without_a_scenario_the_model_name_selects_the_fault() {
-    let stub = Stub::start(Scenario::well_behaved()).unwrap();
+    let stub = Stub::start(Scenario::without_steps()).unwrap();
     let answer = |model: &str| {
         ask(stub.address(), &json!({"model": model, "messages": [{"role": "user", "content": "hello"}]}))
     };

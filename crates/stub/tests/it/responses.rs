@@ -108,7 +108,7 @@ fn a_stream_ends_with_the_whole_response() {
 fn faults_of_chat_completions_only_are_rejected() {
     let whole = Stub::start(Scenario::with_faults([Fault::named("role-missing").unwrap()], None)).unwrap();
     let by_key = stub("(defscenario :name \"a\" (reply \"x\" :misbehave [crlf name-split]))");
-    let by_model = Stub::start(Scenario::well_behaved()).unwrap();
+    let by_model = Stub::start(Scenario::without_steps()).unwrap();
     for (stub, model, name) in
         [(whole, "m", "role-missing"), (by_key, "m", "name-split"), (by_model, "calls-null", "calls-null")]
     {
@@ -122,7 +122,7 @@ fn faults_of_chat_completions_only_are_rejected() {
         assert_eq!(stub.failures().len(), 1, "{name}");
     }
     // Other faults work over the Responses API, too.
-    let by_model = Stub::start(Scenario::well_behaved()).unwrap();
+    let by_model = Stub::start(Scenario::without_steps()).unwrap();
     assert_eq!(ask(by_model.address(), &json!({"model": "http-502-html", "input": "hello"})).0, 502);
     let (_, stream) =
         ask(by_model.address(), &json!({"model": "line-ends-mixed", "input": "hello", "stream": true}));
@@ -131,7 +131,7 @@ fn faults_of_chat_completions_only_are_rejected() {
 
 #[test]
 fn unknown_paths_and_methods_get_a_helpful_error() {
-    let stub = Stub::start(Scenario::well_behaved()).unwrap();
+    let stub = Stub::start(Scenario::without_steps()).unwrap();
     assert_eq!(get(stub.address(), "/v1/responses").0, 405);
     let (status, error) = exchange(stub.address(), &post_to("/v1/completions", &json!({})));
     assert_eq!(status, 404);

@@ -56,7 +56,7 @@ async fn drive(task: Box<RequestTask>, mut run: Box<Run>) {
         task.publish(&mut run);
         match step {
             Step::Finished => return,
-            // No turn and no call before it may be repeated.
+            // Earlier turns and calls must be in the journal, so that they are not repeated after the process ends.
             Step::Stream(_) if !task.commit(&mut run, Durability::Process).await => {}
             Step::Stream(request) => {
                 turn::stream(&task, &mut run, &toolbox, &request, &mut form, &mut encoder, total).await;

@@ -152,7 +152,7 @@ impl RequestRecord {
 
     /// Waits until reading a reply must stop: until a cancel or, after the loss of the server, for at most
     /// [`LAST_BYTES_LIMIT`].
-    pub(crate) async fn stops_reading(&self) {
+    pub(crate) async fn wait_until_reading_stops(&self) {
         self.cancel.cancelled().await;
         let lost_at = lock(&self.state).lost_at;
         if let Some(lost_at) = lost_at {

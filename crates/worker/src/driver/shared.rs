@@ -45,7 +45,7 @@ impl Shared {
     }
 
     /// Returns an error if the worker does not accept requests.
-    pub(crate) fn is_ready(&self) -> Result<(), NotReady> {
+    pub(crate) fn check_ready(&self) -> Result<(), NotReady> {
         let condition = self.condition();
         if condition.state == WorkerState::Ready { Ok(()) } else { Err(condition.not_ready()) }
     }

@@ -179,7 +179,7 @@ impl RecordedRequest {
         self.version >= 2
     }
 
-    /// Whether the end of the request was recorded. Always true for format 1, which does not record it.
+    /// Whether the recorded request is complete. Returns true for format 1, which does not record the end of a request.
     pub fn is_whole(&self) -> bool {
         !self.holds_results() || self.outcome().is_some()
     }

@@ -30,7 +30,7 @@ pub(super) struct Process {
     grace: Duration,
     /// Id of the server's process and group.
     id: Option<u32>,
-    /// How and when the server ended.
+    /// The termination of the server and its time.
     ended: Option<(Termination, Instant)>,
     failed: Option<String>,
 }

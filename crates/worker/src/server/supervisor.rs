@@ -392,9 +392,9 @@ impl Supervisor {
             Probe::Healthy => {
                 let owner = up.process.id().map_or(PortOwner::Unknown, |group| port_owner(up.port, group));
                 match (owner, check.endpoint) {
-                    (PortOwner::Server, Some(endpoint)) => return self.is_ready(endpoint).await,
+                    (PortOwner::Server, Some(endpoint)) => return self.enter_ready(endpoint).await,
                     (PortOwner::Unknown, Some(endpoint)) if up.is_confirming => {
-                        return self.is_ready(endpoint).await;
+                        return self.enter_ready(endpoint).await;
                     }
                     (PortOwner::Unknown, Some(_)) => {
                         up.is_confirming = true;
@@ -459,7 +459,7 @@ impl Supervisor {
         up.stopped
     }
 
-    async fn is_ready(&mut self, endpoint: Endpoint) {
+    async fn enter_ready(&mut self, endpoint: Endpoint) {
         let Phase::Up(up) = &mut self.phase else { return };
         match HttpTransport::new(&up.checker.base, self.options.key.clone(), CONNECT) {
             Ok(transport) => self.route.set_target(endpoint, transport),

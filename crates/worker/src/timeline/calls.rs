@@ -123,8 +123,8 @@ impl Calls {
         signals.iter().map(|signal| signal_entry(signal, at(signal))).collect()
     }
 
-    /// Returns the open call with this id. If there is none, opens the written call with the same arguments, or else the
-    /// first one of the tool. A call without a written call was written as text.
+    /// Returns the open call with this id. Otherwise opens the written call with the same arguments, or else the first
+    /// written call of the tool. If there is none, opens a call that was written as text.
     fn open(&mut self, place: Place, id: &str, name: &str, arguments: Option<&Value>) -> &mut PlacedCall {
         let index = *self.by_id.entry((id.to_owned(), name.to_owned())).or_insert_with(|| {
             let is_equal = |call: &WrittenCall| call.name == name && Some(&call.arguments) == arguments;

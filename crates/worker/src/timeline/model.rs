@@ -229,7 +229,7 @@ pub struct CallEntry {
     /// The reason why the arguments are not an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments_error: Option<String>,
-    /// When the model began and ended to write the call.
+    /// When the model began and finished writing the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_ms: Option<(u64, u64)>,
     /// Whether the call was written as text.

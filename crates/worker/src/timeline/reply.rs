@@ -22,7 +22,7 @@ pub(super) struct WrittenCall {
     pub(super) name: String,
     pub(super) arguments: Value,
     pub(super) arguments_error: Option<String>,
-    /// When the model began and ended to write the call.
+    /// When the model began and finished writing the call.
     pub(super) written_ms: (u64, u64),
     /// The line where the call begins.
     pub(super) line: usize,

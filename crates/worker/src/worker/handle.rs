@@ -136,7 +136,7 @@ impl Worker {
     /// When all slots and the queue are full, the worker is not ready, or the request is invalid.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
         let shared = &self.shared;
-        shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
+        shared.check_ready().map_err(SubmitError::WorkerNotReady)?;
         let config = shared.current_config();
         request.check(|| shared.tools.current().tools)?;
         let (recorder, origin) = (request.recorder.clone(), request.origin.clone());
@@ -170,8 +170,8 @@ impl Worker {
 
     /// Continues a request of a journal in its worker. `entries`: those of the request, with their times. Its earlier
     /// events are available again. An interrupted reply is requested again; an interrupted call runs again if the
-    /// `:effect` of its tool allows it. With `asks`, the user can allow that for a `once` call. Returns the id of the
-    /// request.
+    /// `:effect` of its tool allows it. With `asks`, a `once` call requests the user's approval to run again. Returns
+    /// the id of the request.
     ///
     /// # Errors
     /// When the entries do not match, all slots and the queue are full, or the worker is not ready.
@@ -182,7 +182,7 @@ impl Worker {
         asks: bool,
     ) -> Result<String, ResumeError> {
         let shared = &self.shared;
-        shared.is_ready().map_err(SubmitError::WorkerNotReady)?;
+        shared.check_ready().map_err(SubmitError::WorkerNotReady)?;
         let at_ms = entries.last().map_or(0, |(at_ms, _)| *at_ms);
         let JournaledRequest { mut session, config } = request;
         if shared.config.observer.is_some() {
@@ -302,8 +302,8 @@ impl Worker {
         self.record(id).map(|record| record.cancel.cancel()).is_some()
     }
 
-    /// Stops a request in this process, so that [`resume`](Self::resume) can continue it in another. Like
-    /// [`cancel`](Self::cancel), but nothing of that is in its journal, and its observer receives
+    /// Stops a request in this process, so that [`resume`](Self::resume) can continue it in another. Unlike
+    /// [`cancel`](Self::cancel), this is not written to the journal, and the observer receives
     /// [`Suspended`](crate::Observation::Suspended) instead of an end.
     pub fn suspend(&self, id: &str) -> bool {
         self.record(id).map(|record| record.suspend()).is_some()
@@ -404,7 +404,7 @@ impl Worker {
         let mut conditions = shared.condition.subscribe();
         loop {
             conditions.borrow_and_update();
-            match shared.is_ready() {
+            match shared.check_ready() {
                 Err(NotReady { state: WorkerState::Running, .. }) => {}
                 result => return result,
             }
@@ -448,7 +448,7 @@ impl Worker {
     }
 
     /// Waits until a stopped worker and its server have ended.
-    pub async fn gone(&self) {
+    pub async fn stopped(&self) {
         self.shared.stopped.cancelled().await;
         let mut conditions = self.shared.condition.subscribe();
         let _ = conditions.wait_for(|condition| condition.state == WorkerState::Stopped).await;

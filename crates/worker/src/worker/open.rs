@@ -302,7 +302,7 @@ impl OpenWorker {
             Ok(()) => Ok(worker),
             Err(error) => {
                 worker.stop();
-                worker.gone().await;
+                worker.stopped().await;
                 Err(error)
             }
         }

@@ -25,7 +25,7 @@ fn ctrl_c_in_a_stream_keeps_the_text_and_exits_with_130() {
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, begun + &ended.stdout), (Some(130), String::from("so far\n")));
     assert_eq!(ended.stderr, "canceled; the text so far is kept\n");
-    server.wait_for_client_to_leave();
+    server.wait_for_disconnect();
     drop(server);
     // The replay ends the same way.
     let again = project.run(&["run", "--replay", "s.jsonl"]);

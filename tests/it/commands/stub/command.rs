@@ -335,7 +335,7 @@ fn run_reports_faults_of_the_server() {
         ("http-401", 1, "", "HTTP 401: invalid key; set a valid key in OPENAI_API_KEY"),
         ("html-200", 1, "", "a body that is not a reply: Sign in; check the endpoint"),
         ("gzip", 0, "This is a generated reply of the stub server. It is", ""),
-        ("retry-after-absurd", 1, "", "HTTP 429: slow down; the server asks to wait 86400 s"),
+        ("retry-after-absurd", 1, "", "HTTP 429: slow down; the server requested a delay of 86400 s"),
         ("context-overflow", 1, "", "error[context_overflow]"),
         ("line-repeated", 1, "This is a generated", "times in a row"),
         ("arguments-not-json", 1, "", "error[invalid_arguments]"),

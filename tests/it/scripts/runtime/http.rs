@@ -459,7 +459,7 @@ fn ending_a_call_aborts_its_requests() {
             }) => {
                 let server = requested.unwrap();
                 // The future of the call has been dropped.
-                tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+                tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
             }
         }
     });
@@ -472,7 +472,7 @@ fn ending_a_call_aborts_its_requests() {
         assert_eq!(ended.unwrap_err().kind, ToolErrorKind::Timeout);
         (!server.posts().is_empty()).then_some(server)
     });
-    requested.unwrap().wait_for_client_to_leave();
+    requested.unwrap().wait_for_disconnect();
     // The function returns after the server has received the request.
     let requested = Mutex::new(false);
     let server = Server::answering_all(move |_, received| {
@@ -484,7 +484,7 @@ fn ending_a_call_aborts_its_requests() {
     });
     let body = "task.spawn(http.get, url .. '/silent') repeat until http.get(url).body == 'asked' return 1";
     assert_eq!(run_local(&server, body), Ok(json!(1)));
-    server.wait_for_client_to_leave();
+    server.wait_for_disconnect();
 }
 
 #[test]

@@ -302,7 +302,7 @@ async fn is_restarted(table: &mut Table, worker: &Worker) {
 
 async fn end(worker: &Worker) {
     worker.stop();
-    worker.gone().await;
+    worker.stopped().await;
 }
 
 /// A prompt that takes one thread much longer than the limits for a silent server.

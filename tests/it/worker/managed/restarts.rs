@@ -193,7 +193,7 @@ async fn a_stop_takes_effect_immediately() {
     worker.stop();
     assert_eq!(worker.state(), WorkerState::Stopped);
     assert!(worker.submit(SubmitRequest::prompt("hello")).is_err());
-    worker.gone().await;
+    worker.stopped().await;
 }
 
 /// A stopped process handles signals other than SIGKILL only after SIGCONT.

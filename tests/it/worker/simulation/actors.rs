@@ -43,20 +43,20 @@ impl Drop for OpenExchange {
 }
 
 impl Progress for OpenExchange {
-    fn connection_fails(&self) {
-        self.sim.connection_fails(self.number);
+    fn on_connection_failure(&self) {
+        self.sim.on_connection_failure(self.number);
     }
 
-    fn head_comes(&self) {
-        self.sim.head_comes(self.number);
+    fn on_head(&self) {
+        self.sim.on_head(self.number);
     }
 
-    fn bytes_come(&self, bytes: usize, frames: usize) {
-        self.sim.bytes_come(self.number, bytes, frames);
+    fn on_bytes(&self, bytes: usize, frames: usize) {
+        self.sim.on_bytes(self.number, bytes, frames);
     }
 
-    fn body_ends(&self) {
-        self.sim.body_ends(self.number);
+    fn on_body_end(&self) {
+        self.sim.on_body_end(self.number);
     }
 }
 

@@ -13,14 +13,14 @@ use super::script::{Frame, Head, Script, Tail};
 
 /// Receives the progress of an answer. It is dropped when the worker drops the answer.
 pub(super) trait Progress: Send + 'static {
-    fn connection_fails(&self) {}
+    fn on_connection_failure(&self) {}
 
-    fn head_comes(&self) {}
+    fn on_head(&self) {}
 
     /// Bytes that complete `frames` frames are sent.
-    fn bytes_come(&self, _bytes: usize, _frames: usize) {}
+    fn on_bytes(&self, _bytes: usize, _frames: usize) {}
 
-    fn body_ends(&self) {}
+    fn on_body_end(&self) {}
 }
 
 /// A part of a body.
@@ -44,7 +44,7 @@ pub(super) async fn answer(
     }
     let message = String::from("scripted failure");
     if matches!(script.head, Head::Refused | Head::Unreachable | Head::Broken) {
-        progress.connection_fails();
+        progress.on_connection_failure();
     }
     let (status, retry_after) = match script.head {
         Head::Panics => resume_unwind(Box::new("a bug of the transport's")),
@@ -54,19 +54,19 @@ pub(super) async fn answer(
         Head::Ok => (200, None),
         Head::Status { status, retry_after } => (status, retry_after),
     };
-    progress.head_comes();
+    progress.on_head();
     let pieces = cut(&mut dice, &script, loses);
     let body = stream::unfold((pieces, script.tail, progress), |(mut pieces, tail, progress)| async move {
         loop {
             match pieces.pop_front() {
                 Some(Piece::Wait(time)) => sleep(time).await,
                 Some(Piece::Bytes(bytes, frames)) => {
-                    progress.bytes_come(bytes.len(), frames);
+                    progress.on_bytes(bytes.len(), frames);
                     return Some((Ok(bytes.into()), (pieces, tail, progress)));
                 }
                 None if tail == Tail::Silence => std::future::pending().await,
                 None => {
-                    progress.body_ends();
+                    progress.on_body_end();
                     let message = String::from("the connection broke");
                     let error = TransportError::Broken { message };
                     let left = (pieces, Tail::End, progress);

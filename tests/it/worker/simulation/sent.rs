@@ -25,7 +25,7 @@ pub(super) fn check_body(
     options: &RequestOptions,
 ) -> Result<(), Violation> {
     let how = |how: String| format!("{}: {how} in {body}", case.id);
-    let invalid = |fault: String| Violation { invariant: Invariant::Conversation, how: how(fault) };
+    let invalid = |problem: String| Violation { invariant: Invariant::Conversation, how: how(problem) };
     if let Some(member) = still_refused(body, &case.body_fallbacks, config) {
         return Err(Violation { invariant: Invariant::Retry, how: how(format!("{member} again")) });
     }
@@ -35,9 +35,9 @@ pub(super) fn check_body(
     let messages = wire::messages(body).map_err(invalid)?;
     let layout = layout(&case.body_fallbacks);
     if !layout.plain
-        && let Some(fault) = validity::fault(&messages)
+        && let Some(problem) = validity::first_problem(&messages)
     {
-        return Err(invalid(fault));
+        return Err(invalid(problem));
     }
     let content = without_system(&messages, layout, config, options).map_err(invalid)?;
     if layout.plain {
@@ -177,8 +177,8 @@ pub(super) fn check_left(left: &[Message], case: &Case, outcome: &Outcome) -> Re
     };
     let messages: Vec<Value> =
         left.iter().map(|message| serde_json::to_value(message).expect("a message")).collect();
-    if let Some(fault) = validity::fault(&messages) {
-        return violation(fault);
+    if let Some(problem) = validity::first_problem(&messages) {
+        return violation(problem);
     }
     let is_lost = outcome.kind.as_deref() == Some("internal");
     let is_included = |id: &String| {
@@ -200,8 +200,8 @@ fn check_plain(messages: &[Value], case: &Case) -> Result<(), Violation> {
             how: format!("{}: {how} in {messages:?}", case.id),
         })
     };
-    if let Some(fault) = validity::fault(messages) {
-        return violation(fault);
+    if let Some(problem) = validity::first_problem(messages) {
+        return violation(problem);
     }
     let is_plain = |message: &Value| {
         message["content"] == IN_BETWEEN

@@ -125,13 +125,13 @@ async fn only_retryable_errors_are_retried() {
             "a delay of an hour is not awaited",
             [Answer::error(429, &[("retry-after", "3600")], "quota"), ok()],
             "http_error",
-            &["HTTP 429: quota; the server asks to wait 3600 s"],
+            &["HTTP 429: quota; the server requested a delay of 3600 s"],
         ),
         fails(
             "a delay above the integer limit",
             [Answer::error(429, &[("retry-after", "99999999999999999999999")], "quota"), ok()],
             "http_error",
-            &["HTTP 429: quota; the server asks to wait 18446744073709"],
+            &["HTTP 429: quota; the server requested a delay of 18446744073709"],
         ),
         fails(
             "no retry after the first byte",

@@ -202,7 +202,7 @@ async fn a_finish_reason_is_sufficient_regardless_of_the_connection() {
     let server = Server::script([answer().done().then(Act::Silence)]);
     let worker = worker(&server, with_timers(|timers| timers.stall = Duration::from_secs(3600)));
     assert_eq!(ask(&worker).await.text(), "whole");
-    tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
 }
 
 #[tokio::test]
@@ -266,5 +266,5 @@ async fn an_endlessly_repeated_line_ends_the_request_and_the_stream() {
     let (reason, _, detail, text) = ended.failed();
     assert_eq!(reason, FailReason::RepeatedLineLoop);
     assert!(detail.contains("times in a row") && text.starts_with("I will look"), "{detail} {text}");
-    tokio::task::spawn_blocking(move || server.wait_for_client_to_leave()).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnect()).await.unwrap();
 }

@@ -51,7 +51,7 @@ pub(super) struct Enclosures {
     rest: bool,
     /// Only blanks, list markers and marks since the start of the line.
     line_of_marks: bool,
-    /// Some open enclosure is [`Holds::Adjacent`].
+    /// Some open enclosure is [`QuotedText::Adjacent`].
     adjacent: bool,
     /// The first call that a closed enclosure quotes, until [`Enclosures::take_enclosed`].
     enclosed: Option<u32>,
@@ -62,7 +62,7 @@ struct Open {
     what: Enclosure,
     /// Its mark is written with character references.
     escaped: bool,
-    holds: Holds,
+    holds: QuotedText,
     /// The number of calls before it.
     calls: u32,
     /// The number of equal opening marks that this entry stands for.
@@ -71,9 +71,9 @@ struct Open {
     in_form: bool,
 }
 
-/// What an enclosure quotes even if it is never closed.
+/// The text that an enclosure quotes even if it is never closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Holds {
+enum QuotedText {
     Nothing,
     /// What follows on this line without other text in between. `line`: if the line ends first, everything up to the
     /// end of the surrounding enclosure.
@@ -93,7 +93,7 @@ impl Enclosures {
 
     /// Whether a call here is quoted, regardless of what follows.
     pub(super) fn holds_call(&self) -> bool {
-        self.rest || self.open.iter().any(|open| open.holds != Holds::Nothing)
+        self.rest || self.open.iter().any(|open| open.holds != QuotedText::Nothing)
     }
 
     /// Whether the next character may change the state. If not, a run of plain text can be skipped.
@@ -134,17 +134,17 @@ impl Enclosures {
             Enclosure::Element(name) if VOID.contains(&name.as_str()) => return,
             Enclosure::Element(name) | Enclosure::Bracket(name) if SHOWN.contains(&name.as_str()) => {
                 if begins_line {
-                    Holds::Everything
+                    QuotedText::Everything
                 } else {
-                    Holds::Adjacent { line: true }
+                    QuotedText::Adjacent { line: true }
                 }
             }
-            Enclosure::Element(name) if OPTIONAL_END.contains(&name.as_str()) => Holds::Nothing,
-            Enclosure::Element(_) => Holds::Adjacent { line: begins_line },
-            Enclosure::Comment | Enclosure::CData | Enclosure::Environment(_) => Holds::Everything,
-            Enclosure::Bracket(_) | Enclosure::Quotation(_) | Enclosure::Triple(_) => Holds::Nothing,
+            Enclosure::Element(name) if OPTIONAL_END.contains(&name.as_str()) => QuotedText::Nothing,
+            Enclosure::Element(_) => QuotedText::Adjacent { line: begins_line },
+            Enclosure::Comment | Enclosure::CData | Enclosure::Environment(_) => QuotedText::Everything,
+            Enclosure::Bracket(_) | Enclosure::Quotation(_) | Enclosure::Triple(_) => QuotedText::Nothing,
         };
-        self.adjacent |= matches!(holds, Holds::Adjacent { .. });
+        self.adjacent |= matches!(holds, QuotedText::Adjacent { .. });
         self.add(Open { what, escaped, holds, calls: self.calls, times: 1, in_form: true });
     }
 
@@ -175,10 +175,10 @@ impl Enclosures {
         } else {
             self.open.remove(at);
         }
-        // Unclosed enclosures inside it no longer quote what follows, except `Holds::Everything`.
+        // Unclosed enclosures inside it no longer quote what follows, except `QuotedText::Everything`.
         for inner in self.open.iter_mut().skip(at) {
-            if inner.holds != Holds::Everything {
-                inner.holds = Holds::Nothing;
+            if inner.holds != QuotedText::Everything {
+                inner.holds = QuotedText::Nothing;
             }
         }
         if from < self.calls {
@@ -210,13 +210,13 @@ impl Enclosures {
         if !(self.line_of_marks && begins_line) {
             self.line_of_marks = false;
         }
-        self.end_adjacent(|_| Holds::Nothing);
+        self.end_adjacent(|_| QuotedText::Nothing);
     }
 
     /// Begins a line.
     pub(super) fn begin_line(&mut self) {
         self.line_of_marks = true;
-        self.end_adjacent(|line| if line { Holds::Rest } else { Holds::Nothing });
+        self.end_adjacent(|line| if line { QuotedText::Rest } else { QuotedText::Nothing });
     }
 
     /// Ends a paragraph. Drops quotations in straight single marks: they were probably apostrophes.
@@ -230,19 +230,19 @@ impl Enclosures {
         self.rest = false;
         self.adjacent = false;
         for open in &mut self.open {
-            open.holds = Holds::Nothing;
+            open.holds = QuotedText::Nothing;
         }
     }
 
     /// Ends the adjacency of all enclosures. `holds` returns what each of them quotes from here on, given its `line`.
-    fn end_adjacent(&mut self, holds: impl Fn(bool) -> Holds) {
+    fn end_adjacent(&mut self, holds: impl Fn(bool) -> QuotedText) {
         if !std::mem::take(&mut self.adjacent) {
             return;
         }
         let end = |open: &mut Open| {
-            let Holds::Adjacent { line } = open.holds else { return false };
+            let QuotedText::Adjacent { line } = open.holds else { return false };
             open.holds = holds(line);
-            open.holds == Holds::Nothing
+            open.holds == QuotedText::Nothing
         };
         let mentioned: Vec<Open> = self.open.extract_if(.., end).collect();
         for open in mentioned {
@@ -253,7 +253,7 @@ impl Enclosures {
     /// Adds an enclosure. Equal enclosures that quote nothing share one entry.
     fn add(&mut self, new: Open) {
         let equal = self.open.iter_mut().rfind(|open| {
-            new.holds == Holds::Nothing
+            new.holds == QuotedText::Nothing
                 && open.holds == new.holds
                 && open.calls == new.calls
                 && open.what == new.what

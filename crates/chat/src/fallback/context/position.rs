@@ -64,7 +64,7 @@ pub(in crate::fallback) struct Context {
     reasoning_ended: bool,
 }
 
-/// How the current reasoning began.
+/// The start of the current reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Reasoning {
     /// With a mark of this kind.

@@ -7,7 +7,7 @@ fn allows_call_after(text: &str) -> bool {
 }
 
 #[test]
-fn calls_are_allowed_elsewhere() {
+fn calls_are_allowed_outside_code_quotations_and_reasoning() {
     for text in [
         "",
         "Hello ",
@@ -130,7 +130,7 @@ fn code_quotations_and_reasoning_allow_no_call() {
 }
 
 #[test]
-fn more_marks_of_reasoning_and_quotation() {
+fn only_open_reasoning_and_quotation_marks_prevent_calls() {
     for text in [
         "[THINK]a[/THINK]",
         "<|channel|>analysis<|message|>a<|end|>",

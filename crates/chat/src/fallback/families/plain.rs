@@ -1,4 +1,4 @@
-//! `{"tool": …, "arguments": {…}}` on its own lines, the form that the BIOS teaches, and a code block with
+//! `{"tool": …, "arguments": {…}}` on its own lines, the form that the BIOS describes, and a code block with
 //! only such calls. Llama's bare `{"name": …, "parameters": {…}}` is read the same way.
 //!
 //! An object is a call only if its keys identify a call (`json`) and only blanks follow it on its last line. Any

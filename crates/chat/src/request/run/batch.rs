@@ -31,7 +31,7 @@ pub(super) struct BatchCall {
     pub(super) state: CallState,
 }
 
-/// How a valid call runs.
+/// The execution options of a valid call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(in crate::request) struct CallPlan {
     /// The tool's own time limit, if any.

@@ -1,7 +1,7 @@
-//! Restores a request from its journal: its events, and the little that they do not contain.
+//! Restores a request from its journal, which contains its events and the state that the events lack.
 //!
 //! A journal receives each event when it is published, and the [`ReplyState`] of a reply before the events of its end.
-//! Both belong to one transaction. A turn whose end is missing was interrupted, and begins again.
+//! Both belong to one transaction. A turn without an end was interrupted and is repeated.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub struct ReplyState {
     calls: Vec<PlannedCall>,
 }
 
-/// What is done with a call.
+/// The planned action for a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum PlannedCall {
@@ -139,8 +139,8 @@ pub struct RestoredRun {
 
 impl RestoredRun {
     /// Continues the request. An interrupted reply is requested again. An interrupted call runs again if its tool allows
-    /// it. Otherwise it is answered with an error or, with `asks`, the user is asked. Returns the request and its earlier
-    /// events.
+    /// it. Otherwise it requests the user's approval if `asks` is set, or is answered with an error. Returns the
+    /// request and its earlier events.
     pub fn resume(self, asks: bool, at_ms: u64) -> (Run, Vec<Event>) {
         let Self { mut run, events, superseded } = self;
         if run.outcome.is_some() {

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A text that begins like the shown text. The equal start is not stored twice: usually nothing else is left.
+/// A text that shares a prefix with the shown text. Stores the length of the prefix and the rest, which is usually
+/// empty.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct RawText {
-    /// Length of the equal start in bytes.
+    /// Length of the common prefix in bytes.
     shared: usize,
     rest: String,
 }

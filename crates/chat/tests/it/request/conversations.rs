@@ -10,7 +10,7 @@ use deftool_chat::{Api, BodyEncoder, BodyFallback, BodyForm, ChatRequest, Messag
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use deftool_test_support::cpu::assert_linear;
 use deftool_test_support::step;
-use deftool_test_support::validity::{alternation_fault, fault};
+use deftool_test_support::validity::{alternation_problem, first_problem};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ proptest! {
     #[test]
     fn any_list_becomes_valid_and_a_valid_list_is_not_changed(messages in prop::collection::vec(any_message(), 0..24)) {
         let normalized = normalize_conversation(messages.clone());
-        prop_assert_eq!(fault(&as_json(&normalized)), None, "{:?}", normalized);
+        prop_assert_eq!(first_problem(&as_json(&normalized)), None, "{:?}", normalized);
         prop_assert_eq!(&normalize_conversation(normalized.clone()), &normalized);
         // All texts of users and models are kept in order.
         let texts = |messages: &[Message]| -> Vec<String> {
@@ -137,8 +137,8 @@ proptest! {
             messages.into_iter().filter(|message| !matches!(message, Message::System { .. })).collect();
         let config = RunConfig { parallel_tool_calls_supported: !pairs, ..RunConfig::default() };
         let sent = sent(messages, config);
-        prop_assert_eq!(fault(&sent), None, "{:?}", sent);
-        prop_assert_eq!(alternation_fault(&sent), None, "{:?}", sent);
+        prop_assert_eq!(first_problem(&sent), None, "{:?}", sent);
+        prop_assert_eq!(alternation_problem(&sent), None, "{:?}", sent);
         if pairs {
             let most = sent.iter().filter_map(|message| message["tool_calls"].as_array()).map(Vec::len).max();
             prop_assert!(most.unwrap_or(0) <= 1, "{:?}", sent);
@@ -258,7 +258,7 @@ fn calls_before_a_failure_are_kept_with_their_results() {
     let played = failing.run(&[three]);
     assert_eq!(played.outcome.fail_reason, Some(FailReason::ToolExecutionError));
     let history = as_json(&played.conversation);
-    assert_eq!(fault(&history), None);
+    assert_eq!(first_problem(&history), None);
     let results: Vec<Value> = history
         .iter()
         .filter(|message| message["role"] == "tool")

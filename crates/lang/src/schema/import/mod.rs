@@ -120,7 +120,8 @@ impl Importer {
                 None => {}
             }
         }
-        // Notes are about the file, which stays as it is; `check` finds the rest again in the specs.
+        // Drop notes: those about the imported file do not matter, and `check` reports those about the tools again in
+        // the specs.
         findings.retain(|finding| finding.severity != Severity::Note);
         findings.sort_by_key(|finding| (finding.primary.span, finding.rule.code));
         self.findings.extend(findings.into_iter().map(|finding| Diagnostic { fix: None, ..finding }));

@@ -22,7 +22,7 @@ rule! {
 /// `problem` is a clause that describes the error.
 pub(in crate::schema) fn finding(at: Location, problem: &str) -> Diagnostic {
     Diagnostic::new(&INVALID_PATTERN, at, format!("invalid pattern: {problem}"))
-        .note("patterns use ECMA-262 syntax; it is sent unchanged, and some APIs reject or misinterpret it")
+        .note("patterns use ECMA-262 syntax; this one is sent unchanged, and some APIs reject or misinterpret it")
 }
 
 /// The pattern is valid, but the validator does not support it.

@@ -21,5 +21,5 @@ rule! {
 pub(in crate::schema) fn finding(at: Location, problem: &SchemaError) -> Diagnostic {
     let message = format!("invalid JSON Schema: {}", problem.message);
     Diagnostic::new(&INVALID_SCHEMA, at, message)
-        .note("it is sent unchanged, which some APIs reject, and deftool does not enforce it")
+        .note("it is sent unchanged, but deftool does not enforce it, and some APIs reject it")
 }

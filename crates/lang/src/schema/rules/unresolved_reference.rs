@@ -27,7 +27,7 @@ pub(in crate::schema) fn finding(at: Location, target: &str, found: Option<&str>
         format!("external reference `{target}` is not fetched")
     };
     let finding = Diagnostic::new(&UNRESOLVED_REFERENCE, at, message)
-        .note("it is sent unchanged, which some APIs reject, and deftool does not enforce it");
+        .note("it is sent unchanged, but deftool does not enforce it, and some APIs reject it");
     match found {
         Some(path) => finding.did_you_mean(at.span, quoted(path)),
         None => finding,
@@ -38,5 +38,5 @@ pub(in crate::schema) fn finding(at: Location, target: &str, found: Option<&str>
 pub(in crate::schema) fn cyclic(at: Location, target: &str) -> Diagnostic {
     let message = format!("cyclic reference `{target}`");
     Diagnostic::new(&UNRESOLVED_REFERENCE, at, message)
-        .note("it is sent unchanged, which some APIs reject, and deftool does not enforce it")
+        .note("it is sent unchanged, but deftool does not enforce it, and some APIs reject it")
 }

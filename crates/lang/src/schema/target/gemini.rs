@@ -50,7 +50,7 @@ fn open_schema(schema: &mut Value) {
 }
 
 fn open_inside(key: &str, value: &mut Value) {
-    // gptel does not descend into this keyword, but into unknown ones.
+    // Like gptel, skip this keyword but descend into unknown keywords.
     if key == "prefixItems" {
         return;
     }

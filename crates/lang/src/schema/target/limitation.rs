@@ -54,7 +54,7 @@ impl ToolLimitation<'_> {
             return certain.then_some("the tool is omitted for this target; the others are compiled");
         }
         match self.support.enforced_by {
-            Enforcer::Deftool => Some("deftool still enforces it when it validates the arguments"),
+            Enforcer::Deftool => Some("deftool still enforces it during argument validation"),
             Enforcer::Provider => Some("the provider still enforces it"),
             Enforcer::Sampler => Some("the sampler still enforces the rest"),
             Enforcer::Unenforced => None,

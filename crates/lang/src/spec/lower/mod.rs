@@ -337,7 +337,7 @@ impl Lowerer {
         }
     }
 
-    /// Reports tools that the code at `node` creates in a way that is not read. Returns whether there are any.
+    /// Reports tools that the code at `node` creates in an unsupported way. Returns whether there are any.
     fn note_unread_tools(&mut self, tree: &Tree, text: &str, node: NodeId) -> bool {
         let passed = || {
             let function = passed_function(tree, text, node)?;

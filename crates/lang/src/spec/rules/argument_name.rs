@@ -40,7 +40,7 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
             finding
         });
     } else if name.len() > MAX_NAME {
-        let message = format!("an argument name of {} characters; Anthropic accepts at most {MAX_NAME}", name.len());
+        let message = format!("argument name has {} characters; Anthropic accepts at most {MAX_NAME}", name.len());
         findings.push(Diagnostic::new(&ARGUMENT_NAME, at, message));
     }
 }

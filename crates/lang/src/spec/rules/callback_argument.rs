@@ -30,7 +30,7 @@ pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
             let start = other.primary.span.start;
             (first.span.start..first.span.end).contains(&start)
         };
-        let start = findings.iter().rposition(|other| !tool_holds(tool, other)).map_or(0, |index| index + 1);
+        let start = findings.iter().rposition(|other| !is_in_tool(tool, other)).map_or(0, |index| index + 1);
         let own = findings.split_off(start.min(findings.len()));
         let (inside, outside): (Vec<_>, Vec<_>) = own.into_iter().partition(of_it);
         findings.extend(outside);
@@ -39,6 +39,6 @@ pub(in crate::spec) fn check(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     }
 }
 
-fn tool_holds(tool: &Tool, finding: &Diagnostic) -> bool {
+fn is_in_tool(tool: &Tool, finding: &Diagnostic) -> bool {
     (tool.span.start..tool.span.end).contains(&finding.primary.span.start)
 }

@@ -37,7 +37,7 @@ pub(in crate::spec) fn check(at: Location, name: &str, is_called: bool) -> Optio
         };
         format!("invalid character {bad} in a name; APIs accept A-Z a-z 0-9 _ -")
     } else if name.len() > MAX_NAME {
-        format!("a name of {} characters; APIs accept at most {MAX_NAME}", name.len())
+        format!("name has {} characters; APIs accept at most {MAX_NAME}", name.len())
     } else {
         return None;
     };

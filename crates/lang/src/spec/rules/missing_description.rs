@@ -18,6 +18,6 @@ rule! {
 
 pub(in crate::spec) fn finding(at: Location, name: &str, is_empty: bool) -> Diagnostic {
     let what = if is_empty { "an empty" } else { "no" };
-    let message = format!("`{name}` has {what} `:description`, so the model cannot know when to use it");
+    let message = format!("`{name}` has {what} `:description`, so the model has to guess when to use it");
     Diagnostic::new(&MISSING_DESCRIPTION, at, message)
 }

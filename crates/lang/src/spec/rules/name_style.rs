@@ -26,7 +26,7 @@ pub(in crate::spec) fn check(tool: &Tool) -> Option<Diagnostic> {
     let at = Location { source: tool.source, span: first.span };
     let finding = Diagnostic::new(&NAME_STYLE, at, format!("`{}` is not in snake_case", first.value));
     let others: Vec<String> = odd.map(|name| format!("`{}`", name.value)).collect();
-    Some(if others.is_empty() { finding } else { finding.note(format!("nor are {}", others.join(", "))) })
+    Some(if others.is_empty() { finding } else { finding.note(format!("also not in snake_case: {}", others.join(", "))) })
 }
 
 /// Whether APIs accept the name but it is not lowercase words with underscores between them.

@@ -20,10 +20,10 @@ rule! {
 
 pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &mut Vec<Diagnostic>) {
     let Some(Json { span, kind: JsonKind::String(text) }) = argument.keyword("description") else { return };
-    if argument.optional || !says_optional(text) {
+    if argument.optional || !is_marked_optional(text) {
         return;
     }
-    let message = format!("the description calls `{}` optional, but without `:optional t` it is required", argument.name.value);
+    let message = format!("the description of `{}` marks it as optional, but it is required without `:optional t`", argument.name.value);
     let end = Span { start: span.end, end: span.end };
     findings.push(
         Diagnostic::new(&OPTIONAL_IN_WORDS, Location { source, span: *span }, message)
@@ -32,7 +32,7 @@ pub(in crate::spec) fn check(source: SourceId, argument: &Argument, findings: &m
 }
 
 /// Matches only unambiguous phrases: "Optional …", "… (optional)".
-fn says_optional(text: &str) -> bool {
+fn is_marked_optional(text: &str) -> bool {
     const WORD: &str = "optional";
     let starts = |text: &str| text.get(..WORD.len()).is_some_and(|start| start.eq_ignore_ascii_case(WORD));
     let trimmed = text.trim_start_matches(['(', '[', ' ', '\n']);

@@ -5,9 +5,9 @@ rule! {
     /// tools created by code
     ///
     /// If a function that makes tools is passed to `mapcar`, `apply` or a similar function, its arguments are only
-    /// known in a running Emacs. The same holds for a list with the keys of a tool that is passed to a function which
-    /// deftool does not know. deftool does not execute code, so these tools are neither checked nor compiled. There is
-    /// one finding per file.
+    /// known in a running Emacs. The same applies to a list with the keys of a tool that is passed to an unknown
+    /// function. deftool does not execute code, so these tools are neither checked nor compiled. There is one finding
+    /// per file.
     ///
     /// ```el fails
     /// (mapc (lambda (spec) (apply #'gptel-make-tool spec)) my-specs)

@@ -30,7 +30,7 @@ pub(in crate::spec) fn finding(at: Location, word: &str) -> Diagnostic {
         finding.note(note)
     } else if let Some(known) = known(plain).or_else(|| same_type(plain)) {
         finding.labelled(format!("did you mean `{known}`?")).fixed_by(format!("write `{known}`"), at.span, known)
-    } else if let Some(known) = kin_type(plain).or_else(|| nearest(plain, TYPES)) {
+    } else if let Some(known) = related_type(plain).or_else(|| nearest(plain, TYPES)) {
         finding.did_you_mean(at.span, known)
     } else {
         finding.note(format!("types: {}", TYPES.join(", ")))
@@ -64,8 +64,8 @@ fn same_type(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the type in which the value is probably sent.
-fn kin_type(word: &str) -> Option<&'static str> {
+/// Returns the JSON type that probably represents the value.
+fn related_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "list" | "vector" => "array",
         "text" | "file" | "path" | "directory" => "string",

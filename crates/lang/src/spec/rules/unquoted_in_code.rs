@@ -21,7 +21,7 @@ rule! {
 /// Reports a list with the head `head`.
 pub(in crate::spec) fn call(at: Location, head: &str) -> Diagnostic {
     let message = if head.starts_with(':') {
-        format!("missing quote: Emacs evaluates this list as a call of the function `{head}`")
+        format!("missing quote: Emacs evaluates this list as a call to the function `{head}`")
     } else {
         String::from("missing quote: Emacs evaluates this list as a function call")
     };

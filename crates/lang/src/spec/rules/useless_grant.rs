@@ -23,36 +23,36 @@ rule! {
 /// Checks `grant`, one of the values of `key`.
 pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -> Option<Diagnostic> {
     let text = grant.value.as_str();
-    let find = |message: String| Some(Diagnostic::new(&USELESS_GRANT, at, message));
-    let mend = |message: String, name: &str| {
+    let finding = |message: String| Some(Diagnostic::new(&USELESS_GRANT, at, message));
+    let finding_with_fix = |message: String, name: &str| {
         let written = super::quoted(name);
-        Some(find(message)?.maybe_fixed_by(format!("write {written}"), at.span, written))
+        Some(finding(message)?.maybe_fixed_by(format!("write {written}"), at.span, written))
     };
     if text.trim().is_empty() {
-        return find(format!("empty string in `:{key}`"));
+        return finding(format!("empty string in `:{key}`"));
     }
     match key {
         "read" | "write" if text.starts_with('~') => {
-            find(format!("`~` is not expanded; \"{text}\" is a name inside the project"))
+            finding(format!("`~` is not expanded; \"{text}\" is a name inside the project"))
         }
         "read" | "write" | "run" if text.contains('$') => {
-            find(format!("variables are not expanded; \"{text}\" is used as written"))
+            finding(format!("variables are not expanded; \"{text}\" is used as written"))
         }
         "net" => {
             let refused = HostGrant::parse(text).err()?;
             match refused.instead {
-                Some(host) => mend(refused.reason, &host),
-                None => find(refused.reason),
+                Some(host) => finding_with_fix(refused.reason, &host),
+                None => finding(refused.reason),
             }
         }
         "run" if text.contains(char::is_whitespace) && !text.contains('/') => {
             let program = text.split_whitespace().next().unwrap_or("");
-            mend(format!("`:run` takes programs without arguments, found \"{text}\""), program)
+            finding_with_fix(format!("`:run` takes programs without arguments, found \"{text}\""), program)
         }
         "env" if text.starts_with('$') || text.contains('=') => {
             let name = text.trim_start_matches('$').split('=').next().unwrap_or("");
             let name = name.trim_matches(['{', '}']);
-            mend(format!("`:env` takes variable names, found \"{text}\""), name)
+            finding_with_fix(format!("`:env` takes variable names, found \"{text}\""), name)
         }
         _ => None,
     }

@@ -67,7 +67,7 @@ pub(in crate::spec) fn check(at: Location, key: &str, grant: &Spanned<String>) -
             } else if SHELLS.contains(&without_version(program)) {
                 format!("`:run` of \"{text}\" allows every program: it executes its input")
             } else if LAUNCHERS.contains(&without_version(program)) {
-                format!("`:run` of \"{text}\" allows every program: its options, settings or files can name others")
+                format!("`:run` of \"{text}\" allows every program: its options, settings or files can run other programs")
             } else {
                 return None;
             }

@@ -19,9 +19,9 @@ pub(super) enum Mode {
     Backquoted,
 }
 
-/// Bytes that folding may produce in addition to the text of the file, at least. Calls can be nested and variables can
-/// be used repeatedly: without a limit, 30 short lines could produce a billion bytes.
-pub(super) const MAX_GROWTH: usize = 1 << 20;
+/// Minimum of the limit on bytes that folding may produce in addition to the text of the file. Calls can be nested and
+/// variables can be used repeatedly: without a limit, 30 short lines could produce a billion bytes.
+const MIN_GROWTH_LIMIT: usize = 1 << 20;
 
 /// Bytes that folding may produce for each byte of the file.
 const GROWTH_PER_BYTE: usize = 16;
@@ -32,7 +32,7 @@ pub struct Folder<'t> {
     pub(super) text: &'t str,
     pub(super) source: SourceId,
     /// Bytes that folding may still produce in addition to the source text.
-    pub(super) room: usize,
+    pub(super) budget: usize,
     /// Whether the file is Emacs Lisp: forms that only Emacs can evaluate are reported as warnings.
     pub is_emacs: bool,
     /// Variables of the enclosing `let` forms and lambdas, innermost last.
@@ -55,7 +55,7 @@ impl<'t> Folder<'t> {
         Self {
             tree,
             text,
-            room: MAX_GROWTH.max(text.len().saturating_mul(GROWTH_PER_BYTE)),
+            budget: MIN_GROWTH_LIMIT.max(text.len().saturating_mul(GROWTH_PER_BYTE)),
             is_emacs: false,
             locals: Vec::new(),
             constants: None,
@@ -95,8 +95,8 @@ impl<'t> Folder<'t> {
 
     /// Subtracts `bytes` from the budget. A failed call uses up the budget, so that later calls fail at once.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
-        let is_enough = bytes <= self.room;
-        self.room = self.room.saturating_sub(bytes);
+        let is_enough = bytes <= self.budget;
+        self.budget = self.budget.saturating_sub(bytes);
         is_enough
     }
 

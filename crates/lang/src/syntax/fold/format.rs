@@ -3,7 +3,6 @@
 //! Source: "Formatting Strings" of the Emacs Lisp reference manual (Emacs 30), verified against the function itself.
 //! Not supported: widths of non-ASCII text, which count display columns.
 
-use super::folder::MAX_GROWTH;
 use crate::syntax::datum::{Datum, DatumKind};
 use crate::syntax::number::Number;
 
@@ -35,8 +34,8 @@ struct Directive {
     conversion: char,
 }
 
-/// Formats `values` with `template`. Output in addition to the text of the values is subtracted from `room`.
-pub(super) fn format_values(template: &str, values: &[Datum], room: &mut usize) -> Result<String, Reason> {
+/// Formats `values` with `template`. Output in addition to the text of the values is subtracted from `budget`.
+pub(super) fn format_values(template: &str, values: &[Datum], budget: &mut usize) -> Result<String, Reason> {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     let mut next = 0;
@@ -56,10 +55,10 @@ pub(super) fn format_values(template: &str, values: &[Datum], room: &mut usize) 
         };
         let written = written_len(&value.kind);
         if is_named.get_mut(index).is_some_and(|is_named| std::mem::replace(is_named, true)) {
-            grow(room, written)?;
+            grow(budget, written)?;
         }
         let body = convert(&directive, &value.kind).map_err(|message| reason(Some(index), message))?;
-        grow(room, body.len().max(directive.width).saturating_sub(written))?;
+        grow(budget, body.len().max(directive.width).saturating_sub(written))?;
         pad(&mut text, &directive, &body).map_err(|message| reason(Some(index), message))?;
     }
     text.push_str(rest);
@@ -81,14 +80,13 @@ fn written_len(value: &DatumKind) -> usize {
 }
 
 /// Subtracts `bytes` from the budget. A failed call uses up the budget, so that later calls fail at once.
-fn grow(room: &mut usize, bytes: usize) -> Result<(), Reason> {
-    let is_enough = bytes <= *room;
-    *room = room.saturating_sub(bytes);
+fn grow(budget: &mut usize, bytes: usize) -> Result<(), Reason> {
+    let is_enough = bytes <= *budget;
+    *budget = budget.saturating_sub(bytes);
     if is_enough {
         return Ok(());
     }
-    let limit = MAX_GROWTH >> 20;
-    Err(reason(None, format!("the output of `format` in this file exceeds {limit} MiB")))
+    Err(reason(None, "the output of `format` exceeds the limit for this file"))
 }
 
 /// Reads the directive after a percent sign. Returns its field number, the directive and its length.

@@ -158,7 +158,7 @@ fn format(folder: &mut Folder<'_>, arguments: Vec<Datum>) -> Outcome {
         return Err(rejected("a string first", &template));
     };
     let values: Vec<Datum> = arguments.collect();
-    format_values(text, &values, &mut folder.room).map(DatumKind::String).map_err(|failed| {
+    format_values(text, &values, &mut folder.budget).map(DatumKind::String).map_err(|failed| {
         let argument = failed.argument.and_then(|index| values.get(index));
         let span = argument.map_or(template.span, |value| value.span);
         Failure::Unsupported { span: Some(span), reason: failed.message }

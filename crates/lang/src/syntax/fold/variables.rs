@@ -1,9 +1,9 @@
 //! Variables of an Emacs Lisp file that have one known value.
 //!
-//! The file must assign the variable once, at top level, and no other occurrence may bind or change it. Whether it does
-//! is decided by the position: a symbol may be bound or changed where it is the head of a list, an argument or in the
-//! first list of a form whose name suggests binding or changing (`let`, `setq`, `dolist`, `add-to-list`, …), quoted, or in
-//! a vector. This includes harmless positions, which only means that the value stays unknown.
+//! The file must assign the variable once, at top level, and no other occurrence may bind or change it. A symbol may be
+//! bound or changed if it is quoted, in a vector, or the head of a list. It may also be if it is an argument of a form,
+//! or in its first list, and the name of the form suggests binding or changing (`let`, `setq`, `dolist`, `add-to-list`,
+//! …). This includes harmless positions, which only means that the value stays unknown.
 
 use std::collections::HashMap;
 
@@ -136,7 +136,7 @@ impl<'t> Constants<'t> {
 impl Folder<'_> {
     /// Returns the value of a variable in Emacs Lisp; `None` if it is not known.
     pub(super) fn value_of_variable(&mut self, name: &str, depth: usize) -> Option<Datum> {
-        if !self.in_code || self.room == 0 || depth > MAX_DEPTH {
+        if !self.in_code || self.budget == 0 || depth > MAX_DEPTH {
             return None;
         }
         let local = self.locals.iter().rev().find(|(local, _)| *local == name);

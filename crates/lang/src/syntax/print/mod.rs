@@ -28,7 +28,7 @@
 //! A list that starts at column 100 or further right keeps its layout. Each level adds a column, so this bounds
 //! indentation and recursion. Time and output size are linear.
 //!
-//! Deliberately absent: options, wrapping or joining of strings, an indenter for Emacs Lisp. Text that cannot be moved
+//! Out of scope: options, wrapping or joining of strings, an indenter for Emacs Lisp. Text that cannot be moved
 //! safely stays unchanged: lists with labels (`#1=`) or unusual whitespace, and files with `#@`, which counts bytes.
 
 mod block;

@@ -19,7 +19,7 @@ impl Reader<'_> {
             let len = rest.find(|character| !odd_blank::is_odd(character)).unwrap_or(rest.len());
             let span = Span::new(start, start + len);
             self.report(odd_blank::finding(self.at(span), span.of(self.text)));
-            // Inside a word a zero-width space is invisible, and the word is read as two.
+            // A zero-width space inside a word splits it into two tokens, so findings here are unreliable.
             let is_after_word = start.checked_sub(1).is_some_and(|before| !self.delimiter_at(before));
             if odd_blank::has_no_width(span.of(self.text)) && is_after_word && !self.delimiter_at(start + len)
             {

@@ -9,8 +9,8 @@ rule! {
     ///
     /// In Emacs Lisp, deftool also folds functions without side effects such as `string-join`, `mapconcat` and `upcase`,
     /// conditionals, `let`, and variables that the file assigns once, at top level, and does not bind or change
-    /// elsewhere. Anything else has a value only in a running Emacs. Such values are one warning for each form: the rest
-    /// of the tool is checked, and `compile` omits the tool.
+    /// elsewhere. Anything else has a value only in a running Emacs. All such values of a form are reported in one
+    /// warning. The rest of the tool is checked, and `compile` omits the tool.
     ///
     /// ```el fails
     /// (gptel-make-tool :name "notes" :description (concat "Search " my-folder) :function #'my-search)
@@ -70,7 +70,7 @@ pub(in crate::syntax) fn variable(at: Location, name: &str) -> Diagnostic {
 
 /// Reports `'(list …)`; `quote` is the span before the list.
 pub(in crate::syntax) fn quoted_call(at: Location, quote: Span, function: &str) -> Diagnostic {
-    let message = format!("the quote makes this call of `{function}` data");
+    let message = format!("the quote turns this call to `{function}` into data");
     Diagnostic::new(&NOT_A_CONSTANT, at, message).fixed_by("remove the quote", quote, "")
 }
 

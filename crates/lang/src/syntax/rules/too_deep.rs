@@ -4,8 +4,8 @@ use crate::text::Location;
 rule! {
     /// data nested too deeply
     ///
-    /// Real specs stay below 20 levels, and OpenAI rejects schemas deeper than ten. The limit protects programs that
-    /// read specs from malicious files.
+    /// Real specs stay below 20 levels, and OpenAI rejects schemas deeper than ten. The limit protects programs
+    /// against malicious spec files.
     ///
     /// ```eld fails
     /// (deftool :name "deep" :description "Take a value."

@@ -9,7 +9,7 @@ use std::path::Path;
 use cap_std::fs::{Dir, OpenOptions};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::no_follow::{never_wait, open_folder};
+use super::no_follow::{open_folder, set_nonblocking_no_follow};
 
 /// Maximum size of an ignore file, in bytes. Larger files are ignored.
 const MAX_FILE: u64 = 64 << 10;
@@ -90,7 +90,7 @@ impl IgnoreRules {
         }
         let mut options = OpenOptions::new();
         options.read(true);
-        never_wait(&mut options);
+        set_nonblocking_no_follow(&mut options);
         let file = dir.open_with(name, &options).ok()?;
         let length = file.metadata().ok().filter(cap_std::fs::Metadata::is_file)?.len();
         if length > MAX_FILE.min(self.left) {

@@ -21,7 +21,7 @@ pub(super) fn open_folder(dir: &Dir, name: &Path) -> std::io::Result<Dir> {
 }
 
 /// Sets `options` so that opening neither blocks nor follows a link.
-pub(super) fn never_wait(options: &mut OpenOptions) {
+pub(super) fn set_nonblocking_no_follow(options: &mut OpenOptions) {
     #[cfg(unix)]
     {
         use cap_std::fs::OpenOptionsExt as _;

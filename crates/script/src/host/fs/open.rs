@@ -9,7 +9,7 @@ use cap_std::fs::OpenOptions;
 use deftool_lang::tool::ToolErrorKind;
 
 use super::grant::{GrantedPath, Leaf};
-use super::no_follow::never_wait;
+use super::no_follow::set_nonblocking_no_follow;
 use crate::error::HostError;
 
 /// Opens the file `target` for reading. Returns it and its length in bytes.
@@ -27,7 +27,7 @@ pub(super) fn open_file(target: &GrantedPath) -> Result<(File, u64), HostError> 
     }
     let mut options = OpenOptions::new();
     options.read(true);
-    never_wait(&mut options);
+    set_nonblocking_no_follow(&mut options);
     let file = leaf.dir.open_with(&leaf.name, &options).map_err(failed)?.into_std();
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
@@ -45,7 +45,7 @@ pub(super) fn open_end(target: &GrantedPath, leaf: &Leaf) -> Result<File, HostEr
     }
     let mut options = OpenOptions::new();
     options.append(true).create(true);
-    never_wait(&mut options);
+    set_nonblocking_no_follow(&mut options);
     let file = leaf.dir.open_with(&leaf.name, &options).map_err(failed)?.into_std();
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(target.invalid("is not a regular file"));

@@ -27,8 +27,8 @@ fn special_purpose_v4(address: Ipv4Addr) -> Option<&'static str> {
         [127, ..] => "a loopback address",
         [10, ..] | [192, 168, ..] => PRIVATE,
         [172, second, ..] if second & 0xF0 == 16 => PRIVATE,
-        [100, second, ..] if second & 0xC0 == 64 => "a carrier's private address",
-        [169, 254, ..] => "a link-local address, where clouds keep credentials",
+        [100, second, ..] if second & 0xC0 == 64 => "a shared address (carrier-grade NAT)",
+        [169, 254, ..] => "a link-local address, where clouds serve credentials",
         [168, 63, 129, 16] => "the address of Azure's platform services",
         [192, 0, 0, _] => "an address for protocols",
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => DOCUMENTATION,
@@ -41,7 +41,7 @@ fn special_purpose_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn special_purpose_v6(address: Ipv6Addr) -> Option<&'static str> {
-    const EMBEDS: &str = "an IPv6 address that stands for an IPv4 address";
+    const EMBEDS: &str = "an IPv6 address that embeds an IPv4 address";
     const DOCUMENTATION: &str = "an address for documentation";
     let segments = address.segments();
     Some(match segments {

@@ -125,9 +125,9 @@ impl Clients {
     }
 }
 
-/// Returns the builder of an HTTP client with TLS, which introduces itself as deftool.
+/// Returns an HTTP client builder with TLS and deftool's user agent.
 pub fn client_builder() -> ClientBuilder {
-    // Fails if the program has already selected an implementation of cryptography, which is then used.
+    // If the program has already installed a crypto provider, that provider is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().user_agent(concat!("deftool/", env!("CARGO_PKG_VERSION")))
 }

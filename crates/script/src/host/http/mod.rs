@@ -5,8 +5,8 @@
 //! `address`) and sent on the IO threads (`exchange`, `client`, `body`) while the script is suspended. When a call
 //! ends, its requests are aborted.
 //!
-//! Not supported on purpose: cookies, caches, proxies, retries, HTTP/2, settings from the environment, and a
-//! `response.json()`, because `json.decode(response.body)` does the same.
+//! Out of scope: cookies, caches, proxies, retries, HTTP/2, settings from the environment, and a `response.json()`,
+//! because `json.decode(response.body)` does the same.
 
 mod address;
 mod body;

@@ -52,7 +52,7 @@ impl StreamProgram {
         })
     }
 
-    /// Waits until the program has exited, and returns how, as a clause.
+    /// Waits until the program exits. Returns a clause that describes how it ended.
     pub async fn ended(&mut self) -> String {
         match (&mut self.child.ended).await {
             Ok(Ok(status)) => describe(status),
@@ -65,7 +65,7 @@ impl StreamProgram {
 fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, Some(signal)) => format!("was terminated by signal {signal}"),
         (None, None) => String::from("exited"),
     }
 }

@@ -71,7 +71,7 @@ impl Turn<'_> {
             }
             let next = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
-                    self.remember_form(*form);
+                    self.store_form(*form);
                     // Sent if the reply is empty, to find the reason.
                     let probe =
                         || outgoing(attempt + 1, request.encode_body(BodyForm { stream: false, ..*form }));
@@ -118,7 +118,7 @@ impl Turn<'_> {
     }
 
     /// Stores an accepted variant. Later requests start with it.
-    fn remember_form(&self, form: BodyForm) {
+    fn store_form(&self, form: BodyForm) {
         if !form.fallbacks.is_empty() {
             let mut required = lock(&self.task.shared.required_fallbacks);
             *required = required.union(form.fallbacks);

@@ -99,7 +99,7 @@ fn advice(
         (_, 404 | 405, _) => "; check the model name and the endpoint, which usually ends in `/v1`",
         (_, 408 | 409 | 429 | 503, _) => {
             return match retry_after {
-                Some(wait) => format!("; the server asks to wait {}", seconds(wait)),
+                Some(wait) => format!("; the server requested a delay of {}", seconds(wait)),
                 None => String::from("; try again later"),
             };
         }

@@ -167,7 +167,7 @@ impl Turn<'_> {
         tail: &mut KeyTail<'_>,
     ) -> Result<TransportEnd, Stop> {
         let task = self.task;
-        let stopped = task.record.stops_reading();
+        let stopped = task.record.wait_until_reading_stops();
         // Set again only after it has elapsed: the deadline moves with each token.
         let timer = tokio::time::sleep_until(timers.next());
         tokio::pin!(stopped, timer);

@@ -47,7 +47,7 @@ impl Turn<'_> {
         let mut exchange = Exchange::begin(task);
         let sent = tokio::select! {
             biased;
-            () = task.record.stops_reading() => return Err(self.end_canceled()),
+            () = task.record.wait_until_reading_stops() => return Err(self.end_canceled()),
             () = until(self.total) => return Err(self.total_timeout()),
             sent = managed::head_within(task, limit, task.shared.transport.send(outgoing)) => sent,
         };

@@ -129,7 +129,7 @@ impl Simulation {
     }
 
     /// The server sends the head.
-    pub(in super::super) fn head_comes(&self, number: usize) {
+    pub(in super::super) fn on_head(&self, number: usize) {
         let (now, timers) = (self.now(), &self.plan.config.timers);
         self.with_exchange(number, |exchange| Some(exchange.head_came(now, timers)));
         self.ledger().learn(number);
@@ -137,7 +137,7 @@ impl Simulation {
     }
 
     /// The connection fails before a head.
-    pub(in super::super) fn connection_fails(&self, number: usize) {
+    pub(in super::super) fn on_connection_failure(&self, number: usize) {
         self.with_exchange(number, |exchange| {
             exchange.is_answered = true;
             None
@@ -145,13 +145,13 @@ impl Simulation {
     }
 
     /// The server sends bytes that complete `frames` frames.
-    pub(in super::super) fn bytes_come(&self, number: usize, bytes: usize, frames: usize) {
+    pub(in super::super) fn on_bytes(&self, number: usize, bytes: usize, frames: usize) {
         let (now, timers) = (self.now(), &self.plan.config.timers);
         self.with_exchange(number, |exchange| exchange.bytes_came(frames, now, timers));
         self.trace(|| format!("case {number} gets {bytes} bytes"));
     }
 
-    pub(in super::super) fn body_ends(&self, number: usize) {
+    pub(in super::super) fn on_body_end(&self, number: usize) {
         let now = self.now();
         self.with_exchange(number, |exchange| {
             exchange.is_over = true;

@@ -99,7 +99,7 @@ pub(super) static SUPPORT: &[SupportEntry] = &[
         "the grammar supports too few digits: the server rejects it, or exhausts memory and never answers",
     )
     .when(
-        "it allows only integers of 17 or more digits, or is a larger float, and there is no opposite bound",
+        "there is no opposite bound, and either every allowed integer has 17 or more digits or the bound is a float over 63 bits",
         |occurrence| is_relevant(occurrence) && is_bound_too_large(occurrence),
     ),
     misread(&["maximum", "exclusiveMaximum"], "it overflows: the model can only generate negative numbers")

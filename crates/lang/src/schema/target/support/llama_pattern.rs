@@ -76,7 +76,7 @@ fn last(supports: impl Iterator<Item = PatternSupport>) -> PatternSupport {
     supports.max().unwrap_or(Enforced)
 }
 
-/// Returns the support for a character, of which the server knows only the escapes in `known`.
+/// Returns the support for a literal. `known` are the characters that the server supports after a backslash.
 fn of_literal(literal: &Literal, known: &str) -> PatternSupport {
     let is_supported = match &literal.kind {
         LiteralKind::Verbatim => !matches!(literal.c, ']' | '}'),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::model::{Enforcer, Occurrence, Source, Subject, SupportEntry, SupportLevel};
 
-const STRICT_IS_WHAT_ENFORCES: Source = Source {
+const UNENFORCED_WITHOUT_STRICT: Source = Source {
     at: "https://dev.to/multigrid/structured-outputs-in-gpt-4o-strict-json-schema-end-to-end-4li4",
     date: "2026-11",
 };
@@ -20,7 +20,7 @@ const READ: SupportEntry = SupportEntry::new(
     SupportLevel::Shown,
     Enforcer::Deftool,
     "the model reads it; without `strict` the API does not enforce it",
-    STRICT_IS_WHAT_ENFORCES,
+    UNENFORCED_WITHOUT_STRICT,
 );
 
 const NO_LOOKAROUND: SupportEntry = SupportEntry::new(

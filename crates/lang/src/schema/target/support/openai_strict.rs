@@ -70,7 +70,7 @@ pub(super) static SUPPORT: &[SupportEntry] = &[
         Subject::Schema("an optional property that accepts null"),
         SupportLevel::Weakened,
         Enforcer::Unenforced,
-        "every property is required, and null means absent; for this one the model cannot express which it means, and null stays null",
+        "every property is required, and null means absent; null is a valid value here, so it is kept, and the property cannot be omitted",
         SUBSET,
     )
     .when("null is already valid for it", |occurrence| occurrence.node.is_optional && occurrence.node.accepts_null()),

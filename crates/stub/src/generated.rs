@@ -16,8 +16,8 @@ const AFTER: &str = "Done. I used the tool results.";
 /// The tool that is called if the request offers none.
 const NO_TOOL: &str = "example";
 
-/// Returns a reply with the content that its faults need. After a tool result, the reply is text.
-pub(super) fn canned(needs: impl Iterator<Item = Needs>, request: &Received) -> Reply {
+/// Returns a generated reply with the content that its faults need. After a tool result, the reply is text.
+pub(super) fn generated_reply(needs: impl Iterator<Item = Needs>, request: &Received) -> Reply {
     if last_message(request).is_some_and(|last| last.role == "tool") {
         return Reply::new().text(AFTER);
     }

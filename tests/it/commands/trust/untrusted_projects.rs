@@ -418,7 +418,7 @@ fn nothing_is_sent_to_a_server_in_a_spec_without_trust() {
             }
         }
     }
-    assert_none_succeeded("endpoints of strangers", attacks, &succeeded);
+    assert_none_succeeded("endpoints of untrusted projects", attacks, &succeeded);
 }
 
 /// An endpoint that the user names requires no trust, nor does a replay.
