@@ -36,6 +36,8 @@ const PARTS: [&str; 9] =
     ["text-bare", "text", "streams-bare", "streams", "requests", "conversation", "deltas", "argument", "run"];
 
 fn main() {
+    // As in the command.
+    deftool_script::return_large_blocks();
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     match arguments.next().as_deref() {
         None => PARTS.iter().for_each(|part| {

@@ -73,6 +73,7 @@ use command::{CliError, Exit};
 
 /// Runs the command given on the command line.
 pub fn main() -> ExitCode {
+    deftool_script::return_large_blocks();
     // The processes that deftool starts itself have no options.
     let result = match std::env::args_os().nth(1).as_deref().and_then(OsStr::to_str) {
         Some(engine::SCRIPT_HOST) => {

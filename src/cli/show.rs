@@ -1,6 +1,7 @@
 //! Prints the events of a request: text to stdout, everything else to stderr.
 
 use std::collections::HashMap;
+use std::fmt::{self, Write};
 
 use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome};
 use deftool_lang::text::count;
@@ -152,5 +153,25 @@ impl EventPrinter {
 
 /// Formats a value as truncated JSON.
 fn shown(value: &Value) -> String {
-    cut(&clean(&value.to_string()), MAX_SHOWN)
+    let mut start = Start { text: String::new(), left: MAX_SHOWN + 1 };
+    // An error: the rest is not needed.
+    let _ = write!(start, "{value}");
+    cut(&clean(&start.text), MAX_SHOWN)
+}
+
+/// The start of a text that may be long.
+struct Start {
+    text: String,
+    /// The number of characters that still fit.
+    left: usize,
+}
+
+impl fmt::Write for Start {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        for character in more.chars() {
+            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
+            self.text.push(character);
+        }
+        Ok(())
+    }
 }

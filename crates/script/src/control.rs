@@ -18,7 +18,7 @@ use futures_util::task::AtomicWaker;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::interrupt::Switch;
+use super::ffi::Switch;
 use super::limits::TOP_LEVEL_LIMIT;
 use super::permission::{PinnedPaths, ScriptPermissions};
 

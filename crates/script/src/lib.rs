@@ -49,8 +49,8 @@ mod control;
 mod convert;
 mod error;
 mod events;
+mod ffi;
 mod host;
-mod interrupt;
 mod io;
 mod isolate;
 mod leftover;
@@ -67,6 +67,7 @@ mod vm;
 
 pub use control::MAX_GRACE;
 pub use events::{LogLevel, ScriptEvent, ScriptSink};
+pub use ffi::return_large_blocks;
 #[cfg(unix)]
 pub use host::StreamProgram;
 pub use host::{FunctionDoc, TableDoc, ValueDoc, client_builder, guard_programs, host_tables, kill_programs};

@@ -17,8 +17,8 @@ use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Valu
 use super::loader::Loader;
 use crate::control::Stop;
 use crate::error::{self, Raised};
+use crate::ffi::InterruptHook;
 use crate::host::{self, Host, Marks};
-use crate::interrupt::InterruptHook;
 use crate::script::Script;
 use crate::script::contract::LoadError;
 

@@ -143,3 +143,27 @@ fn json_lines_contain_no_unicode_line_separators() {
     assert!(ended.stdout.contains(r"a\u2028b\u2029c\u0085d"), "{ended:?}");
     assert_eq!(ended.finished()["text"], output);
 }
+
+/// Copies of a long argument are returned to the system after use, so the peak does not add up.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn the_memory_for_a_long_argument_is_bounded() {
+    use crate::support::process::peak_memory;
+
+    let peak = |length: usize| {
+        let project = Project::new();
+        let arguments = format!(r#"{{"text": "{}"}}"#, "x".repeat(length));
+        let server = Server::script([Answer::calls(&[("count", &arguments)]), Answer::silent()]);
+        let endpoint = server.endpoint();
+        let child = project.spawn(&["run", "hello", "--endpoint", &endpoint]);
+        server.wait_for_posts(2);
+        let peak = peak_memory(child.id()) << 10;
+        interrupt(&child);
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+        peak
+    };
+    // Longer than what a Lua state may keep for the next call.
+    let length = 12 << 20;
+    let grown = peak(length) - peak(1);
+    assert!(grown < length as u64 * 7 / 2, "{grown} bytes for an argument of {length}");
+}

@@ -1,17 +1,20 @@
-//! Stops a running script from another thread, without a cost to the script until then.
+//! Calls of C code that the compiler cannot check: how to stop a running script, and a setting of glibc's allocator.
+//! This is the only file with `unsafe`.
 //!
-//! If an interrupt function is set, Luau calls it at every loop iteration and function call. Even a function that only
-//! checks a flag makes tight loops 2.4 times slower, so here it is usually *disabled*: mlua's function is installed
-//! once, and its pointer is removed from the state's callbacks. [`Switch::stop`] restores the pointer when the call
-//! must end. After that, nothing removes it again and the state is not reused. [`Switch::interrupt_once`] restores the
-//! pointer for one call of the function, for example to measure memory: the function removes it again with
-//! [`Switch::disable`].
+//! # Interrupts
+//!
+//! [`Switch`] stops a running script from another thread, without a cost to the script until then. If an interrupt
+//! function is set, Luau calls it at every loop iteration and function call. Even a function that only checks a flag
+//! makes tight loops 2.4 times slower, so here it is usually *disabled*: mlua's function is installed once, and its
+//! pointer is removed from the state's callbacks. [`Switch::stop`] restores the pointer when the call must end. After
+//! that, nothing removes it again and the state is not reused. [`Switch::interrupt_once`] restores the pointer for one
+//! call of the function, for example to measure memory: the function removes it again with [`Switch::disable`].
 //!
 //! A switch belongs to one call and cannot be reset: a stop before the call has a state takes effect when the switch is
 //! bound to one. The next call on a state binds its own switch. A call has exclusive use of its state, and the pointer
 //! is removed only under the lock and while the switch is not stopped, so no stop is lost.
 //!
-//! This is the only file with `unsafe`. The proof that each use is sound:
+//! The proof that each use is sound:
 //!
 //! 1. *The address is valid.* `lua_callbacks` returns a field of the state's `global_State`, which is allocated with
 //!    the state and neither moves nor is freed before `lua_close`. `lua_close` runs when the last [`Lua`] handle is
@@ -39,6 +42,11 @@
 //!    `lua_close`, after the last [`Armed`].
 //! 6. *No other thread enters Lua.* The thread that stores the pointer only stores it. The function runs on the state's
 //!    own thread at its next safepoint.
+//!
+//! # Allocator
+//!
+//! `mallopt` takes two integers and stores them in the allocator's settings. It may be called at any time: glibc's own
+//! `free` stores the same setting from any thread.
 
 #![allow(unsafe_code)]
 
@@ -196,6 +204,19 @@ pub(super) struct Armed {
 impl Drop for Armed {
     fn drop(&mut self) {
         self.switch.unbind(self);
+    }
+}
+
+/// Makes glibc return freed blocks of 1 MiB and more to the operating system at once. A setting of the whole process, for
+/// programs that run a worker. Does nothing with other C libraries.
+///
+/// Otherwise glibc raises this limit to the size of each larger block that is freed, up to 32 MiB. Smaller blocks then
+/// stay in the heaps of the threads that freed them: a call with a long argument needs up to five times its size.
+pub fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: see the section on the allocator.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
     }
 }
 
