@@ -38,6 +38,15 @@ pub fn one_line(text: String) -> String {
     line
 }
 
+/// Appends to a text that grows in small parts. Its capacity grows by a quarter instead of doubling, because a worker may
+/// hold a thousand such texts.
+pub fn append(text: &mut String, more: &str) {
+    if text.capacity() - text.len() < more.len() {
+        text.reserve_exact(more.len() + text.len() / 4);
+    }
+    text.push_str(more);
+}
+
 /// Returns a number with its noun: `1 tool`, `2 tools`.
 pub fn count(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })

@@ -2,12 +2,12 @@
 //!
 //! A reply has thousands of text deltas of a few bytes each, and an [`Event`] needs several hundred bytes. The log
 //! stores the deltas as ranges of two strings and creates the events on access. After the end of the request, these
-//! strings are those of the outcome, so that each text is stored once. A worker may have a thousand logs that grow, so
-//! they grow by a quarter instead of doubling.
+//! strings are those of the outcome, so that each text is stored once.
 
 use std::sync::Arc;
 
 use deftool_chat::request::{Event, Outcome};
+use deftool_lang::text::append;
 
 /// The events of a request, in order.
 #[derive(Debug, Default)]
@@ -143,10 +143,7 @@ impl EventLog {
 /// Appends a delta and returns its start.
 fn add(text: &mut String, delta: &str) -> usize {
     let start = text.len();
-    if text.capacity() - start < delta.len() {
-        text.reserve_exact(delta.len() + start / 4);
-    }
-    text.push_str(delta);
+    append(text, delta);
     start
 }
 

@@ -2,6 +2,7 @@
 
 use deftool_lang::schema::{ToolKind, ToolSet};
 use deftool_lang::spec::OnFailure;
+use deftool_lang::text::append;
 
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
@@ -37,7 +38,7 @@ impl Run {
             ChatEvent::Text { text } => self.take_text(&text, tools),
             ChatEvent::Reasoning { text } => {
                 if !text.is_empty() {
-                    self.reasoning.push_str(&text);
+                    append(&mut self.reasoning, &text);
                     self.events.push(Event::Reasoning { text });
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use deftool_lang::text::append;
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -282,11 +283,7 @@ impl Run {
         }
         if !text.is_empty() {
             self.raw_text.note_shown(self.text.len(), &text);
-            if self.text.capacity() - self.text.len() < text.len() {
-                // A quarter instead of doubling: a worker may receive a thousand replies at the same time.
-                self.text.reserve_exact(text.len() + self.text.len() / 4);
-            }
-            self.text.push_str(&text);
+            append(&mut self.text, &text);
             self.text_chars += text.chars().count();
             self.events.push(Event::Text { text });
         }
