@@ -5,14 +5,10 @@ use std::sync::Arc;
 
 use deftool_lang::spec::WorkerSpec;
 use deftool_project::{Generation, LiveProject};
-use deftool_script::{ScriptEvent, ScriptRunner};
+use deftool_script::ScriptRunner;
 use deftool_worker::{TrustSource, Worker};
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot, watch};
-
-/// Maximum number of log lines and progress reports that wait for a slow client. More are dropped.
-const MAX_EVENTS: usize = 1024;
+use tokio::sync::watch;
 
 /// The project to serve.
 pub struct Host {
@@ -44,29 +40,4 @@ pub struct OpenedWorker {
     pub worker: Worker,
     /// Closes the connections of its tools. Called after the worker has ended.
     pub close: Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send + Sync>,
-}
-
-/// The queue of the log lines and the progress of scripts.
-pub struct ScriptEvents {
-    pub(crate) sender: mpsc::Sender<Queued>,
-    pub(crate) receiver: mpsc::Receiver<Queued>,
-}
-
-/// An element of the queue.
-pub(crate) enum Queued {
-    Event(ScriptEvent),
-    /// Answered when all earlier events were sent to the client.
-    Flush(oneshot::Sender<()>),
-}
-
-/// Creates a queue for the events of scripts. The function adds an event without blocking.
-pub fn script_events() -> (impl Fn(ScriptEvent) + Send + Sync, ScriptEvents) {
-    let (sender, receiver) = mpsc::channel(MAX_EVENTS);
-    let queue = sender.clone();
-    let send = move |event| {
-        if let Err(TrySendError::Full(_)) = queue.try_send(Queued::Event(event)) {
-            tracing::warn!("dropped an event of a script: the client does not read");
-        }
-    };
-    (send, ScriptEvents { sender, receiver })
 }

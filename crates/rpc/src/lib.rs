@@ -34,8 +34,11 @@ mod host;
 mod project;
 pub mod protocol;
 mod requests;
+mod script_events;
 mod server;
 mod session;
+mod workers;
 
-pub use host::{Host, OpenedWorker, ScriptEvents, script_events};
+pub use host::{Host, OpenedWorker};
+pub use script_events::{ScriptEvents, script_events};
 pub use server::serve;

@@ -1,59 +1,16 @@
 //! The methods about requests to a model: `submit`, `events`, `result` and `cancel`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use deftool_chat::Message;
 use deftool_chat::request::Event;
 use deftool_jsonrpc::{Error, code};
-use deftool_lang::spec::WorkerSpec;
 use deftool_lang::tool::TraceContext;
 use deftool_worker::{EventStream, SubmitRequest, Worker};
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, OpenedWorker};
 use crate::protocol::{
     Empty, EventParams, EventsParams, EventsResult, RequestId, RequestResult, SubmitParams,
 };
 use crate::session::Session;
-
-/// The workers that were used, by name.
-#[derive(Default)]
-pub(crate) struct Workers(Mutex<HashMap<String, Arc<OnceCell<OpenedWorker>>>>);
-
-impl Workers {
-    /// Returns a worker. Opens it if it is not open.
-    async fn get(&self, spec: WorkerSpec, host: &Host) -> Result<Worker, String> {
-        let cell = {
-            let mut workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(workers.entry(spec.name.value.clone()).or_default())
-        };
-        let opened = cell.get_or_try_init(|| (host.open_worker)(spec)).await?;
-        Ok(opened.worker.clone())
-    }
-
-    /// Returns the worker of a request.
-    pub(crate) fn of_request(&self, id: &str) -> Option<Worker> {
-        let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut opened = workers.values().filter_map(|cell| cell.get());
-        opened.find(|opened| opened.worker.request_status(id).is_some()).map(|opened| opened.worker.clone())
-    }
-
-    /// Ends all workers.
-    pub(crate) async fn close(&self) {
-        let workers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let opened = workers.into_values().filter_map(|cell| Arc::into_inner(cell)?.into_inner());
-        let opened: Vec<OpenedWorker> = opened.collect();
-        for OpenedWorker { worker, .. } in &opened {
-            worker.stop();
-        }
-        for OpenedWorker { worker, close } in opened {
-            worker.stopped().await;
-            close().await;
-        }
-    }
-}
 
 impl Session {
     pub(crate) async fn submit(&self, params: SubmitParams) -> Result<RequestId, Error> {

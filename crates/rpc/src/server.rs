@@ -9,7 +9,8 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
-use crate::host::{Host, ScriptEvents};
+use crate::host::Host;
+use crate::script_events::ScriptEvents;
 use crate::session::Session;
 
 /// Maximum number of messages that are read ahead.

@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::{Client, to_json};
-use crate::host::{Host, Queued, ScriptEvents};
+use crate::host::Host;
 use crate::protocol::{CancelParams, LogParams, METHODS, ProgressParams, ReloadedParams};
-use crate::requests::Workers;
+use crate::script_events::{Queued, ScriptEvents};
+use crate::workers::Workers;
 
 /// Maximum number of requests without a response.
 const MAX_OPEN: usize = 128;
@@ -39,7 +40,7 @@ impl Session {
         let session = Self {
             client,
             host: Arc::new(host),
-            workers: Arc::default(),
+            workers: script_events.workers,
             script_events: script_events.sender,
             canceled: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -178,10 +179,7 @@ async fn report_script_events(session: Session, mut events: mpsc::Receiver<Queue
     while let Some(queued) = events.recv().await {
         match queued {
             Queued::Flush(flushed) => drop(flushed.send(())),
-            Queued::Event(ScriptEvent::Logged { tool, request_id: id, call_id, level, text }) => {
-                if let Some(worker) = session.workers.of_request(&id) {
-                    worker.log(&id, &call_id, level, &text);
-                }
+            Queued::Event(ScriptEvent::Logged { tool, request_id: id, level, text, .. }) => {
                 client.notify("log", LogParams { id, tool, level: level.into(), text }).await;
             }
             Queued::Event(ScriptEvent::Progressed { tool, request_id: id, fraction, text }) => {

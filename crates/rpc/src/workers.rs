@@ -1,0 +1,47 @@
+//! The workers of a session.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deftool_lang::spec::WorkerSpec;
+use deftool_worker::Worker;
+use tokio::sync::OnceCell;
+
+use crate::host::{Host, OpenedWorker};
+
+/// The workers that were used, by name.
+#[derive(Default)]
+pub(crate) struct Workers(Mutex<HashMap<String, Arc<OnceCell<OpenedWorker>>>>);
+
+impl Workers {
+    /// Returns a worker. Opens it if it is not open.
+    pub(crate) async fn get(&self, spec: WorkerSpec, host: &Host) -> Result<Worker, String> {
+        let cell = {
+            let mut workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(workers.entry(spec.name.value.clone()).or_default())
+        };
+        let opened = cell.get_or_try_init(|| (host.open_worker)(spec)).await?;
+        Ok(opened.worker.clone())
+    }
+
+    /// Returns the worker of a request.
+    pub(crate) fn of_request(&self, id: &str) -> Option<Worker> {
+        let workers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = workers.values().filter_map(|cell| cell.get());
+        opened.find(|opened| opened.worker.request_status(id).is_some()).map(|opened| opened.worker.clone())
+    }
+
+    /// Ends all workers.
+    pub(crate) async fn close(&self) {
+        let workers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let opened = workers.into_values().filter_map(|cell| Arc::into_inner(cell)?.into_inner());
+        let opened: Vec<OpenedWorker> = opened.collect();
+        for OpenedWorker { worker, .. } in &opened {
+            worker.stop();
+        }
+        for OpenedWorker { worker, close } in opened {
+            worker.stopped().await;
+            close().await;
+        }
+    }
+}
