@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use deftool_chat::request::FinalState;
 
+/// The format of the tables and of the entries in them.
+pub(crate) const FORMAT: i64 = 1;
+
 /// A request of a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestSummary {
@@ -41,7 +44,7 @@ pub enum OpenError {
         "{} has format {found}, and this version of deftool reads format {}; continue its requests with the version \
          that wrote it",
         path.display(),
-        crate::store::FORMAT
+        FORMAT
     )]
     Format {
         /// The journal.

@@ -9,11 +9,8 @@ use deftool_chat::request::{Event, FinalState, JournalEntry};
 use deftool_worker::{Durability, JournaledRequest};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
-use crate::model::{OpenError, RequestSummary};
+use crate::model::{FORMAT, OpenError, RequestSummary};
 use crate::queue::Item;
-
-/// The format of the tables and of the entries in them.
-pub(crate) const FORMAT: i64 = 1;
 
 /// Marks a database as a journal: `deft`.
 const APPLICATION: i64 = 0x6465_6674;

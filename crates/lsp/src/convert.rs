@@ -1,4 +1,4 @@
-//! Conversion of the results of `deftool-ide` to the types of the protocol.
+//! Conversion of parameters, and of the results of `deftool-ide` to the types of the protocol.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,12 +6,20 @@ use std::path::Path;
 use deftool_ide::{
     Action, Completion, CompletionKind, FileSpan, Project, Rename, Symbol, SymbolKind, Token, TokenKind,
 };
+use deftool_jsonrpc::{Error, code};
 use deftool_lang::diagnostic::{Diagnostic, Edit, Severity};
 use deftool_lang::text::Span;
 use gen_lsp_types as lsp;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use url::Url;
 
 use crate::position::{Encoding, Lines};
+
+/// Parses the parameters of a request.
+pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {
+    serde_json::from_value(params).map_err(|error| Error::new(code::INVALID_PARAMS, error.to_string()))
+}
 
 /// Returns the path of a `file:` URI.
 pub(crate) fn path_of(uri: &Url) -> Option<std::path::PathBuf> {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::convert;
+use crate::convert::{self, parse};
 use crate::file::File;
 use crate::state::State;
 
@@ -119,9 +119,4 @@ impl State {
         });
         Ok(json!(found.take(MAX_SYMBOLS).collect::<Vec<_>>()))
     }
-}
-
-/// Parses the parameters of a request.
-pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {
-    serde_json::from_value(params).map_err(|error| Error::new(code::INVALID_PARAMS, error.to_string()))
 }

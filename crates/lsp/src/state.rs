@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::convert;
+use crate::convert::parse;
 use crate::documents::Documents;
 use crate::position::{Encoding, Lines};
-use crate::requests::parse;
 use crate::workspace::Workspace;
 
 /// The state of a server.

@@ -28,6 +28,7 @@
 
 mod approval;
 mod bounded;
+mod caller;
 mod catalog;
 mod client;
 mod events;
@@ -41,4 +42,5 @@ pub use client::{
 };
 pub use events::{CallEvent, CallEvents, LogLevel};
 pub use http::HttpServer;
-pub use server::{ApprovalMode, ServeError, ToolServer};
+pub use server::{ApprovalMode, ToolServer};
+pub use session::ServeError;

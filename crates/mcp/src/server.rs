@@ -1,23 +1,18 @@
-//! The server: validates and runs calls, for one client on a stream or for many over HTTP.
+//! The server of tools: validates and runs calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use deftool_lang::schema::{Arguments, Violation};
 use deftool_lang::tool::{CallContext, ToolCall};
-use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
-use rmcp::service::ServerInitializeError;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::approval::{self, Decision};
-use crate::bounded::Bounded;
+use crate::caller::Caller;
 use crate::catalog::{Catalog, CatalogSource, CatalogTool};
 use crate::events::CallEvents;
-use crate::session::{Client, Session};
 
 /// Maximum size of a message of the client, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
@@ -43,17 +38,6 @@ pub struct ToolServer {
     calls: Arc<AtomicU64>,
 }
 
-/// The connection of a client could not be served.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The client closed the connection before its first request.
-    #[error("the MCP client closed the connection before it started a session")]
-    NoSession,
-    /// The connection failed.
-    #[error("cannot serve the MCP client: {0}")]
-    Failed(String),
-}
-
 impl ToolServer {
     /// Creates a server. `changes` must change whenever the tools change. `events` receives what running tools
     /// report.
@@ -66,26 +50,6 @@ impl ToolServer {
         Self { tools, changes, approvals, events, calls: Arc::default() }
     }
 
-    /// Serves the client at the other end of `input` and `output`, until it closes `input`.
-    ///
-    /// # Errors
-    /// If the client does not start a session.
-    pub async fn serve(
-        self,
-        input: impl AsyncRead + Send + Unpin + 'static,
-        output: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<(), ServeError> {
-        let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
-        let transport = Bounded::new(transport);
-        let service =
-            ServiceExt::serve(Session::new(self), transport).await.map_err(|error| match error {
-                ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,
-                other => ServeError::Failed(other.to_string()),
-            })?;
-        // Ends when the client is gone. An error means that the task of the connection panicked.
-        service.waiting().await.map(drop).map_err(|error| ServeError::Failed(error.to_string()))
-    }
-
     /// Runs an approved call with valid arguments.
     ///
     /// # Errors
@@ -95,7 +59,7 @@ impl ToolServer {
         catalog: &Catalog,
         tool: &CatalogTool,
         arguments: Arguments,
-        client: &Client<'_>,
+        caller: &Caller<'_>,
     ) -> Result<Value, String> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("call_{number}");
@@ -104,20 +68,20 @@ impl ToolServer {
         let call_context = CallContext {
             request_id: id.clone(),
             timeout: tool.entry.timeout,
-            trace: client.trace(),
+            trace: caller.trace(),
             ..CallContext::default()
         };
         let mut events = self.events.subscribe(&id);
         let mut running = catalog.runner.run(call, call_context);
         let outcome = loop {
             tokio::select! {
-                event = events.next() => client.notify(name, event).await,
+                event = events.next() => caller.notify(name, event).await,
                 outcome = &mut running => break outcome,
             }
         };
         // Sent before the result, after which clients ignore progress.
         while let Some(event) = events.next_queued() {
-            client.notify(name, event).await;
+            caller.notify(name, event).await;
         }
         outcome.map_err(|error| error.to_string())
     }
@@ -127,7 +91,7 @@ impl ToolServer {
         catalog: &Catalog,
         tool: &CatalogTool,
         request: CallToolRequestParams,
-        client: &Client<'_>,
+        caller: &Caller<'_>,
     ) -> CallToolResponse {
         let name = &tool.entry.name;
         let arguments = match tool.entry.accept(request.arguments.unwrap_or_default().into()) {
@@ -135,13 +99,13 @@ impl ToolServer {
             Err((_, violations)) => return failed(describe(name, &violations)),
         };
         if self.approvals == ApprovalMode::Ask && tool.entry.needs_approval(&arguments) {
-            match approval::decide(name, &arguments, request.input_responses.as_ref(), client.context).await {
+            match approval::decide(name, &arguments, request.input_responses.as_ref(), caller.context).await {
                 Decision::Approved => {}
                 Decision::Refused(reason) => return failed(reason),
                 Decision::Required(question) => return question.into(),
             }
         }
-        match self.run(catalog, tool, arguments, client).await {
+        match self.run(catalog, tool, arguments, caller).await {
             Ok(result) => succeeded(tool, result),
             Err(message) => failed(message),
         }

@@ -6,19 +6,20 @@
 use std::sync::{Mutex, PoisonError};
 
 use deftool_lang::spec::nearest;
-use deftool_lang::tool::TraceContext;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter, Tool,
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter, Tool,
 };
-use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
-use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::events::{CallEvent, LogLevel};
-use crate::server::{ToolServer, failed};
+use crate::bounded::Bounded;
+use crate::caller::{Caller, level_from};
+use crate::events::LogLevel;
+use crate::server::{MAX_MESSAGE, ToolServer, failed};
 
 /// The connection of one client.
 pub(crate) struct Session {
@@ -44,57 +45,36 @@ impl Session {
     }
 }
 
-fn level_from(level: LoggingLevel) -> LogLevel {
-    match level {
-        LoggingLevel::Debug => LogLevel::Debug,
-        LoggingLevel::Info => LogLevel::Info,
-        LoggingLevel::Notice | LoggingLevel::Warning => LogLevel::Warning,
-        LoggingLevel::Error | LoggingLevel::Critical | LoggingLevel::Alert | LoggingLevel::Emergency => {
-            LogLevel::Error
-        }
-    }
+/// The connection of a client could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The client closed the connection before its first request.
+    #[error("the MCP client closed the connection before it started a session")]
+    NoSession,
+    /// The connection failed.
+    #[error("cannot serve the MCP client: {0}")]
+    Failed(String),
 }
 
-/// The client of a call.
-pub(crate) struct Client<'c> {
-    pub(crate) context: &'c RequestContext<RoleServer>,
-    min_level: Option<LogLevel>,
-}
-
-impl Client<'_> {
-    /// Returns the span of the client that made the call.
-    pub(crate) fn trace(&self) -> Option<TraceContext> {
-        let meta = &self.context.meta;
-        TraceContext::parse(meta.get_traceparent()?, meta.get_tracestate().unwrap_or_default())
-    }
-
-    /// Reports an event of a call of `tool`, if the client asked for such events. Errors are ignored: they mean that
-    /// the client is gone, and then the call is dropped.
-    pub(crate) async fn notify(&self, tool: &str, event: CallEvent) {
-        match event {
-            CallEvent::Progressed { fraction, text } => {
-                let Some(token) = self.context.meta.get_progress_token() else { return };
-                let mut report = ProgressNotificationParam::new(token, fraction.unwrap_or_default());
-                if fraction.is_some() {
-                    report = report.with_total(1.0);
-                }
-                let _ = self.context.peer.notify_progress(report.with_message(text)).await;
-            }
-            CallEvent::Logged { level, text } => {
-                if self.min_level.is_none_or(|min| level < min) {
-                    return;
-                }
-                let level = match level {
-                    LogLevel::Debug => LoggingLevel::Debug,
-                    LogLevel::Info => LoggingLevel::Info,
-                    LogLevel::Warning => LoggingLevel::Warning,
-                    LogLevel::Error => LoggingLevel::Error,
-                };
-                let message =
-                    LoggingMessageNotificationParam::new(level, Value::String(text)).with_logger(tool);
-                let _ = self.context.peer.notify_logging_message(message).await;
-            }
-        }
+impl ToolServer {
+    /// Serves the client at the other end of `input` and `output`, until it closes `input`.
+    ///
+    /// # Errors
+    /// If the client does not start a session.
+    pub async fn serve(
+        self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(), ServeError> {
+        let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
+        let transport = Bounded::new(transport);
+        let service =
+            ServiceExt::serve(Session::new(self), transport).await.map_err(|error| match error {
+                ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,
+                other => ServeError::Failed(other.to_string()),
+            })?;
+        // Ends when the client is gone. An error means that the task of the connection panicked.
+        service.waiting().await.map(drop).map_err(|error| ServeError::Failed(error.to_string()))
     }
 }
 
@@ -128,7 +108,7 @@ impl ServerHandler for Session {
             let hint = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`{hint}"), None));
         };
-        let client = Client { context: &context, min_level: self.min_level(&context) };
+        let client = Caller { context: &context, min_level: self.min_level(&context) };
         tokio::select! {
             response = self.server.call(&catalog, tool, request, &client) => Ok(response),
             // Nobody reads the answer.

@@ -9,8 +9,8 @@ use deftool_worker::{Mask, Redactor, Secrets};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::attribute::{AttributeValue, cut};
 use crate::convention::{INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT};
-use crate::operation::{AttributeValue, cut};
 
 /// Maximum length of a text that is kept until it is exported, in bytes.
 const MAX_CAPTURED: usize = 128 << 10;

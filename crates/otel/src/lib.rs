@@ -42,6 +42,7 @@
 //! Not here: instrumentation of the code, log records, and spans of MCP servers, of HTTP requests of scripts, and of the
 //! parts of a request that are neither a model call nor a tool call.
 
+mod attribute;
 mod client;
 mod content;
 mod convention;

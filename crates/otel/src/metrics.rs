@@ -11,8 +11,9 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::reader::MetricReader;
 use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, SdkMeterProvider, Temporality};
 
+use crate::attribute::AttributeValue;
 use crate::convention as names;
-use crate::operation::{AttributeValue, Operation, OperationKind};
+use crate::operation::{Operation, OperationKind};
 use crate::spans::key_value;
 
 /// The attributes of spans that are also attributes of measurements.

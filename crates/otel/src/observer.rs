@@ -13,9 +13,10 @@ use deftool_lang::tool::{ToolCall, TraceContext};
 use deftool_worker::{Observation, Observer, RequestObserver, RequestTrace, Session};
 use serde_json::Value;
 
+use crate::attribute::AttributeValue;
 use crate::content::{CallContent, Content, Redaction, ReplyContent, capture, captured_json};
 use crate::convention as names;
-use crate::operation::{AttributeValue, Operation, OperationKind, Spans};
+use crate::operation::{Operation, OperationKind, Spans};
 use crate::server::ModelServer;
 
 /// Maximum number of measured gaps between the chunks of a reply.

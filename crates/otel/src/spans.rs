@@ -7,7 +7,8 @@ use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, Tr
 use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
-use crate::operation::{AttributeValue, Operation, OperationKind};
+use crate::attribute::AttributeValue;
+use crate::operation::{Operation, OperationKind};
 
 /// Returns the span of a finished operation; `None`: it has no span.
 pub(crate) fn span_of(operation: &Operation, scope: &InstrumentationScope) -> Option<SpanData> {

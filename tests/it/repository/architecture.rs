@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates from the lowest to the highest layer, each with the crates that it may depend on. `""` is the root.
-const CRATES: [(&str, &[&str]); 15] = [
+pub(super) const CRATES: [(&str, &[&str]); 15] = [
     ("lang", &[]),
     ("chat", &["lang"]),
     ("script", &["lang"]),
@@ -91,23 +91,23 @@ fn root() -> &'static Path {
 }
 
 /// Returns the folder of a crate.
-fn folder(name: &str) -> PathBuf {
+pub(super) fn folder(name: &str) -> PathBuf {
     if name.is_empty() { root().to_owned() } else { root().join("crates").join(name) }
 }
 
 /// A source file.
-struct Source {
-    path: PathBuf,
+pub(super) struct Source {
+    pub(super) path: PathBuf,
     /// The top-level module, or `lib`.
     module: String,
     /// The nesting depth of the file's module.
     depth: usize,
     /// The text without unit tests.
-    text: String,
+    pub(super) text: String,
 }
 
 /// Returns the source files of a crate.
-fn sources(name: &str) -> Vec<Source> {
+pub(super) fn sources(name: &str) -> Vec<Source> {
     let folder = folder(name).join("src");
     let mut found = Vec::new();
     let mut pending = vec![folder.clone()];
@@ -203,7 +203,7 @@ fn all_forms_of_imports_are_found() {
     }
 }
 
-fn code_lines(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn code_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"))
 }
 

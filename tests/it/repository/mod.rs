@@ -2,6 +2,7 @@
 
 mod architecture;
 mod ci;
+mod cycles;
 mod docs;
 mod examples;
 mod readme;

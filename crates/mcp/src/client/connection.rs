@@ -65,6 +65,22 @@ pub enum ServerTransport {
     },
 }
 
+/// An MCP server whose tools are used.
+pub struct RemoteServer {
+    /// The name. The tools are called `NAME__TOOL`.
+    pub name: String,
+    /// How to reach it.
+    pub transport: ServerTransport,
+    /// The tools to use, by the names that the server gives them; `None`: all.
+    pub tools: Option<Vec<String>>,
+    /// The tools to use, as `NAME__TOOL`; `None`: all.
+    pub only: Option<Vec<String>>,
+    /// Whether each call needs the user's approval.
+    pub confirm: bool,
+    /// Time limit of a call.
+    pub timeout: Option<Duration>,
+}
+
 /// An established connection.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,

@@ -7,7 +7,7 @@ use deftool_lang::schema::{ArgumentValidator, Confirmation, ToolEntry, ToolKind}
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use serde_json::{Value, json};
 
-use super::RemoteServer;
+use super::connection::RemoteServer;
 
 /// Maximum length of a tool name in requests to models.
 const MAX_NAME: usize = 64;

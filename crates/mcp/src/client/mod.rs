@@ -2,55 +2,28 @@
 
 mod connection;
 mod convert;
+mod server;
 mod supervisor;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use deftool_lang::schema::ToolSet;
-use deftool_lang::tool::{
-    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, ToolSource, Toolbox, check_result,
-};
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, ToolSource, Toolbox};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
-use rmcp::ServiceError;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, RequestParamsMeta};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use connection::{Connection, cause_of};
-pub use connection::{Launch, ServerProgram, ServerTransport};
-use convert::{RemoteTool, text_of, tools_of, value_of};
-use supervisor::{Status, supervise};
-
-/// Time limit of a call without its own limit.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Maximum number of problems of one listing that are reported.
-const MAX_PROBLEMS: usize = 5;
-
-/// Maximum wait for the reason why a connection was lost.
-const REASON_LIMIT: Duration = Duration::from_secs(2);
-
-/// An MCP server whose tools are used.
-pub struct RemoteServer {
-    /// The name. The tools are called `NAME__TOOL`.
-    pub name: String,
-    /// How to reach it.
-    pub transport: ServerTransport,
-    /// The tools to use, by the names that the server gives them; `None`: all.
-    pub tools: Option<Vec<String>>,
-    /// The tools to use, as `NAME__TOOL`; `None`: all.
-    pub only: Option<Vec<String>>,
-    /// Whether each call needs the user's approval.
-    pub confirm: bool,
-    /// Time limit of a call.
-    pub timeout: Option<Duration>,
-}
+use connection::Connection;
+pub use connection::{Launch, RemoteServer, ServerProgram, ServerTransport};
+use convert::tools_of;
+pub use server::Report;
+use server::{Server, Status};
+use supervisor::supervise;
 
 /// A server could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +34,6 @@ pub struct ConnectError {
     /// One clause.
     pub reason: String,
 }
-
-/// Receives messages for the user: the name of a server and one clause.
-pub type Report = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// What a server offers.
 pub struct Offer {
@@ -89,129 +59,6 @@ pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let (tools, problems) = tools_of(server, listed);
     let names = tools.iter().map(|tool| tool.entry.name.clone()).collect();
     Ok(Offer { listed: values, names, problems })
-}
-
-/// A server and its connection.
-pub(crate) struct Server {
-    options: RemoteServer,
-    status: watch::Sender<Status>,
-    /// The tools of the last successful listing. They stay known while the connection is lost.
-    tools: Mutex<Arc<Vec<RemoteTool>>>,
-    /// The problems of the last listing, which were reported.
-    problems: Mutex<Vec<String>>,
-    /// The changes of the tools of all servers.
-    version: Arc<AtomicU64>,
-    report: Report,
-}
-
-impl Server {
-    fn report(&self, message: &str) {
-        (self.report)(&self.options.name, message);
-    }
-
-    fn tools(&self) -> Arc<Vec<RemoteTool>> {
-        Arc::clone(&self.tools.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Publishes the tools of a listing. A server may repeat a listing often.
-    fn set_tools(&self, tools: Vec<RemoteTool>, problems: Vec<String>) {
-        let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        if *known != problems {
-            for problem in problems.iter().take(MAX_PROBLEMS) {
-                self.report(problem);
-            }
-            if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
-                self.report(&format!("{more} more problems; run `deftool check --online`"));
-            }
-            *known = problems;
-        }
-        let definitions = |tools: &[RemoteTool]| {
-            tools
-                .iter()
-                .map(|tool| (tool.remote_name.clone(), tool.entry.definition.clone()))
-                .collect::<Vec<_>>()
-        };
-        let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_changed = definitions(&known) != definitions(&tools);
-        *known = Arc::new(tools);
-        if has_changed {
-            self.version.fetch_add(1, Ordering::Release);
-        }
-    }
-
-    fn error(&self, kind: ToolErrorKind, message: &str) -> ToolError {
-        ToolError::new(kind, format!("MCP server `{}`: {message}", self.options.name))
-    }
-
-    /// Calls a tool. Dropping the future cancels the call on the server.
-    async fn call(
-        &self,
-        tool: &RemoteTool,
-        call: ToolCall,
-        context: CallContext,
-    ) -> Result<Value, ToolError> {
-        let limit = context.timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
-        let mut params = CallToolRequestParams::new(tool.remote_name.clone());
-        params.arguments = call.arguments.as_object().cloned();
-        if let Some(trace) = context.trace {
-            params.set_traceparent(&trace.traceparent());
-            if !trace.tracestate().is_empty() {
-                params.set_tracestate(trace.tracestate());
-            }
-        }
-        let answer = async {
-            let peer = {
-                let mut status = self.status.subscribe();
-                let ready = status.wait_for(|status| matches!(status, Status::Connected(_))).await;
-                let Ok(Status::Connected(peer)) = ready.as_deref() else {
-                    return Err(ServiceError::TransportClosed);
-                };
-                peer.clone()
-            };
-            peer.call_tool_once(params).await
-        };
-        match tokio::time::timeout(limit, answer).await {
-            Ok(Ok(CallToolResponse::Complete(result))) => {
-                self.result(result).and_then(|value| check_result(&tool.entry, value))
-            }
-            Ok(Ok(_)) => Err(self.error(
-                ToolErrorKind::Failure,
-                "the tool asks for more input, which deftool does not support",
-            )),
-            Ok(Err(ServiceError::McpError(error))) => {
-                Err(self.error(ToolErrorKind::Failure, &format!("{} ({})", error.message, error.code.0)))
-            }
-            Ok(Err(error)) => {
-                let reason = self.reason().await.unwrap_or_else(|| cause_of(&error));
-                Err(self.error(ToolErrorKind::Internal, &reason))
-            }
-            Err(_) => {
-                let reason = match &*self.status.borrow() {
-                    Status::Connected(_) => format!("no result within {limit:?}"),
-                    Status::Starting => String::from("it is still starting"),
-                    Status::Lost(reason) => reason.clone(),
-                };
-                Err(self.error(ToolErrorKind::Timeout, &reason))
-            }
-        }
-    }
-
-    fn result(&self, result: CallToolResult) -> Result<Value, ToolError> {
-        if result.is_error == Some(true) {
-            return Err(ToolError::new(ToolErrorKind::Failure, text_of(&result)));
-        }
-        value_of(result).map_err(|error| self.error(ToolErrorKind::Unserialisable, &error.to_string()))
-    }
-
-    /// Returns why the connection was lost, which is known shortly after it was closed.
-    async fn reason(&self) -> Option<String> {
-        let mut status = self.status.subscribe();
-        let lost = status.wait_for(|status| matches!(status, Status::Lost(_)));
-        match tokio::time::timeout(REASON_LIMIT, lost).await.ok()?.ok()?.clone() {
-            Status::Lost(reason) => Some(reason),
-            Status::Starting | Status::Connected(_) => None,
-        }
-    }
 }
 
 /// The tools of several MCP servers. The servers are stopped when it is dropped.

@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Server;
 use super::connection::{Connection, end_of, soon, wait_for_exit};
 use super::convert::tools_of;
+use super::server::{Server, Status};
 
 /// Wait before the first attempt to connect again. Doubles with each attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -24,16 +24,6 @@ const STABLE: Duration = Duration::from_secs(60);
 
 /// Wait before the tools are listed again, so that many notifications cause one request.
 const LIST_DELAY: Duration = Duration::from_millis(200);
-
-/// The state of a connection.
-#[derive(Clone)]
-pub(super) enum Status {
-    /// The first connection is not established.
-    Starting,
-    Connected(Peer<RoleClient>),
-    /// There is no connection. Holds the reason: a clause that omits the name of the server.
-    Lost(String),
-}
 
 /// Connects to `server`, and connects again after the connection was lost, until `stop`.
 pub(super) async fn supervise(server: Arc<Server>, stop: CancellationToken) {

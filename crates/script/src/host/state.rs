@@ -13,7 +13,8 @@ use deftool_lang::tool::{CallContext, ToolError, ToolErrorKind};
 use mlua::thread::AsyncThread;
 use mlua::{Function, Lua, MultiValue, Table};
 
-use super::fs::{FileGrants, Quota};
+use super::fs::context::Quota;
+use super::fs::grant::FileGrants;
 use crate::control::{Answer, Control, Stop, thread_time};
 use crate::error::{HostError, clean};
 use crate::events::{LogLevel, ScriptEvent, ScriptSink};

@@ -51,11 +51,7 @@ use deftool_chat::request::Failure;
 use liveness::LivenessProbe;
 use logs::Logs;
 use policy::RestartPolicy;
-#[cfg(unix)]
-use process::Process;
 use supervisor::{Phase, Supervisor};
-#[cfg(not(unix))]
-use unsupported::Process;
 
 /// A worker's handle to its server.
 pub(super) struct Server {

@@ -10,7 +10,6 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::Process;
 use super::condition::{Condition, WorkerState};
 use super::health::{CONNECT, HealthCheck, HealthChecker, Probe, Slots};
 use super::liveness::LivenessProbe;
@@ -19,7 +18,11 @@ use super::options::ServerOptions;
 use super::plan::{ProcessEvent, Termination};
 use super::policy::{RestartDecision, RestartPolicy};
 use super::port::{PortOwner, is_port_free, port_owner};
+#[cfg(unix)]
+use super::process::Process;
 use super::route::Route;
+#[cfg(not(unix))]
+use super::unsupported::Process;
 use crate::endpoint::Endpoint;
 use crate::transport::HttpTransport;
 

@@ -7,7 +7,7 @@ use deftool_lang::tool::ToolError;
 use serde_json::Value;
 
 use super::model::{CallEntry, CallState, Entry, EntryKind};
-use super::reply::WrittenCall;
+use super::reply::{Place, WrittenCall};
 
 /// The calls of one request.
 #[derive(Debug)]
@@ -31,13 +31,6 @@ struct PlacedCall {
     end_ms: Option<u64>,
     line: usize,
     call: CallEntry,
-}
-
-/// The time and the line of a record.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) at_ms: u64,
-    pub(super) line: usize,
 }
 
 impl Calls {

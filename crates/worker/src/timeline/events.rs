@@ -11,9 +11,8 @@ use serde_json::Value;
 
 use super::model::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
-    TimelineSource, TurnEntry,
+    TimelineSource, TurnEntry, number_turns, short_outcome,
 };
-use super::recording::{number_turns, short_outcome};
 use crate::journal::JournaledRequest;
 
 /// Maximum file size, in bytes.

@@ -13,6 +13,9 @@ use serde_json::{Map, Value};
 use super::json_text::json_text;
 use crate::recording::RecordingError;
 
+/// Members of an outcome that are entries of their own.
+const OUTCOME_TEXTS: [&str; 4] = ["text", "signals", "reasoning", "raw_text"];
+
 /// The requests of one file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
@@ -299,4 +302,22 @@ fn as_optional_text<S: Serializer>(value: &Option<Value>, serializer: S) -> Resu
 
 fn as_texts<S: Serializer>(values: &[Value], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(values.iter().map(json_text))
+}
+
+/// Returns the outcome without the members that are entries.
+pub(super) fn short_outcome(outcome: &Value) -> Map<String, Value> {
+    let mut outcome = outcome.as_object().cloned().unwrap_or_default();
+    outcome.retain(|member, _| !OUTCOME_TEXTS.contains(&member.as_str()));
+    outcome
+}
+
+/// Sets the turn of each entry. A repeated attempt belongs to the same turn.
+pub(super) fn number_turns(entries: &mut [Entry]) {
+    let mut turn = 0;
+    for entry in entries {
+        if matches!(&entry.kind, EntryKind::Turn(started) if started.attempt <= 1) {
+            turn += 1;
+        }
+        entry.turn = turn;
+    }
 }

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use deftool_chat::Api;
 use deftool_chat::request::{FailReason, Failure};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::calls::{Calls, Place};
-use super::model::{Entry, EntryKind, RequestTimeline, Timeline, TimelineError, TimelineSource, TurnEntry};
-use super::reply::{DecodedReply, ReplyReader};
+use super::calls::Calls;
+use super::model::{
+    Entry, EntryKind, RequestTimeline, Timeline, TimelineError, TimelineSource, TurnEntry, number_turns,
+    short_outcome,
+};
+use super::reply::{DecodedReply, Place, ReplyReader};
 use super::sent::SentBody;
 use crate::recording::{Line, RecordedRequest, Recording, Stopped};
-
-/// Members of an outcome that are entries of their own.
-const OUTCOME_TEXTS: [&str; 4] = ["text", "signals", "reasoning", "raw_text"];
 
 impl Timeline {
     /// Reads the timeline of the recording or the events at `path`. Ignores an incomplete last line.
@@ -45,13 +45,6 @@ impl Timeline {
         let requests = recording.into_requests().into_iter().map(timeline_of).collect();
         Self { source: TimelineSource::Recording, requests }
     }
-}
-
-/// Returns the outcome without the members that are entries.
-pub(super) fn short_outcome(outcome: &Value) -> Map<String, Value> {
-    let mut outcome = outcome.as_object().cloned().unwrap_or_default();
-    outcome.retain(|member, _| !OUTCOME_TEXTS.contains(&member.as_str()));
-    outcome
 }
 
 fn timeline_of(request: RecordedRequest) -> RequestTimeline {
@@ -257,17 +250,6 @@ impl Builder {
         entries.sort_by_key(|entry| entry.at_ms);
         number_turns(&mut entries);
         entries
-    }
-}
-
-/// Sets the turn of each entry. A repeated attempt belongs to the same turn.
-pub(super) fn number_turns(entries: &mut [Entry]) {
-    let mut turn = 0;
-    for entry in entries {
-        if matches!(&entry.kind, EntryKind::Turn(started) if started.attempt <= 1) {
-            turn += 1;
-        }
-        entry.turn = turn;
     }
 }
 

@@ -8,11 +8,17 @@ use deftool_chat::{
 };
 use serde_json::Value;
 
-use super::calls::Place;
 use super::model::{Entry, EntryKind, Stream};
 
 /// Maximum size of an error body that is kept for its message, in bytes.
 const MAX_ERROR_BODY: usize = 64 << 10;
+
+/// The time and the line of a record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) at_ms: u64,
+    pub(super) line: usize,
+}
 
 /// A call as the model wrote it.
 #[derive(Debug)]

@@ -13,8 +13,7 @@ use serde_json::Value;
 use super::batch::{Batch, BatchCall, CallPlan, CallState, Task};
 use super::calls::answer_text;
 use super::model::Budget;
-use super::state::{Phase, Run};
-use crate::Usage;
+use super::state::{Phase, PlannedCall, ReplyState, Run};
 use crate::request::config::{RunConfig, RunStart};
 use crate::request::event::Event;
 
@@ -33,32 +32,6 @@ pub enum JournalEntry {
         /// The level and the text.
         log: String,
     },
-}
-
-/// The state of a request after a reply with calls, as far as its events do not contain it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ReplyState {
-    /// Total tokens so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
-    /// The state of the generator of call ids.
-    ids: u64,
-    /// The text of the reply as the server sent it, if it differs from the emitted text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    raw_text: Option<String>,
-    /// The number of calls that the budget covers.
-    affordable: usize,
-    calls: Vec<PlannedCall>,
-}
-
-/// The planned action for a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum PlannedCall {
-    /// Run the tool.
-    Run(CallPlan),
-    /// Report the argument error to the model.
-    Report { detail: String },
 }
 
 /// An error: an entry does not match the entries before it.

@@ -13,6 +13,6 @@ mod state;
 mod turn;
 
 pub(super) use batch::CallPlan;
-pub use journal::{JournalEntry, ReplyState, RestoreError, RestoredRun};
+pub use journal::{JournalEntry, RestoreError, RestoredRun};
 pub use model::{Budget, PendingCall, RequestState, RequestStatus, Step};
-pub use state::Run;
+pub use state::{ReplyState, Run};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use deftool_lang::text::append;
 use serde::{Deserialize, Serialize};
 
-use super::batch::Batch;
-use super::journal::ReplyState;
+use super::batch::{Batch, CallPlan};
 use super::model::{Budget, PendingCall, RequestState, RequestStatus};
 use super::raw_text::RawText;
 use crate::request::config::{RequestOptions, RunConfig, RunStart};
@@ -73,6 +72,32 @@ pub(super) enum Phase {
     Calling(Batch),
     /// The request has ended.
     Finished,
+}
+
+/// The state of a request after a reply with calls, as far as its events do not contain it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplyState {
+    /// Total tokens so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<Usage>,
+    /// The state of the generator of call ids.
+    pub(super) ids: u64,
+    /// The text of the reply as the server sent it, if it differs from the emitted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) raw_text: Option<String>,
+    /// The number of calls that the budget covers.
+    pub(super) affordable: usize,
+    pub(super) calls: Vec<PlannedCall>,
+}
+
+/// The planned action for a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum PlannedCall {
+    /// Run the tool.
+    Run(CallPlan),
+    /// Report the argument error to the model.
+    Report { detail: String },
 }
 
 impl Run {

@@ -10,6 +10,15 @@ use crate::syntax::tree::{Kind, NodeId};
 use crate::text::Span;
 
 impl Folder<'_> {
+    pub(super) fn not_a_constant(&mut self, id: NodeId) -> Datum {
+        let span = self.tree.span(id);
+        let head = self.tree.children(id).next().filter(|&head| self.tree.kind(head) == Kind::Symbol);
+        let head = head.map(|head| self.tree.text(head, self.text));
+        let is_folded = head.is_some_and(|head| is_folded(head, self.in_code));
+        let finding = not_a_constant::call(self.at(span), self.tree.text(id, self.text), head, is_folded);
+        self.unknown(span, finding)
+    }
+
     /// Folds the call `id` with the symbol `head` as its head.
     pub(super) fn fold_call(&mut self, id: NodeId, head: NodeId, depth: usize) -> Datum {
         let span = self.tree.span(id);

@@ -1,11 +1,10 @@
 //! The state of folding, shared by all its parts.
 
-use super::calls::is_folded;
-use super::variables::Constants;
+use std::collections::HashMap;
+
 use crate::diagnostic::{Diagnostic, Edit, Severity};
 use crate::syntax::datum::{Datum, DatumKind};
-use crate::syntax::rules::not_a_constant;
-use crate::syntax::tree::{Kind, NodeId, Tree};
+use crate::syntax::tree::{NodeId, Tree};
 use crate::text::{Location, SourceId, Span};
 
 /// The interpretation of a form.
@@ -17,6 +16,21 @@ pub(super) enum Mode {
     Quoted,
     /// Data, except for forms after a comma.
     Backquoted,
+}
+
+/// The value of a variable.
+pub(super) enum Value {
+    /// Not evaluated yet.
+    Form(NodeId),
+    /// Being evaluated; a use is a cycle.
+    Pending,
+    Known(Datum),
+    Unknown,
+}
+
+/// The variables that a file assigns once.
+pub(super) struct Constants<'t> {
+    pub(super) values: HashMap<&'t str, Value>,
 }
 
 /// Minimum of the limit on bytes that folding may produce in addition to the text of the file. Calls can be nested and
@@ -74,15 +88,6 @@ impl<'t> Folder<'t> {
 
     pub(super) fn at(&self, span: Span) -> Location {
         Location { source: self.source, span }
-    }
-
-    pub(super) fn not_a_constant(&mut self, id: NodeId) -> Datum {
-        let span = self.tree.span(id);
-        let head = self.tree.children(id).next().filter(|&head| self.tree.kind(head) == Kind::Symbol);
-        let head = head.map(|head| self.tree.text(head, self.text));
-        let is_folded = head.is_some_and(|head| is_folded(head, self.in_code));
-        let finding = not_a_constant::call(self.at(span), self.tree.text(id, self.text), head, is_folded);
-        self.unknown(span, finding)
     }
 
     /// Reports a form whose value is only known in a running Emacs.

@@ -13,7 +13,7 @@ mod variables;
 
 pub use folder::Folder;
 
-use self::folder::Mode;
+use self::folder::{Constants, Mode, Value};
 use super::datum::{Datum, DatumKind, with_tail};
 use super::escape;
 use super::number::{Number, parse_number};
@@ -61,6 +61,46 @@ impl Folder<'_> {
             return self.unknown(span, finding);
         }
         self.fold_in(id, Mode::Evaluated, depth)
+    }
+
+    /// Returns the value of a variable in Emacs Lisp; `None` if it is not known.
+    pub(super) fn value_of_variable(&mut self, name: &str, depth: usize) -> Option<Datum> {
+        if !self.in_code || self.budget == 0 || depth > MAX_DEPTH {
+            return None;
+        }
+        let local = self.locals.iter().rev().find(|(local, _)| *local == name);
+        let value = match local {
+            Some((_, value)) => value.clone(),
+            None => self.constant(name, depth)?,
+        };
+        let size = size_of(&value, MAX_DEPTH)?;
+        self.grow(size).then_some(value)
+    }
+
+    /// Whether the file gives the variable a value that does not change.
+    pub fn is_constant(&mut self, name: &str) -> bool {
+        self.constant(name, 0).is_some()
+    }
+
+    fn constant(&mut self, name: &str, depth: usize) -> Option<Datum> {
+        let (tree, text) = (self.tree, self.text);
+        let constants = self.constants.get_or_insert_with(|| Constants::of(tree, text));
+        let value = constants.values.get_mut(name)?;
+        let form = match value {
+            Value::Known(value) => return Some(value.clone()),
+            Value::Pending | Value::Unknown => return None,
+            Value::Form(form) => *form,
+        };
+        *value = Value::Pending;
+        let locals = std::mem::take(&mut self.locals);
+        let reported = self.findings.len();
+        let datum = self.fold_value(form, depth + 1);
+        let is_known = self.findings.len() == reported;
+        self.findings.truncate(reported);
+        self.locals = locals;
+        let value = self.constants.as_mut()?.values.get_mut(name)?;
+        *value = if is_known { Value::Known(datum.clone()) } else { Value::Unknown };
+        is_known.then_some(datum)
     }
 
     fn fold_in(&mut self, id: NodeId, mode: Mode, depth: usize) -> Datum {
@@ -295,4 +335,20 @@ fn unescape_symbol(text: &str) -> String {
         }
     }
     name
+}
+
+/// Returns the approximate size of a value in bytes; `None` if it is nested more deeply than `depth`.
+fn size_of(value: &Datum, depth: usize) -> Option<usize> {
+    let of_items = |items: &[Datum]| -> Option<usize> {
+        let inside = depth.checked_sub(1)?;
+        items.iter().map(|item| size_of(item, inside)).sum()
+    };
+    let inside = match &value.kind {
+        DatumKind::String(text) | DatumKind::Symbol(text) | DatumKind::Keyword(text) => text.len(),
+        DatumKind::List(items) | DatumKind::Vector(items) => of_items(items)?,
+        DatumKind::Dotted(items, tail) => of_items(items)? + of_items(std::slice::from_ref(tail))?,
+        DatumKind::Quoted(inner) => of_items(std::slice::from_ref(inner))?,
+        DatumKind::Number(_) | DatumKind::NotFinite(_) | DatumKind::Invalid => 0,
+    };
+    Some(inside + 8)
 }

@@ -10,9 +10,9 @@
 
 mod access;
 mod change;
-mod context;
+pub(super) mod context;
 mod doc;
-mod grant;
+pub(super) mod grant;
 mod ignore_rules;
 mod metadata;
 mod no_follow;
@@ -30,9 +30,7 @@ use tokio::sync::Semaphore;
 
 pub(super) use doc::DOC;
 
-pub(super) use self::context::Quota;
 use self::context::{FsContext, MAX_WRITTEN};
-pub(super) use self::grant::FileGrants;
 use self::write::WriteRequest;
 use super::arguments::{Options, argument_error, text_argument};
 use super::state::{Host, Marks};

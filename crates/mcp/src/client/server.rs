@@ -1,0 +1,159 @@
+//! A server and its connection: its tools, and their calls.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, check_result};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, RequestParamsMeta};
+use rmcp::{Peer, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::connection::{RemoteServer, cause_of};
+use super::convert::{RemoteTool, text_of, value_of};
+
+/// Time limit of a call without its own limit.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum number of problems of one listing that are reported.
+const MAX_PROBLEMS: usize = 5;
+
+/// Maximum wait for the reason why a connection was lost.
+const REASON_LIMIT: Duration = Duration::from_secs(2);
+
+/// Receives messages for the user: the name of a server and one clause.
+pub type Report = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// The state of a connection.
+#[derive(Clone)]
+pub(super) enum Status {
+    /// The first connection is not established.
+    Starting,
+    Connected(Peer<RoleClient>),
+    /// There is no connection. Holds the reason: a clause that omits the name of the server.
+    Lost(String),
+}
+
+/// A server and its connection.
+pub(super) struct Server {
+    pub(super) options: RemoteServer,
+    pub(super) status: watch::Sender<Status>,
+    /// The tools of the last successful listing. They stay known while the connection is lost.
+    pub(super) tools: Mutex<Arc<Vec<RemoteTool>>>,
+    /// The problems of the last listing, which were reported.
+    pub(super) problems: Mutex<Vec<String>>,
+    /// The changes of the tools of all servers.
+    pub(super) version: Arc<AtomicU64>,
+    pub(super) report: Report,
+}
+
+impl Server {
+    pub(super) fn report(&self, message: &str) {
+        (self.report)(&self.options.name, message);
+    }
+
+    pub(super) fn tools(&self) -> Arc<Vec<RemoteTool>> {
+        Arc::clone(&self.tools.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Publishes the tools of a listing. A server may repeat a listing often.
+    pub(super) fn set_tools(&self, tools: Vec<RemoteTool>, problems: Vec<String>) {
+        let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != problems {
+            for problem in problems.iter().take(MAX_PROBLEMS) {
+                self.report(problem);
+            }
+            if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
+                self.report(&format!("{more} more problems; run `deftool check --online`"));
+            }
+            *known = problems;
+        }
+        let definitions = |tools: &[RemoteTool]| {
+            tools
+                .iter()
+                .map(|tool| (tool.remote_name.clone(), tool.entry.definition.clone()))
+                .collect::<Vec<_>>()
+        };
+        let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_changed = definitions(&known) != definitions(&tools);
+        *known = Arc::new(tools);
+        if has_changed {
+            self.version.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    fn error(&self, kind: ToolErrorKind, message: &str) -> ToolError {
+        ToolError::new(kind, format!("MCP server `{}`: {message}", self.options.name))
+    }
+
+    /// Calls a tool. Dropping the future cancels the call on the server.
+    pub(super) async fn call(
+        &self,
+        tool: &RemoteTool,
+        call: ToolCall,
+        context: CallContext,
+    ) -> Result<Value, ToolError> {
+        let limit = context.timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let mut params = CallToolRequestParams::new(tool.remote_name.clone());
+        params.arguments = call.arguments.as_object().cloned();
+        if let Some(trace) = context.trace {
+            params.set_traceparent(&trace.traceparent());
+            if !trace.tracestate().is_empty() {
+                params.set_tracestate(trace.tracestate());
+            }
+        }
+        let answer = async {
+            let peer = {
+                let mut status = self.status.subscribe();
+                let ready = status.wait_for(|status| matches!(status, Status::Connected(_))).await;
+                let Ok(Status::Connected(peer)) = ready.as_deref() else {
+                    return Err(ServiceError::TransportClosed);
+                };
+                peer.clone()
+            };
+            peer.call_tool_once(params).await
+        };
+        match tokio::time::timeout(limit, answer).await {
+            Ok(Ok(CallToolResponse::Complete(result))) => {
+                self.result(result).and_then(|value| check_result(&tool.entry, value))
+            }
+            Ok(Ok(_)) => Err(self.error(
+                ToolErrorKind::Failure,
+                "the tool asks for more input, which deftool does not support",
+            )),
+            Ok(Err(ServiceError::McpError(error))) => {
+                Err(self.error(ToolErrorKind::Failure, &format!("{} ({})", error.message, error.code.0)))
+            }
+            Ok(Err(error)) => {
+                let reason = self.reason().await.unwrap_or_else(|| cause_of(&error));
+                Err(self.error(ToolErrorKind::Internal, &reason))
+            }
+            Err(_) => {
+                let reason = match &*self.status.borrow() {
+                    Status::Connected(_) => format!("no result within {limit:?}"),
+                    Status::Starting => String::from("it is still starting"),
+                    Status::Lost(reason) => reason.clone(),
+                };
+                Err(self.error(ToolErrorKind::Timeout, &reason))
+            }
+        }
+    }
+
+    fn result(&self, result: CallToolResult) -> Result<Value, ToolError> {
+        if result.is_error == Some(true) {
+            return Err(ToolError::new(ToolErrorKind::Failure, text_of(&result)));
+        }
+        value_of(result).map_err(|error| self.error(ToolErrorKind::Unserialisable, &error.to_string()))
+    }
+
+    /// Returns why the connection was lost, which is known shortly after it was closed.
+    async fn reason(&self) -> Option<String> {
+        let mut status = self.status.subscribe();
+        let lost = status.wait_for(|status| matches!(status, Status::Lost(_)));
+        match tokio::time::timeout(REASON_LIMIT, lost).await.ok()?.ok()?.clone() {
+            Status::Lost(reason) => Some(reason),
+            Status::Starting | Status::Connected(_) => None,
+        }
+    }
+}
