@@ -215,3 +215,20 @@ async fn read_more(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Option<()>
         Ok(_) => Some(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn time_between_waits_does_not_accumulate() {
+        let started = tokio::time::Instant::now();
+        let (every, work) = (Duration::from_millis(10), Duration::from_millis(7));
+        let mut pace = Pace::new();
+        for _ in 0..40 {
+            tokio::time::advance(work).await;
+            pace.wait(every).await;
+        }
+        assert_eq!(started.elapsed(), every * 40);
+    }
+}

@@ -1,6 +1,6 @@
 //! The stub over HTTP, with well-behaved and faulty clients.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deftool_stub::{Answer, MAX_BODY, MAX_HEAD, Reply, Scenario, Stub};
 use serde_json::json;
@@ -118,30 +118,10 @@ fn faults_reset_or_close_the_connection() {
     assert_eq!(ends("rst-before-head"), (String::new(), Some(std::io::ErrorKind::ConnectionReset)));
 }
 
-/// The schedule of a long stream does not drift with the time between its waits.
-#[test]
-fn a_stream_keeps_its_schedule() {
-    let every = Duration::from_millis(10);
-    let reply = (0..40).fold(Reply::new().every(every), |reply, _| reply.text("word "));
-    // On a busy machine a stream may be late, but never early. At least one of three streams must be on time.
-    let took: Vec<Duration> = (0..3)
-        .map(|_| {
-            let stub = Stub::start(Scenario::replies([reply.clone()])).unwrap();
-            let started = Instant::now();
-            ask(stub.address(), &hello(true));
-            started.elapsed()
-        })
-        .collect();
-    // 40 words and the wait before the finish reason.
-    assert!(took.iter().all(|took| *took >= every * 40), "{took:?}");
-    assert!(took.iter().any(|took| *took < every * 80), "{took:?}");
-}
-
 #[test]
 fn three_hundred_streams_are_served_concurrently() {
-    let words = (0..20).fold(Reply::new().every(Duration::from_millis(10)), |reply, _| reply.text("word "));
-    let stub = Stub::answering("127.0.0.1:0".parse().unwrap(), move |request| words.answer(request)).unwrap();
-    let started = Instant::now();
+    let reply = Reply::new().text("word ").wait(Duration::from_secs(3600));
+    let stub = Stub::answering("127.0.0.1:0".parse().unwrap(), move |request| reply.answer(request)).unwrap();
     let mut clients: Vec<Client> = (0..300)
         .map(|_| {
             let mut client = Client::connect(stub.address());
@@ -149,12 +129,10 @@ fn three_hundred_streams_are_served_concurrently() {
             client
         })
         .collect();
+    // No stream ends before all of them have begun.
     for client in &mut clients {
-        let (text, end) = client.read_to_end();
-        assert!(text.matches("word ").count() == 20 && end.is_none(), "{end:?}: {text}");
+        client.read_until("word ");
     }
-    // Sequentially they would take more than a minute.
-    assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
     assert_eq!(stub.connections(), 300);
 }
 
