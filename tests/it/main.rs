@@ -6,6 +6,8 @@
 mod commands;
 mod editors;
 mod language;
+#[cfg(unix)]
+mod managed;
 mod real;
 mod repository;
 #[cfg(feature = "restate")]

@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
 use super::rpc;
+use crate::managed::fake::{family, wait_until_gone};
 use crate::support::process::peak_memory;
 use crate::support::project::Project;
-use crate::worker::managed::fake::{family, wait_until_gone};
 
 /// What the client received, one line per update, request and response.
 #[derive(Clone, Default)]

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::managed::fake::{command, family, runs, signal, wait_until_gone};
 use crate::support::project::{Ended, Project};
-use crate::worker::managed::fake::{command, family, runs, signal, wait_until_gone};
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use self::client::{Client, error_of};
 use super::managed;
+use crate::managed::fake::{family, runs};
 use crate::support::jsonrpc::framed;
 use crate::support::process::peak_memory;
 use crate::support::project::Project;
 use crate::support::watching::LIMIT;
-use crate::worker::managed::fake::{family, runs};
 
 const SPECS: &str = r#"
 (deftool :name "count" :description "Count the characters of a text." :category "text"

@@ -170,7 +170,7 @@ fn files_written_by_tests_are_limited() {
             "a test can create at most 10000 files and folders",
         ),
     ];
-    for (test, says) in cases.into_iter().step_by(step(3)) {
+    for (test, says) in cases.into_iter().step_by(step(4)) {
         let ground = Ground::new(test);
         let ended = ground.test();
         assert_eq!((ended.code, ended.stdout.contains(says)), (Some(1), true), "{test}: {ended:?}");

@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 /// Returns the default configuration. No test waits for its limits unless it sets them.
-pub(super) fn config() -> WorkerConfig {
+pub(crate) fn config() -> WorkerConfig {
     WorkerConfig {
         run: RunConfig { model: String::from("scripted"), ..RunConfig::default() },
         timers: Timers::default(),
@@ -32,14 +32,14 @@ pub(super) fn config() -> WorkerConfig {
     }
 }
 
-pub(super) fn with_timers(change: impl FnOnce(&mut Timers)) -> WorkerConfig {
+pub(crate) fn with_timers(change: impl FnOnce(&mut Timers)) -> WorkerConfig {
     let mut config = config();
     change(&mut config.timers);
     config
 }
 
 /// A tool runner that calls a function.
-pub(super) struct FakeTools<F>(pub(super) F);
+pub(crate) struct FakeTools<F>(pub(crate) F);
 
 impl<F, R> ToolRunner for FakeTools<F>
 where
@@ -52,7 +52,7 @@ where
 }
 
 /// Returns the normal tools `look` and `slow` (with a limit of 50 ms) and the exit tool `done`.
-pub(super) fn tools() -> ToolSet {
+pub(crate) fn tools() -> ToolSet {
     let entry = |kind, name: &str, timeout| {
         let parameters = json!({
             "type": "object", "properties": {"at": {"type": "string"}}, "additionalProperties": false
@@ -67,17 +67,17 @@ pub(super) fn tools() -> ToolSet {
     ])
 }
 
-pub(super) fn toolbox(runner: impl ToolRunner + 'static) -> Arc<Toolbox> {
+pub(crate) fn toolbox(runner: impl ToolRunner + 'static) -> Arc<Toolbox> {
     Arc::new(Toolbox { generation: 1, tools: tools(), runner: Arc::new(runner) })
 }
 
 /// Returns tools that return their arguments.
-pub(super) fn echo() -> Arc<Toolbox> {
+pub(crate) fn echo() -> Arc<Toolbox> {
     toolbox(FakeTools(|call: ToolCall, _| async move { Ok(json!({"seen": call.arguments})) }))
 }
 
 /// Returns a tool that never ends, and the number of its dropped calls.
-pub(super) fn endless() -> (Arc<Toolbox>, Arc<AtomicUsize>) {
+pub(crate) fn endless() -> (Arc<Toolbox>, Arc<AtomicUsize>) {
     struct Dropped(Arc<AtomicUsize>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -96,43 +96,43 @@ pub(super) fn endless() -> (Arc<Toolbox>, Arc<AtomicUsize>) {
     (toolbox(runner), count)
 }
 
-pub(super) fn http(endpoint: &str, key: Option<&str>) -> Arc<dyn Transport> {
+pub(crate) fn http(endpoint: &str, key: Option<&str>) -> Arc<dyn Transport> {
     let connect = Duration::from_secs(3);
     Arc::new(HttpTransport::new(endpoint, key.map(str::to_owned), connect).unwrap())
 }
 
-pub(super) fn worker(server: &Server, config: WorkerConfig) -> Worker {
+pub(crate) fn worker(server: &Server, config: WorkerConfig) -> Worker {
     Worker::start(config, echo(), http(&server.endpoint(), None))
 }
 
 /// A finished request.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) outcome: Arc<Outcome>,
-    pub(super) events: Vec<Event>,
+pub(crate) struct Ended {
+    pub(crate) outcome: Arc<Outcome>,
+    pub(crate) events: Vec<Event>,
 }
 
 impl Ended {
     /// Returns the reason, the kind and the detail of the failure, and the text.
-    pub(super) fn failed(&self) -> (FailReason, &str, &str, &str) {
+    pub(crate) fn failed(&self) -> (FailReason, &str, &str, &str) {
         let Outcome { state, fail_reason, kind, detail, text, .. } = &*self.outcome;
         assert_ne!(*state, FinalState::Completed, "{self:?}");
         let kind = kind.as_deref().unwrap_or_default();
         (fail_reason.unwrap(), kind, detail.as_deref().unwrap_or_default(), text)
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         assert_eq!(self.outcome.state, FinalState::Completed, "{:?}", self.outcome);
         &self.outcome.text
     }
 
     /// Returns the names of the events, in order.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let name = |event: &Event| json!(event)["type"].as_str().unwrap().to_owned();
         self.events.iter().map(name).collect()
     }
 
-    pub(super) fn retries(&self) -> Vec<(u32, u64, &str)> {
+    pub(crate) fn retries(&self) -> Vec<(u32, u64, &str)> {
         let retry = |event| match event {
             &Event::Retry { attempt, delay_ms, ref detail } => Some((attempt, delay_ms, detail.as_str())),
             _ => None,
@@ -142,22 +142,22 @@ impl Ended {
 }
 
 /// Submits a prompt and waits for the end.
-pub(super) async fn ask(worker: &Worker) -> Ended {
+pub(crate) async fn ask(worker: &Worker) -> Ended {
     finish(worker, &worker.submit(SubmitRequest::prompt("hello")).unwrap()).await
 }
 
 /// Like [`ask`], with a limit of 24 hours for a paused clock.
-pub(super) async fn ask_for_hours(worker: &Worker) -> Ended {
+pub(crate) async fn ask_for_hours(worker: &Worker) -> Ended {
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     finish_within(worker, &id, Duration::from_secs(24 * 3600)).await
 }
 
 /// Waits for the end of a request and checks the invariants of its events.
-pub(super) async fn finish(worker: &Worker, id: &str) -> Ended {
+pub(crate) async fn finish(worker: &Worker, id: &str) -> Ended {
     finish_within(worker, id, Duration::from_secs(30)).await
 }
 
-pub(super) async fn finish_within(worker: &Worker, id: &str, limit: Duration) -> Ended {
+pub(crate) async fn finish_within(worker: &Worker, id: &str, limit: Duration) -> Ended {
     let outcome = tokio::time::timeout(limit, worker.wait(id)).await.expect("a request ends").unwrap();
     let mut stream = worker.events(id, 0).unwrap();
     let mut events = Vec::new();
@@ -175,7 +175,7 @@ pub(super) async fn finish_within(worker: &Worker, id: &str, limit: Duration) ->
 }
 
 /// Waits until the text of a request has this length.
-pub(super) async fn wait_for_text(worker: &Worker, id: &str, chars: usize) {
+pub(crate) async fn wait_for_text(worker: &Worker, id: &str, chars: usize) {
     let mut events = worker.events(id, 0).unwrap();
     while worker.request_status(id).unwrap().text_chars < chars {
         events.next().await.expect("the request ended before its text came");

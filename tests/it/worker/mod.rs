@@ -12,11 +12,9 @@ mod dialects;
 mod drain;
 mod ends;
 mod faults;
-mod harness;
+pub(crate) mod harness;
 mod library;
 mod lost;
-#[cfg(unix)]
-pub(crate) mod managed;
 mod observer;
 mod record;
 mod recorded;

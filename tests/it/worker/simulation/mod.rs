@@ -2,7 +2,7 @@
 //! from one seed.
 //!
 //! `DEFTOOL_SIM=SEED` simulates one run and prints its trace. `DEFTOOL_SIM_CASES=N` limits it to the first N requests.
-//! `DEFTOOL_SIM_SEEDS=A..B` simulates these seeds instead of the default 1,000 of a full run and 250 of a reduced one.
+//! `DEFTOOL_SIM_SEEDS=A..B` simulates these seeds instead of the default 1,000 of a full run and 125 of a reduced one.
 //!
 //! | file | content |
 //! |---|---|
@@ -69,7 +69,7 @@ use sim::Simulation;
 const SEEDS: Range<u64> = 0..1_000;
 
 /// The number of seeds of a reduced run.
-const REDUCED: u64 = 250;
+const REDUCED: u64 = 125;
 
 /// Options of a simulated run.
 #[derive(Debug, Clone, Copy, Default)]

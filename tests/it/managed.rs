@@ -1,5 +1,7 @@
 //! Managed servers through the library: a fake server in a real process, with a real guard.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 #[cfg(target_os = "linux")]
 mod chaos;
 pub(crate) mod fake;
@@ -17,7 +19,7 @@ use deftool_worker::{NotReady, ServerOptions, SubmitError, SubmitRequest, Worker
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::harness::*;
+use crate::worker::harness::*;
 use fake::{family, options, parent, runs, signal, wait_until_gone};
 
 fn start(options: ServerOptions) -> Worker {

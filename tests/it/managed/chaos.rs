@@ -14,9 +14,9 @@ use futures_util::future::join_all;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::super::harness::*;
 use super::fake::options;
 use super::{reach, stop};
+use crate::worker::harness::*;
 
 /// A way to end a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
