@@ -28,7 +28,7 @@ const MAX_WATCH_ROUNDS: usize = 3;
 
 /// Delay of the watch. The operating system takes about 10 ms to end one, for which a process that exits sooner than this
 /// need not wait.
-const START_DELAY: Duration = Duration::from_millis(100);
+const START_DELAY: Duration = Duration::from_millis(50);
 
 /// A receiver of load results.
 pub(super) trait LoadHandler {
