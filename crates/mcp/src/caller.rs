@@ -36,7 +36,7 @@ impl Caller<'_> {
     }
 
     /// Reports an event of a call of `tool`, if the client asked for such events. Errors are ignored: they mean that
-    /// the client is gone, and then the call is dropped.
+    /// the client disconnected, which stops the call.
     pub(crate) async fn notify(&self, tool: &str, event: CallEvent) {
         match event {
             CallEvent::Progressed { fraction, text } => {

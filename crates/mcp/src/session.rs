@@ -108,9 +108,9 @@ impl ServerHandler for Session {
             let hint = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool `{name}`{hint}"), None));
         };
-        let client = Caller { context: &context, min_level: self.min_level(&context) };
+        let caller = Caller { context: &context, min_level: self.min_level(&context) };
         tokio::select! {
-            response = self.server.call(&catalog, tool, request, &client) => Ok(response),
+            response = self.server.call(&catalog, tool, request, &caller) => Ok(response),
             // Nobody reads the answer.
             () = context.ct.cancelled() => Ok(failed(String::from("canceled"))),
         }

@@ -26,8 +26,8 @@ const RESCAN_RATIO: u32 = 100;
 /// Maximum number of repeated scans while new folders are added to the watcher.
 const MAX_WATCH_ROUNDS: usize = 3;
 
-/// Delay of the watch. The operating system takes about 10 ms to end one, for which a process that exits sooner than this
-/// need not wait.
+/// Time between the first load and the start of the watch. The operating system needs about 10 ms to end a watch, so a
+/// process that exits before this time exits sooner.
 const START_DELAY: Duration = Duration::from_millis(50);
 
 /// A receiver of load results.
