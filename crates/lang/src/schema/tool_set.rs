@@ -112,7 +112,7 @@ fn split_definition(definition: &Value) -> (String, Value) {
 pub struct ToolSet {
     entries: Vec<Arc<ToolEntry>>,
     by_name: HashMap<String, usize>,
-    digest: String,
+    digest: Arc<str>,
 }
 
 impl ToolSet {
@@ -130,10 +130,12 @@ impl ToolSet {
             set.by_name.insert(entry.name.clone(), set.entries.len());
             set.entries.push(entry);
         }
+        let mut digest = String::new();
         for byte in hash.finalize() {
             // Writing to a string cannot fail.
-            let _ = write!(set.digest, "{byte:02x}");
+            let _ = write!(digest, "{byte:02x}");
         }
+        set.digest = digest.into();
         set
     }
 
@@ -165,7 +167,7 @@ impl ToolSet {
     }
 
     /// Returns the SHA-256 (hex) of the kinds and definitions in order. Equal sets have equal digests.
-    pub fn digest(&self) -> &str {
+    pub fn digest(&self) -> &Arc<str> {
         &self.digest
     }
 }

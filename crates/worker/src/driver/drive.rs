@@ -122,7 +122,7 @@ impl RequestTask {
         };
         let Some((generation, detail)) = reload else { return };
         self.write(|at_ms| {
-            let tools = newest.tools.digest().to_owned();
+            let tools = newest.tools.digest().as_ref().to_owned();
             Line::Reloaded { at_ms, turn, generation, tools, detail: detail.clone() }
         });
         self.publish_own(run, Event::Reloaded { generation, detail });

@@ -13,21 +13,23 @@ use super::interface::Transport;
 /// Checks one reply.
 pub(crate) struct EchoGuard<'t> {
     transport: &'t dyn Transport,
-    /// Number of bytes of previous text to keep: the start of a secret may be in them.
-    kept: usize,
+    /// Maximum length of a secret, in bytes; 0 if there is none.
+    longest: usize,
     text: String,
     reasoning: String,
 }
 
 impl<'t> EchoGuard<'t> {
     pub(crate) fn new(transport: &'t dyn Transport) -> Self {
-        let kept = transport.longest_secret().saturating_sub(1);
-        Self { transport, kept, text: String::new(), reasoning: String::new() }
+        let longest = transport.longest_secret();
+        Self { transport, longest, text: String::new(), reasoning: String::new() }
     }
 
     /// Whether `events` complete the key, together with the previous events.
     pub(crate) fn completes_key(&mut self, events: &[ChatEvent]) -> bool {
-        let Self { transport, kept, .. } = *self;
+        let Self { transport, longest, .. } = *self;
+        // The start of a secret may be in the previous text.
+        let Some(kept) = longest.checked_sub(1) else { return false };
         events.iter().any(|event| match event {
             ChatEvent::Text { text } => completes(&mut self.text, text, kept, transport),
             ChatEvent::Reasoning { text } => completes(&mut self.reasoning, text, kept, transport),

@@ -10,7 +10,6 @@ use deftool_lang::tool::{TRACEPARENT, TRACESTATE};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{Stream, StreamExt};
-use http_body::Body as _;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Url};
 
@@ -110,7 +109,7 @@ impl HttpTransport {
         let location = location.map(|location| redactor.text(&absolute_location(&target, location)));
         let (status, retry_after) = (response.status().as_u16(), retry_after(response.headers()));
         let inflater = inflater_of(&response);
-        let body = ReplyBody { body: response.into(), inflater, redactor, url, end: None };
+        let body = ReplyBody { body: response.bytes_stream(), inflater, redactor, url, end: None };
         Ok(Incoming { status, retry_after, location, body: body.boxed() })
     }
 }
@@ -173,8 +172,8 @@ impl Transport for HttpTransport {
 }
 
 /// The body of a response: it is decompressed, then secrets are redacted.
-struct ReplyBody {
-    body: reqwest::Body,
+struct ReplyBody<S> {
+    body: S,
     inflater: Inflater,
     redactor: Redactor,
     /// The URL for messages.
@@ -188,7 +187,7 @@ enum End {
     Failed(TransportError),
 }
 
-impl Stream for ReplyBody {
+impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for ReplyBody<S> {
     type Item = Result<Bytes, TransportError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -205,12 +204,8 @@ impl Stream for ReplyBody {
                 }
                 None => {}
             }
-            let bytes = match ready!(Pin::new(&mut this.body).poll_frame(context)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(bytes) => this.pass(bytes),
-                    // Trailers.
-                    Err(_) => continue,
-                },
+            let bytes = match ready!(this.body.poll_next_unpin(context)) {
+                Some(Ok(bytes)) => this.pass(bytes),
                 Some(Err(error)) => {
                     let error = describe_error(&error, &this.url, &this.redactor);
                     this.fail(error)
@@ -224,7 +219,7 @@ impl Stream for ReplyBody {
     }
 }
 
-impl ReplyBody {
+impl<S> ReplyBody<S> {
     fn pass(&mut self, bytes: Bytes) -> Bytes {
         match self.inflater.feed(bytes) {
             Ok(bytes) => self.redactor.feed(bytes),

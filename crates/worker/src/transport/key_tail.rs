@@ -19,6 +19,7 @@ const MAX_HELD: usize = 64 << 10;
 /// The retained bytes of one reply.
 pub(crate) struct KeyTail<'t> {
     transport: &'t dyn Transport,
+    has_secrets: bool,
     /// Complete lines from the first possible start of the key, then the last line if it is incomplete.
     held: Vec<u8>,
     /// Start of the last line of `held`, in bytes.
@@ -36,12 +37,13 @@ pub(crate) enum Fed {
 
 impl<'t> KeyTail<'t> {
     pub(crate) fn new(transport: &'t dyn Transport) -> Self {
-        Self { transport, held: Vec::new(), last_line: 0 }
+        let has_secrets = transport.longest_secret() > 0;
+        Self { transport, has_secrets, held: Vec::new(), last_line: 0 }
     }
 
     /// Takes one read and returns the bytes that may pass.
     pub(crate) fn feed(&mut self, bytes: Bytes) -> Fed {
-        if self.transport.longest_secret() == 0 {
+        if !self.has_secrets {
             return Fed::Pass(bytes);
         }
         if let Some(end) = memchr::memrchr2(b'\n', b'\r', &bytes) {

@@ -204,7 +204,7 @@ impl JournalReplay {
                     return Err(format!("turn {turn} begins before the previous one ends"));
                 }
                 run.turn = turn;
-                run.start_turn(&tools);
+                run.start_turn(tools.into());
                 run.phase = Phase::Streaming;
             }
             Event::Text { text } => {

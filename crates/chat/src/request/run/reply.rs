@@ -26,7 +26,7 @@ impl Run {
             Phase::Ready | Phase::Closing { .. } | Phase::Calling(_) | Phase::Finished => return,
         }
         self.advance_time(at_ms);
-        if tools.digest() != self.turn_tools {
+        if *tools.digest() != self.turn_tools {
             self.finish_failed(Failure::new(
                 FailReason::UnknownError,
                 kind::TOOL_SET_CHANGED,

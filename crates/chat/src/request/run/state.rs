@@ -28,7 +28,7 @@ pub struct Run {
     pub(super) phase: Phase,
     pub(super) turn: u32,
     /// Digest of the tool set that the current turn was sent with.
-    pub(super) turn_tools: String,
+    pub(super) turn_tools: Arc<str>,
     /// Start of the current turn's text.
     pub(super) turn_text_start: usize,
     /// Start of the current turn's raw text.
@@ -118,7 +118,7 @@ impl Run {
         Self {
             phase: Phase::Ready,
             turn: 0,
-            turn_tools: String::new(),
+            turn_tools: Arc::default(),
             turn_text_start: 0,
             turn_raw_start: 0,
             turn_reasoning_start: 0,

@@ -37,8 +37,8 @@ impl Run {
     }
 
     /// Sets the start of the current turn and the digest of its tools.
-    pub(super) fn start_turn(&mut self, tools: &str) {
-        tools.clone_into(&mut self.turn_tools);
+    pub(super) fn start_turn(&mut self, tools: Arc<str>) {
+        self.turn_tools = tools;
         self.turn_text_start = self.text.len();
         self.turn_raw_start = self.raw_text.len();
         self.turn_reasoning_start = self.reasoning.len();
@@ -47,7 +47,7 @@ impl Run {
     fn begin_turn(&mut self, tools: &ToolSet, bios: &dyn BiosProvider) -> ChatRequest {
         let exit_tools_only = self.config.final_turn && self.budget.left() == 0;
         self.turn += 1;
-        self.start_turn(tools.digest());
+        self.start_turn(Arc::clone(tools.digest()));
         self.hold_back = HoldBack::new(match self.config.fallback {
             // Without tools, text about calls is only text.
             Fallback::Auto | Fallback::On if tools.is_empty() => None,
@@ -58,7 +58,7 @@ impl Run {
         self.lines = LineDetector::new(&self.config.repetition);
         self.events.push(Event::TurnStarted {
             turn: self.turn,
-            tools: self.turn_tools.clone(),
+            tools: self.turn_tools.as_ref().to_owned(),
             budget_left: self.budget.left(),
         });
         let context = BiosContext {

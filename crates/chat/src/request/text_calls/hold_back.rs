@@ -34,8 +34,8 @@ pub(crate) struct Directive {
 /// The held text of one reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HoldBack {
-    /// `None` if text is not searched for calls.
-    scanner: Option<Scanner>,
+    /// `None` if text is not searched for calls. Boxed, because it is moved for every piece of text.
+    scanner: Option<Box<Scanner>>,
     /// The waiting parts, in order. The first is a directive.
     queue: Vec<Waiting>,
     queued_bytes: usize,
@@ -64,7 +64,7 @@ impl HoldBack {
     /// Creates the state for one reply. With `None`, text is not searched for calls.
     pub(crate) fn new(forms: Option<Forms>) -> Self {
         Self {
-            scanner: forms.map(Scanner::new),
+            scanner: forms.map(|forms| Box::new(Scanner::new(forms))),
             queue: Vec::new(),
             queued_bytes: 0,
             taken: Vec::new(),
@@ -136,7 +136,7 @@ impl HoldBack {
     pub(crate) fn begin_apart(&mut self, forms: Forms, classifier: &mut TextClassifier<'_>) -> String {
         let reads = self.scanner.is_some();
         let shown = self.finish(classifier);
-        self.scanner = reads.then(|| Scanner::new(forms));
+        self.scanner = reads.then(|| Box::new(Scanner::new(forms)));
         self.before_scanner = self.candidates;
         shown
     }

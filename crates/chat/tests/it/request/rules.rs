@@ -420,7 +420,7 @@ fn a_turn_is_pinned_to_its_tools() {
     let Step::Stream(request) = run.next_step(&tools, &BiosV1) else { panic!() };
     let Step::Stream(again) = run.next_step(&newer, &BiosV1) else { panic!() };
     assert_eq!(request, again);
-    assert_eq!(run.turn(), (1, tools.digest()));
+    assert_eq!(run.turn(), (1, &**tools.digest()));
     run.on_event(ChatEvent::Ended { reply: reply_with("").call("look", json!({})).reply }, &tools, 1);
     let Step::AnswerCalls(calls) = run.next_step(&newer, &BiosV1) else { panic!() };
     let call = &calls[0].call;
