@@ -13,7 +13,7 @@ use super::interface::Transport;
 /// Checks one reply.
 pub(crate) struct EchoGuard<'t> {
     transport: &'t dyn Transport,
-    /// Maximum length of a secret, in bytes; 0 if there is none.
+    /// Maximum length of a secret, in bytes; 0 without secrets.
     longest: usize,
     text: String,
     reasoning: String,
@@ -28,7 +28,7 @@ impl<'t> EchoGuard<'t> {
     /// Whether `events` complete the key, together with the previous events.
     pub(crate) fn completes_key(&mut self, events: &[ChatEvent]) -> bool {
         let Self { transport, longest, .. } = *self;
-        // The start of a secret may be in the previous text.
+        // A secret may begin in the last bytes of the previous text.
         let Some(kept) = longest.checked_sub(1) else { return false };
         events.iter().any(|event| match event {
             ChatEvent::Text { text } => completes(&mut self.text, text, kept, transport),

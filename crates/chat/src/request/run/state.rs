@@ -27,7 +27,7 @@ pub struct Run {
     pub(super) conversation: Vec<Arc<Message>>,
     pub(super) phase: Phase,
     pub(super) turn: u32,
-    /// Digest of the tool set that the current turn was sent with.
+    /// Digest of the tool set that the current turn was sent with. Shared with the set: each event compares it.
     pub(super) turn_tools: Arc<str>,
     /// Start of the current turn's text.
     pub(super) turn_text_start: usize,
