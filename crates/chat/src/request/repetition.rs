@@ -147,26 +147,12 @@ impl Line {
             return;
         }
         self.trimmed = LineId { hash: self.hash, chars: self.chars };
-        self.only_rule &= matches!(
-            ch,
-            '-' | '='
-                | '_'
-                | '*'
-                | '+'
-                | '|'
-                | ':'
-                | '#'
-                | '~'
-                | '`'
-                | '>'
-                | '•'
-                | '–'
-                | '—'
-                | '·'
-                | '─'
-                | '│'
-                | '┼'
-        );
-        self.only_closing &= matches!(ch, '}' | ')' | ']' | ',' | ';');
+        self.only_rule = self.only_rule && is_rule(ch);
+        self.only_closing = self.only_closing && matches!(ch, '}' | ')' | ']' | ',' | ';');
     }
+}
+
+/// Whether a character is used for rules, bullets and tables.
+fn is_rule(ch: char) -> bool {
+    "-=_*+|:#~`>•–—·─│┼".contains(ch)
 }
