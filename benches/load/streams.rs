@@ -77,7 +77,7 @@ async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
     let (mut latencies, mut silent) = (Vec::new(), Vec::new());
     for task in tasks {
         let (seen, silent_at) = task.await.unwrap();
-        latencies.extend(seen);
+        latencies.extend(seen.into_iter().map(u64::from));
         silent.push(silent_at);
     }
     let closed = server.gone(&names).await;
@@ -101,7 +101,7 @@ struct Watch {
 
 impl Watch {
     /// Reads a stream to its end in a separate task. Returns the token latencies and the end time, in microseconds.
-    fn follow(self: &Arc<Self>, reading: Reading) -> JoinHandle<(Vec<u64>, u64)> {
+    fn follow(self: &Arc<Self>, reading: Reading) -> JoinHandle<(Vec<u32>, u64)> {
         let watch = Arc::clone(self);
         tokio::spawn(async move {
             let (mut seen, mut has_begun) = (Vec::new(), false);
@@ -114,7 +114,8 @@ impl Watch {
                         }
                         if watch.is_on.load(Ordering::Relaxed) {
                             watch.tokens.fetch_add(1, Ordering::Relaxed);
-                            seen.push(now - stamp);
+                            // Small, because it counts in the peak memory.
+                            seen.push(u32::try_from(now - stamp).unwrap());
                         }
                     }
                 })

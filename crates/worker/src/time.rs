@@ -1,5 +1,6 @@
 //! The clock of a request, and its deadlines.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -19,9 +20,22 @@ pub(crate) enum Clock {
         from_ms: u64,
         now_ms: AtomicU64,
     },
-    Recorded {
-        now_ms: AtomicU64,
-    },
+    Recorded(RecordedTime),
+}
+
+/// The time in a replay, which the replay sets.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecordedTime(Arc<AtomicU64>);
+
+impl RecordedTime {
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sets the time. It never decreases, even if the recorded time does.
+    pub(crate) fn advance_to(&self, at_ms: u64) {
+        self.0.fetch_max(at_ms, Ordering::AcqRel);
+    }
 }
 
 impl Clock {
@@ -30,42 +44,38 @@ impl Clock {
         Self::Live { start: Instant::now(), from_ms, now_ms: AtomicU64::new(from_ms) }
     }
 
-    /// Creates a clock for a replay. It is set by [`Clock::advance_to`].
-    pub(crate) fn recorded() -> Self {
-        Self::Recorded { now_ms: AtomicU64::new(0) }
-    }
-
     /// Returns the milliseconds from the submission to the last tick.
     pub(crate) fn now_ms(&self) -> u64 {
         match self {
-            Self::Live { now_ms, .. } | Self::Recorded { now_ms } => now_ms.load(Ordering::Acquire),
+            Self::Live { now_ms, .. } => now_ms.load(Ordering::Acquire),
+            Self::Recorded(time) => time.now_ms(),
         }
     }
 
-    /// Returns the current time. Unlike a tick, it does not affect the request machine.
-    pub(crate) fn current_ms(&self) -> u64 {
+    /// Returns the time at `now`. Unlike a tick, it does not affect the request machine.
+    pub(crate) fn ms_at(&self, now: Instant) -> u64 {
         match self {
-            Self::Live { start, from_ms, .. } => from_ms + start.elapsed().as_millis() as u64,
-            Self::Recorded { .. } => self.now_ms(),
+            Self::Live { start, from_ms, .. } => from_ms + now.duration_since(*start).as_millis() as u64,
+            Self::Recorded(time) => time.now_ms(),
         }
     }
 
-    /// Updates a live clock to the current time. Does nothing in a replay.
-    pub(crate) fn tick(&self) {
+    /// Sets a live clock to `now`. Does nothing in a replay.
+    pub(crate) fn tick(&self, now: Instant) {
         if let Self::Live { now_ms, .. } = self {
-            now_ms.store(self.current_ms(), Ordering::Release);
+            now_ms.store(self.ms_at(now), Ordering::Release);
         }
     }
 
     /// Whether this is the clock of a replay.
     pub(crate) fn is_recorded(&self) -> bool {
-        matches!(self, Self::Recorded { .. })
+        matches!(self, Self::Recorded(_))
     }
 
-    /// Sets the clock of a replay. The time never decreases, even if the recorded time does.
+    /// Sets the clock of a replay.
     pub(crate) fn advance_to(&self, at_ms: u64) {
-        if let Self::Recorded { now_ms } = self {
-            now_ms.fetch_max(at_ms, Ordering::AcqRel);
+        if let Self::Recorded(time) = self {
+            time.advance_to(at_ms);
         }
     }
 }

@@ -39,10 +39,10 @@ pub fn one_line(text: String) -> String {
 }
 
 /// Appends to a text that grows in small parts. Its capacity grows by a quarter instead of doubling, because a worker may
-/// hold a thousand such texts.
+/// hold a thousand such texts, but by at least a kilobyte.
 pub fn append(text: &mut String, more: &str) {
     if text.capacity() - text.len() < more.len() {
-        text.reserve_exact(more.len() + text.len() / 4);
+        text.reserve_exact(more.len() + (text.len() / 4).max(1 << 10));
     }
     text.push_str(more);
 }

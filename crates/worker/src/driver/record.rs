@@ -28,7 +28,7 @@ const LAST_BYTES_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct RequestRecord {
     pub(crate) cancel: CancellationToken,
-    pub(crate) clock: Arc<Clock>,
+    pub(crate) clock: Clock,
     /// Set after the request was accepted, if it is recorded.
     pub(crate) recorder: OnceLock<RequestRecorder>,
     state: Mutex<State>,
@@ -52,21 +52,43 @@ struct State {
     /// When the server was lost.
     lost_at: Option<Instant>,
     events: EventLog,
-    /// The readers that wait for an event.
-    readers: Vec<Waker>,
+    readers: Readers,
     status: RequestStatus,
     conversation: Vec<Arc<Message>>,
     outcome: Option<Arc<Outcome>>,
 }
 
+/// The readers that wait for an event: usually one.
+#[derive(Debug, Default)]
+struct Readers {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Readers {
+    fn add(&mut self, waker: &Waker) {
+        if self.first.iter().chain(&self.others).any(|known| known.will_wake(waker)) {
+            return;
+        }
+        match &self.first {
+            None => self.first = Some(waker.clone()),
+            Some(_) => self.others.push(waker.clone()),
+        }
+    }
+
+    fn wake(self) {
+        self.first.into_iter().chain(self.others).for_each(Waker::wake);
+    }
+}
+
 impl RequestRecord {
-    pub(crate) fn new(status: RequestStatus, cancel: CancellationToken, clock: Arc<Clock>) -> Self {
+    pub(crate) fn new(status: RequestStatus, cancel: CancellationToken, clock: Clock) -> Self {
         let state = State {
             approvals: HashMap::new(),
             stop_reason: None,
             lost_at: None,
             events: EventLog::default(),
-            readers: Vec::new(),
+            readers: Readers::default(),
             status,
             conversation: Vec::new(),
             outcome: None,
@@ -94,23 +116,23 @@ impl RequestRecord {
         let known = state.conversation.len();
         state.conversation.extend_from_slice(conversation.get(known..).unwrap_or_default());
         for event in events {
-            match event {
+            match &event {
                 Event::Finished(outcome) => {
-                    state.events.finish(Arc::clone(&outcome));
-                    state.outcome = Some(outcome);
+                    state.events.finish(Arc::clone(outcome));
+                    state.outcome = Some(Arc::clone(outcome));
+                    continue;
                 }
-                event => {
-                    if let Event::Approval { id, answer, .. } = &event {
-                        state.approvals.insert(id.clone(), answer.clone());
-                    }
-                    state.events.push(event);
+                Event::Approval { id, answer, .. } => {
+                    state.approvals.insert(id.clone(), answer.clone());
                 }
+                _ => {}
             }
+            state.events.push(event);
         }
         state.status = status;
         let readers = std::mem::take(&mut state.readers);
         drop(state);
-        readers.into_iter().for_each(Waker::wake);
+        readers.wake();
     }
 
     /// Adds a log line of a call to the recording and to `journal`. Does nothing after the end.
@@ -118,7 +140,7 @@ impl RequestRecord {
         if lock(&self.state).outcome.is_some() {
             return;
         }
-        let (at_ms, call_id, text) = (self.clock.current_ms(), call_id.to_owned(), text.to_owned());
+        let (at_ms, call_id, text) = (self.clock.ms_at(Instant::now()), call_id.to_owned(), text.to_owned());
         if let Some(recorder) = self.recorder.get() {
             recorder.log(Line::Log { at_ms, id: call_id.clone(), text: text.clone() });
         }
@@ -227,9 +249,7 @@ impl RequestRecord {
         if event.is_some() || state.outcome.is_some() {
             return Poll::Ready(event);
         }
-        if !state.readers.iter().any(|reader| reader.will_wake(context.waker())) {
-            state.readers.push(context.waker().clone());
-        }
+        state.readers.add(context.waker());
         Poll::Pending
     }
 
@@ -285,7 +305,7 @@ impl RequestRecord {
         let events = vec![Event::Finished(Arc::new(outcome))];
         if let Some(journal) = journal.filter(|_| !self.is_suspended()) {
             let entries = events.iter().cloned().map(JournalEntry::Event).collect();
-            journal.append(id, self.clock.current_ms(), entries);
+            journal.append(id, self.clock.ms_at(Instant::now()), entries);
         }
         self.publish(events, status, &conversation);
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use deftool_chat::request::{Event, FailReason, Failure, JournalEntry, Outcome, Run, kind};
 use deftool_chat::{BodyFallbacks, Capabilities};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
@@ -105,15 +106,15 @@ impl RequestTask {
 
     /// Advances the clock and records a line.
     pub(crate) fn write(&self, line: impl FnOnce(u64) -> Line) {
-        self.record.clock.tick();
+        self.record.clock.tick(Instant::now());
         if let Some(recorder) = self.record.recorder.get() {
             recorder.write(line(self.record.clock.now_ms()));
         }
     }
 
-    /// Like [`RequestTask::write`], for a chunk of a body.
-    pub(crate) fn write_data(&self, bytes: &[u8]) {
-        self.record.clock.tick();
+    /// Like [`RequestTask::write`], for a chunk of a body that was received at `now`.
+    pub(crate) fn write_data(&self, bytes: &[u8], now: Instant) {
+        self.record.clock.tick(now);
         if let Some(recorder) = self.record.recorder.get() {
             recorder.data(self.record.clock.now_ms(), bytes);
         }

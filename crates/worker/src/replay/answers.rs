@@ -57,7 +57,7 @@ impl ReplayCursor {
         let is_of = |answer: &&Answer| answer.id.as_deref() == Some(id) && answer.approval.is_some();
         match calls.answers.iter().find(is_of) {
             Some(Answer { at_ms, approval: Some(approval), .. }) => {
-                let gap = Duration::from_millis(at_ms.saturating_sub(self.clock().now_ms()));
+                let gap = Duration::from_millis(at_ms.saturating_sub(self.time.now_ms()));
                 let approval = approval.clone();
                 calls.approved.insert(id.to_owned());
                 (approval, self.paced(gap))
@@ -146,7 +146,7 @@ impl ReplayCursor {
         if let Some(index) = calls.answers.iter().position(is_it)
             && let Some(answer) = calls.answers.remove(index)
         {
-            self.clock().advance_to(answer.at_ms);
+            self.time.advance_to(answer.at_ms);
         }
         if !is_approval {
             calls.answers.retain(|answer| answer.id.as_deref() != Some(id));

@@ -16,7 +16,7 @@ use crate::compare::{Difference, differences};
 use crate::recording::{Line, RecordedRequest, Session, Stopped, fit, redact_outcome};
 use crate::secrets::Mask;
 use crate::sync::lock;
-use crate::time::Clock;
+use crate::time::{Clock, RecordedTime};
 use crate::transport::{Incoming, Outgoing, TransportError};
 
 /// Maximum delay between two lines.
@@ -38,7 +38,7 @@ pub(crate) struct ReplayCursor {
     request_lines: Vec<usize>,
     pub(super) options: Arc<ReplayOptions>,
     pub(super) mask: Arc<Mask>,
-    clock: Arc<Clock>,
+    pub(super) time: RecordedTime,
     stopped: Option<Stopped>,
     sent: AtomicUsize,
     pub(super) calls: Calls,
@@ -63,7 +63,7 @@ impl ReplayCursor {
             request_lines,
             options,
             mask,
-            clock: Arc::new(Clock::recorded()),
+            time: RecordedTime::default(),
             stopped: request.stopped(),
             sent: AtomicUsize::new(0),
             reported: Mutex::default(),
@@ -76,8 +76,9 @@ impl ReplayCursor {
         &self.request.session
     }
 
-    pub(crate) fn clock(&self) -> Arc<Clock> {
-        Arc::clone(&self.clock)
+    /// Returns the clock of the replayed request.
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::Recorded(self.time.clone())
     }
 
     pub(super) fn differences(&self) -> Vec<ReplayDifference> {
@@ -106,7 +107,7 @@ impl ReplayCursor {
     pub(crate) fn reload_before(&self, turn: u32) -> Option<(u64, String)> {
         self.request.lines.iter().find_map(|(_, line)| match line {
             Line::Reloaded { at_ms, turn: recorded, generation, detail, .. } if *recorded == turn => {
-                self.clock.advance_to(*at_ms);
+                self.time.advance_to(*at_ms);
                 Some((*generation, detail.clone()))
             }
             _ => None,
@@ -158,11 +159,11 @@ impl ReplayCursor {
 
     /// Advances the clock to `at_ms`, after the recorded delay if the replay is paced.
     async fn reach(&self, at_ms: u64) {
-        let gap = Duration::from_millis(at_ms.saturating_sub(self.clock.now_ms()));
+        let gap = Duration::from_millis(at_ms.saturating_sub(self.time.now_ms()));
         if let Some(gap) = self.paced(gap) {
             tokio::time::sleep(gap).await;
         }
-        self.clock.advance_to(at_ms);
+        self.time.advance_to(at_ms);
     }
 
     /// Returns the delay of this replay for a recorded delay; `None`: no delay.

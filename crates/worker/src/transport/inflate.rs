@@ -25,18 +25,19 @@ pub(super) struct Inflater {
     state: State,
     /// Whether the header names deflate.
     declares_deflate: bool,
-    /// The first encoding in the header that is not supported.
-    unknown: Option<String>,
     decoded: usize,
 }
 
+/// The decoders are boxed, because they are rare and large.
 enum State {
     /// The encoding is not known yet. Holds the bytes received so far.
     Unknown(Vec<u8>),
+    /// The first encoding in the header that is not supported.
+    Unsupported(String),
     Plain,
-    Gzip(MultiGzDecoder<Vec<u8>>),
-    Zlib(ZlibDecoder<Vec<u8>>),
-    Deflate(DeflateDecoder<Vec<u8>>),
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    Zlib(Box<ZlibDecoder<Vec<u8>>>),
+    Deflate(Box<DeflateDecoder<Vec<u8>>>),
 }
 
 impl Inflater {
@@ -45,9 +46,10 @@ impl Inflater {
         let names = || encoding.split(',').map(|name| name.trim().to_ascii_lowercase());
         let is_known = |name: &String| matches!(&**name, "" | "identity" | "gzip" | "x-gzip" | "deflate");
         Self {
-            state: State::Unknown(Vec::new()),
+            state: names()
+                .find(|name| !is_known(name))
+                .map_or(State::Unknown(Vec::new()), State::Unsupported),
             declares_deflate: names().any(|name| name == "deflate"),
-            unknown: names().find(|name| !is_known(name)),
             decoded: 0,
         }
     }
@@ -58,15 +60,15 @@ impl Inflater {
     /// When the bytes are invalid, their encoding is not supported, or the decoded body is too long. The error is a
     /// clause.
     pub(super) fn feed(&mut self, bytes: Bytes) -> Result<Bytes, String> {
-        if let Some(encoding) = &self.unknown {
-            let encoding = deftool_lang::text::one_line(encoding.chars().take(40).collect());
-            return Err(format!(
-                "the body is encoded with `{encoding}`, although the request allows only `identity`; \
-                 turn compression off in the server or in the proxy before it"
-            ));
-        }
         let bytes = match &mut self.state {
             State::Plain => return Ok(bytes),
+            State::Unsupported(encoding) => {
+                let encoding = deftool_lang::text::one_line(encoding.chars().take(40).collect());
+                return Err(format!(
+                    "the body is encoded with `{encoding}`, although the request allows only `identity`; \
+                     turn compression off in the server or in the proxy before it"
+                ));
+            }
             State::Unknown(received) => {
                 received.extend(bytes);
                 let Some(state) = recognize(received, self.declares_deflate) else { return Ok(Bytes::new()) };
@@ -82,10 +84,10 @@ impl Inflater {
         let mut out = Vec::new();
         for step in bytes.chunks(STEP) {
             let decoded = match &mut self.state {
-                State::Gzip(decoder) => take(decoder, step, MultiGzDecoder::get_mut),
-                State::Zlib(decoder) => take(decoder, step, ZlibDecoder::get_mut),
-                State::Deflate(decoder) => take(decoder, step, DeflateDecoder::get_mut),
-                State::Unknown(_) | State::Plain => Ok(step.to_vec()),
+                State::Gzip(decoder) => take(&mut **decoder, step, MultiGzDecoder::get_mut),
+                State::Zlib(decoder) => take(&mut **decoder, step, ZlibDecoder::get_mut),
+                State::Deflate(decoder) => take(&mut **decoder, step, DeflateDecoder::get_mut),
+                State::Unknown(_) | State::Unsupported(_) | State::Plain => Ok(step.to_vec()),
             };
             let decoded = decoded.map_err(|error| format!("the body cannot be decompressed: {error}"))?;
             self.decoded += decoded.len();
@@ -104,7 +106,7 @@ impl Inflater {
     pub(super) fn finish(&mut self) -> Result<Vec<u8>, String> {
         let mut out = Vec::new();
         let done = match &mut self.state {
-            State::Plain => Ok(()),
+            State::Plain | State::Unsupported(_) => Ok(()),
             State::Unknown(received) => {
                 out = std::mem::take(received);
                 Ok(())
@@ -128,13 +130,13 @@ fn recognize(received: &[u8], declares_deflate: bool) -> Option<State> {
     }
     let second = rest.first()?;
     let state = if [*first, *second] == GZIP {
-        State::Gzip(MultiGzDecoder::new(Vec::new()))
+        State::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))
     } else if !declares_deflate {
         State::Plain
     } else if first & 15 == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0 {
-        State::Zlib(ZlibDecoder::new(Vec::new()))
+        State::Zlib(Box::new(ZlibDecoder::new(Vec::new())))
     } else {
-        State::Deflate(DeflateDecoder::new(Vec::new()))
+        State::Deflate(Box::new(DeflateDecoder::new(Vec::new())))
     };
     Some(state)
 }

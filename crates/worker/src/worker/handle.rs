@@ -36,7 +36,7 @@ const MANAGED_HEADERS: Duration = Duration::from_secs(600);
 
 /// The parts of a request that depend on its origin.
 struct AdmitOptions {
-    clock: Arc<Clock>,
+    clock: Clock,
     recorder: Option<Arc<Recorder>>,
     cursor: Option<Arc<ReplayCursor>>,
     /// The request, if it is new to the journal.
@@ -161,7 +161,7 @@ impl Worker {
         let mut config = config.run;
         config.model.clone_from(&session.model);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
-        let clock = cursor.as_ref().map_or_else(|| Arc::new(Clock::live(0)), |cursor| cursor.clock());
+        let clock = cursor.as_ref().map_or_else(|| Clock::live(0), |cursor| cursor.clock());
         let new = shared.config.journal.as_ref();
         let new = new.map(|_| JournaledRequest { session: session.clone(), config: config.clone() });
         let run = Run::new(config, session.run_start());
@@ -190,7 +190,7 @@ impl Worker {
         }
         let restored = Run::restore(config, session.run_start(), entries)?;
         let (run, events) = restored.resume(asks, at_ms);
-        let clock = Arc::new(Clock::live(at_ms));
+        let clock = Clock::live(at_ms);
         Ok(self.admit(
             run,
             events,

@@ -250,7 +250,7 @@ impl JournalReplay {
             run.usage = *usage;
             run.ids.set_state(*ids);
             let shown = run.text.get(run.turn_text_start..).unwrap_or_default();
-            run.raw_text.push(raw_text.as_deref().unwrap_or(shown));
+            run.raw_text.push(raw_text.as_deref().unwrap_or(shown), run.turn_text_start, shown);
             run.raw_text.note_shown(run.turn_text_start, shown);
             run.phase = Phase::Calling(Batch { calls: Vec::new(), affordable: *affordable });
         }

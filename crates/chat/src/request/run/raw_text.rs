@@ -12,9 +12,14 @@ pub(super) struct RawText {
 }
 
 impl RawText {
-    /// Adds text from the server.
-    pub(super) fn push(&mut self, text: &str) {
-        self.rest.push_str(text);
+    /// Adds text from the server. `piece` is about to be appended to the shown text, which has `before` bytes.
+    pub(super) fn push(&mut self, text: &str, before: usize, piece: &str) {
+        // Usually the same text is shown: nothing is stored.
+        if self.rest.is_empty() && self.shared == before && text == piece {
+            self.shared += text.len();
+        } else {
+            self.rest.push_str(text);
+        }
     }
 
     /// Registers that `piece` is appended to the shown text, which has `before` bytes.

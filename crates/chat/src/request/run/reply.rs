@@ -64,7 +64,7 @@ impl Run {
         let mut classifier =
             TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
         let (shown, taken) = self.hold_back.push(text, &mut classifier);
-        self.raw_text.push(text.get(..taken).unwrap_or(text));
+        self.raw_text.push(text.get(..taken).unwrap_or(text), self.text.len(), &shown);
         self.emit_text(shown);
         looped.map(|(_, found)| found)
     }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use deftool_chat::request::Event;
 use deftool_chat::{
-    BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, next_body_fallback,
+    Api, Body, BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError,
+    next_body_fallback,
 };
 use tokio::time::Instant;
 
-use super::state::{OpenResponse, RequestEnded, ServerRefusal, Turn};
+use super::state::{Accepted, OpenResponse, RequestEnded, ServerRefusal, Turn};
 use super::{failure, managed};
 use crate::observer::Observation;
 use crate::sync::lock;
@@ -40,29 +41,21 @@ enum NextAttempt {
     Fallback(BodyFallback, String),
 }
 
-impl Turn<'_> {
-    /// Sends `request` until a reply is read or the request ends.
+impl<'a> Turn<'a> {
+    /// Sends `request` until the server accepts it or the request ends.
     pub(super) async fn run(
         &mut self,
         request: &ChatRequest,
         form: &mut BodyForm,
         encoder: &mut BodyEncoder,
-    ) -> Result<(), RequestEnded> {
-        let (turn, _) = self.run.turn();
-        let (task, request_id) = (self.task, self.run.request_id().to_owned());
-        for attempt in 1.. {
+    ) -> Result<Accepted<'a>, RequestEnded> {
+        let task = self.task;
+        let mut attempt = 1;
+        loop {
             let streaming = self.reach_server().await?;
             let body = encoder.encode(request, *form);
-            let outgoing = |attempt, body| Outgoing {
-                request_id: request_id.clone(),
-                turn,
-                attempt,
-                api: form.api,
-                trace: task.trace.operation(),
-                body,
-            };
-            let sending = outgoing(attempt, body.clone());
-            task.record.clock.tick();
+            let sending = self.outgoing(attempt, form.api, body.clone());
+            task.record.clock.tick(Instant::now());
             task.observe(Observation::Sent { span: sending.trace.as_ref(), attempt, request });
             let sent = self.send(sending).await?;
             let status = sent.as_ref().ok().map(|open| open.incoming.status);
@@ -72,14 +65,11 @@ impl Turn<'_> {
             let next = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.store_form(*form);
-                    // Sent if the reply is empty, to find the reason.
-                    let probe =
-                        || outgoing(attempt + 1, request.encode_body(BodyForm { stream: false, ..*form }));
-                    return self.read_reply(&body, probe, open).await;
+                    return Ok(Accepted { open, body, attempt, streaming });
                 }
                 Ok(open) => self.handle_refusal(request, *form, attempt, open).await?,
                 Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
-                    let wait = jitter(self.delay / 2, self.task.id_seed, turn, attempt);
+                    let wait = jitter(self.delay / 2, self.task.id_seed, self.run.turn().0, attempt);
                     NextAttempt::After { wait, reason: message, is_loading: false }
                 }
                 Err(TransportError::Broken { .. } | TransportError::Connect { .. })
@@ -89,13 +79,13 @@ impl Turn<'_> {
                 }
                 Err(error) => return Err(self.end_by_transport(error)),
             };
+            attempt += 1;
             match next {
                 NextAttempt::Fallback(fallback, reason) => {
                     // Also used by the later turns of the request.
                     form.fallbacks = form.fallbacks.with(fallback);
                     let detail = format!("sent again {}: {reason}", fallback.describe());
-                    self.task
-                        .publish_own(self.run, Event::Retry { attempt: attempt + 1, delay_ms: 0, detail });
+                    self.task.publish_own(self.run, Event::Retry { attempt, delay_ms: 0, detail });
                     if fallback == BodyFallback::NoTools {
                         let message = "the model does not support tools: they are described in the prompt, and calls are \
                                        parsed from the text";
@@ -104,7 +94,7 @@ impl Turn<'_> {
                 }
                 NextAttempt::After { wait, reason, is_loading } => {
                     let delay_ms = wait.as_millis() as u64;
-                    let event = Event::Retry { attempt: attempt + 1, delay_ms, detail: reason };
+                    let event = Event::Retry { attempt, delay_ms, detail: reason };
                     self.task.publish_own(self.run, event);
                     // The server is not processing this request, so a restart of the server does not fail it.
                     drop(streaming);
@@ -114,7 +104,18 @@ impl Turn<'_> {
                 }
             }
         }
-        Ok(())
+    }
+
+    /// Returns the request to send with `body`.
+    pub(super) fn outgoing(&self, attempt: u32, api: Api, body: Body) -> Outgoing {
+        Outgoing {
+            request_id: self.run.request_id().to_owned(),
+            turn: self.run.turn().0,
+            attempt,
+            api,
+            trace: self.task.trace.operation(),
+            body,
+        }
     }
 
     /// Stores an accepted variant. Later requests start with it.

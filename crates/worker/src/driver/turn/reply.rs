@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use deftool_chat::request::{Event, FailReason, Failure, FinalState, kind};
 use deftool_chat::{
-    Body, ChatEvent, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd, classify_http_error,
-    requires_call, truncation_warning,
+    Body, BodyForm, ChatEvent, ChatRequest, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd,
+    classify_http_error, requires_call, truncation_warning,
 };
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use super::failure::{is_page, of_transport};
 use super::managed::is_lost;
-use super::state::{OpenResponse, RequestEnded, ServerRefusal, Turn};
+use super::state::{Accepted, OpenResponse, RequestEnded, ServerRefusal, Turn};
 use super::timers::StreamTimers;
 use crate::observer::Observation;
 use crate::recording::Line;
@@ -39,13 +39,14 @@ enum Stop {
 }
 
 impl Turn<'_> {
-    /// Reads the reply to `sent`. If it is empty, sends `probe` to find the reason.
+    /// Reads the reply to `request`, which was sent in `form`.
     pub(super) async fn read_reply(
         &mut self,
-        sent: &Body,
-        probe: impl FnOnce() -> Outgoing,
-        mut open: OpenResponse,
+        accepted: Accepted<'_>,
+        request: &ChatRequest,
+        form: BodyForm,
     ) -> Result<(), RequestEnded> {
+        let Accepted { mut open, body, attempt, streaming: _streaming } = accepted;
         let task = self.task;
         let (url, status) = (task.url(), open.incoming.status);
         let mut decoder = StreamDecoder::new(
@@ -86,10 +87,14 @@ impl Turn<'_> {
             self.warn_lost_frames(reply.lost_frames);
         }
         if ended.is_some_and(|reply| reply.status == ReplyStatus::Empty) {
+            let probe = |turn: &Self| {
+                let body = request.encode_body(BodyForm { stream: false, ..form });
+                turn.outgoing(attempt + 1, form.api, body)
+            };
             // Boxed: rare, and large.
             return Err(Box::pin(self.fail_empty(status, notes, probe)).await?);
         }
-        self.feed_last(sent, events);
+        self.feed_last(&body, events);
         Ok(())
     }
 
@@ -151,7 +156,7 @@ impl Turn<'_> {
         let rest = if is_whole { tail.finish() } else { tail.cut() };
         if !rest.is_empty()
             && !matches!(read, Err(Stop::EchoedKey | Stop::ByMachine))
-            && let Err(stop) = self.take(&rest, decoder, guard, &mut timers)
+            && let Err(stop) = self.take(&rest, Instant::now(), decoder, guard, &mut timers)
         {
             read = Err(stop);
         }
@@ -171,11 +176,11 @@ impl Turn<'_> {
         // Set again only after it has elapsed: the deadline moves with each token.
         let timer = tokio::time::sleep_until(timers.next());
         tokio::pin!(stopped, timer);
+        let mut now = Instant::now();
         loop {
             // A body that is always ready, such as a recording's, must yield to other tasks.
             tokio::task::consume_budget().await;
             // Checked before each read: a flood of bytes without a token would otherwise starve the deadlines.
-            let now = Instant::now();
             if self.total.is_some_and(|total| total <= now) {
                 return Err(Stop::By(Some(task.total_failure())));
             }
@@ -191,6 +196,7 @@ impl Turn<'_> {
                 piece = open.incoming.body.next() => Some(piece),
                 () = &mut timer => None,
             };
+            now = Instant::now();
             let bytes = match piece {
                 Some(Some(Ok(bytes))) => bytes,
                 Some(Some(Err(TransportError::Broken { message }))) => {
@@ -202,9 +208,9 @@ impl Turn<'_> {
                 None => continue,
             };
             let taken = match tail.feed(bytes) {
-                Fed::Pass(bytes) => self.take(&bytes, decoder, guard, timers),
+                Fed::Pass(bytes) => self.take(&bytes, now, decoder, guard, timers),
                 Fed::KeyCompleted(bytes) => {
-                    self.take(&bytes, decoder, guard, timers).and(Err(Stop::EchoedKey))
+                    self.take(&bytes, now, decoder, guard, timers).and(Err(Stop::EchoedKey))
                 }
             };
             // Also done if this chunk ends the request: a server that is generating detects a disconnect.
@@ -236,10 +242,12 @@ impl Turn<'_> {
         Err(Stop::By(Some(failure)))
     }
 
-    /// Processes a chunk of the body: decodes it, records it, and passes its events to the request machine.
+    /// Processes a chunk of the body, received at `now`: decodes it, records it, and passes its events to the request
+    /// machine.
     fn take(
         &mut self,
         bytes: &[u8],
+        now: Instant,
         decoder: &mut StreamDecoder,
         guard: &mut EchoGuard<'_>,
         timers: &mut StreamTimers<'_>,
@@ -251,9 +259,9 @@ impl Turn<'_> {
             return Err(Stop::EchoedKey);
         }
         if !bytes.is_empty() {
-            task.write_data(bytes);
+            task.write_data(bytes, now);
         }
-        if timers.on_bytes(&events) {
+        if timers.on_bytes(&events, now) {
             task.observe(Observation::Chunk);
         }
         // A replay ends at the end of the recording.
@@ -297,12 +305,12 @@ impl Turn<'_> {
         self.task.publish(self.run);
     }
 
-    /// Ends the request because the reply is empty.
+    /// Ends the request because the reply is empty. Sends `probe` to find the reason.
     async fn fail_empty(
         &mut self,
         status: u16,
         notes: StreamNotes,
-        probe: impl FnOnce() -> Outgoing,
+        probe: impl FnOnce(&Self) -> Outgoing,
     ) -> Result<RequestEnded, RequestEnded> {
         let url = self.task.url();
         let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
@@ -311,7 +319,7 @@ impl Turn<'_> {
                  usually ends in `/v1`"
             )
         } else {
-            let reason = self.explain_empty(probe()).await?;
+            let reason = self.explain_empty(probe(self)).await?;
             let found = if status == 204 { "without a body" } else { "with an empty stream" };
             format!("{url} returned HTTP {status} {found}{reason}")
         };
@@ -371,7 +379,7 @@ impl Turn<'_> {
             return Err(self.fail(echoed_key(task.url())));
         }
         if !body.is_empty() {
-            task.write_data(&body);
+            task.write_data(&body, Instant::now());
         }
         task.write(|at_ms| Line::End { at_ms, error });
         Ok(refusal)

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use deftool_chat::ServerError;
 use deftool_chat::request::{Failure, Run};
+use deftool_chat::{Body, ServerError};
 use tokio::time::Instant;
 
 use super::failure;
 use crate::driver::drain::Exchange;
+use crate::driver::record::Streaming;
 use crate::driver::task::RequestTask;
 use crate::transport::{Incoming, TransportError};
 use deftool_lang::tool::Toolbox;
@@ -33,6 +34,15 @@ pub(super) struct RequestEnded;
 pub(super) struct OpenResponse {
     pub(super) incoming: Incoming,
     pub(super) exchange: Exchange,
+}
+
+/// A request that the server accepted. Its reply can be read.
+pub(super) struct Accepted<'a> {
+    pub(super) open: OpenResponse,
+    pub(super) body: Body,
+    pub(super) attempt: u32,
+    /// A loss of the server fails the request.
+    pub(super) streaming: Streaming<'a>,
 }
 
 /// The error response to a rejected request.

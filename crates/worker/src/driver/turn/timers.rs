@@ -46,9 +46,8 @@ impl<'a> StreamTimers<'a> {
         self.finish.get_or_insert_with(|| Instant::now() + AFTER_FINISH_GRACE);
     }
 
-    /// Moves the deadlines after a read that contained these events. Returns whether they contain a token.
-    pub(super) fn on_bytes(&mut self, events: &[ChatEvent]) -> bool {
-        let now = Instant::now();
+    /// Moves the deadlines after a read at `now` that contained these events. Returns whether they contain a token.
+    pub(super) fn on_bytes(&mut self, events: &[ChatEvent], now: Instant) -> bool {
         let mut has_token = false;
         self.byte = after(now, self.timers.stall);
         for event in events {
@@ -117,7 +116,7 @@ mod tests {
         assert!(!timers.extend(Some(Instant::now() - Duration::from_secs(10))), "the activity is too old");
         assert!(timers.extend(Some(Instant::now() - Duration::from_secs(4))));
         assert_eq!(timers.next(), Instant::now() + Duration::from_secs(6));
-        timers.on_bytes(&[ChatEvent::Text { text: String::from("a") }]);
+        timers.on_bytes(&[ChatEvent::Text { text: String::from("a") }], Instant::now());
         advance(Duration::from_secs(10)).await;
         assert!(!timers.extend(Some(Instant::now())), "after the first token only tokens count");
         assert!(timers.failure("u").is_some());
