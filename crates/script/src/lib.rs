@@ -67,7 +67,7 @@ mod vm;
 
 pub use control::MAX_GRACE;
 pub use events::{LogLevel, ScriptEvent, ScriptSink};
-pub use ffi::return_large_blocks;
+pub use ffi::{prefetch, return_large_blocks};
 #[cfg(unix)]
 pub use host::StreamProgram;
 pub use host::{FunctionDoc, TableDoc, ValueDoc, client_builder, guard_programs, host_tables, kill_programs};

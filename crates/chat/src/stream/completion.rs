@@ -26,6 +26,11 @@ impl Completion {
         Self { assembler: Assembler::new(known_tools), has_text: false, text_chunk: None }
     }
 
+    /// Returns the bytes that the next chunk is compared with.
+    pub(super) fn expected(&self) -> &[u8] {
+        self.text_chunk.as_ref().map(|chunk| chunk.around.as_slice()).unwrap_or_default()
+    }
+
     /// Takes the JSON of one chunk.
     ///
     /// # Errors

@@ -134,6 +134,14 @@ impl StreamDecoder {
         self.consume(bytes, &mut sink);
     }
 
+    /// Returns the bytes that the next event is compared with. A caller may load them into the cache early.
+    pub fn expected(&self) -> &[u8] {
+        match &self.reply.api_decoder {
+            ApiDecoder::Completion(completion) => completion.expected(),
+            ApiDecoder::Response(_) => &[],
+        }
+    }
+
     /// Whether further data cannot change the reply: the server sent `[DONE]`, or reported an error.
     pub fn is_done(&self) -> bool {
         self.reply.state.body_end != BodyEnd::Open || self.reply.state.has_error()

@@ -10,7 +10,7 @@ use super::loose::Loose;
 #[derive(Debug)]
 pub(super) struct TextChunk {
     /// The bytes up to and including the quote before the text, then those from the quote after the text.
-    around: Vec<u8>,
+    pub(super) around: Vec<u8>,
     /// Position of the text.
     text_start: usize,
     pub(super) is_reasoning: bool,

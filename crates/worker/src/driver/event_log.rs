@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use deftool_chat::request::{Event, Outcome};
 use deftool_lang::text::append;
+use deftool_script::prefetch;
 
 /// The events of a request, in order.
 #[derive(Debug, Default)]
@@ -65,6 +66,12 @@ impl Entry {
 }
 
 impl EventLog {
+    /// Loads the memory into the cache that the next delta of the text is written to.
+    pub(super) fn prefetch_end(&self) {
+        prefetch_end(&self.entries);
+        prefetch_end(self.text.as_bytes());
+    }
+
     /// Adds an event.
     pub(super) fn push(&mut self, event: Event) {
         let delta = match &event {
@@ -137,6 +144,13 @@ impl EventLog {
             }
             Decoded::Other(index) => Arc::clone(self.others.get(index)?),
         })
+    }
+}
+
+/// Loads the end of a list into the cache.
+pub(super) fn prefetch_end<T>(list: &[T]) {
+    if let Some(last) = list.last() {
+        prefetch(last);
     }
 }
 

@@ -106,6 +106,11 @@ impl RequestRecord {
         }
     }
 
+    /// Loads the memory into the cache that the next event is written to.
+    pub(crate) fn prefetch_end(&self) {
+        lock(&self.state).events.prefetch_end();
+    }
+
     /// Adds events and updates the status. Does nothing after the end.
     pub(crate) fn publish(&self, events: Vec<Event>, status: RequestStatus, conversation: &[Arc<Message>]) {
         let mut state = lock(&self.state);

@@ -31,11 +31,17 @@ pub(crate) struct Directive {
     pub(crate) calls: Vec<TextCall>,
 }
 
-/// The held text of one reply.
+/// Reads the text of one reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HoldBack {
-    /// `None` if text is not searched for calls. Boxed, because it is moved for every piece of text.
-    scanner: Option<Box<Scanner>>,
+    /// `None` if text is not searched for calls.
+    scanner: Option<Scanner>,
+    held: Held,
+}
+
+/// The held text of one reply, and the calls in it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Held {
     /// The waiting parts, in order. The first is a directive.
     queue: Vec<Waiting>,
     queued_bytes: usize,
@@ -63,32 +69,21 @@ enum Waiting {
 impl HoldBack {
     /// Creates the state for one reply. With `None`, text is not searched for calls.
     pub(crate) fn new(forms: Option<Forms>) -> Self {
-        Self {
-            scanner: forms.map(|forms| Box::new(Scanner::new(forms))),
-            queue: Vec::new(),
-            queued_bytes: 0,
-            taken: Vec::new(),
-            faults: Vec::new(),
-            candidates: 0,
-            before_scanner: 0,
-            quoted: 0,
-            found: Vec::new(),
-            is_over_limit: false,
-        }
+        Self { scanner: forms.map(Scanner::new), held: Held::default() }
     }
 
     /// Adds text. Returns the text to show and the number of bytes read: all, unless there are too many calls.
     pub(crate) fn push(&mut self, text: &str, classifier: &mut TextClassifier<'_>) -> (String, usize) {
-        let Some(mut scanner) = self.scanner.take() else { return (text.to_owned(), text.len()) };
+        let Self { scanner: Some(scanner), held } = self else { return (text.to_owned(), text.len()) };
         let mut taken = text.len();
         let mut shown = String::new();
         let mut pieces = Vec::new();
         let mut at = 0;
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            if self.queue.is_empty() {
+            if held.queue.is_empty() {
                 let plain = scanner.skip(rest);
                 if plain > 0 {
-                    self.process(&mut pieces, classifier, &mut shown);
+                    held.process(&mut pieces, classifier, &mut shown);
                     shown.push_str(rest.get(..plain).unwrap_or_default());
                     at += plain;
                     continue;
@@ -99,25 +94,24 @@ impl HoldBack {
             scanner.push(ch, &mut pieces);
             // Plain text accumulates while the queue is empty. Everything else is processed by character, so that the
             // limit does not depend on how the text was split.
-            if !self.queue.is_empty() || !matches!(pieces.as_slice(), [] | [Piece::Text(_)]) {
-                self.process(&mut pieces, classifier, &mut shown);
+            if !held.queue.is_empty() || !matches!(pieces.as_slice(), [] | [Piece::Text(_)]) {
+                held.process(&mut pieces, classifier, &mut shown);
             }
-            if !self.queue.is_empty() && self.queued_bytes + scanner.held_bytes() > MAX_HELD {
-                self.overflow(&mut shown);
+            if !held.queue.is_empty() && held.queued_bytes + scanner.held_bytes() > MAX_HELD {
+                held.overflow(&mut shown);
             }
-            if self.is_over_limit() {
+            if held.is_over_limit() {
                 taken = at;
                 break;
             }
         }
-        self.process(&mut pieces, classifier, &mut shown);
-        self.scanner = Some(scanner);
+        held.process(&mut pieces, classifier, &mut shown);
         (shown, taken)
     }
 
     /// Returns whether the reply has more than [`MAX_CALLS`] calls.
     pub(crate) fn is_over_limit(&self) -> bool {
-        self.is_over_limit || self.found.len() > MAX_CALLS
+        self.held.is_over_limit()
     }
 
     /// Ends the reply and returns the text to show. Directives still wait for [`HoldBack::release`].
@@ -126,7 +120,7 @@ impl HoldBack {
         if let Some(mut scanner) = self.scanner.take() {
             let mut pieces = Vec::new();
             scanner.finish(&mut pieces);
-            self.process(&mut pieces, classifier, &mut shown);
+            self.held.process(&mut pieces, classifier, &mut shown);
         }
         shown
     }
@@ -136,14 +130,14 @@ impl HoldBack {
     pub(crate) fn begin_apart(&mut self, forms: Forms, classifier: &mut TextClassifier<'_>) -> String {
         let reads = self.scanner.is_some();
         let shown = self.finish(classifier);
-        self.scanner = reads.then(|| Box::new(Scanner::new(forms)));
-        self.before_scanner = self.candidates;
+        self.scanner = reads.then(|| Scanner::new(forms));
+        self.held.before_scanner = self.held.candidates;
         shown
     }
 
     /// Releases everything that waits and returns it, without the directives that `leaves` accepts.
     pub(crate) fn release(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
-        let mut shown = self.release_queue(leaves);
+        let mut shown = self.held.release_queue(leaves);
         if let Some(mut scanner) = self.scanner.take() {
             let mut pieces = Vec::new();
             scanner.flush(&mut pieces);
@@ -158,27 +152,33 @@ impl HoldBack {
 
     /// Returns the calls of all directives, in order.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &TextCall> {
-        let queued = self.queue.iter().filter_map(|waiting| match waiting {
+        let queued = self.held.queue.iter().filter_map(|waiting| match waiting {
             Waiting::Text(_) => None,
             Waiting::Directive(directive) => Some(directive),
         });
-        self.taken.iter().chain(queued).flat_map(|directive| &directive.calls)
+        self.held.taken.iter().chain(queued).flat_map(|directive| &directive.calls)
     }
 
     /// Returns whether non-blank text waits.
     pub(crate) fn has_text(&self) -> bool {
         let is_text = |waiting: &Waiting| matches!(waiting, Waiting::Text(text) if !text.trim().is_empty());
-        self.queue.iter().any(is_text)
+        self.held.queue.iter().any(is_text)
     }
 
     /// Returns the first candidate that fails the reply.
     pub(crate) fn fault(&self) -> Option<&Fault> {
-        self.faults.first().map(|(_, fault)| fault)
+        self.held.faults.first().map(|(_, fault)| fault)
     }
 
     /// Returns and resets the number of candidates that quote an earlier message.
     pub(crate) fn take_quoted(&mut self) -> u32 {
-        std::mem::take(&mut self.quoted)
+        std::mem::take(&mut self.held.quoted)
+    }
+}
+
+impl Held {
+    fn is_over_limit(&self) -> bool {
+        self.is_over_limit || self.found.len() > MAX_CALLS
     }
 
     fn release_queue(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {

@@ -1,5 +1,7 @@
 //! Reads a reply: decodes bytes into events and passes them to the request machine, under the timers.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use deftool_chat::request::{Event, FailReason, Failure, FinalState, kind};
@@ -7,6 +9,7 @@ use deftool_chat::{
     Body, BodyForm, ChatEvent, ChatRequest, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd,
     classify_http_error, requires_call, truncation_warning,
 };
+use deftool_script::prefetch;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
@@ -14,6 +17,7 @@ use super::failure::{is_page, of_transport};
 use super::managed::is_lost;
 use super::state::{Accepted, OpenResponse, RequestEnded, ServerRefusal, Turn};
 use super::timers::StreamTimers;
+use crate::driver::event_log::prefetch_end;
 use crate::observer::Observation;
 use crate::recording::Line;
 use crate::time::until;
@@ -190,12 +194,26 @@ impl Turn<'_> {
             if timer.is_elapsed() || deadline < timer.deadline() {
                 timer.as_mut().reset(deadline);
             }
+            let run = &*self.run;
+            let body = &mut open.incoming.body;
+            let next = poll_fn(|context| {
+                // With a thousand streams, this state has left the cache since the last read.
+                prefetch(&**body);
+                prefetch(run);
+                prefetch(&*task.record);
+                prefetch(task);
+                prefetch(&*decoder);
+                match stopped.as_mut().poll(context) {
+                    Poll::Ready(()) => Poll::Ready(Err(Stop::By(task.record.stop_reason()))),
+                    Poll::Pending => body.poll_next_unpin(context).map(Ok),
+                }
+            });
             let piece = tokio::select! {
                 biased;
-                () = &mut stopped => return Err(Stop::By(task.record.stop_reason())),
-                piece = open.incoming.body.next() => Some(piece),
+                piece = next => Some(piece?),
                 () = &mut timer => None,
             };
+            prefetch(decoder.expected());
             now = Instant::now();
             let bytes = match piece {
                 Some(Some(Ok(bytes))) => bytes,
@@ -253,6 +271,9 @@ impl Turn<'_> {
         timers: &mut StreamTimers<'_>,
     ) -> Result<(), Stop> {
         let task = self.task;
+        // The text is written there after the bytes are decoded.
+        task.record.prefetch_end();
+        prefetch_end(self.run.text().as_bytes());
         let mut events = Vec::new();
         decoder.feed(bytes, &mut events);
         if guard.completes_key(&events) || decoder.error().is_some_and(|error| guard.is_in_error(error)) {
