@@ -1,7 +1,8 @@
 //! The worker loop.
 //!
-//! [`Worker::open`] connects to the server of a project. [`Worker::submit`] starts a request, and
-//! [`Worker::events`] returns its events. A program can answer approvals, set permissions and record requests:
+//! [`Worker::open`] connects to the server of a project. [`Worker::submit`] starts a request in a task of its own, and
+//! [`Worker::events`] returns its events. [`Worker::stream`] runs a request in the task that reads its events. A program
+//! can answer approvals, set permissions and record requests:
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -125,8 +126,8 @@
 //!
 //! use deftool::project::{Generation, Trust};
 //! use deftool::worker::{
-//!     AskError, EventStream, HttpTransport, InvalidSpec, OpenWorker, OwnTool, Recorder, RecordingError, ResultError,
-//!     Secrets, ToolSource, TrustSource, Worker, WorkerConfig, WorkerStatus,
+//!     AskError, EventStream, HttpTransport, InvalidSpec, OpenWorker, OwnTool, Recorder, RecordingError, RequestStream,
+//!     ResultError, Secrets, SubmitError, SubmitRequest, ToolSource, TrustSource, Worker, WorkerConfig, WorkerStatus,
 //! };
 //!
 //! /// Trusts a project of one tool.
@@ -159,6 +160,13 @@
 //!         last = serde_json::to_string(&*event).ok();
 //!     }
 //!     last
+//! }
+//!
+//! /// Cancels the request after its first event.
+//! async fn start(worker: &Worker) -> Result<(), SubmitError> {
+//!     let mut reply: RequestStream = worker.stream(SubmitRequest::prompt("Hello"))?;
+//!     println!("{}: {:?}", reply.id(), reply.next().await);
+//!     Ok(())
 //! }
 //!
 //! async fn answer(worker: &Worker) -> Result<String, AskError> {
@@ -206,6 +214,7 @@
 pub use deftool_worker::{
     Approvals, AskError, EventStream, GuardProgram, HttpTransport, Incoming, InvalidSpec, NotReady,
     Observation, Observer, OpenError, OpenWorker, Outgoing, OwnTool, Recorder, RecordingError,
-    RequestObserver, ResultError, Secrets, Session, SubmitError, SubmitRequest, ToolSource, Toolbox,
-    Transport, TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus, guard_server,
+    RequestObserver, RequestStream, ResultError, Secrets, Session, SubmitError, SubmitRequest, ToolSource,
+    Toolbox, Transport, TransportError, TrustSource, Worker, WorkerConfig, WorkerState, WorkerStatus,
+    guard_server,
 };

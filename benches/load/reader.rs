@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{Event, RunConfig};
-use deftool_worker::{EventStream, HttpTransport, SubmitRequest, Worker, WorkerConfig};
+use deftool_worker::{HttpTransport, RequestStream, SubmitRequest, Worker, WorkerConfig};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -33,9 +33,9 @@ impl Reader {
     pub(crate) fn ask(&self, prompt: &str) -> Reading {
         match self {
             Self::Worker(worker) => {
-                let id = worker.submit(SubmitRequest::prompt(prompt)).unwrap();
-                let events = worker.events(&id, 0).unwrap();
-                Reading { source: Source::Events(events), cancel: Cancel::Request(worker.clone(), id) }
+                let events = worker.stream(SubmitRequest::prompt(prompt)).unwrap();
+                let cancel = Cancel::Request(worker.clone(), events.id().to_owned());
+                Reading { source: Source::Events(events), cancel }
             }
             Self::Bare { client, url } => {
                 let body = json!({"stream": true, "messages": [{"role": "user", "content": prompt}]});
@@ -55,7 +55,7 @@ pub(crate) struct Reading {
 }
 
 enum Source {
-    Events(EventStream),
+    Events(RequestStream),
     Request(Box<reqwest::RequestBuilder>, CancellationToken),
 }
 

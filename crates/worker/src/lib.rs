@@ -75,6 +75,6 @@ pub use transport::{
     TransportError, http_client, shown_url,
 };
 pub use worker::{
-    AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, ResumeError, SubmitError,
-    SubmitRequest, Worker, choose_worker,
+    AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, Origin, RequestStream, ResumeError,
+    SubmitError, SubmitRequest, Worker, choose_worker,
 };

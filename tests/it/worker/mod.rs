@@ -29,6 +29,7 @@ mod servers_page;
 mod sessions;
 pub(crate) mod simulation;
 mod slots;
+mod streams;
 mod timers;
 mod turns;
 mod wire;

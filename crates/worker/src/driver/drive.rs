@@ -1,10 +1,12 @@
 //! The driver of one request: executes the steps of the request machine and reports the results to it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use deftool_chat::request::{Event, FailReason, Failure, Run, Step, kind};
 use deftool_chat::{BodyEncoder, BodyForm};
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::task::RequestTask;
@@ -19,14 +21,11 @@ use deftool_lang::tool::Toolbox;
 pub(crate) async fn supervise(task: Box<RequestTask>, run: Box<Run>, id: String) {
     let shared = Arc::clone(&task.shared);
     let record = Arc::clone(&task.record);
-    if let Err(error) = tokio::spawn(drive(task, run)).await {
-        // Without the task id, which has no meaning for users.
-        let cause = match error.try_into_panic() {
-            Ok(panic) => format!("it panicked: {}", calls::panic_message(panic.as_ref())),
-            Err(_) => String::from("its task was aborted"),
-        };
-        let detail =
-            format!("internal error: the driver of this request failed; this is a bug in deftool: {cause}");
+    if let Err(panic) = AssertUnwindSafe(drive(task, run)).catch_unwind().await {
+        let cause = calls::panic_message(panic.as_ref());
+        let detail = format!(
+            "internal error: the driver of this request failed; this is a bug in deftool: it panicked: {cause}"
+        );
         shared.release(&id, &record);
         let failure = Failure::new(FailReason::UnknownError, kind::INTERNAL, detail);
         record.abandon(shared.config.journal.as_ref(), &id, failure);

@@ -10,9 +10,11 @@ use deftool_chat::request::{
 };
 use deftool_lang::spec::Timers;
 use deftool_script::LogLevel;
+use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::stream::RequestStream;
 use super::submit::{ResumeError, SubmitError, SubmitRequest, live_session};
 use crate::config::WorkerConfig;
 use crate::driver::{
@@ -41,6 +43,26 @@ struct AdmitOptions {
     cursor: Option<Arc<ReplayCursor>>,
     /// The request, if it is new to the journal.
     new: Option<JournaledRequest>,
+}
+
+/// A request that has a slot or a position in the queue.
+struct Admitted {
+    id: String,
+    task: Box<RequestTask>,
+    run: Box<Run>,
+}
+
+impl Admitted {
+    /// Runs the request in a separate task. Returns its id.
+    fn spawn(self) -> String {
+        tokio::spawn(supervise(self.task, self.run, self.id.clone()));
+        self.id
+    }
+
+    fn stream(self) -> RequestStream {
+        let record = Arc::clone(&self.task.record);
+        RequestStream::new(self.id.clone(), record, supervise(self.task, self.run, self.id).boxed())
+    }
 }
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
@@ -135,6 +157,19 @@ impl Worker {
     /// # Errors
     /// When all slots and the queue are full, the worker is not ready, or the request is invalid.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
+        Ok(self.accept(request)?.spawn())
+    }
+
+    /// Like [`submit`](Self::submit), but the request makes progress only while its events are read. With many requests
+    /// at a time, this needs less CPU time.
+    ///
+    /// # Errors
+    /// Like [`submit`](Self::submit).
+    pub fn stream(&self, request: SubmitRequest) -> Result<RequestStream, SubmitError> {
+        Ok(self.accept(request)?.stream())
+    }
+
+    fn accept(&self, request: SubmitRequest) -> Result<Admitted, SubmitError> {
         let shared = &self.shared;
         shared.check_ready().map_err(SubmitError::WorkerNotReady)?;
         let config = shared.current_config();
@@ -190,24 +225,18 @@ impl Worker {
         }
         let restored = Run::restore(config, session.run_start(), entries)?;
         let (run, events) = restored.resume(asks, at_ms);
-        let clock = Clock::live(at_ms);
-        Ok(self.admit(
-            run,
-            events,
-            session,
-            AdmitOptions { clock, recorder: None, cursor: None, new: None },
-        )?)
+        let options = AdmitOptions { clock: Clock::live(at_ms), recorder: None, cursor: None, new: None };
+        Ok(self.admit(run, events, session, options)?.spawn())
     }
 
-    /// Gives a request a slot or a position in the queue, and starts its task. `events`: those that were published
-    /// before.
+    /// Gives a request a slot or a position in the queue. `events`: those that were published before.
     fn admit(
         &self,
         run: Run,
         events: Vec<Event>,
         session: Session,
         options: AdmitOptions,
-    ) -> Result<String, SubmitError> {
+    ) -> Result<Admitted, SubmitError> {
         let shared = &self.shared;
         let AdmitOptions { clock, recorder, cursor, new } = options;
         let cancel = shared.stopped.child_token();
@@ -241,8 +270,7 @@ impl Worker {
             generation: AtomicU64::new(0),
             trace: session.trace,
         };
-        tokio::spawn(supervise(Box::new(task), Box::new(run), id.clone()));
-        Ok(id)
+        Ok(Admitted { id, task: Box::new(task), run: Box::new(run) })
     }
 
     /// Returns the current generation of the tools.
@@ -278,15 +306,19 @@ impl Worker {
         record.outcome().ok_or(ResultError::NotReady)
     }
 
-    /// Waits for the end of a request and returns its outcome.
+    /// Waits for the end of a request and returns its outcome. The request must be known at the call, and may be released
+    /// after it.
     ///
     /// # Errors
     /// When the id is unknown.
-    pub async fn wait(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
-        let record = self.record(id).ok_or(ResultError::Unknown)?;
-        let mut events = EventStream::new(Arc::clone(&record), 0);
-        while events.next().await.is_some() {}
-        record.outcome().ok_or(ResultError::NotReady)
+    pub fn wait(&self, id: &str) -> impl Future<Output = Result<Arc<Outcome>, ResultError>> + use<> {
+        let record = self.record(id).ok_or(ResultError::Unknown);
+        async {
+            let record = record?;
+            let mut events = EventStream::new(Arc::clone(&record), 0);
+            while events.next().await.is_some() {}
+            record.outcome().ok_or(ResultError::NotReady)
+        }
     }
 
     /// Returns the conversation of a request so far, without deftool's own system messages. However the request ended,

@@ -2,8 +2,10 @@
 
 mod handle;
 mod open;
+mod stream;
 mod submit;
 
 pub use handle::Worker;
 pub use open::{AskError, ChooseError, DEFAULT_WORKER, OpenError, OpenWorker, choose_worker};
+pub use stream::RequestStream;
 pub use submit::{Origin, ResumeError, SubmitError, SubmitRequest};

@@ -326,13 +326,14 @@ impl Worker {
         Ok(Self::start(config.at(&endpoint), tools, Arc::new(transport)))
     }
 
-    /// Submits a prompt and waits for its outcome.
+    /// Submits a prompt and waits for its outcome. Dropping the future cancels the request.
     ///
     /// # Errors
     /// When the request is not accepted. A failed request is not an error: its outcome has the failure and the text.
     pub async fn ask(&self, prompt: impl Into<String>) -> Result<Arc<Outcome>, AskError> {
-        let id = self.submit(SubmitRequest::prompt(prompt))?;
-        Ok(self.wait(&id).await?)
+        let mut reply = self.stream(SubmitRequest::prompt(prompt))?;
+        while reply.next().await.is_some() {}
+        Ok(reply.outcome()?)
     }
 }
 

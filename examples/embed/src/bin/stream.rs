@@ -12,9 +12,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: stream PROJECT PROMPT; the server is OPENAI_BASE_URL".into());
     };
     let worker = Worker::open(project).start().await?;
-    let id = worker.submit(SubmitRequest::prompt(prompt))?;
-    let mut events = worker.events(&id, 0).ok_or("the request is unknown")?;
-    while let Some(event) = events.next().await {
+    let mut reply = worker.stream(SubmitRequest::prompt(prompt))?;
+    while let Some(event) = reply.next().await {
         match &*event {
             Event::Text { text } => {
                 print!("{text}");

@@ -222,9 +222,10 @@ pub(super) async fn run_case(sim: Arc<Simulation>, number: usize) {
         });
     }
     if plan.waits {
-        let (sim, id) = (Arc::clone(&sim), id.clone());
+        let end = sim.facade().wait(&id);
+        let sim = Arc::clone(&sim);
         others.spawn(async move {
-            let got = sim.facade().wait(&id).await;
+            let got = end.await;
             sleep(Duration::from_millis(1)).await;
             sim.compare_end(number, got);
         });

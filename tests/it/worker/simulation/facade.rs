@@ -145,8 +145,8 @@ impl WorkerFacade {
         self.worker.take_result(id)
     }
 
-    pub(super) async fn wait(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
-        self.worker.wait(id).await
+    pub(super) fn wait(&self, id: &str) -> impl Future<Output = Result<Arc<Outcome>, ResultError>> + use<> {
+        self.worker.wait(id)
     }
 
     pub(super) fn cancel(&self, id: &str) -> bool {

@@ -1,0 +1,58 @@
+//! Requests that make progress while their events are read, and waiting for the end of a request.
+
+use deftool_chat::request::{Event, FinalState};
+use deftool_test_support::server::{Act, Answer, Server};
+use deftool_worker::{ResultError, SubmitRequest};
+
+use super::harness::*;
+
+#[tokio::test]
+async fn a_stream_returns_the_events_of_its_request() {
+    let server = Server::script([Answer::calls(&[("look", "{}")]), Answer::text("after")]);
+    let worker = worker(&server, config());
+    let mut stream = worker.stream(SubmitRequest::prompt("hello")).unwrap();
+    assert_eq!((server.posts().len(), worker.in_flight()), (0, 1), "nothing is sent before the first read");
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(Event::clone(&event));
+    }
+    assert_eq!((stream.next().await, stream.outcome().unwrap().text.as_str()), (None, "after"));
+    let ended = finish(&worker, stream.id()).await;
+    assert_eq!((&ended.events, ended.outcome.text.as_str()), (&events, "after"));
+    assert_eq!(worker.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn a_dropped_stream_cancels_its_request_and_keeps_its_text() {
+    let server = Server::script([Answer::stream().delta("so far").then(Act::Silence)]);
+    let worker = worker(&server, config());
+    let mut stream = worker.stream(SubmitRequest::prompt("hello")).unwrap();
+    while !matches!(&*stream.next().await.unwrap(), Event::Text { .. }) {}
+    let unread = worker.stream(SubmitRequest::prompt("hello"));
+    assert!(unread.is_err(), "the only slot is in use");
+    let id = stream.id().to_owned();
+    drop(stream);
+    let outcome = finish(&worker, &id).await.outcome;
+    assert_eq!((outcome.state, outcome.text.as_str()), (FinalState::Canceled, "so far"));
+
+    let unread = worker.stream(SubmitRequest::prompt("hello")).unwrap();
+    let id = unread.id().to_owned();
+    drop(unread);
+    assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
+    assert_eq!((server.posts().len(), worker.in_flight()), (1, 0));
+}
+
+#[tokio::test]
+async fn an_outcome_is_returned_after_its_request_was_released() {
+    let server = Server::script([Answer::text("one"), Answer::text("two")]);
+    let mut config = config();
+    config.keep_results = 0;
+    let worker = worker(&server, config);
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    let end = worker.wait(&id);
+    while worker.result(&id) != Err(ResultError::Unknown) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(end.await.unwrap().text, "one");
+    assert_eq!(worker.ask("hello").await.unwrap().text, "two");
+}
