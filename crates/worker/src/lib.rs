@@ -11,9 +11,9 @@
 //! # }
 //! ```
 //!
-//! A [`Worker`] holds the slots and the records of its requests. Each request is a task that executes the steps of its
-//! request machine ([`Run`](deftool_chat::request::Run)) and reports the results to it; the machine makes every
-//! decision. The connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`]
+//! A [`Worker`] holds the slots and the records of its requests. Each request, in a task of its own or in that of its
+//! reader, executes the steps of its request machine ([`Run`](deftool_chat::request::Run)) and reports the results to
+//! it; the machine makes every decision. The connection to the model is a [`Transport`]: [`HttpTransport`] for a real server, [`ReplayTransport`]
 //! for a recording. Tools come from a [`ToolSource`]; a model turn uses the [`Toolbox`] that is current at its start
 //! until its end.
 //!
