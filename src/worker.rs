@@ -165,7 +165,8 @@
 //! /// Cancels the request after its first event.
 //! async fn start(worker: &Worker) -> Result<(), SubmitError> {
 //!     let mut reply: RequestStream = worker.stream(SubmitRequest::prompt("Hello"))?;
-//!     println!("{}: {:?}", reply.id(), reply.next().await);
+//!     let first = reply.next().await;
+//!     println!("{}: {first:?}", reply.id());
 //!     Ok(())
 //! }
 //!
