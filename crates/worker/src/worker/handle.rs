@@ -160,8 +160,8 @@ impl Worker {
         Ok(self.accept(request)?.spawn())
     }
 
-    /// Like [`submit`](Self::submit), but the request makes progress only while its events are read. With many requests
-    /// at a time, this needs less CPU time.
+    /// Like [`submit`](Self::submit), but the request runs in the task that reads its events. It makes progress, also
+    /// towards its end after a cancel, only while they are read. Until then it keeps its slot.
     ///
     /// # Errors
     /// Like [`submit`](Self::submit).

@@ -271,7 +271,7 @@ impl Turn<'_> {
         timers: &mut StreamTimers<'_>,
     ) -> Result<(), Stop> {
         let task = self.task;
-        // The text is written there after the bytes are decoded.
+        // The text is appended to these after the bytes are decoded.
         task.record.prefetch_end();
         prefetch_end(self.run.text().as_bytes());
         let mut events = Vec::new();
