@@ -50,9 +50,9 @@ async fn an_outcome_is_returned_after_its_request_was_released() {
     let worker = worker(&server, config);
     let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
     let end = worker.wait(&id);
-    while worker.result(&id) != Err(ResultError::Unknown) {
-        tokio::task::yield_now().await;
-    }
+    let mut events = worker.events(&id, 0).unwrap();
+    while events.next().await.is_some() {}
+    assert_eq!(worker.result(&id), Err(ResultError::Unknown));
     assert_eq!(end.await.unwrap().text, "one");
     assert_eq!(worker.ask("hello").await.unwrap().text, "two");
 }
