@@ -1,10 +1,13 @@
 //! Requests that make progress while their events are read, and waiting for the end of a request.
 
+use std::time::Duration;
+
 use deftool_chat::request::{Event, FinalState};
-use deftool_test_support::server::{Act, Answer, Server};
-use deftool_worker::{ResultError, SubmitRequest};
+use deftool_test_support::server::{Act, Answer, Server, delta, event};
+use deftool_worker::{ResultError, SubmitRequest, Worker};
 
 use super::harness::*;
+use super::scripted::{Piece, Reply, Scripted};
 
 #[tokio::test]
 async fn a_stream_returns_the_events_of_its_request() {
@@ -40,6 +43,24 @@ async fn a_dropped_stream_cancels_its_request_and_keeps_its_text() {
     drop(unread);
     assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
     assert_eq!((server.posts().len(), worker.in_flight()), (1, 0));
+}
+
+/// The time limits of a stream apply to the server, not to the reader.
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_receives_the_whole_reply() {
+    let last = Piece::Bytes(event(&delta("second")) + "data: [DONE]\n\n");
+    let pieces = [Piece::Bytes(event(&delta("first, "))), Piece::Wait(Duration::from_secs(1)), last];
+    let worker = Worker::start(config(), echo(), Scripted::new([Reply::with(pieces)]));
+    let mut stream = worker.stream(SubmitRequest::prompt("hello")).unwrap();
+    while stream.next().await.is_some() {
+        tokio::time::advance(Duration::from_secs(3600)).await;
+    }
+    let outcome = stream.outcome().unwrap();
+    assert_eq!(
+        (outcome.state, outcome.text.as_str()),
+        (FinalState::Completed, "first, second"),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
