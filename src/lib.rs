@@ -24,6 +24,7 @@
 //! | [`project`] | loading of projects, permissions |
 //! | [`spec`], [`schema`] | tool specs, their findings, the JSON Schema of each API, validation |
 //! | [`script`] | the limits and the isolation of scripts |
+//! | [`tool`] | calls of tools, their errors, and the trait that runs them |
 //! | [`stub`] | a model server for tests |
 
 pub use deftool_chat::request::{BiosProvider, Event, Outcome};

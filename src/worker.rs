@@ -1,8 +1,8 @@
 //! The worker loop.
 //!
-//! [`Worker::open`] connects to the server of a project. [`Worker::submit`] starts a request in a task of its own, and
-//! [`Worker::events`] returns its events. [`Worker::stream`] runs a request in the task that reads its events. A program
-//! can answer approvals, set permissions and record requests:
+//! [`Worker::open`] connects to the server of a project. [`Worker::submit`] starts a request, and [`Worker::events`]
+//! returns its events. [`Worker::stream`] does both; dropping the stream cancels the request. A program can answer
+//! approvals, set permissions and record requests:
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

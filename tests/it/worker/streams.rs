@@ -1,20 +1,16 @@
-//! Requests that make progress while their events are read, and waiting for the end of a request.
-
-use std::time::Duration;
+//! Requests with their events, and waiting for the end of a request.
 
 use deftool_chat::request::{Event, FinalState};
-use deftool_test_support::server::{Act, Answer, Server, delta, event};
-use deftool_worker::{ResultError, SubmitRequest, Worker};
+use deftool_test_support::server::{Act, Answer, Server};
+use deftool_worker::{ResultError, SubmitRequest};
 
 use super::harness::*;
-use super::scripted::{Piece, Reply, Scripted};
 
 #[tokio::test]
 async fn a_stream_returns_the_events_of_its_request() {
     let server = Server::script([Answer::calls(&[("look", "{}")]), Answer::text("after")]);
     let worker = worker(&server, config());
     let mut stream = worker.stream(SubmitRequest::prompt("hello")).unwrap();
-    assert_eq!((server.posts().len(), worker.in_flight()), (0, 1), "nothing is sent before the first read");
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
         events.push(Event::clone(&event));
@@ -40,27 +36,10 @@ async fn a_dropped_stream_cancels_its_request_and_keeps_its_text() {
 
     let unread = worker.stream(SubmitRequest::prompt("hello")).unwrap();
     let id = unread.id().to_owned();
-    drop(unread);
+    // Also outside the runtime.
+    std::thread::spawn(|| drop(unread)).join().unwrap();
     assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
     assert_eq!((server.posts().len(), worker.in_flight()), (1, 0));
-}
-
-/// The time limits of a stream apply to the server, not to the reader.
-#[tokio::test(start_paused = true)]
-async fn a_slow_reader_receives_the_whole_reply() {
-    let last = Piece::Bytes(event(&delta("second")) + "data: [DONE]\n\n");
-    let pieces = [Piece::Bytes(event(&delta("first, "))), Piece::Wait(Duration::from_secs(1)), last];
-    let worker = Worker::start(config(), echo(), Scripted::new([Reply::with(pieces)]));
-    let mut stream = worker.stream(SubmitRequest::prompt("hello")).unwrap();
-    while stream.next().await.is_some() {
-        tokio::time::advance(Duration::from_secs(3600)).await;
-    }
-    let outcome = stream.outcome().unwrap();
-    assert_eq!(
-        (outcome.state, outcome.text.as_str()),
-        (FinalState::Completed, "first, second"),
-        "{outcome:?}"
-    );
 }
 
 #[tokio::test]

@@ -10,7 +10,6 @@ use deftool_chat::request::{
 };
 use deftool_lang::spec::Timers;
 use deftool_script::LogLevel;
-use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -43,26 +42,6 @@ struct AdmitOptions {
     cursor: Option<Arc<ReplayCursor>>,
     /// The request, if it is new to the journal.
     new: Option<JournaledRequest>,
-}
-
-/// A request that has a slot or a position in the queue.
-struct Admitted {
-    id: String,
-    task: Box<RequestTask>,
-    run: Box<Run>,
-}
-
-impl Admitted {
-    /// Runs the request in a separate task. Returns its id.
-    fn spawn(self) -> String {
-        tokio::spawn(supervise(self.task, self.run, self.id.clone()));
-        self.id
-    }
-
-    fn stream(self) -> RequestStream {
-        let record = Arc::clone(&self.task.record);
-        RequestStream::new(self.id.clone(), record, supervise(self.task, self.run, self.id).boxed())
-    }
 }
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
@@ -157,19 +136,20 @@ impl Worker {
     /// # Errors
     /// When all slots and the queue are full, the worker is not ready, or the request is invalid.
     pub fn submit(&self, request: SubmitRequest) -> Result<String, SubmitError> {
-        Ok(self.accept(request)?.spawn())
+        let (id, _) = self.accept(request)?;
+        Ok(id)
     }
 
-    /// Like [`submit`](Self::submit), but the request runs in the task that reads its events. It makes progress, also
-    /// towards its end after a cancel, only while they are read. Until then it keeps its slot.
+    /// Like [`submit`](Self::submit), but returns the events of the request. Dropping them cancels the request.
     ///
     /// # Errors
     /// Like [`submit`](Self::submit).
     pub fn stream(&self, request: SubmitRequest) -> Result<RequestStream, SubmitError> {
-        Ok(self.accept(request)?.stream())
+        let (id, record) = self.accept(request)?;
+        Ok(RequestStream::new(id, record))
     }
 
-    fn accept(&self, request: SubmitRequest) -> Result<Admitted, SubmitError> {
+    fn accept(&self, request: SubmitRequest) -> Result<(String, Arc<RequestRecord>), SubmitError> {
         let shared = &self.shared;
         shared.check_ready().map_err(SubmitError::WorkerNotReady)?;
         let config = shared.current_config();
@@ -226,17 +206,19 @@ impl Worker {
         let restored = Run::restore(config, session.run_start(), entries)?;
         let (run, events) = restored.resume(asks, at_ms);
         let options = AdmitOptions { clock: Clock::live(at_ms), recorder: None, cursor: None, new: None };
-        Ok(self.admit(run, events, session, options)?.spawn())
+        let (id, _) = self.admit(run, events, session, options)?;
+        Ok(id)
     }
 
-    /// Gives a request a slot or a position in the queue. `events`: those that were published before.
+    /// Gives a request a slot or a position in the queue, and starts its task. `events`: those that were published
+    /// before. Returns the id and the record of the request.
     fn admit(
         &self,
         run: Run,
         events: Vec<Event>,
         session: Session,
         options: AdmitOptions,
-    ) -> Result<Admitted, SubmitError> {
+    ) -> Result<(String, Arc<RequestRecord>), SubmitError> {
         let shared = &self.shared;
         let AdmitOptions { clock, recorder, cursor, new } = options;
         let cancel = shared.stopped.child_token();
@@ -260,7 +242,7 @@ impl Worker {
         record.publish(events, run.status(), run.conversation());
         let task = RequestTask {
             shared: Arc::clone(shared),
-            record,
+            record: Arc::clone(&record),
             observer: shared.config.observer.as_ref().map(|observer| Mutex::new(observer.begin(&session))),
             cursor,
             cancel,
@@ -270,7 +252,8 @@ impl Worker {
             generation: AtomicU64::new(0),
             trace: session.trace,
         };
-        Ok(Admitted { id, task: Box::new(task), run: Box::new(run) })
+        tokio::spawn(supervise(Box::new(task), Box::new(run), id.clone()));
+        Ok((id, record))
     }
 
     /// Returns the current generation of the tools.
