@@ -234,7 +234,7 @@ pub(super) async fn run_case(sim: Arc<Simulation>, number: usize) {
         let sim = Arc::clone(&sim);
         others.spawn(async move {
             sleep(time).await;
-            sim.cancel(number);
+            sim.cancel(number, None);
         });
     }
     let mut tracker = EventTracker::new(sim.plan.config.run.tool_budget);
@@ -253,7 +253,9 @@ pub(super) async fn run_case(sim: Arc<Simulation>, number: usize) {
         if let Some(Cancel::AtEvent(nth)) = plan.cancel
             && nth == tracker.events
         {
-            sim.cancel(number);
+            // The other reader reads the end.
+            let other = sim.facade().events(&id, tracker.events).filter(|_| plan.streams);
+            sim.cancel(number, other.map(|other| std::mem::replace(&mut reader, other)));
         }
         if let Event::Approval { id, answer: None, .. } = &*event
             && sim.plan.config.approvals == deftool_worker::Approvals::Ask
@@ -286,6 +288,6 @@ async fn decide(sim: Arc<Simulation>, number: usize, call: String, seed: u64) {
     }
     match answer {
         Some(answer) => sim.approve(number, &call, answer),
-        None => sim.cancel(number),
+        None => sim.cancel(number, None),
     }
 }

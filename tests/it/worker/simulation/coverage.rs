@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// All counted situations.
-const FEATURES: [&str; 227] = [
+const FEATURES: [&str; 230] = [
     "a call is removed from the text",
     "a last turn without budget",
     "a reader stops",
@@ -27,6 +27,7 @@ const FEATURES: [&str; 227] = [
     "calls overlap",
     "calls: several",
     "cancel: in time",
+    "cancel: the reader is dropped",
     "cancel: too late",
     "config: 0 results kept",
     "config: 1 results kept",
@@ -208,6 +209,8 @@ const FEATURES: [&str; 227] = [
     "slots: silent",
     "source panics",
     "stop",
+    "submit: a stream",
+    "submit: an id",
     "submit: no slot",
     "submit: not ready",
     "submit: reserved parameter",

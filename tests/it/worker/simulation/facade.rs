@@ -12,8 +12,8 @@ use deftool_chat::request::{
     Approval, Event, FailReason, FinalState, FinishReason, Outcome, RequestState, RequestStatus,
 };
 use deftool_worker::{
-    EventStream, Origin, Recorder, ResultError, SubmitError, SubmitRequest, ToolSource, Transport, Worker,
-    WorkerConfig,
+    EventStream, Origin, Recorder, RequestStream, ResultError, SubmitError, SubmitRequest, ToolSource,
+    Transport, Worker, WorkerConfig,
 };
 use futures_util::FutureExt;
 
@@ -51,13 +51,14 @@ impl WorkerFacade {
         Self { worker: Worker::start(config, source, transport), fault, status_calls: Arc::default() }
     }
 
+    /// Submits a request. Returns its id and its first reader.
     pub(super) fn submit(
         &self,
         plan: &CasePlan,
         messages: Vec<Message>,
         origin: Origin,
         recorder: Option<Arc<Recorder>>,
-    ) -> Result<String, Rejection> {
+    ) -> Result<(String, Reader), Rejection> {
         let job_name = format!("case {}", plan.number);
         let RequestOptions { system_prompt, model, params, tools } = plan.options.clone();
         let origin = Some(origin);
@@ -72,7 +73,15 @@ impl WorkerFacade {
             origin,
             ..SubmitRequest::default()
         };
-        self.worker.submit(request).map_err(|error| match error {
+        let submitted = if plan.streams {
+            self.worker.stream(request).map(|stream| (stream.id().to_owned(), Source::Request(stream)))
+        } else {
+            self.worker.submit(request).map(|id| {
+                let events = self.worker.events(&id, 0).expect("the request is remembered");
+                (id, Source::Events(events))
+            })
+        };
+        submitted.map(|(id, source)| (id, Reader::new(source, self.fault))).map_err(|error| match error {
             SubmitError::NoSlotAvailable => Rejection::NoSlot,
             SubmitError::WorkerNotReady(_) => Rejection::NotReady,
             SubmitError::UnknownTool(_) => Rejection::UnknownTool,
@@ -137,8 +146,7 @@ impl WorkerFacade {
 
     pub(super) fn events(&self, id: &str, offset: usize) -> Option<Reader> {
         let stream = self.worker.events(id, offset)?;
-        let fault = self.fault.filter(|_| offset == 0);
-        Some(Reader { stream, fault, waiting: Vec::new(), is_done: AtomicBool::new(false) })
+        Some(Reader::new(Source::Events(stream), self.fault.filter(|_| offset == 0)))
     }
 
     pub(super) fn take_result(&self, id: &str) -> Result<Arc<Outcome>, ResultError> {
@@ -175,7 +183,7 @@ pub(super) fn is_over(state: RequestState) -> bool {
 
 /// The events of one request.
 pub(super) struct Reader {
-    stream: EventStream,
+    source: Source,
     fault: Option<Fault>,
     /// Events that a fault inserts.
     waiting: Vec<Arc<Event>>,
@@ -183,14 +191,27 @@ pub(super) struct Reader {
     is_done: AtomicBool,
 }
 
+enum Source {
+    Events(EventStream),
+    /// Cancels the request when it is dropped.
+    Request(RequestStream),
+}
+
 impl Reader {
+    fn new(source: Source, fault: Option<Fault>) -> Self {
+        Self { source, fault, waiting: Vec::new(), is_done: AtomicBool::new(false) }
+    }
+
     /// Waits for the next event.
     pub(super) async fn next(&mut self) -> Option<Arc<Event>> {
         if let Some(event) = self.waiting.pop() {
             return Some(event);
         }
         loop {
-            let event = self.stream.next().await?;
+            let event = match &mut self.source {
+                Source::Events(events) => events.next().await,
+                Source::Request(stream) => stream.next().await,
+            }?;
             let Some(fault) = self.fault else { return Some(event) };
             if fault == Fault::EndLate && matches!(&*event, Event::Finished(_)) {
                 tokio::time::sleep(Duration::from_secs(24 * 3600)).await;

@@ -47,6 +47,8 @@ pub(super) struct CasePlan {
     pub(super) options: RequestOptions,
     /// Whether a task waits for the outcome.
     pub(super) waits: bool,
+    /// Whether the request is canceled when its first reader is dropped.
+    pub(super) streams: bool,
 }
 
 /// The time of a cancel.
@@ -130,6 +132,7 @@ fn case(seed: u64, number: usize, span: u64) -> CasePlan {
         },
         options: RequestOptions::draw(&mut dice),
         waits: dice.chance(20),
+        streams: Dice::of(seed, "streams", &[number as u64]).chance(30),
     }
 }
 

@@ -65,10 +65,13 @@ impl Simulation {
         self.ledger().in_submit = true;
         let taken = facade.submit(plan, messages, origin, recorder);
         self.ledger().in_submit = false;
-        self.trace(|| format!("case {number} is submitted ({attempt}): {taken:?}"));
+        self.trace(|| {
+            format!("case {number} is submitted ({attempt}): {:?}", taken.as_ref().map(|(id, _)| id))
+        });
         let mut ledger = self.ledger();
         match &taken {
-            Ok(id) => {
+            Ok((id, _)) => {
+                ledger.count(if plan.streams { "submit: a stream" } else { "submit: an id" });
                 for feature in plan.options.features() {
                     ledger.count(feature);
                 }
@@ -135,16 +138,19 @@ impl Simulation {
         }
         drop(ledger);
         self.observe();
-        let id = taken?;
-        let reader = facade.events(&id, 0).expect("the request is remembered");
-        Ok((id, reader))
+        taken
     }
 
-    pub(in super::super) fn cancel(&self, number: usize) {
+    /// Cancels a request, with `reader` by dropping it.
+    pub(in super::super) fn cancel(&self, number: usize, reader: Option<Reader>) {
         let mut ledger = self.ledger();
         let Some(case) = ledger.cases.get_mut(&number) else { return };
         let id = case.id.clone();
-        let feature = if case.is_over { "cancel: too late" } else { "cancel: in time" };
+        let feature = match (case.is_over, &reader) {
+            (true, _) => "cancel: too late",
+            (false, None) => "cancel: in time",
+            (false, Some(_)) => "cancel: the reader is dropped",
+        };
         if !case.is_over {
             case.canceled = true;
             case.must_end(self.now() + END_GRACE, "the end by a cancel");
@@ -152,7 +158,10 @@ impl Simulation {
         ledger.count(feature);
         drop(ledger);
         self.trace(|| format!("case {number} is canceled"));
-        self.facade().cancel(&id);
+        match reader {
+            Some(reader) => drop(reader),
+            None => _ = self.facade().cancel(&id),
+        }
         self.observe();
     }
 
