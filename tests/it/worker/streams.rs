@@ -1,10 +1,13 @@
 //! Requests with their events, and waiting for the end of a request.
 
+use std::time::Duration;
+
 use deftool_chat::request::{Event, FinalState};
-use deftool_test_support::server::{Act, Answer, Server};
-use deftool_worker::{ResultError, SubmitRequest};
+use deftool_test_support::server::{Act, Answer, Server, delta, event};
+use deftool_worker::{ResultError, SubmitRequest, Worker};
 
 use super::harness::*;
+use super::scripted::{Piece, Reply, Scripted};
 
 #[tokio::test]
 async fn a_stream_returns_the_events_of_its_request() {
@@ -40,6 +43,27 @@ async fn a_dropped_stream_cancels_its_request_and_keeps_its_text() {
     std::thread::spawn(|| drop(unread)).join().unwrap();
     assert_eq!(finish(&worker, &id).await.outcome.state, FinalState::Canceled);
     assert_eq!((server.posts().len(), worker.in_flight()), (1, 0));
+}
+
+/// The time limits apply to the server, not to the reader.
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_receives_the_whole_reply() {
+    let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+    let pieces = [
+        Piece::Bytes(event(&delta("first, "))),
+        Piece::Wait(second),
+        Piece::Bytes(String::from(": keep-alive\n\n")),
+        Piece::Wait(second),
+        Piece::Bytes(event(&delta("last")) + "data: [DONE]\n\n"),
+    ];
+    let worker = Worker::start(config(), echo(), Scripted::new([Reply::with(pieces)]));
+    let mut stream = worker.stream(SubmitRequest::prompt("hello")).unwrap();
+    while stream.next().await.is_some() {
+        tokio::time::sleep(hour).await;
+    }
+    let outcome = stream.outcome().unwrap();
+    let ended = (outcome.state, outcome.text.as_str());
+    assert_eq!(ended, (FinalState::Completed, "first, last"), "{outcome:?}");
 }
 
 #[tokio::test]
