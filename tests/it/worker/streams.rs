@@ -66,6 +66,32 @@ async fn a_slow_reader_receives_the_whole_reply() {
     assert_eq!(ended, (FinalState::Completed, "first, last"), "{outcome:?}");
 }
 
+/// A process that was stopped for an hour reads what arrived meanwhile. A server that was lost meanwhile still ends the
+/// reply.
+#[tokio::test(start_paused = true)]
+async fn a_stopped_process_continues_to_read() {
+    let second = Duration::from_secs(1);
+    let first = Piece::Bytes(event(&delta("first, ")));
+    let comment = Piece::Bytes(String::from(": keep-alive\n\n"));
+    let meanwhile = [Piece::Wait(second), comment.clone(), comment];
+    let last = Piece::Bytes(event(&delta("last")) + "data: [DONE]\n\n");
+    let complete = Reply::with([first.clone()].into_iter().chain(meanwhile.clone()).chain([last]));
+    let lost = Reply::with([first].into_iter().chain(meanwhile).chain([Piece::Silence]));
+    let worker = Worker::start(config(), echo(), Scripted::new([complete, lost]));
+    let mut outcomes = Vec::new();
+    for _ in 0..2 {
+        let mut stream = worker.stream(SubmitRequest::prompt("hello")).unwrap();
+        while !matches!(&*stream.next().await.unwrap(), Event::Text { .. }) {}
+        tokio::time::advance(3600 * second).await;
+        while stream.next().await.is_some() {}
+        let outcome = stream.outcome().unwrap();
+        outcomes.push((outcome.state, outcome.text.clone()));
+    }
+    let expected =
+        [(FinalState::Completed, String::from("first, last")), (FinalState::Failed, String::from("first, "))];
+    assert_eq!(outcomes, expected);
+}
+
 #[tokio::test]
 async fn an_outcome_is_returned_after_its_request_was_released() {
     let server = Server::script([Answer::text("one"), Answer::text("two")]);

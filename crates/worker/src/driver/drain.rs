@@ -51,7 +51,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         let Some((shared, record)) = self.open.take() else { return };
-        // Without a runtime, no further request can be submitted.
+        // Without a runtime there is no request that the slot could be kept from.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         lock(&shared.registry).begin_drain();
         let slot = DrainingSlot(Arc::downgrade(&shared));

@@ -188,8 +188,8 @@ impl Turn<'_> {
             if self.total.is_some_and(|total| total <= now) {
                 return Err(Stop::By(Some(task.total_failure())));
             }
-            // Bytes that are already received still count: this process may have been stopped.
-            let is_late = timers.next() <= now && !timers.extend(task.shared.active_for_one_stream());
+            // Bytes that are already received still count.
+            let is_late = timers.next() <= now && !timers.extend(task.shared.active_for_one_stream(), now);
             let deadline = self.total.map_or(timers.next(), |total| total.min(timers.next()));
             if timer.is_elapsed() || deadline < timer.deadline() {
                 timer.as_mut().reset(deadline);

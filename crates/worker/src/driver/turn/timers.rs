@@ -14,6 +14,9 @@ use crate::time::{after, seconds};
 /// open.
 const AFTER_FINISH_GRACE: Duration = Duration::from_secs(5);
 
+/// A deadline that is noticed so late passed while this process was stopped.
+const STOPPED: Duration = Duration::from_secs(1);
+
 /// The deadlines of a stream. Any byte moves `byte`; only tokens and progress move `token`.
 pub(super) struct StreamTimers<'a> {
     timers: &'a Timers,
@@ -66,15 +69,22 @@ impl<'a> StreamTimers<'a> {
         has_token
     }
 
-    /// Extends the deadlines before the first token: they count from `last_active`, because a server is silent while it
-    /// processes a long prompt. Returns whether time is left.
-    pub(super) fn extend(&mut self, last_active: Option<Instant>) -> bool {
-        let Some(last_active) = last_active.filter(|_| !self.any_token && self.finish.is_none()) else {
+    /// Extends a deadline that has passed at `now`. Returns whether time is left.
+    ///
+    /// - After a stop of this process, the deadlines start again: what the server sent meanwhile is still to be read.
+    /// - Before the first token, they count from `last_active`, because a server is silent while it processes a long
+    ///   prompt.
+    pub(super) fn extend(&mut self, last_active: Option<Instant>, now: Instant) -> bool {
+        if self.finish.is_some() {
             return false;
-        };
-        self.byte = self.byte.max(after(last_active, self.timers.stall));
-        self.token = self.token.max(after(last_active, self.timers.first_token));
-        self.next() > Instant::now()
+        }
+        let token_limit = if self.any_token { self.timers.token_stall } else { self.timers.first_token };
+        let was_stopped = now.duration_since(self.next()) > STOPPED;
+        if let Some(start) = was_stopped.then_some(now).or(last_active.filter(|_| !self.any_token)) {
+            self.byte = self.byte.max(after(start, self.timers.stall));
+            self.token = self.token.max(after(start, token_limit));
+        }
+        self.next() > now
     }
 
     /// Returns the next deadline.
@@ -112,13 +122,14 @@ mod tests {
         let limits = Timers { stall: Duration::from_secs(10), ..Timers::default() };
         let mut timers = StreamTimers::new(&limits);
         advance(Duration::from_secs(10)).await;
-        assert!(!timers.extend(None), "no activity");
-        assert!(!timers.extend(Some(Instant::now() - Duration::from_secs(10))), "the activity is too old");
-        assert!(timers.extend(Some(Instant::now() - Duration::from_secs(4))));
-        assert_eq!(timers.next(), Instant::now() + Duration::from_secs(6));
-        timers.on_bytes(&[ChatEvent::Text { text: String::from("a") }], Instant::now());
-        advance(Duration::from_secs(10)).await;
-        assert!(!timers.extend(Some(Instant::now())), "after the first token only tokens count");
+        let now = Instant::now();
+        assert!(!timers.extend(None, now), "no activity");
+        assert!(!timers.extend(Some(now - Duration::from_secs(10)), now), "the activity is too old");
+        assert!(timers.extend(Some(now - Duration::from_secs(4)), now));
+        assert_eq!(timers.next(), now + Duration::from_secs(6));
+        timers.on_bytes(&[ChatEvent::Text { text: String::from("a") }], now);
+        let end = now + Duration::from_secs(10);
+        assert!(!timers.extend(Some(end), end), "after the first token only tokens count");
         assert!(timers.failure("u").is_some());
     }
 }
