@@ -42,6 +42,14 @@ enum Stop {
     EchoedKey,
 }
 
+/// The state of the reading of a reply.
+struct Reading<'a> {
+    timers: StreamTimers<'a>,
+    tail: KeyTail<'a>,
+    guard: EchoGuard<'a>,
+    decoder: StreamDecoder,
+}
+
 impl Turn<'_> {
     /// Reads the reply to `request`, which was sent in `form`.
     pub(super) async fn read_reply(
@@ -53,24 +61,27 @@ impl Turn<'_> {
         let Accepted { mut open, body, attempt, streaming: _streaming } = accepted;
         let task = self.task;
         let (url, status) = (task.url(), open.incoming.status);
-        let mut decoder = StreamDecoder::new(
-            task.shared.config.api,
-            self.toolbox.tools.iter().map(|tool| tool.name.clone()),
-        );
-        let mut guard = EchoGuard::new(task.shared.transport.as_ref());
-        let mut events = Vec::new();
-        let end = match self.read_body(&mut open, &mut decoder, &mut guard).await {
+        let transport = task.shared.transport.as_ref();
+        let names = self.toolbox.tools.iter().map(|tool| tool.name.clone());
+        let mut reading = Reading {
+            timers: StreamTimers::new(&task.shared.config.timers),
+            tail: KeyTail::new(transport),
+            guard: EchoGuard::new(transport),
+            decoder: StreamDecoder::new(task.shared.config.api, names),
+        };
+        let end = match self.read_body(&mut open, &mut reading).await {
             Ok(end) => end,
-            Err(stop) => return Err(self.stop_reading(stop, decoder, guard)),
+            Err(stop) => return Err(self.stop_reading(stop, reading)),
         };
         open.exchange.close();
         let error = match &end {
             TransportEnd::Clean => None,
             TransportEnd::Broken { error } => Some(error.clone()),
         };
-        let is_ended = decoder.has_finish_reason() || decoder.is_done();
-        let notes = decoder.finish(end, &mut events);
-        if guard.completes_key(&events) || guard.is_in_notes(&notes) {
+        let is_ended = reading.decoder.has_finish_reason() || reading.decoder.is_done();
+        let mut events = Vec::new();
+        let notes = reading.decoder.finish(end, &mut events);
+        if reading.guard.completes_key(&events) || reading.guard.is_in_notes(&notes) {
             return Err(self.fail(echoed_key(url)));
         }
         if !is_ended && events.iter().any(is_broken) && is_lost(task, self.total).await {
@@ -103,7 +114,8 @@ impl Turn<'_> {
     }
 
     /// Ends the request while its reply is read. Exit calls that are complete become signals.
-    fn stop_reading(&mut self, stop: Stop, decoder: StreamDecoder, mut guard: EchoGuard<'_>) -> RequestEnded {
+    fn stop_reading(&mut self, stop: Stop, reading: Reading<'_>) -> RequestEnded {
+        let Reading { mut guard, decoder, .. } = reading;
         let mut events = Vec::new();
         let end = TransportEnd::Broken { error: String::from("reading the reply was stopped") };
         let notes = decoder.finish(end, &mut events);
@@ -148,19 +160,16 @@ impl Turn<'_> {
     async fn read_body(
         &mut self,
         open: &mut OpenResponse,
-        decoder: &mut StreamDecoder,
-        guard: &mut EchoGuard<'_>,
+        reading: &mut Reading<'_>,
     ) -> Result<TransportEnd, Stop> {
-        let task = self.task;
-        let mut tail = KeyTail::new(task.shared.transport.as_ref());
-        let mut timers = StreamTimers::new(&task.shared.config.timers);
-        let mut read = self.read_pieces(open, decoder, guard, &mut timers, &mut tail).await;
+        let mut read = self.read_pieces(open, reading).await;
+        let Reading { tail, decoder, .. } = reading;
         let is_whole =
             matches!(read, Ok(TransportEnd::Clean)) && (decoder.has_finish_reason() || decoder.is_done());
         let rest = if is_whole { tail.finish() } else { tail.cut() };
         if !rest.is_empty()
             && !matches!(read, Err(Stop::EchoedKey | Stop::ByMachine))
-            && let Err(stop) = self.take(&rest, Instant::now(), decoder, guard, &mut timers)
+            && let Err(stop) = self.take(&rest, Instant::now(), reading)
         {
             read = Err(stop);
         }
@@ -170,15 +179,12 @@ impl Turn<'_> {
     async fn read_pieces(
         &mut self,
         open: &mut OpenResponse,
-        decoder: &mut StreamDecoder,
-        guard: &mut EchoGuard<'_>,
-        timers: &mut StreamTimers<'_>,
-        tail: &mut KeyTail<'_>,
+        reading: &mut Reading<'_>,
     ) -> Result<TransportEnd, Stop> {
         let task = self.task;
         let stopped = task.record.wait_until_reading_stops();
         // Set again only after it has elapsed: the deadline moves with each token.
-        let timer = tokio::time::sleep_until(timers.next());
+        let timer = tokio::time::sleep_until(reading.timers.next());
         tokio::pin!(stopped, timer);
         let mut now = Instant::now();
         loop {
@@ -189,8 +195,9 @@ impl Turn<'_> {
                 return Err(Stop::By(Some(task.total_failure())));
             }
             // Bytes that are already received still count.
-            let is_late = timers.next() <= now && !timers.extend(task.shared.active_for_one_stream(), now);
-            let deadline = self.total.map_or(timers.next(), |total| total.min(timers.next()));
+            let is_late = reading.timers.next() <= now
+                && !reading.timers.extend(task.shared.active_for_one_stream(), now);
+            let deadline = self.total.map_or(reading.timers.next(), |total| total.min(reading.timers.next()));
             if timer.is_elapsed() || deadline < timer.deadline() {
                 timer.as_mut().reset(deadline);
             }
@@ -202,7 +209,7 @@ impl Turn<'_> {
                 prefetch(run);
                 prefetch(&*task.record);
                 prefetch(task);
-                prefetch(&*decoder);
+                prefetch(&*reading);
                 match stopped.as_mut().poll(context) {
                     Poll::Ready(()) => Poll::Ready(Err(Stop::By(task.record.stop_reason()))),
                     Poll::Pending => body.poll_next_unpin(context).map(Ok),
@@ -213,7 +220,7 @@ impl Turn<'_> {
                 piece = next => Some(piece?),
                 () = &mut timer => None,
             };
-            prefetch(decoder.expected());
+            prefetch(reading.decoder.expected());
             now = Instant::now();
             let bytes = match piece {
                 Some(Some(Ok(bytes))) => bytes,
@@ -222,31 +229,29 @@ impl Turn<'_> {
                 }
                 Some(Some(Err(error))) => return Err(Stop::By(of_transport(error))),
                 Some(None) => return Ok(TransportEnd::Clean),
-                None if is_late => return self.end_late(open, timers),
+                None if is_late => return self.end_late(open, &reading.timers),
                 None => continue,
             };
-            let taken = match tail.feed(bytes) {
-                Fed::Pass(bytes) => self.take(&bytes, now, decoder, guard, timers),
-                Fed::KeyCompleted(bytes) => {
-                    self.take(&bytes, now, decoder, guard, timers).and(Err(Stop::EchoedKey))
-                }
+            let taken = match reading.tail.feed(bytes) {
+                Fed::Pass(bytes) => self.take(&bytes, now, reading),
+                Fed::KeyCompleted(bytes) => self.take(&bytes, now, reading).and(Err(Stop::EchoedKey)),
             };
             // Also done if this chunk ends the request: a server that is generating detects a disconnect.
-            if timers.any_token() || decoder.has_finish_reason() {
+            if reading.timers.any_token() || reading.decoder.has_finish_reason() {
                 open.exchange.close();
             }
             taken?;
             // Some servers keep the connection open after the last event. A connection that was read to its end can be
             // reused.
-            if decoder.is_done() {
+            if reading.decoder.is_done() {
                 open.exchange.close();
                 return match drain_body(&mut open.incoming).await {
                     Some(stopped) => Err(Stop::By(of_transport(stopped))),
                     None => Ok(TransportEnd::Clean),
                 };
             }
-            if is_late && timers.next() <= now {
-                return self.end_late(open, timers);
+            if is_late && reading.timers.next() <= now {
+                return self.end_late(open, &reading.timers);
             }
         }
     }
@@ -262,14 +267,8 @@ impl Turn<'_> {
 
     /// Processes a chunk of the body, received at `now`: decodes it, records it, and passes its events to the request
     /// machine.
-    fn take(
-        &mut self,
-        bytes: &[u8],
-        now: Instant,
-        decoder: &mut StreamDecoder,
-        guard: &mut EchoGuard<'_>,
-        timers: &mut StreamTimers<'_>,
-    ) -> Result<(), Stop> {
+    fn take(&mut self, bytes: &[u8], now: Instant, reading: &mut Reading<'_>) -> Result<(), Stop> {
+        let Reading { timers, guard, decoder, .. } = reading;
         let task = self.task;
         // The text is appended to these after the bytes are decoded.
         task.record.prefetch_end();
