@@ -10,7 +10,8 @@
 //! | `run` | CPU of `deftool run` per chunk, and of curl | 1.2 × curl at one chunk a write (`--json` 1.4), 1.0 µs at 60 |
 //! | `conversation` | CPU of one request with 500, 1,000 and 2,000 turns | 1.5 s for 2,000 turns |
 //!
-//! `text-bare` and `streams-bare` do the same with reqwest only; the difference is the overhead of the worker. Each part
+//! `text-bare` and `streams-bare` do the same with reqwest only; the difference is the overhead of the worker.
+//! `streams-observer` reads in the tasks of the requests, like `streams-bare`, instead of in more tasks. Each part
 //! runs in its own process, so that peak values are separate. Linux only, because it reads `/proc`.
 
 // A benchmark stops at the first error.
@@ -32,8 +33,20 @@ mod tools;
 
 use std::process::Command;
 
-const PARTS: [&str; 9] =
-    ["text-bare", "text", "streams-bare", "streams", "requests", "conversation", "deltas", "argument", "run"];
+use reader::Way;
+
+const PARTS: [&str; 10] = [
+    "text-bare",
+    "text",
+    "streams-bare",
+    "streams",
+    "streams-observer",
+    "requests",
+    "conversation",
+    "deltas",
+    "argument",
+    "run",
+];
 
 fn main() {
     // As in the command.
@@ -45,8 +58,11 @@ fn main() {
             assert!(status.success(), "{part} failed: {status}");
         }),
         Some("server") => server::serve(),
-        Some(part @ ("text" | "text-bare")) => text::measure(part == "text-bare"),
-        Some(part @ ("streams" | "streams-bare")) => streams::measure(part == "streams-bare"),
+        Some("text") => text::measure(Way::Stream),
+        Some("text-bare") => text::measure(Way::Bare),
+        Some("streams") => streams::measure(Way::Stream),
+        Some("streams-observer") => streams::measure(Way::Observer),
+        Some("streams-bare") => streams::measure(Way::Bare),
         Some("requests") => requests::measure(),
         Some("deltas") => deltas::measure(),
         Some("argument") => argument::measure(),

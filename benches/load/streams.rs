@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until};
 
 use crate::meter::{Cpu, allow_descriptors, now_us, spread, status};
-use crate::reader::{Reader, Reading};
+use crate::reader::{Consumer, Reader, Reading, Way};
 use crate::server::{Server, TOKEN_PACE, stamps};
 
 const STREAMS: usize = 1_000;
@@ -19,16 +19,16 @@ const MEASUREMENT: Duration = Duration::from_secs(10);
 /// Time in which individual streams are canceled at random.
 const CANCELS: Duration = Duration::from_secs(2);
 
-pub(crate) fn measure(is_bare: bool) {
+pub(crate) fn measure(way: Way) {
     allow_descriptors();
     let server = Server::start();
-    let who = if is_bare { "reqwest" } else { "worker" };
+    let who = way.name();
     let before = status("VmHWM:");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let reader = Reader::new(&server, STREAMS, is_bare);
-        for way in ["one by one", "all at once"] {
-            play(&server, &reader, who, way).await;
+        let reader = Reader::new(&server, STREAMS, way);
+        for cancels in ["one by one", "all at once"] {
+            play(&server, &reader, who, cancels).await;
         }
     });
     let mb = |kib: u64| kib as f64 / 1024.0;
@@ -36,17 +36,17 @@ pub(crate) fn measure(is_bare: bool) {
     println!("streams {who:<8} peak {peak:.1} MB, {:.1} MB before; {threads} threads", mb(before));
 }
 
-/// Starts all streams, measures them, and cancels them. `way` states how they are canceled.
-async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
+/// Starts all streams, measures them, and cancels them. `cancels` states how they are canceled.
+async fn play(server: &Server, reader: &Reader, who: &str, cancels: &str) {
     let watch = Arc::new(Watch::default());
     let names: Vec<String> =
-        (0..STREAMS).map(|number| format!("{}-{number}", way.replace(' ', "-"))).collect();
-    let (mut cancels, mut tasks) = (Vec::new(), Vec::new());
+        (0..STREAMS).map(|number| format!("{}-{number}", cancels.replace(' ', "-"))).collect();
+    let (mut handles, mut tasks) = (Vec::new(), Vec::new());
     let start = Instant::now();
     for (name, number) in names.iter().zip(0..) {
         sleep_until((start + RAMP * number / STREAMS as u32).into()).await;
         let reading = reader.ask(&format!("stream {name} 60"));
-        cancels.push(reading.cancel.clone());
+        handles.push(reading.cancel.clone());
         tasks.push(watch.follow(reading));
     }
     while watch.begun.load(Ordering::Relaxed) < STREAMS {
@@ -61,13 +61,13 @@ async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
     let tokens = watch.tokens.load(Ordering::Relaxed);
     let (user, system) = cpu.each(tokens);
 
-    let all_at_once = way == "all at once";
+    let all_at_once = cancels == "all at once";
     let mut due: Vec<Duration> = (0..STREAMS)
         .map(|_| if all_at_once { Duration::ZERO } else { CANCELS.mul_f64(fastrand::f64()) })
         .collect();
     due.sort_unstable();
     let (start, mut canceled) = (Instant::now(), Vec::new());
-    for (cancel, due) in cancels.iter().zip(due) {
+    for (cancel, due) in handles.iter().zip(due) {
         if !due.is_zero() {
             sleep_until((start + due).into()).await;
         }
@@ -86,8 +86,8 @@ async fn play(server: &Server, reader: &Reader, who: &str, way: &str) {
         "streams {who:<8} CPU a token: {user:.2} µs user, {system:.2} µs system; {tokens} tokens in {MEASUREMENT:?}"
     );
     println!("streams {who:<8} latency of a token           {}", spread(latencies));
-    println!("streams {who:<8} {way}: cancel → no event {}", spread(after(silent)));
-    println!("streams {who:<8} {way}: cancel → closed   {}", spread(after(closed)));
+    println!("streams {who:<8} {cancels}: cancel → no event {}", spread(after(silent)));
+    println!("streams {who:<8} {cancels}: cancel → closed   {}", spread(after(closed)));
 }
 
 /// State shared by all streams.
@@ -102,25 +102,33 @@ struct Watch {
 impl Watch {
     /// Reads a stream to its end in a separate task. Returns the token latencies and the end time, in microseconds.
     fn follow(self: &Arc<Self>, reading: Reading) -> JoinHandle<(Vec<u32>, u64)> {
-        let watch = Arc::clone(self);
+        let follower = Follower { watch: Arc::clone(self), seen: Vec::new(), has_begun: false };
         tokio::spawn(async move {
-            let (mut seen, mut has_begun) = (Vec::new(), false);
-            reading
-                .read(|text| {
-                    let now = now_us();
-                    for stamp in stamps(text) {
-                        if !std::mem::replace(&mut has_begun, true) {
-                            watch.begun.fetch_add(1, Ordering::Relaxed);
-                        }
-                        if watch.is_on.load(Ordering::Relaxed) {
-                            watch.tokens.fetch_add(1, Ordering::Relaxed);
-                            // Small, because it counts in the peak memory.
-                            seen.push(u32::try_from(now - stamp).unwrap());
-                        }
-                    }
-                })
-                .await;
+            let Follower { seen, .. } = reading.read(follower).await;
             (seen, now_us())
         })
+    }
+}
+
+/// Measures one stream.
+struct Follower {
+    watch: Arc<Watch>,
+    /// Small, because it counts in the peak memory.
+    seen: Vec<u32>,
+    has_begun: bool,
+}
+
+impl Consumer for Follower {
+    fn see(&mut self, piece: &[u8]) {
+        let now = now_us();
+        for stamp in stamps(piece) {
+            if !std::mem::replace(&mut self.has_begun, true) {
+                self.watch.begun.fetch_add(1, Ordering::Relaxed);
+            }
+            if self.watch.is_on.load(Ordering::Relaxed) {
+                self.watch.tokens.fetch_add(1, Ordering::Relaxed);
+                self.seen.push(u32::try_from(now - stamp).unwrap());
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 
 use crate::meter::Cpu;
-use crate::reader::Reader;
+use crate::reader::{Consumer, Reader, Way};
 use crate::server::{CHUNKS, PACED_CHUNKS, Server};
 
 /// Number of concurrent replies and of rounds.
@@ -33,12 +33,12 @@ const LOADS: [Load; 3] = [
     },
 ];
 
-pub(crate) fn measure(is_bare: bool) {
+pub(crate) fn measure(way: Way) {
     let server = Server::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let who = if is_bare { "reqwest" } else { "worker" };
+    let who = way.name();
     for Load { what, prompt, chunks, at_once, times } in LOADS {
-        let reader = Reader::new(&server, at_once, is_bare);
+        let reader = Reader::new(&server, at_once, way);
         let (pieces, (user, system)) = runtime.block_on(async {
             let round = || async {
                 join_all((0..at_once).map(|_| read(&reader, prompt))).await.into_iter().sum::<usize>()
@@ -60,19 +60,22 @@ pub(crate) fn measure(is_bare: bool) {
 
 /// Reads one reply and returns the number of pieces.
 async fn read(reader: &Reader, prompt: &str) -> usize {
-    let (mut pieces, mut bytes) = (0, 0);
     let reading = reader.ask(prompt);
     // In a separate task, like a real consumer.
-    let read = tokio::spawn(async move {
-        reading
-            .read(|piece| {
-                pieces += 1;
-                bytes += piece.len();
-            })
-            .await;
-        (pieces, bytes)
-    });
-    let (pieces, bytes) = read.await.unwrap();
+    let Count { pieces, bytes } = tokio::spawn(reading.read(Count::default())).await.unwrap();
     assert!(bytes > PACED_CHUNKS, "{bytes} bytes are not the text");
     pieces
+}
+
+#[derive(Default)]
+struct Count {
+    pieces: usize,
+    bytes: usize,
+}
+
+impl Consumer for Count {
+    fn see(&mut self, piece: &[u8]) {
+        self.pieces += 1;
+        self.bytes += piece.len();
+    }
 }
