@@ -283,6 +283,27 @@ async fn a_released_slot_goes_to_the_next_request_in_the_queue() {
     assert_eq!(finish(&worker, &queued).await.text(), "fine");
 }
 
+/// A request in the queue waits for the drain, also if it was there before the slot was returned.
+#[tokio::test(start_paused = true)]
+async fn a_waiting_request_does_not_get_a_slot_that_drains() {
+    for given_up in
+        [Reply::silent(), Reply::with([Piece::Silence]), Reply::with([progress(), Piece::Silence])]
+    {
+        let server = Slots::default();
+        server.set(&[true]);
+        let config = WorkerConfig { queue: 1, ..llama(1) };
+        let worker = Worker::start(config, echo(), server.transport([given_up, whole()]));
+        let first = worker.submit(prompt()).unwrap();
+        let queued = worker.submit(prompt()).unwrap();
+        sleep(Duration::from_secs(1)).await;
+        worker.cancel(&first);
+        finish(&worker, &first).await;
+        assert_eq!((worker.in_flight(), worker.queued(), worker.draining()), (0, 1, 1));
+        server.set(&[false]);
+        assert_eq!(finish(&worker, &queued).await.text(), "fine");
+    }
+}
+
 /// A replay has no server.
 #[tokio::test(start_paused = true)]
 async fn a_replay_does_not_drain() {

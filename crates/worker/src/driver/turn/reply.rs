@@ -71,7 +71,11 @@ impl Turn<'_> {
         };
         let end = match self.read_body(&mut open, &mut reading).await {
             Ok(end) => end,
-            Err(stop) => return Err(self.stop_reading(stop, reading)),
+            Err(stop) => {
+                // Before the end is published: the slot drains first, and is then returned.
+                drop(open);
+                return Err(self.stop_reading(stop, reading));
+            }
         };
         open.exchange.close();
         let error = match &end {
