@@ -13,8 +13,8 @@
 //! # }
 //! ```
 //!
-//! [`OwnTool`] adds a tool in Rust. Implement [`Transport`] for a custom model backend, and [`BiosProvider`] for a
-//! custom first system message. `default-features = false` excludes the command line.
+//! `ask` fails only if the request is not accepted; [`Outcome::state`] tells how the request ended. [`OwnTool`] adds a
+//! tool in Rust. Implement [`Transport`] for a custom model backend, and [`BiosProvider`] for custom system messages. `default-features = false` excludes the command line.
 //!
 //! | module | contents |
 //! |---|---|
@@ -57,17 +57,23 @@ pub mod worker;
 /// assert_eq!((outcome.state, outcome.text.as_str()), (FinalState::Completed, "Hi."));
 /// ```
 ///
-/// A [`BiosProvider`] writes the first system message:
+/// A [`BiosProvider`] writes the first system message, and the last one with the lines that change:
 ///
 /// ```
-/// use deftool::request::{BiosContext, BiosProvider};
+/// use deftool::request::{BiosContext, BiosPart, BiosProvider};
 ///
 /// #[derive(Debug)]
 /// struct Terse;
 ///
 /// impl BiosProvider for Terse {
 ///     fn bios(&self, context: &BiosContext<'_>) -> String {
-///         format!("{}: answer in one word. {} calls are left.", context.worker, context.budget_left)
+///         let head = String::from("Answer in one word.");
+///         let tail = format!("{} calls are left.", context.budget_left);
+///         match context.part {
+///             BiosPart::Whole => head + " " + &tail,
+///             BiosPart::Head => head,
+///             BiosPart::Tail => tail,
+///         }
 ///     }
 /// }
 /// ```
@@ -111,9 +117,9 @@ pub mod worker;
 /// ```
 pub mod request {
     pub use deftool_chat::request::{
-        Approval, BiosBudget, BiosContext, BiosProvider, BiosV1, BudgetUnit, Event, FailReason, Failure,
-        Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall, RequestState, RequestStatus,
-        Run, RunConfig, RunStart, Signal, Step, kind, normalize_conversation,
+        Approval, BiosBudget, BiosContext, BiosPart, BiosProvider, BiosV1, BudgetUnit, Event, FailReason,
+        Failure, Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall, RequestState,
+        RequestStatus, Run, RunConfig, RunStart, Signal, Step, kind, normalize_conversation,
     };
 }
 

@@ -87,8 +87,9 @@
 //! # }
 //! ```
 //!
-//! Permissions beyond reading the project are granted with a [`TrustSource`], and a worker that starts its own server
-//! needs a guard, which ends the server with the program:
+//! Permissions beyond reading the project are granted with a [`TrustSource`]. A worker that starts its own server needs
+//! the permission for its command, which [`OpenError::NotTrusted`] names, and a guard, which ends the server with the
+//! program:
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -98,8 +99,9 @@
 //! if std::env::args().nth(1).as_deref() == Some("guard") {
 //!     return Ok(guard_server()?);
 //! }
-//! let guard = GuardProgram { program: std::env::current_exe()?, arguments: vec!["guard".into()] };
+//! let guard = GuardProgram::this_program(["guard"])?;
 //! let mut permissions = PermissionSet::default();
+//! permissions.server.insert(String::from("llama-server --port {port} -m model.gguf"));
 //! permissions.net.insert(String::from("api.example.org"));
 //! let opened = Worker::open("path/to/project").guard(guard).trust(Trust::Only(permissions.into())).start().await;
 //! let worker = match opened {
@@ -149,8 +151,11 @@
 //!     Ok(Worker::start(config, tools, Arc::new(transport)))
 //! }
 //!
-//! fn recorder() -> Result<Recorder, RecordingError> {
-//!     Ok(Recorder::create("session.jsonl".as_ref())?.without_secrets(Secrets::default()))
+//! /// Without the API key and the password. `Recorder::close` returns the first write error.
+//! fn recorder(key: &str, password: &str) -> Result<Recorder, RecordingError> {
+//!     let mut secrets = Secrets::default();
+//!     secrets.add_value(password);
+//!     Ok(Recorder::create("session.jsonl".as_ref())?.without(Some(key)).without_secrets(secrets))
 //! }
 //!
 //! async fn last_event(worker: &Worker, id: &str) -> Option<String> {

@@ -147,7 +147,6 @@ pub(crate) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
-    /// The answer of the user or the worker to an approval request.
     /// A log line of a script.
     Log {
         at_ms: u64,
@@ -155,6 +154,7 @@ pub(crate) enum Line {
         id: String,
         text: String,
     },
+    /// The answer of the user or the worker to an approval request.
     Approval {
         at_ms: u64,
         id: String,
