@@ -14,7 +14,8 @@
 //! ```
 //!
 //! `ask` fails only if the request is not accepted; [`Outcome::state`] tells how the request ended. [`OwnTool`] adds a
-//! tool in Rust. Implement [`Transport`] for a custom model backend, and [`BiosProvider`] for custom system messages. `default-features = false` excludes the command line.
+//! tool in Rust. Implement [`Transport`] for a custom model backend, and [`BiosProvider`] for custom system messages.
+//! `default-features = false` excludes the command line.
 //!
 //! | module | contents |
 //! |---|---|

@@ -11,8 +11,8 @@
 //! | `conversation` | CPU of one request with 500, 1,000 and 2,000 turns | 1.5 s for 2,000 turns |
 //!
 //! `text-bare` and `streams-bare` do the same with reqwest only; the difference is the overhead of the worker.
-//! `streams-observer` reads in the tasks of the requests, like `streams-bare`, instead of in more tasks. Each part
-//! runs in its own process, so that peak values are separate. Linux only, because it reads `/proc`.
+//! `streams-observer` reads each reply in the task of its request, as `streams-bare` does; `streams` has a second task
+//! for it. Each part runs in its own process, so that peak values are separate. Linux only, because it reads `/proc`.
 
 // A benchmark stops at the first error.
 #![allow(clippy::unwrap_used)]

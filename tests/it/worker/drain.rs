@@ -70,6 +70,11 @@ impl Slots {
     }
 }
 
+/// No head, no byte after the head, and only progress.
+fn replies_without_a_token() -> [Reply; 3] {
+    [Reply::silent(), Reply::with([Piece::Silence]), Reply::with([progress(), Piece::Silence])]
+}
+
 /// Submits a request, waits a second and cancels it. Returns its id.
 async fn begin_and_cancel(worker: &Worker) -> String {
     let id = worker.submit(prompt()).unwrap();
@@ -81,9 +86,7 @@ async fn begin_and_cancel(worker: &Worker) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_slot_of_a_request_canceled_during_the_prompt_drains_until_it_is_idle() {
-    for given_up in
-        [Reply::silent(), Reply::with([Piece::Silence]), Reply::with([progress(), Piece::Silence])]
-    {
+    for given_up in replies_without_a_token() {
         let server = Slots::default();
         server.set(&[true]);
         let worker = Worker::start(llama(1), echo(), server.transport([given_up, whole()]));
@@ -286,9 +289,7 @@ async fn a_released_slot_goes_to_the_next_request_in_the_queue() {
 /// A request in the queue waits for the drain, also if it was there before the slot was returned.
 #[tokio::test(start_paused = true)]
 async fn a_waiting_request_does_not_get_a_slot_that_drains() {
-    for given_up in
-        [Reply::silent(), Reply::with([Piece::Silence]), Reply::with([progress(), Piece::Silence])]
-    {
+    for given_up in replies_without_a_token() {
         let server = Slots::default();
         server.set(&[true]);
         let config = WorkerConfig { queue: 1, ..llama(1) };

@@ -42,7 +42,7 @@ enum Stop {
     EchoedKey,
 }
 
-/// The state of the reading of a reply.
+/// The state of reading a reply.
 struct Reading<'a> {
     timers: StreamTimers<'a>,
     tail: KeyTail<'a>,
