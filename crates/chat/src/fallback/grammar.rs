@@ -24,8 +24,9 @@ pub(super) struct Form {
 /// The position where a form may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartPosition {
-    Anywhere,
-    /// At the start of a line.
+    /// At the start of a line, or after prose: the form begins with a control token.
+    Token,
+    /// At the start of a line: people also type the first characters of the form.
     Line,
     /// At the start of a message: of the reply, after the reasoning, or after a message mark of the harmony format.
     Message,

@@ -6,10 +6,9 @@
 //! Invariants: the joined texts of the pieces are the input; the result does not depend on how the input is split; at
 //! most [`MAX_HELD`] bytes are held back; the time is linear.
 //!
-//! Not a candidate (`context`): text in code, in a quotation, in the model's reasoning, in an element that is not part of
-//! a family's form, in an environment, in another role's message, in the middle of a sentence, or introduced as an
-//! example. Text after a marked call does not turn the call into text, unless it closes a part that was opened before
-//! the call.
+//! Not a candidate (`context`): a form that does not begin where a model begins its calls, and a form in code, in a
+//! quotation, in an element or another block, in the model's reasoning, in another role's message, or introduced as an
+//! example. The text after a call does not matter.
 //!
 //! A family is one file in `families`: its forms are tables (`grammar`), which one machine matches (`machine`) and one
 //! decoder decodes (`decode`). Marked forms are always read. Unmarked forms are read only if the model was instructed

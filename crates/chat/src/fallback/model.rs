@@ -32,13 +32,6 @@ pub enum Piece {
         /// Empty if the name of the malformed call cannot be read.
         calls: Vec<TextCall>,
     },
-    /// Candidates that were already emitted, complete or malformed, are text: the element, environment or quotation
-    /// that ends here encloses them.
-    Enclosed {
-        /// The number of the first enclosed candidate, counted from 0. All later candidates are enclosed, too. The
-        /// next candidate gets the number `from`.
-        from: u32,
-    },
     /// All preceding text was the model's reasoning: a `</think>` was read without its `<think>`.
     ReasoningEnded,
 }

@@ -1,12 +1,12 @@
 //! Splits the text of one reply into plain text and candidates while it streams.
 //!
 //! Each form that may begin at a character is matched until it fails. Meanwhile the text is held back. Text that is
-//! released passes through the Markdown context, so the context has read exactly the text that was emitted.
+//! released passes through the context, so the context has read exactly the text that was emitted.
 
 use serde::{Deserialize, Serialize};
 
 use super::broken::broken_calls;
-use super::context::{Context, is_plain};
+use super::context::{Allowed, Context, is_plain};
 use super::decode::{DecodedForm, decode};
 use super::families::Family;
 use super::grammar::StartPosition;
@@ -15,9 +15,6 @@ use super::model::{Candidate, Forms, MAX_HELD, Piece};
 
 /// Maximum length of the excerpt of a malformed candidate, in characters.
 const MAX_QUOTED: usize = 200;
-
-/// Maximum length of the blanks after a candidate that are skipped, in bytes.
-const MAX_GAP: usize = 64;
 
 /// Finds candidates in a stream of text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,20 +29,10 @@ pub struct Scanner {
     held: String,
     /// The open form is not a call, so its text is emitted at once.
     flowing: bool,
-    /// The open form is enclosed.
-    enclosed: bool,
+    /// Which of the open forms are calls. The others are only shown.
+    allowed: Allowed,
     /// The start of an open form whose text was emitted, up to [`MAX_HELD`] bytes.
     quoted: String,
-    /// Adjacent candidates in one sentence, until the next word is read: if the sentence goes on, they are only shown.
-    pending: Vec<Pending>,
-    pending_bytes: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Pending {
-    candidate: Candidate,
-    /// The blanks after the candidate.
-    gap: String,
 }
 
 impl Scanner {
@@ -58,10 +45,8 @@ impl Scanner {
             open: Vec::new(),
             held: String::new(),
             flowing: false,
-            enclosed: false,
+            allowed: Allowed::default(),
             quoted: String::new(),
-            pending: Vec::new(),
-            pending_bytes: 0,
         }
     }
 
@@ -72,17 +57,13 @@ impl Scanner {
 
     /// Returns the length of the held-back text, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.held.len() + self.pending_bytes
+        self.held.len()
     }
 
     /// Reads the start of `text` that is certainly plain. Returns its length in bytes. Pass the rest to
     /// [`Scanner::push`].
     pub fn skip(&mut self, text: &str) -> usize {
-        if !self.held.is_empty()
-            || !self.open.is_empty()
-            || !self.pending.is_empty()
-            || !self.context.may_skip()
-        {
+        if !self.held.is_empty() || !self.open.is_empty() || !self.context.may_skip() {
             return 0;
         }
         let length = text.bytes().position(|byte| !is_plain(byte)).unwrap_or(text.len());
@@ -103,7 +84,7 @@ impl Scanner {
                 } else {
                     self.held.push(ch);
                 }
-            } else if !self.extend_pending(ch, out) && !self.hold(ch) {
+            } else if !self.hold(ch) {
                 self.emit(ch, out);
             }
             return;
@@ -152,8 +133,6 @@ impl Scanner {
             if self.held.len() > MAX_HELD {
                 self.emit_held(out);
                 self.flowing = true;
-            } else if self.held_bytes() > MAX_HELD {
-                self.resolve_pending(None, out);
             }
         }
     }
@@ -173,41 +152,17 @@ impl Scanner {
                 Verdict::More | Verdict::Flow | Verdict::Reject => {}
             }
         }
-        self.resolve_pending(None, out);
         self.emit_held(out);
         if let Some(machine) = broken {
             self.emit_broken("is incomplete: the reply ended inside it", machine, true, out);
         }
         self.close_forms();
-        self.context.finish();
-        self.take_enclosed(out);
     }
 
     /// Emits all held text as plain text.
     pub fn flush(&mut self, out: &mut Vec<Piece>) {
-        for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
-            candidate.text.chars().chain(gap.chars()).for_each(|ch| self.emit(ch, out));
-        }
-        self.pending_bytes = 0;
         self.emit_held(out);
         self.close_forms();
-    }
-
-    /// Reads a character after a pending candidate. Returns `true` if it is a blank or may begin another candidate in
-    /// the same sentence. Otherwise resolves the candidate.
-    fn extend_pending(&mut self, ch: char, out: &mut Vec<Piece>) -> bool {
-        let in_sentence = self.context.sentence().is_open();
-        let Some(Pending { gap, .. }) = self.pending.last_mut() else { return false };
-        if gap.len() < MAX_GAP && (matches!(ch, ' ' | '\t' | '\r') || (in_sentence && ch == '\n')) {
-            gap.push(ch);
-            self.pending_bytes += ch.len_utf8();
-            return true;
-        }
-        if in_sentence && self.held_bytes() < MAX_HELD && self.hold(ch) {
-            return true;
-        }
-        self.resolve_pending(Some(ch), out);
-        false
     }
 
     /// Holds a character that may begin a form. The next character selects the forms. Returns `false` for other
@@ -216,15 +171,15 @@ impl Scanner {
         // Some characters begin a form only at the start of a line.
         let may_open = match ch {
             '<' | '[' | '>' => true,
-            '{' => self.forms.unmarked && self.context.at_line_start(),
-            '`' | '~' | 'A' | 'f' if self.context.at_line_start() => true,
+            '{' => self.forms.unmarked && self.context.begins_line(),
+            '`' | '~' | 'A' | 'f' if self.context.begins_line() => true,
             'a' if self.context.may_begin_channel(ch) => true,
             'a' | 'c' | 't' if self.context.at_message_start() => true,
             // A name without marks.
             'a'..='z' | 'A'..='Z' | '_' => self.forms.unmarked && self.context.at_message_start(),
             _ => false,
         };
-        let holds = may_open && (self.everywhere || self.context.allows_call(ch));
+        let holds = may_open && (self.everywhere || self.context.reads_forms(ch));
         if holds {
             self.held.push(ch);
         }
@@ -233,19 +188,20 @@ impl Scanner {
 
     /// Opens the forms that may begin here with these two characters. The first character is held back.
     fn open_forms(&mut self, first: char, second: char) {
-        let line_start = self.everywhere || self.context.at_line_start();
+        let line_start = self.everywhere || self.context.begins_line();
         let message_start = self.context.at_message_start();
         let thinking = self.context.is_reasoning() && !self.everywhere;
-        self.enclosed = self.context.is_enclosed();
-        self.context.begin_form();
-        let unmarked = self.forms.unmarked && !self.context.sentence().is_inside_json();
+        self.allowed =
+            if self.everywhere { Allowed { line: true, token: true } } else { self.context.allowed() };
+        let unmarked = self.forms.unmarked && !self.context.is_inside_json();
         for family in Family::ALL {
             let form = family.form();
             let here = match form.start {
                 StartPosition::Channel => message_start || self.context.may_begin_channel(first),
-                StartPosition::Anywhere | StartPosition::Line | StartPosition::Message if thinking => false,
-                StartPosition::Anywhere => true,
-                StartPosition::Line => line_start,
+                StartPosition::Token | StartPosition::Line | StartPosition::Message if thinking => false,
+                // In other positions, a marked form is only shown, and marks in its arguments have no meaning.
+                StartPosition::Token => true,
+                StartPosition::Line => form.marked || line_start,
                 StartPosition::Message => message_start,
             };
             if here && (form.marked || unmarked) && form.may_begin(first, second) {
@@ -263,18 +219,12 @@ impl Scanner {
         if self.context.take_reasoning_ended() {
             out.push(Piece::ReasoningEnded);
         }
-        self.take_enclosed(out);
-    }
-
-    fn take_enclosed(&mut self, out: &mut Vec<Piece>) {
-        if let Some(from) = self.context.take_enclosed() {
-            out.push(Piece::Enclosed { from });
-        }
     }
 
     fn emit_held(&mut self, out: &mut Vec<Piece>) {
-        let Some(first) = self.held.chars().next() else { return };
-        self.resolve_pending(Some(first), out);
+        if self.held.is_empty() {
+            return;
+        }
         self.quoted = std::mem::take(&mut self.held);
         for ch in self.quoted.clone().chars() {
             self.emit(ch, out);
@@ -300,8 +250,7 @@ impl Scanner {
     /// Reports the form that `machine` matched as malformed. `truncated`: the reply ended inside it.
     fn emit_broken(&mut self, what: &str, machine: &Machine, truncated: bool, out: &mut Vec<Piece>) {
         let text = std::mem::take(&mut self.quoted);
-        if !self.enclosed {
-            self.context.call_broken();
+        if self.is_allowed(machine) {
             let excerpt: String = text.chars().take(MAX_QUOTED).collect();
             let why = format!("a call written as text {what}: {excerpt}");
             let error = format!("the call {what}");
@@ -334,17 +283,17 @@ impl Scanner {
         let after = text.split_off(if text.is_char_boundary(end) { end } else { text.len() });
         match decode(&text, &machine.captures, marked) {
             DecodedForm::Calls(calls) => {
-                // A form that includes its line break is not part of a sentence.
                 let takes_line = text.ends_with('\n');
-                self.pending_bytes += text.len();
-                self.pending.push(Pending { candidate: Candidate { text, calls }, gap: String::new() });
-                if takes_line {
-                    self.resolve_pending(None, out);
+                if self.is_allowed(machine) {
+                    self.context.call_made(takes_line);
+                    out.push(Piece::Candidate(Candidate { text, calls }));
+                } else {
+                    self.context.call_shown(takes_line);
+                    text.chars().for_each(|ch| push_text(ch, out));
                 }
                 self.close_forms();
             }
             DecodedForm::Ordinary => {
-                self.resolve_pending(text.chars().next(), out);
                 text.chars().for_each(|ch| self.emit(ch, out));
                 self.close_forms();
             }
@@ -357,33 +306,13 @@ impl Scanner {
         after.chars().for_each(|ch| self.push(ch, out));
     }
 
-    /// Decides whether the pending candidates are calls, given the next character.
-    fn resolve_pending(&mut self, next: Option<char>, out: &mut Vec<Piece>) {
-        let Some(Pending { gap, .. }) = self.pending.last() else { return };
-        // A different line is a different sentence.
-        let next = next.filter(|_| !gap.contains('\n'));
-        let is_mention = !self.everywhere && self.context.sentence().is_mention(!gap.is_empty(), next);
-        let is_enclosed = !self.everywhere && self.context.is_enclosed();
-        self.pending_bytes = 0;
-        for Pending { candidate, gap } in std::mem::take(&mut self.pending) {
-            if is_mention {
-                candidate.text.chars().for_each(|ch| self.emit(ch, out));
-                self.context.mention();
-            } else {
-                if candidate.text.ends_with('\n') {
-                    self.context.line_removed();
-                } else {
-                    self.context.inline_removed();
-                }
-                if is_enclosed {
-                    // Marks in its arguments close nothing.
-                    candidate.text.chars().for_each(|ch| push_text(ch, out));
-                } else {
-                    self.context.call_made();
-                    out.push(Piece::Candidate(candidate));
-                }
-            }
-            gap.chars().for_each(|ch| self.emit(ch, out));
+    /// Whether the form that `machine` matches is a call in its position.
+    fn is_allowed(&self, machine: &Machine) -> bool {
+        match machine.family.form().start {
+            StartPosition::Token => self.allowed.token,
+            StartPosition::Line | StartPosition::Message => self.allowed.line,
+            // The end of the reasoning that precedes it.
+            StartPosition::Channel => true,
         }
     }
 

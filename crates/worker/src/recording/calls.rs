@@ -195,9 +195,8 @@ struct Reading {
     pieces: Vec<Piece>,
     /// The line where the call of each index begins.
     start_lines: HashMap<usize, usize>,
-    /// Each candidate with its number (counting complete and broken candidates) and its line.
-    written: Vec<(u32, usize, Candidate)>,
-    candidates: u32,
+    /// Each candidate with its line.
+    written: Vec<(usize, Candidate)>,
     reply: Option<Reply>,
 }
 
@@ -211,7 +210,6 @@ impl Reading {
             pieces: Vec::new(),
             start_lines: HashMap::new(),
             written: Vec::new(),
-            candidates: 0,
             reply: None,
         }
     }
@@ -240,18 +238,10 @@ impl Reading {
     fn take_pieces(&mut self, line: usize) {
         for piece in self.pieces.drain(..) {
             match piece {
-                Piece::Candidate(candidate) => {
-                    self.written.push((self.candidates, line, candidate));
-                    self.candidates += 1;
-                }
-                Piece::Broken { .. } => self.candidates += 1,
-                Piece::Enclosed { from } => {
-                    self.written.retain(|(nth, _, _)| *nth < from);
-                    self.candidates = from;
-                }
+                Piece::Candidate(candidate) => self.written.push((line, candidate)),
                 // The text before this piece was reasoning.
                 Piece::ReasoningEnded => self.written.clear(),
-                Piece::Text(_) => {}
+                Piece::Text(_) | Piece::Broken { .. } => {}
             }
         }
     }
@@ -288,8 +278,8 @@ impl Reading {
             };
             is_known && !candidate.calls.iter().any(is_quoted)
         };
-        let made = written.into_iter().filter(|(_, _, candidate)| is_call(candidate));
-        made.flat_map(|(_, line, candidate)| candidate.calls.into_iter().map(move |call| (line, call)))
+        let made = written.into_iter().filter(|(_, candidate)| is_call(candidate));
+        made.flat_map(|(line, candidate)| candidate.calls.into_iter().map(move |call| (line, call)))
             .map(|(line, call)| {
                 let definition = offer.definitions.get(&call.name);
                 let parameters = definition.and_then(|tool| tool.pointer("/function/parameters"));

@@ -1,491 +1,339 @@
-//! Reads the marks that open or close a part of a text: HTML and XML tags, CDATA, comments, LaTeX environments,
-//! `[name]`, and the markers that begin a role's message in chat templates.
+//! Tracks the marks inside lines: elements, quotation marks, inline code, and markers of other roles.
 //!
-//! The reader handles syntax only and never looks back. `enclosures` decides what a mark encloses.
+//! A tag opens an element if it begins its line, or if it ends a line after a colon. Any other tag is only mentioned,
+//! unless it is closed on its line. The closing tag must begin or end a line.
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum length of a name, in bytes. Longer names are truncated.
-const MAX_NAME: usize = 64;
+use super::blocks::{Block, Mark};
+use super::lines::goes_on;
+use super::markup::{
+    Character, Found, MAX_TAG, TOKENS, after_role, characters, is_wrapper, mark, name_of, starts_with,
+};
 
-/// Names of the model's role in chat templates. The name may be missing.
-const OWN_ROLES: [&str; 6] = ["", "assistant", "model", "ai", "bot", "agent"];
+/// Maximum number of open elements of a line, and of open blocks. Beyond it, everything that follows is shown.
+pub(super) const MAX_OPEN: usize = 128;
 
-/// A part of a text between an opening and a closing mark.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Enclosure {
-    /// `<name …>` to `</name>`.
-    Element(String),
-    /// `[name]` to `[/name]`.
-    Bracket(String),
-    /// `\begin{name}` to `\end{name}`.
-    Environment(String),
-    /// `<!--` to `-->`.
-    Comment,
-    /// `<![CDATA[` to `]]>`.
-    CData,
-    /// A quotation, given by its opening mark.
-    Quotation(char),
-    /// Three of these characters to the next three: `'''`.
-    Triple(char),
+/// Void elements of HTML.
+const VOID: [&str; 13] =
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
+
+/// Elements whose closing tag is optional in HTML. They contain a call only if nothing else precedes it in them.
+const OPTIONAL_END: [&str; 8] = ["p", "li", "dt", "dd", "tr", "td", "th", "option"];
+
+/// How far an open quotation reaches if it is not closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Line,
+    /// Beyond the paragraph only if it ends with a colon or with the opening mark.
+    Paragraph,
+    Text,
 }
 
-/// A complete mark.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mark {
-    Open(Enclosure),
-    Close(Enclosure),
-    /// Begins a message of a role other than the model's.
-    ForeignRole,
-    /// Encloses nothing.
-    Neutral,
-}
+/// Opening marks, each with its closing marks in several languages. The marks that mean something else in other
+/// positions open a quotation only after a blank or an opening mark.
+const QUOTATIONS: [(char, &str, Extent); 12] = [
+    ('“', "”", Extent::Text),
+    ('„', "“”", Extent::Text),
+    ('«', "»", Extent::Text),
+    ('「', "」", Extent::Text),
+    ('『', "』", Extent::Text),
+    ('"', "\"", Extent::Paragraph),
+    ('‘', "’", Extent::Paragraph),
+    ('‚', "‘’", Extent::Paragraph),
+    ('»', "«»", Extent::Paragraph),
+    ('”', "”", Extent::Paragraph),
+    ('‹', "›", Extent::Paragraph),
+    ('›', "‹›", Extent::Paragraph),
+];
+const APOSTROPHE: (char, &str, Extent) = ('\'', "'", Extent::Line);
 
-/// A streaming reader of marks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct MarkReader {
-    reading: Reading,
-    /// Whether the current or last mark begins or ends with a character reference.
-    is_escaped: bool,
-    /// The last two characters.
-    tail: (Option<char>, Option<char>),
-}
-
-/// The start of a tag.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct TagName {
-    /// Begins with `[`, not `<`.
-    bracket: bool,
-    /// A closing tag.
-    close: bool,
-    /// In lowercase.
-    name: String,
-}
-
-/// The position inside a tag, after its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Part {
-    /// Outside an attribute's value.
-    Name,
-    /// After `=`.
-    Equals,
-    /// In a value in quotation marks. `escaped`: they are character references.
-    Quoted { mark: char, escaped: bool },
-    /// In a value without quotation marks.
-    Unquoted,
-    /// After a `/`, which makes an empty tag if `>` follows.
-    Slash,
+/// The marks of the current line, and what is open across lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Marks {
+    /// The opening mark of the open quotation.
+    quotation: Option<char>,
+    /// The number of backticks that opened inline code.
+    code: Option<usize>,
+    /// The tags of this line whose elements are open.
+    elements: Vec<Tag>,
+    /// The closing tags of this line for elements of earlier lines.
+    closing: Vec<Tag>,
+    /// The markers of other roles on this line.
+    roles: Vec<Tag>,
+    /// Something other than list markers and marks was read on this line.
+    has_text: bool,
+    /// The last character, with references decoded.
+    previous: Option<char>,
+    /// The last character that is not a blank.
+    last: Option<char>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Reading {
-    Nothing,
-    /// After `<` or `[`.
-    Begun(char),
-    /// In the name of a tag.
-    Name(TagName),
-    /// After the name of a tag. `line_end`: only blanks since the line break.
-    Attributes {
-        tag: TagName,
-        part: Part,
-        line_end: bool,
-    },
-    /// In a special token: `<|name`, `[|name`.
-    Special {
-        name: String,
-    },
-    /// In the role name after a marker, which may still be the model's own role.
-    Role {
-        word: String,
-    },
-    /// After `<!`.
-    Declaration {
-        read: String,
-    },
-    /// In a LaTeX command: `\name`.
-    Command {
-        name: String,
-    },
-    /// In the name of an environment: `\begin{name`, `\end{name`.
-    Environment {
-        close: bool,
-        name: String,
-    },
+struct Tag {
+    name: Mark,
+    /// Begins the line.
+    begins: bool,
+    /// Opens an element also at the end of its line: it follows a colon, or is `BBCode`.
+    introduced: bool,
+    /// The end of the tag in the line, in bytes.
+    end: usize,
 }
 
-impl MarkReader {
-    pub(super) fn new() -> Self {
-        Self { reading: Reading::Nothing, is_escaped: false, tail: (None, None) }
+impl Marks {
+    /// Whether a quotation or inline code is open.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.quotation.is_some() || self.code.is_some()
     }
 
-    /// Whether the reader is outside a mark.
-    pub(super) fn is_idle(&self) -> bool {
-        self.reading == Reading::Nothing
+    pub(super) fn is_code(&self) -> bool {
+        self.code.is_some()
     }
 
-    /// Whether the reader is in the value of an attribute, in quotation marks.
-    pub(super) fn is_in_value(&self) -> bool {
-        matches!(self.reading, Reading::Attributes { part: Part::Quoted { .. }, .. })
+    /// Whether an element was opened on this line, or the message of another role.
+    pub(super) fn is_enclosed(&self) -> bool {
+        !self.elements.is_empty() || !self.roles.is_empty()
     }
 
-    /// Whether the mark that was completed last begins or ends with a character reference.
-    pub(super) fn is_escaped(&self) -> bool {
-        self.is_escaped
-    }
-
-    /// Discards an incomplete mark.
-    pub(super) fn clear(&mut self) {
-        *self = Self::new();
-    }
-
-    /// Skips characters that neither begin nor end a mark.
-    pub(super) fn skip(&mut self, run: &str) {
-        let mut last = run.chars().rev();
-        if let Some(ch) = last.next() {
-            self.tail = (last.next().or(self.tail.1), Some(ch));
-        }
-    }
-
-    /// Reads one character. Returns the mark that it completes. `escaped`: the character was written as a reference.
-    pub(super) fn push(&mut self, ch: char, escaped: bool) -> Option<Mark> {
-        let tail = self.tail;
-        self.tail = (tail.1, Some(ch));
-        if ch == '>' {
-            let closed = match tail {
-                (Some('-'), Some('-')) => Some(Enclosure::Comment),
-                (Some(']'), Some(']')) => Some(Enclosure::CData),
-                _ => None,
-            };
-            if let Some(closed) = closed {
-                self.reading = Reading::Nothing;
-                self.is_escaped = escaped;
-                return Some(Mark::Close(closed));
-            }
-        }
-        let reading = std::mem::replace(&mut self.reading, Reading::Nothing);
-        let mark = self.read(reading, ch, escaped);
-        match &self.reading {
-            Reading::Begun(_) => self.is_escaped = escaped,
-            Reading::Command { name } if name.is_empty() => self.is_escaped = escaped,
-            _ => self.is_escaped |= escaped && mark.is_some(),
-        }
-        mark
-    }
-
-    fn read(&mut self, reading: Reading, ch: char, escaped: bool) -> Option<Mark> {
-        match reading {
-            Reading::Nothing => self.begin(ch),
-            Reading::Begun(first) => self.begun(first, ch),
-            Reading::Name(tag) => self.name(ch, tag),
-            Reading::Attributes { tag, part, line_end } => self.attributes(ch, escaped, tag, part, line_end),
-            Reading::Special { mut name } => match ch {
-                '>' | ']' => self.special(&name),
-                _ if (ch.is_alphanumeric() || matches!(ch, '_' | '▁' | ' ' | '-' | '|' | '｜'))
-                    && name.len() < MAX_NAME =>
-                {
-                    name.push(ch);
-                    self.reading = Reading::Special { name };
-                    None
-                }
-                _ => self.begin(ch),
-            },
-            Reading::Role { mut word } => {
-                if ch.is_alphanumeric() || matches!(ch, '_' | '.' | '-') {
-                    word.push(ch.to_ascii_lowercase());
-                    if OWN_ROLES.iter().any(|own| own.starts_with(&word)) {
-                        self.reading = Reading::Role { word };
-                        return None;
-                    }
-                    return Some(Mark::ForeignRole);
-                }
-                self.begin(ch);
-                Some(if OWN_ROLES.contains(&word.as_str()) { Mark::Neutral } else { Mark::ForeignRole })
-            }
-            Reading::Declaration { mut read } => {
-                read.push(ch);
-                match read.as_str() {
-                    "--" => Some(Mark::Open(Enclosure::Comment)),
-                    "[CDATA[" => Some(Mark::Open(Enclosure::CData)),
-                    begun if "--".starts_with(begun) || "[CDATA[".starts_with(begun) => {
-                        self.reading = Reading::Declaration { read };
-                        None
-                    }
-                    _ => self.begin(ch),
-                }
-            }
-            Reading::Command { mut name } => match (name.as_str(), ch) {
-                ("begin" | "end", '{') => {
-                    self.reading = Reading::Environment { close: name == "end", name: String::new() };
-                    None
-                }
-                _ if ch.is_ascii_lowercase() && name.len() < "begin".len() => {
-                    name.push(ch);
-                    self.reading = Reading::Command { name };
-                    None
-                }
-                _ => self.begin(ch),
-            },
-            Reading::Environment { close, mut name } => match ch {
-                '}' if close => Some(Mark::Close(Enclosure::Environment(name))),
-                '}' => Some(Mark::Open(Enclosure::Environment(name))),
-                _ if ch.is_alphanumeric() || matches!(ch, '*' | '_' | '-' | '@') => {
-                    add(&mut name, ch);
-                    self.reading = Reading::Environment { close, name };
-                    None
-                }
-                _ => self.begin(ch),
-            },
-        }
-    }
-
-    fn begin(&mut self, ch: char) -> Option<Mark> {
-        self.reading = match ch {
-            '<' | '[' => Reading::Begun(ch),
-            '\\' => Reading::Command { name: String::new() },
-            _ => Reading::Nothing,
-        };
-        None
-    }
-
-    fn begun(&mut self, first: char, ch: char) -> Option<Mark> {
-        let bracket = first == '[';
-        self.reading = match ch {
-            '/' => Reading::Name(TagName { bracket, close: true, name: String::new() }),
-            '|' | '｜' => Reading::Special { name: String::new() },
-            '!' if !bracket => Reading::Declaration { read: String::new() },
-            _ if is_name_start(ch) => {
-                let mut tag = TagName { bracket, close: false, name: String::new() };
-                add(&mut tag.name, ch);
-                Reading::Name(tag)
-            }
-            _ => return self.begin(ch),
-        };
-        None
-    }
-
-    fn name(&mut self, ch: char, mut tag: TagName) -> Option<Mark> {
-        let starts = tag.name.is_empty();
-        match ch {
-            _ if is_name_start(ch) || (!starts && is_name(ch)) => {
-                add(&mut tag.name, ch);
-                self.reading = Reading::Name(tag);
-                None
-            }
-            _ if starts => self.begin(ch),
-            '>' if !tag.bracket => self.end_tag(tag),
-            ']' if tag.bracket && tag.name == "inst" && !tag.close => Some(Mark::ForeignRole),
-            ']' if tag.bracket => self.end_tag(tag),
-            // The address in `<https://example.org>`.
-            '/' if tag.name.ends_with(':') => self.begin(ch),
-            '=' | '/' => {
-                let part = if ch == '=' { Part::Equals } else { Part::Slash };
-                self.reading = Reading::Attributes { tag, part, line_end: false };
-                None
-            }
-            // Not in brackets: the text of a link may have several words.
-            _ if ch.is_whitespace() && !tag.bracket => {
-                self.reading = Reading::Attributes { tag, part: Part::Name, line_end: ch == '\n' };
-                None
-            }
-            _ => self.begin(ch),
-        }
-    }
-
-    fn attributes(
+    /// Reads `line` from byte `from`. Returns the number of bytes that were read. If the line is not complete, an
+    /// incomplete mark at its end is left.
+    pub(super) fn read(
         &mut self,
-        ch: char,
-        escaped: bool,
-        tag: TagName,
-        part: Part,
-        line_end: bool,
-    ) -> Option<Mark> {
-        let (first, last) = if tag.bracket { ('[', ']') } else { ('<', '>') };
-        let part = match (part, ch) {
-            // An empty line ends an incomplete tag.
-            (_, '\n') if line_end || tag.bracket => return None,
-            (Part::Quoted { mark, escaped: is_reference }, _) if ch == mark && escaped == is_reference => {
-                Part::Name
-            }
-            (Part::Quoted { .. }, _) => part,
-            (Part::Slash, '>') if !tag.bracket => return Some(Mark::Neutral),
-            _ if ch == last => return self.end_tag(tag),
-            _ if ch == first => return self.begin(ch),
-            (Part::Equals, '"' | '\'') => Part::Quoted { mark: ch, escaped },
-            (Part::Equals, _) if ch.is_whitespace() => Part::Equals,
-            (Part::Equals | Part::Unquoted, _) if !ch.is_whitespace() => Part::Unquoted,
-            (_, '=') => Part::Equals,
-            (_, '/') => Part::Slash,
-            _ => Part::Name,
+        line: &str,
+        from: usize,
+        is_complete: bool,
+        blocks: &mut Vec<Block>,
+    ) -> usize {
+        let chars = characters(line.get(from..).unwrap_or_default(), from);
+        let start_of = |at: usize| chars.get(at).map_or(line.len(), |next| next.at);
+        let mut at = 0;
+        while let Some(rest) = chars.get(at..).filter(|rest| !rest.is_empty()) {
+            let count = if let Some(Block::Mark(end)) = blocks.last() {
+                let count = end.text.chars().count();
+                if ends(rest, end, count) {
+                    blocks.pop();
+                    count
+                } else if rest.len() < count && !is_complete {
+                    return start_of(at);
+                } else {
+                    1
+                }
+            } else if starts_with(rest, "`") {
+                self.backticks(rest)
+            } else if self.code.is_some() {
+                1
+            } else {
+                let found =
+                    if self.may_begin_mark(rest) { mark(rest, !self.has_text) } else { Found::Nothing };
+                let is_incomplete = matches!(found, Found::Incomplete);
+                if is_incomplete && !is_complete && rest.len() < MAX_TAG {
+                    return start_of(at);
+                }
+                self.found(found, rest, &|count| start_of(at + count), blocks)
+            };
+            at += count;
+        }
+        line.len()
+    }
+
+    /// Handles what begins at the first character of `rest`. `start_of` returns the position in the line after so many
+    /// characters. Returns the number of characters that were read.
+    fn found(
+        &mut self,
+        found: Found,
+        rest: &[Character],
+        start_of: &dyn Fn(usize) -> usize,
+        blocks: &mut Vec<Block>,
+    ) -> usize {
+        let Some(first) = rest.first() else { return 1 };
+        let (begins, last) = (!self.has_text, self.last);
+        let tag = |text: String, count: usize| Tag {
+            name: Mark { text, escaped: first.escaped },
+            begins,
+            introduced: last == Some(':') || first.ch == '[',
+            end: start_of(count),
         };
-        let line_end = ch == '\n' || (line_end && ch.is_whitespace());
-        self.reading = Reading::Attributes { tag, part, line_end };
-        None
-    }
-
-    fn end_tag(&mut self, TagName { bracket, close, name }: TagName) -> Option<Mark> {
-        // Gemma's `<start_of_turn>`. A marker of one word, such as `<start>`, is an ordinary element.
-        if !bracket && !close && name.contains('_') && role_marker(&name) == RoleMarker::Begins {
-            self.reading = Reading::Role { word: String::new() };
-            return None;
-        }
-        let enclosure = if bracket { Enclosure::Bracket(name) } else { Enclosure::Element(name) };
-        Some(if close { Mark::Close(enclosure) } else { Mark::Open(enclosure) })
-    }
-
-    fn special(&mut self, name: &str) -> Option<Mark> {
-        match role_marker(name) {
-            RoleMarker::Begins => {
-                self.reading = Reading::Role { word: String::new() };
-                None
+        let count = match found {
+            // The tag goes on on the next line.
+            Found::Incomplete if begins && name_of(rest).is_some() => {
+                self.open(tag(name_of(rest).unwrap_or_default(), rest.len()), first, blocks);
+                rest.len()
             }
-            RoleMarker::Foreign => Some(Mark::ForeignRole),
-            RoleMarker::Other => Some(Mark::Neutral),
+            Found::Incomplete | Found::Nothing => {
+                self.text(first.ch, rest.get(1).map(|next| next.ch));
+                return 1;
+            }
+            Found::Neutral(count) => count,
+            Found::Role(count) => {
+                self.roles.push(tag(String::new(), count));
+                count
+            }
+            Found::Open(name, count) => {
+                self.open(tag(name, count), first, blocks);
+                count
+            }
+            Found::Close(name, count) => {
+                self.close(tag(name, count));
+                count
+            }
+            Found::Until(text, count) => {
+                blocks.push(Block::Mark(Mark { text, escaped: first.escaped }));
+                count
+            }
+        };
+        let last = rest.get(count - 1).map(|last| last.ch);
+        (self.previous, self.last) = (last, last);
+        count
+    }
+
+    /// Ends a line, of which all was read. Returns whether the line ends inside an element whose closing tag is
+    /// optional, so that a call on the next line is in that element.
+    pub(super) fn end_line(&mut self, line: &str, blocks: &mut Vec<Block>) -> bool {
+        if line.trim().is_empty() {
+            self.end_paragraph();
+        }
+        let rest_of = |tag: &Tag| line.get(tag.end..).unwrap_or_default();
+        for tag in std::mem::take(&mut self.closing) {
+            let ends = rest_of(&tag).trim_start();
+            if tag.begins
+                || ends.is_empty()
+                || ends.starts_with("</")
+                || !ends.contains(char::is_alphanumeric)
+            {
+                close(&tag.name, blocks);
+            }
+        }
+        let mut ends_with_tag = false;
+        for tag in std::mem::take(&mut self.elements) {
+            let rest = rest_of(&tag);
+            let ends = rest.trim_start().is_empty() || rest.trim_start().starts_with('<');
+            if OPTIONAL_END.contains(&tag.name.text.as_str()) {
+                ends_with_tag |= tag.begins && ends;
+            } else if (tag.begins && !goes_on(rest)) || (tag.introduced && ends) {
+                blocks.push(if blocks.len() < MAX_OPEN { Block::Element(tag.name) } else { Block::Message });
+            }
+        }
+        let roles = std::mem::take(&mut self.roles);
+        if roles.iter().any(|tag| tag.begins || !goes_on(after_role(rest_of(tag)))) {
+            blocks.push(Block::Message);
+        }
+        if self.extent() == Some(Extent::Line) {
+            self.quotation = None;
+        }
+        self.begin_line();
+        ends_with_tag
+    }
+
+    /// Continues at the start of a line, or after a call that was removed from one.
+    pub(super) fn begin_line(&mut self) {
+        self.has_text = false;
+        self.previous = None;
+        self.elements.clear();
+        self.closing.clear();
+        self.roles.clear();
+    }
+
+    /// Ends the paragraph.
+    pub(super) fn end_paragraph(&mut self) {
+        self.code = None;
+        let goes_on = self.last == Some(':') || self.last == self.quotation;
+        if self.extent() == Some(Extent::Paragraph) && !goes_on {
+            self.quotation = None;
+        }
+    }
+
+    /// Whether a mark may begin here: an opening tag not after a word, as in `Vec<T>`.
+    fn may_begin_mark(&self, rest: &[Character]) -> bool {
+        let second = rest.get(1).map(|second| second.ch);
+        !self.previous.is_some_and(char::is_alphanumeric) || matches!(second, Some('/' | '|' | '｜' | '!'))
+    }
+
+    fn extent(&self) -> Option<Extent> {
+        let open = self.quotation?;
+        QUOTATIONS
+            .iter()
+            .chain([&APOSTROPHE])
+            .find(|(opener, ..)| *opener == open)
+            .map(|(.., extent)| *extent)
+    }
+
+    /// Opens an element, unless its tag encloses nothing.
+    fn open(&mut self, tag: Tag, first: &Character, blocks: &mut Vec<Block>) {
+        let name = tag.name.text.as_str();
+        let is_neutral = VOID.contains(&name) || TOKENS.contains(&name);
+        if is_neutral || (!first.escaped && is_wrapper(first.ch, name)) {
+            return;
+        }
+        if self.elements.len() < MAX_OPEN {
+            self.elements.push(tag);
+        } else {
+            blocks.push(Block::Message);
+        }
+    }
+
+    /// Closes an element of this line, or an earlier one at the end of this line.
+    fn close(&mut self, tag: Tag) {
+        match self.elements.iter().rposition(|open| closes(&tag.name, &open.name)) {
+            Some(open) => self.elements.truncate(open),
+            None => self.closing.push(tag),
+        }
+    }
+
+    /// Reads a run of backticks. Returns its length.
+    fn backticks(&mut self, rest: &[Character]) -> usize {
+        let length = rest.iter().take_while(|next| next.ch == '`').count();
+        self.code = match self.code {
+            Some(open) => Some(open).filter(|open| *open != length),
+            None => Some(length),
+        };
+        self.has_text = true;
+        (self.previous, self.last) = (Some('`'), Some('`'));
+        length
+    }
+
+    /// Reads a character that is not part of a mark, or a quotation mark.
+    fn text(&mut self, ch: char, next: Option<char>) {
+        let previous = self.previous.replace(ch);
+        if ch.is_whitespace() {
+            return;
+        }
+        let is_list_marker = ch.is_ascii_digit() || matches!(ch, '-' | '*' | '+' | '.' | ')' | '#' | '>');
+        self.has_text |= !is_list_marker;
+        self.last = Some(ch);
+        let styles = || QUOTATIONS.iter().chain([&APOSTROPHE]);
+        if let Some(open) = self.quotation {
+            let is_apostrophe = matches!(ch, '\'' | '’') && next.is_some_and(char::is_alphanumeric);
+            let closes = styles().any(|(opener, closers, _)| *opener == open && closers.contains(ch));
+            if closes && !is_apostrophe {
+                self.quotation = None;
+            }
+            return;
+        }
+        let opens = match styles().find(|(opener, ..)| *opener == ch) {
+            Some((.., Extent::Text)) => true,
+            Some(_) => previous.is_none_or(|before| before.is_whitespace() || "([{=:,;-—–".contains(before)),
+            None => false,
+        };
+        if opens {
+            self.quotation = Some(ch);
         }
     }
 }
 
-fn is_name_start(ch: char) -> bool {
-    ch.is_alphabetic() || ch == '_'
+/// Whether `rest` begins with the text of `count` characters that ends a block.
+fn ends(rest: &[Character], end: &Mark, count: usize) -> bool {
+    starts_with(rest, &end.text) && rest.get(count - 1).is_some_and(|last| last.escaped == end.escaped)
 }
 
-/// Whether a tag name may contain this character after its first character.
-pub(super) fn is_name(ch: char) -> bool {
-    ch.is_alphanumeric() || matches!(ch, '_' | '-' | '.' | ':')
+/// Whether a closing tag closes the element that was opened with `open`.
+fn closes(tag: &Mark, open: &Mark) -> bool {
+    tag.text == open.text && (open.escaped || !tag.escaped)
 }
 
-fn add(name: &mut String, ch: char) {
-    if name.len() < MAX_NAME {
-        name.push(ch.to_ascii_lowercase());
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum RoleMarker {
-    /// Begins a message; the role follows.
-    Begins,
-    /// Names a role other than the model's, or a tool's result.
-    Foreign,
-    Other,
-}
-
-/// Classifies a special token by its name: `im_start`, `start_header_id`, `start_of_role`, `user`, `USER_TOKEN`,
-/// `im_system`.
-fn role_marker(name: &str) -> RoleMarker {
-    let name = name.to_ascii_lowercase();
-    let mut begins = false;
-    let mut rest = Vec::new();
-    for word in name.split(|ch: char| !ch.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        match word {
-            "start" | "begin" | "header" | "turn" | "role" => begins = true,
-            "im" | "of" | "id" | "token" => {}
-            other => rest.push(other),
-        }
-    }
-    match rest.as_slice() {
-        [] if begins => RoleMarker::Begins,
-        ["user" | "human" | "system" | "developer" | "tool" | "observation" | "ipython" | "environment"] => {
-            RoleMarker::Foreign
-        }
-        ["tool", "response" | "result" | "results" | "output" | "outputs"] => RoleMarker::Foreign,
-        _ => RoleMarker::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn marks(text: &str) -> Vec<Mark> {
-        let mut reader = MarkReader::new();
-        text.chars().filter_map(|ch| reader.push(ch, false)).filter(|mark| *mark != Mark::Neutral).collect()
-    }
-
-    #[test]
-    fn marks_are_read() {
-        let element = |name: &str| Enclosure::Element(name.to_owned());
-        let bracket = |name: &str| Enclosure::Bracket(name.to_owned());
-        let environment = |name: &str| Enclosure::Environment(name.to_owned());
-        for (text, enclosure) in [
-            ("<a></a>", element("a")),
-            ("<A b='c'\n d></a >", element("a")),
-            ("x<ns:a-b.c></ns:a-b.c>", element("ns:a-b.c")),
-            ("<<a></a>", element("a")),
-            ("<b <a></a>", element("a")),
-            ("<a b=\"1 < 2\" c='/>'></a>", element("a")),
-            ("<a b = \"\nc>\" /d></a>", element("a")),
-            ("<a b=http://c/></a>", element("a")),
-            ("<a b=\"\n\n<a></a>", element("a")),
-            ("<_a></_a>", element("_a")),
-            ("[code][/code]", bracket("code")),
-            ("[quote=\"Ada\"][/quote]", bracket("quote")),
-            ("\\begin{verbatim*}\\end{verbatim*}", environment("verbatim*")),
-            ("<!---->", Enclosure::Comment),
-            ("<!-- a - b --->", Enclosure::Comment),
-            ("<![CDATA[a]]]>", Enclosure::CData),
-        ] {
-            assert_eq!(marks(text), [Mark::Open(enclosure.clone()), Mark::Close(enclosure)], "{text}");
-        }
-        for text in [
-            "a < b > c",
-            "<1>",
-            "<a\n\n>",
-            "<https://a.b/c>",
-            "<a@b.c>",
-            "<a/>",
-            "<a b />",
-            "<a b=\"c\"/>",
-            "<a b=\"c>",
-            "[two words]",
-            "[1]",
-            "\\beginning{a}",
-            "\\begin{a b}",
-            "<!DOCTYPE html>",
-            "<|im_end|>",
-            "<|begin_of_text|>",
-            "<|tool_call|>",
-        ] {
-            assert_eq!(marks(text), [], "{text}");
-        }
-    }
-
-    #[test]
-    fn role_markers_are_read() {
-        for text in [
-            "<|im_start|>user\n",
-            "<|im_start|>system ",
-            "<|start_header_id|>user<|end_header_id|>",
-            "<|start_of_role|>tools<|end_of_role|>",
-            "<|start|>functions.f to=assistant",
-            "<start_of_turn>user\n",
-            "<|turn>user\n",
-            "<|user|>",
-            "<｜User｜>",
-            "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
-            "<|im_system|>",
-            "[INST]",
-            "[|user|]",
-            "<|im_start|>u",
-            "<|im_start|>assistant-",
-            "<|tool_response>",
-            "<｜tool▁output▁begin｜>",
-            "<｜tool▁outputs▁begin｜>",
-            "<|START_TOOL_RESULT|>",
-        ] {
-            assert_eq!(marks(text), [Mark::ForeignRole], "{text}");
-        }
-        for text in [
-            "<|im_start|>assistant\n",
-            "<|im_start|>\n",
-            "<|start_header_id|>assistant<|end_header_id|>",
-            "<start_of_turn>model\n",
-            "<|assistant|>",
-            "[/INST]x",
-            "<|im_start|>Assi",
-            "<｜tool▁output▁end｜>",
-            "<|END_TOOL_RESULT|>",
-            "<|tool_call|>",
-        ] {
-            assert!(!marks(text).contains(&Mark::ForeignRole), "{text}");
-        }
+/// Closes the last open element with this name, and those inside it.
+fn close(tag: &Mark, blocks: &mut Vec<Block>) {
+    let is_it = |block: &Block| matches!(block, Block::Element(open) if closes(tag, open));
+    if let Some(at) = blocks.iter().rposition(is_it).filter(|_| !blocks.contains(&Block::Message)) {
+        blocks.truncate(at);
     }
 }

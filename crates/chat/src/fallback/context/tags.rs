@@ -72,13 +72,9 @@ impl TagReader {
         self.read.is_empty()
     }
 
-    /// Discards an incomplete mark.
-    pub(super) fn clear(&mut self) {
-        self.read.clear();
-    }
-
-    /// Reads one character. Returns the mark that it completes.
-    pub(super) fn push(&mut self, ch: char) -> Option<Tag> {
+    /// Reads one character. Returns the mark that it completes, and the length of the mark before the character, in
+    /// bytes.
+    pub(super) fn push(&mut self, ch: char) -> Option<(Tag, usize)> {
         if matches!(ch, '<' | '[' | '◁') {
             self.read.clear();
         } else if self.read.is_empty() {
@@ -89,7 +85,7 @@ impl TagReader {
         match matching.next() {
             Some((text, tag)) if *text == self.read => {
                 self.read.clear();
-                Some(*tag)
+                Some((*tag, text.len() - ch.len_utf8()))
             }
             Some(_) => None,
             None => {

@@ -9,7 +9,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static ANTHROPIC: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</function_calls>"],
     steps: tag_calls!(
         "<function_calls>",
@@ -23,7 +23,7 @@ pub(super) static ANTHROPIC: Form = Form {
 
 pub(super) static NAMESPACE: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</antml:function_calls>"],
     steps: tag_calls!(
         "<antml:function_calls>",
@@ -37,7 +37,7 @@ pub(super) static NAMESPACE: Form = Form {
 
 pub(super) static TAGS: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</function_calls>"],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), INVOKE)]),

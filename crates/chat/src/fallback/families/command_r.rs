@@ -32,7 +32,7 @@ pub(super) static COMMAND_R: Form = Form {
 
 pub(super) static COMMAND_R7B: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &["<|END_ACTION|>"],
     steps: json_calls!(
         ["<|START_ACTION|>"],

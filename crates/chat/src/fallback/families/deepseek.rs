@@ -10,7 +10,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static DEEPSEEK: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &["<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"],
     steps: steps![
         OPEN = Step::new(
@@ -60,7 +60,7 @@ macro_rules! dsml {
     ($blank:literal) => {
         Form {
             marked: true,
-            start: StartPosition::Anywhere,
+            start: StartPosition::Token,
             closes: &[
                 concat!("</｜DSML｜", $blank, "function▁calls>"),
                 concat!("</｜DSML｜", $blank, "tool▁calls>"),

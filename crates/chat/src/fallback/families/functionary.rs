@@ -8,7 +8,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static FUNCTIONARY_31: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</function>"],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function="), NAME)]),
@@ -38,7 +38,7 @@ pub(super) static FUNCTIONARY_31: Form = Form {
 
 pub(super) static FUNCTIONARY_32: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &[],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal(">>>"), NAME)]),

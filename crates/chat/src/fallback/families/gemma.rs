@@ -39,7 +39,7 @@ pub(super) static TOOL_CODE: Form = Form {
 
 pub(super) static FUNCTION_GEMMA: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["<end_function_call>"],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<start_function_call>"), CALL)]),
@@ -56,7 +56,7 @@ pub(super) static FUNCTION_GEMMA: Form = Form {
 
 pub(super) static GEMMA_4: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &["<tool_call|>"],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|tool_call>"), CALL)]),

@@ -11,7 +11,7 @@ macro_rules! glm {
     ($prefix:literal) => {
         Form {
             marked: true,
-            start: StartPosition::Anywhere,
+            start: StartPosition::Line,
             closes: &[concat!("</", $prefix, "tool_call>")],
             steps: steps![
                 OPEN = Step::new(

@@ -9,7 +9,7 @@ use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static GRANITE: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &[],
     steps: json_calls!(
         ["<|tool_call|>", "<|function_call|>"],

@@ -14,7 +14,7 @@ use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static HERMES: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</tool_call>", "</function_call>", "</longcat_tool_call>"],
     steps: json_calls!(
         ["<tool_call>", "<function_call>", "<longcat_tool_call>"],

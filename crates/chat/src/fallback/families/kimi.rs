@@ -7,7 +7,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static KIMI: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &["<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"],
     steps: steps![
         OPEN = Step::new(

@@ -7,7 +7,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static PYTHON_TAG: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &[],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<|python_tag|>"), CALL)]),

@@ -9,7 +9,7 @@ use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static LM_STUDIO: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["[END_TOOL_REQUEST]", "[/TOOL_REQUEST]", "[/TOOL_CALL]"],
     steps: json_calls!(
         ["[TOOL_REQUEST]", "[TOOL_CALL]"],

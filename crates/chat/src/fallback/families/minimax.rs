@@ -8,7 +8,7 @@ use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static MINIMAX_M1: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</tool_calls>"],
     steps: json_calls!(
         ["<tool_calls>"],
@@ -19,7 +19,7 @@ pub(super) static MINIMAX_M1: Form = Form {
 
 pub(super) static MINIMAX_M2: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</minimax:tool_call>"],
     steps: tag_calls!(
         "<minimax:tool_call>",

@@ -7,7 +7,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static MISTRAL: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &[],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("[TOOL_CALLS]"), CALLS)]),

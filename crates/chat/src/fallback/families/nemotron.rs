@@ -5,7 +5,7 @@ use crate::fallback::grammar::{DONE, Form, StartPosition};
 
 pub(super) static NEMOTRON: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</TOOLCALL>"],
     steps: json_calls!(
         ["<TOOLCALL>"],

@@ -6,7 +6,7 @@ use crate::fallback::grammar::{DONE, Form, Gap, OnMismatch, StartPosition, Step,
 
 pub(super) static OLMO_3: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</function_calls>"],
     steps: steps![
         OPEN = Step::new(Gap::None, OnMismatch::Prose, &[(Token::Literal("<function_calls>"), CALL)]),

@@ -7,7 +7,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static LFM2: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &["<|tool_call_end|>", "<|python_end|>"],
     steps: steps![
         OPEN = Step::new(

@@ -10,7 +10,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static QWEN3_CODER: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Line,
     closes: &["</function>", "</tool_call>", "</seed:tool_call>"],
     steps: steps![
         OPEN = Step::new(

@@ -7,7 +7,7 @@ use crate::fallback::grammar::{Capture, DONE, Form, Gap, OnMismatch, StartPositi
 
 pub(super) static STEP_3: Form = Form {
     marked: true,
-    start: StartPosition::Anywhere,
+    start: StartPosition::Token,
     closes: &["<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"],
     steps: steps![
         OPEN = Step::new(

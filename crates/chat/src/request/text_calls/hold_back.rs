@@ -1,7 +1,7 @@
 //! Holds back text that may be a call until the decision is certain.
 //!
-//! A complete directive waits for the end of its reply: a structured call in the reply, a late `</think>` or the end of
-//! an enclosing element can turn it into text again. The text after it waits too, to keep the order. When more than
+//! A complete directive waits for the end of its reply: a structured call in the reply or a late `</think>` can turn it
+//! into text again. The text after it waits too, to keep the order. When more than
 //! [`MAX_HELD`] bytes wait, the directive is removed from the text and the text after it is emitted. If the directive
 //! turns out to be text after all, it is emitted late.
 //!
@@ -25,8 +25,6 @@ pub(crate) enum Fault {
 /// A recognised directive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Directive {
-    /// The candidate's number.
-    nth: u32,
     pub(crate) text: String,
     pub(crate) calls: Vec<TextCall>,
 }
@@ -47,15 +45,11 @@ struct Held {
     queued_bytes: usize,
     /// Directives that left the queue because too much text waited after them.
     taken: Vec<Directive>,
-    /// Candidates that fail the reply, with their numbers.
-    faults: Vec<(u32, Fault)>,
-    /// Number of candidates from the scanner, without enclosed ones.
-    candidates: u32,
-    /// Number of candidates when the current scanner started.
-    before_scanner: u32,
+    /// The reasons of the candidates that fail the reply.
+    faults: Vec<Fault>,
     quoted: u32,
-    /// The candidate number of each call found so far, made or not.
-    found: Vec<u32>,
+    /// Number of calls found so far, made or not.
+    found: usize,
     /// Whether the last candidate exceeded [`MAX_CALLS`].
     is_over_limit: bool,
 }
@@ -131,7 +125,6 @@ impl HoldBack {
         let reads = self.scanner.is_some();
         let shown = self.finish(classifier);
         self.scanner = reads.then(|| Scanner::new(forms));
-        self.held.before_scanner = self.held.candidates;
         shown
     }
 
@@ -167,7 +160,7 @@ impl HoldBack {
 
     /// Returns the first candidate that fails the reply.
     pub(crate) fn fault(&self) -> Option<&Fault> {
-        self.held.faults.first().map(|(_, fault)| fault)
+        self.held.faults.first()
     }
 
     /// Returns and resets the number of candidates that quote an earlier message.
@@ -178,7 +171,7 @@ impl HoldBack {
 
 impl Held {
     fn is_over_limit(&self) -> bool {
-        self.is_over_limit || self.found.len() > MAX_CALLS
+        self.is_over_limit || self.found > MAX_CALLS
     }
 
     fn release_queue(&mut self, leaves: impl Fn(&Directive) -> bool) -> String {
@@ -202,35 +195,30 @@ impl Held {
         for piece in pieces.drain(..) {
             match piece {
                 Piece::Text(text) => self.text(&text, shown),
-                Piece::Candidate(candidate) => {
-                    let nth = self.number();
-                    match self.classify(nth, &candidate, classifier) {
-                        CandidateKind::Directive => {
-                            self.queued_bytes += candidate.text.len();
-                            let Candidate { text, calls } = candidate;
-                            self.queue.push(Waiting::Directive(Directive { nth, text, calls }));
-                        }
-                        CandidateKind::Plain => self.text(&candidate.text, shown),
-                        CandidateKind::Quoted => {
-                            self.quoted += 1;
-                            self.text(&candidate.text, shown);
-                        }
-                        CandidateKind::Unknown(why) => {
-                            self.faults.push((nth, Fault::Unknown(why)));
-                            self.text(&candidate.text, shown);
-                        }
+                Piece::Candidate(candidate) => match self.classify(&candidate, classifier) {
+                    CandidateKind::Directive => {
+                        self.queued_bytes += candidate.text.len();
+                        let Candidate { text, calls } = candidate;
+                        self.queue.push(Waiting::Directive(Directive { text, calls }));
                     }
-                }
+                    CandidateKind::Plain => self.text(&candidate.text, shown),
+                    CandidateKind::Quoted => {
+                        self.quoted += 1;
+                        self.text(&candidate.text, shown);
+                    }
+                    CandidateKind::Unknown(why) => {
+                        self.faults.push(Fault::Unknown(why));
+                        self.text(&candidate.text, shown);
+                    }
+                },
                 Piece::Broken { why, excerpt, calls } => {
-                    let nth = self.number();
                     if classifier.is_quoted(&excerpt) {
                         self.quoted += 1;
-                        self.found.push(nth);
+                        self.found += 1;
                     } else {
-                        self.broken(nth, why, Candidate { text: excerpt, calls }, classifier);
+                        self.broken(why, Candidate { text: excerpt, calls }, classifier);
                     }
                 }
-                Piece::Enclosed { from } => self.enclosed(self.before_scanner.saturating_add(from), shown),
                 Piece::ReasoningEnded => {
                     self.faults.clear();
                     shown.push_str(&self.release_queue(|_| false));
@@ -241,79 +229,35 @@ impl Held {
 
     /// Processes a malformed candidate, whose text is already shown. It fails the reply unless its last call is an exit
     /// call. Exit calls are always recorded.
-    fn broken(
-        &mut self,
-        nth: u32,
-        why: String,
-        mut candidate: Candidate,
-        classifier: &mut TextClassifier<'_>,
-    ) {
+    fn broken(&mut self, why: String, mut candidate: Candidate, classifier: &mut TextClassifier<'_>) {
         if !candidate.calls.last().is_some_and(|broken| classifier.is_exit(&broken.name)) {
-            self.found.push(nth);
-            self.faults.push((nth, Fault::Broken(why)));
+            self.found += 1;
+            self.faults.push(Fault::Broken(why));
             candidate.calls.retain(|call| classifier.is_exit(&call.name));
         }
         if candidate.calls.is_empty() {
             return;
         }
-        match self.classify(nth, &candidate, classifier) {
+        match self.classify(&candidate, classifier) {
             CandidateKind::Directive => {
                 let (text, calls) = (String::new(), candidate.calls);
-                self.queue.push(Waiting::Directive(Directive { nth, text, calls }));
+                self.queue.push(Waiting::Directive(Directive { text, calls }));
             }
             CandidateKind::Plain => {}
             CandidateKind::Quoted => self.quoted += 1,
-            CandidateKind::Unknown(why) => self.faults.push((nth, Fault::Unknown(why))),
-        }
-    }
-
-    fn number(&mut self) -> u32 {
-        self.candidates += 1;
-        self.candidates - 1
-    }
-
-    /// Turns the candidates from number `from` into text.
-    fn enclosed(&mut self, from: u32, shown: &mut String) {
-        self.candidates = from;
-        self.faults.retain(|(nth, _)| *nth < from);
-        self.found.retain(|nth| *nth < from);
-        for directive in self.taken.extract_if(.., |directive| directive.nth >= from) {
-            shown.push_str(&directive.text);
-        }
-        for waiting in self.queue.iter_mut().rev() {
-            match waiting {
-                Waiting::Directive(directive) if directive.nth >= from => {
-                    *waiting = Waiting::Text(std::mem::take(&mut directive.text));
-                }
-                Waiting::Directive(_) => break,
-                Waiting::Text(_) => {}
-            }
-        }
-        // The queue must begin with a directive.
-        let is_directive = |waiting: &Waiting| matches!(waiting, Waiting::Directive(_));
-        let first = self.queue.iter().position(is_directive).unwrap_or(self.queue.len());
-        for waiting in self.queue.drain(..first) {
-            if let Waiting::Text(text) = waiting {
-                self.queued_bytes -= text.len();
-                shown.push_str(&text);
-            }
+            CandidateKind::Unknown(why) => self.faults.push(Fault::Unknown(why)),
         }
     }
 
     /// Classifies a candidate. A candidate that exceeds the limit is text.
-    fn classify(
-        &mut self,
-        nth: u32,
-        candidate: &Candidate,
-        classifier: &mut TextClassifier<'_>,
-    ) -> CandidateKind {
-        if self.found.len() + candidate.calls.len() > MAX_CALLS && classifier.may_be_call(candidate) {
+    fn classify(&mut self, candidate: &Candidate, classifier: &mut TextClassifier<'_>) -> CandidateKind {
+        if self.found + candidate.calls.len() > MAX_CALLS && classifier.may_be_call(candidate) {
             self.is_over_limit = true;
             return CandidateKind::Plain;
         }
         let kind = classifier.classify(candidate);
         if kind != CandidateKind::Plain {
-            self.found.extend(candidate.calls.iter().map(|_| nth));
+            self.found += candidate.calls.len();
         }
         kind
     }

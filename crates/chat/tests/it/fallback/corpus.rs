@@ -44,9 +44,13 @@ fn specimens_are_read_between_prose() {
                 vec![("Let me look: it's \"there\".\n", ""), ("Ein Satz – mit `code`.\n\n", "\nSo weit.")];
             if family.message {
                 places = vec![("", if family.line { "\nSo weit." } else { " That was it." })];
-            } else if !family.line {
+            } else if family.begins_with_token(specimen) {
                 places.push(("I look. ", " That was it."));
                 places.push(("I look:", ""));
+                places.push(("I look", " and that was it."));
+            } else if !family.line {
+                places.push(("- ", " and that was it."));
+                places.push(("<think>So.</think> ", " and that was it."));
             }
             for (before, after) in places {
                 // Only the end of the reply stands in for a missing mark.
@@ -62,6 +66,22 @@ fn specimens_are_read_between_prose() {
                         "{family}, {title}, cut {cut}: {text}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// A form that people also type begins a line.
+#[test]
+fn typed_forms_after_prose_stay_text() {
+    for family in families().into_iter().filter(|family| family.marked) {
+        for specimen in family.hits().filter(|specimen| !family.begins_with_token(specimen)).step_by(step(6))
+        {
+            for before in ["I look. ", "I look:", "I look", "+", "; "] {
+                let text = format!("{before}{}", specimen.text);
+                let read = reader(Fallback::Auto).read(&text);
+                let made = read.calls.len() + read.signals.len();
+                assert!(made < specimen.calls(), "{}: {text}: {read:?}", family.name);
             }
         }
     }

@@ -41,6 +41,14 @@ pub(super) enum Expected {
 }
 
 impl Specimen {
+    /// Returns the number of expected calls and signals.
+    pub(super) fn calls(&self) -> usize {
+        match &self.expected {
+            Expected::Calls { calls, signals, .. } => calls.len() + signals.len(),
+            Expected::Fails(_) | Expected::Text => 0,
+        }
+    }
+
     /// Whether the reply consists of calls only.
     pub(super) fn is_all_calls(&self) -> bool {
         matches!(&self.expected, Expected::Calls { left, .. } if left.is_empty())
@@ -53,6 +61,11 @@ impl Specimen {
 }
 
 impl Family {
+    /// Whether the reply begins with a control token, which may follow prose.
+    pub(super) fn begins_with_token(&self, specimen: &Specimen) -> bool {
+        ["<|", "<｜", "[TOOL_CALLS]"].iter().any(|token| specimen.text.starts_with(token)) && !self.line
+    }
+
     /// Returns the fallback setting under which the form is read.
     pub(super) fn mode(&self) -> Fallback {
         if self.marked { Fallback::Auto } else { Fallback::On }

@@ -34,7 +34,7 @@ pub(super) const PLACES: [Place; 27] = [
             .then(|| format!("<|channel|>analysis<|message|>I could write\n{call}\n<|end|>Hello."))
     }),
     ("element", |call, _| Some(format!("<doc a=\"b\">\n{call}\n</doc>\nSo."))),
-    ("element with prose", |call, _| Some(format!("See <doc> for it:\n\n{call}\n\nSo. </doc>\n"))),
+    ("element with prose", |call, _| Some(format!("<doc> See it here:\n\n{call}\n\nSo. </doc>\n"))),
     ("elements in one another", |call, _| Some(format!("<doc>\n<b>x</b>\n{call}\n</doc>\n"))),
     ("escaped element", |call, _| Some(format!("&lt;doc&gt;\n{call}\n&lt;/doc&gt;\n"))),
     ("BBCode", |call, _| Some(format!("[code]\n{call}\n[/code]\n"))),

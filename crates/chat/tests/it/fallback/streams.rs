@@ -107,100 +107,24 @@ fn start() -> RunStart {
     }
 }
 
-/// Prose, quotations, parts of marks and complete calls of every family, in any order.
+/// Prose, quotations and parts of marks.
+#[rustfmt::skip]
+const PARTS: &[&str] = &[
+    "\n", "\n\n", " ", "word ", "It's so. ", "\"", "`", "```\n", "```json\n", "~~~", "“", "”", "<think>",
+    "</think>", "<code>", "> ", "    ", "<", "[", "{", "}", "]", "(", ")", "é", "日本", "｜", "▁",
+    "for example: ", "| ", ">>>", "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>",
+    "<function=", "<|channel|>", "<|end|>", "analysis", "commentary to=", "{\"name\": ",
+    "{\"tool\": \"look\"", "look(", "look", "Action:", "functools", "...", "<doc>", "<doc>\n", "</doc>",
+    "<b>x</b>", "<a href=\"b\"", "<![CDATA[", "]]>", "<!--", "-->", "\\begin{doc}", "\\end{doc}",
+    "&lt;doc&gt;", "&lt;/doc&gt;", "&quot;", "&#39;", "R&D", "<doc a=\"1 < 2\"", "[INST]", "<|tool_response>",
+    "<pre>", "<p>\n", "『", "』", "‚", "›", "‹", "<|im_start|>user\n", "<|im_start|>", "[code]", "[/code]", "'",
+    "'so' ", "‘", "’", "„", "»", "«", "\"\"\"", "- ", "1. ", "#+begin_src\n", "#+end_src\n", "cat <<EOF\n",
+    "EOF\n", "----\n", "/*", "*/", "::\n", "+", "; ",
+];
+
+/// Parts and complete calls of every family, in any order.
 fn texts() -> impl Strategy<Value = String> {
-    let mut parts: Vec<String> = [
-        "\n",
-        "\n\n",
-        " ",
-        "word ",
-        "It's so. ",
-        "\"",
-        "`",
-        "```\n",
-        "```json\n",
-        "~~~",
-        "“",
-        "”",
-        "<think>",
-        "</think>",
-        "<code>",
-        "> ",
-        "    ",
-        "<",
-        "[",
-        "{",
-        "}",
-        "]",
-        "(",
-        ")",
-        "é",
-        "日本",
-        "｜",
-        "▁",
-        "for example: ",
-        "| ",
-        ">>>",
-        "<tool_call>",
-        "</tool_call>",
-        "[TOOL_CALLS]",
-        "[ARGS]",
-        "<|python_tag|>",
-        "<function=",
-        "<|channel|>",
-        "<|end|>",
-        "analysis",
-        "commentary to=",
-        "{\"name\": ",
-        "{\"tool\": \"look\"",
-        "look(",
-        "look",
-        "Action:",
-        "functools",
-        "...",
-        "<doc>",
-        "<doc>\n",
-        "</doc>",
-        "<b>x</b>",
-        "<a href=\"b\"",
-        "<![CDATA[",
-        "]]>",
-        "<!--",
-        "-->",
-        "\\begin{doc}",
-        "\\end{doc}",
-        "&lt;doc&gt;",
-        "&lt;/doc&gt;",
-        "&quot;",
-        "&#39;",
-        "R&D",
-        "<doc a=\"1 < 2\"",
-        "[INST]",
-        "<|tool_response>",
-        "<pre>",
-        "<p>\n",
-        "『",
-        "』",
-        "‚",
-        "›",
-        "‹",
-        "<|im_start|>user\n",
-        "<|im_start|>",
-        "[code]",
-        "[/code]",
-        "'",
-        "'so' ",
-        "‘",
-        "’",
-        "„",
-        "»",
-        "«",
-        "\"\"\"",
-        "- ",
-        "1. ",
-    ]
-    .map(String::from)
-    .to_vec();
+    let mut parts: Vec<String> = PARTS.iter().copied().map(String::from).collect();
     for family in families() {
         parts.extend(family.specimens.into_iter().map(|specimen| specimen.text));
     }
@@ -236,7 +160,7 @@ fn joined(pieces: &[Piece]) -> String {
         .map(|piece| match piece {
             Piece::Text(text) => text.as_str(),
             Piece::Candidate(candidate) => candidate.text.as_str(),
-            Piece::Broken { .. } | Piece::Enclosed { .. } | Piece::ReasoningEnded => "",
+            Piece::Broken { .. } | Piece::ReasoningEnded => "",
         })
         .collect()
 }
@@ -342,6 +266,15 @@ fn hostile_text_takes_linear_time() {
         "\"<|im_start|>user\"",
         "<li>\n",
         "&lt;a&gt;x<a>x</a>",
+        "/*\n*/",
+        "cat <<E\n",
+        "----\na\n",
+        "#+begin_a\n",
+        "[code]\n",
+        "a::\n  b\n",
+        "@@ -1 @@\n\n",
+        "<a b=\"[TOOL_CALLS]",
+        "\\begin{a}\n",
     ]
     .into_iter()
     .step_by(step(16))

@@ -132,7 +132,7 @@ fn an_invalid_call_in_thinking_does_not_fail_the_reply() {
 fn text_that_is_executed() {
     let texts = [
         "<tool_call>\n{\"name\": \"look\"}\n</tool_call>",
-        "I look. <tool_call>{\"tool\": \"look\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call> So.",
+        "I look.\n<tool_call>{\"tool\": \"look\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call> So.",
         "<tool_call>{\"name\": \"look\", \"parameters\": {}}",
         "<tool_call>{\"name\": \"look\", \"arguments\": {\"x\": \"</tool_call>\"}}</tool_call>",
         "It's \"quoted\" and `code`.\n<tool_call>{\"name\": \"look\", \"arguments\": null}</tool_call>",
@@ -169,12 +169,12 @@ fn several_calls_run_in_the_order_of_the_text() {
 #[test]
 fn candidates_that_fail_stay_in_the_text() {
     for (text, kind) in [
-        ("a <tool_call>{\"name\": \"nothing\", \"arguments\": {}}</tool_call> B", "unknown_tool"),
-        ("a <tool_call>{\"name\": \"nothing\"}</tool_call> B", "unknown_tool"),
-        ("a <tool_call>{'name': 'look'}</tool_call> B", "malformed_call"),
-        ("a <tool_call>{\"arguments\": {}}</tool_call> B", "malformed_call"),
+        ("a\n<tool_call>{\"name\": \"nothing\", \"arguments\": {}}</tool_call> B", "unknown_tool"),
+        ("a\n<tool_call>{\"name\": \"nothing\"}</tool_call> B", "unknown_tool"),
+        ("a\n<tool_call>{'name': 'look'}</tool_call> B", "malformed_call"),
+        ("a\n<tool_call>{\"arguments\": {}}</tool_call> B", "malformed_call"),
         (
-            "a <tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\ny\"}}</tool_call> B",
+            "a\n<tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\ny\"}}</tool_call> B",
             "malformed_call",
         ),
         ("a\n{\"tool\": \"nothing\", \"arguments\": {}}\nb", "unknown_tool"),
@@ -204,11 +204,11 @@ fn candidates_that_fail_stay_in_the_text() {
 #[test]
 fn an_exit_call_in_text_is_recorded_even_when_the_reply_fails() {
     let text =
-        "a <tool_call>{\"name\": \"finish\"}</tool_call> B <tool_call>{\"name\": \"look\"}</tool_call> C";
+        "a\n<tool_call>{\"name\": \"finish\"}</tool_call> B\n<tool_call>{\"name\": \"look\"}</tool_call> C";
     let played = play().with(|config| config.tool_budget = 0).run(&[reply_with(text)]);
     assert_eq!(played.failure().1, "budget_exhausted");
     assert_eq!(played.signals().len(), 1);
-    assert_eq!(played.outcome.text, "a  B <tool_call>{\"name\": \"look\"}</tool_call> C");
+    assert_eq!(played.outcome.text, "a\n B\n<tool_call>{\"name\": \"look\"}</tool_call> C");
 }
 
 #[test]
@@ -512,12 +512,12 @@ fn a_reply_with_too_many_written_calls_ends_at_the_limit() {
     for size in [usize::MAX, 1_000, 7].into_iter().step_by(step(3)) {
         let mut playing = play();
         playing.conversation = conversation();
-        let played = playing.run(&[reply_with(&format!("a. {exit}{}", calls(3_000 / step(2)))).cut(size)]);
+        let played = playing.run(&[reply_with(&format!("a.\n{exit}{}", calls(3_000 / step(2)))).cut(size)]);
         let detail = "the reply contains more than 1000 tool calls; the rest was not read";
         assert_eq!(played.failure(), (FailReason::UnknownError, "server_error", detail));
         assert_eq!(played.signals(), [("finish", &json!({}))]);
         assert!(played.executed.is_empty());
-        assert_eq!(played.outcome.raw_text().trim_end(), format!("a. {exit}{}", calls(1_000)).trim_end());
+        assert_eq!(played.outcome.raw_text().trim_end(), format!("a.\n{exit}{}", calls(1_000)).trim_end());
     }
     let played = play()
         .with(|config| config.tool_budget = 2_000)
