@@ -1,7 +1,7 @@
 //! `deftool serve` with a real Restate server, which `tests/restate/install` installs.
 //!
-//! Without the server, these tests are skipped with a message. With `DEFTOOL_RESTATE=required`, as in `.ci/run`, they
-//! fail instead.
+//! Without the server, these tests are skipped with a message. With `DEFTOOL_RESTATE=required`, as in
+//! `.ci/run-extended`, they fail instead.
 
 #[cfg(target_os = "linux")]
 mod cluster;

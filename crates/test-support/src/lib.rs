@@ -12,7 +12,7 @@ pub mod otlp;
 pub mod server;
 pub mod validity;
 
-/// Returns whether slow tests run in full, as in CI (`DEFTOOL_TESTS=full`). By default they run a sample.
+/// Returns whether slow tests run in full, as in `.ci/run-extended` (`DEFTOOL_TESTS=full`). By default they run a sample.
 pub fn is_full() -> bool {
     std::env::var("DEFTOOL_TESTS").is_ok_and(|tests| tests == "full")
 }

@@ -244,8 +244,9 @@ impl Marks {
 
     /// Whether a mark may begin here: an opening tag not after a word, as in `Vec<T>`.
     fn may_begin_mark(&self, rest: &[Character]) -> bool {
-        let second = rest.get(1).map(|second| second.ch);
-        !self.previous.is_some_and(char::is_alphanumeric) || matches!(second, Some('/' | '|' | '｜' | '!'))
+        let opens_tag = matches!(rest, [first, second, ..]
+            if matches!(first.ch, '<' | '[') && !matches!(second.ch, '/' | '|' | '｜' | '!'));
+        !(opens_tag && self.previous.is_some_and(char::is_alphanumeric))
     }
 
     fn extent(&self) -> Option<Extent> {
