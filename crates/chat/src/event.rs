@@ -17,9 +17,10 @@ pub enum ChatEvent {
         /// The delta.
         text: String,
     },
-    /// A tool call was updated. For progress only: the [`Reply`] contains the complete calls.
+    /// A part of a tool call was received. For progress only: the [`Reply`] contains the complete calls. A call is
+    /// complete with its last delta.
     ToolCallDelta {
-        /// Position of the call in the reply.
+        /// The number of the call in the stream: [`RawCall::index`].
         index: usize,
         /// The part of the tool's name that was received.
         name: String,
@@ -124,6 +125,10 @@ pub struct ServerError {
 /// A call as the model wrote it, before validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RawCall {
+    /// The number of the call in the stream, starting at 0. Repeated calls are left out of the reply, and calls that
+    /// the server merged have the same number.
+    #[serde(default)]
+    pub index: usize,
     /// The server's id, if it sent one.
     pub id: Option<String>,
     /// The name as the model wrote it.

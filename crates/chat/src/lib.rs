@@ -33,6 +33,7 @@
 //! |---|---|
 //! | `event`, `message` | events of a reply and messages of a conversation |
 //! | `dialect` | supported features of each server, with sources |
+//! | `call_keys` | the members of a call in JSON |
 //! | `body` | a [`ChatRequest`] → the body of an HTTP request, and other bodies for servers that reject the first |
 //! | `stream` | the bytes of an answer → [`ChatEvent`]s, for each API; `stream/sse` splits them into frames |
 //! | [`fallback`] | calls that a model writes as text |
@@ -42,6 +43,7 @@
 //! tools.
 
 mod body;
+mod call_keys;
 mod dialect;
 mod event;
 pub mod fallback;

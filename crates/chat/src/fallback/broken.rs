@@ -3,11 +3,12 @@
 //! The name of a malformed call matters: an exit call never changes the result of its reply, so a malformed one is
 //! recorded with the text of its arguments.
 
-use super::decode::{ARGUMENT_KEYS, DecodedForm, NAME_KEYS, decode, plain_name};
+use super::decode::{DecodedForm, decode, plain_name};
 use super::grammar::{Capture, Captured};
 use super::machine::Machine;
 use super::model::{TextArguments, TextCall};
 use crate::RawArguments;
+use crate::call_keys::{ARGUMENT_KEYS, NAME_KEYS};
 
 /// Returns the calls in `text`, a form that `machine` could not match or decode: first the complete calls, then the
 /// malformed call with `error`. Empty if the name of the malformed call cannot be read.

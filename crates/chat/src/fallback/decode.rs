@@ -8,19 +8,15 @@ use super::grammar::{Capture, Captured};
 use super::model::{TextArguments, TextCall, TextMember};
 use super::python::{is_name, read_call};
 use crate::RawArguments;
+use crate::call_keys::{
+    ARGUMENT_KEYS, FoundArguments, NAME_KEYS, UNMARKED_ARGUMENT_KEYS, Unread, find_arguments,
+};
 
 /// Prefixes that templates add to a tool's name.
 const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
 
 /// The tool that Command R calls if it needs no tool.
 const NO_TOOL: &str = "directly_answer";
-
-/// The keys of a call's name and of its arguments.
-pub(super) const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
-pub(super) const ARGUMENT_KEYS: [&str; 2] = ["arguments", "parameters"];
-
-/// The keys of a call's arguments in any API's shape.
-const ALL_ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
 
 /// The content of a complete form.
 #[derive(Debug)]
@@ -184,11 +180,7 @@ pub(super) fn plain_name(written: &str) -> String {
 /// Parses a call as a JSON object. `None` if the object is not a call.
 fn object_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
     let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    // OpenAI's own shape: {"type": "function", "function": {"name": …, "arguments": …}}.
-    if let Some(Value::Object(function)) = object.get("function") {
-        return Ok(member_call(function, marked, &ARGUMENT_KEYS));
-    }
-    Ok(member_call(&object, marked, &ARGUMENT_KEYS))
+    Ok(if marked { marked_call(&object) } else { unmarked_call(&object, &UNMARKED_ARGUMENT_KEYS) })
 }
 
 /// Parses a call as `{"name": {…}}`.
@@ -196,35 +188,77 @@ fn keyed_call(text: &str) -> Result<Option<TextCall>, String> {
     let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut members = object.iter();
     let call = match (members.next(), members.next()) {
-        (Some((name, arguments @ Value::Object(_))), None) => {
-            let arguments = TextArguments::Json(raw_arguments(Some(arguments)));
+        (Some((name, Value::Object(arguments))), None) => {
+            let arguments = TextArguments::Json(RawArguments::Object { value: arguments.clone().into() });
             Some(TextCall { name: plain_name(name), arguments, bare: false, span: (0, 0) })
         }
-        _ => member_call(&object, true, &ARGUMENT_KEYS),
+        _ => marked_call(&object),
     };
     Ok(call)
 }
 
-fn member_call(object: &Map<String, Value>, marked: bool, arguments: &[&str]) -> Option<TextCall> {
-    let (key, name) =
-        NAME_KEYS.iter().find_map(|key| object.get(*key).and_then(Value::as_str).map(|name| (*key, name)))?;
-    let written = arguments.iter().find_map(|key| object.get(*key));
-    if !marked {
-        // `{"tool": "hammer", "price": 5}` and `{"name": "Ada"}` are data; a tool's definition is not a call.
-        let alone = key == "tool" && object.len() == 1;
-        if written.is_none_or(is_schema) && !alone {
-            return None;
-        }
-    }
-    let bare = name == NO_TOOL || (!marked && written.is_none());
-    let arguments = TextArguments::Json(raw_arguments(written));
-    Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) })
-}
-
 /// Returns the call that an object outside any form represents, in any API's shape. `None` for a tool's definition.
 pub(super) fn call_of(object: &Map<String, Value>) -> Option<TextCall> {
-    let is_definition = object.contains_key("description") && object.contains_key("parameters");
-    member_call(object, false, &ALL_ARGUMENT_KEYS).filter(|_| !is_definition)
+    let CallMembers { named, .. } = CallMembers::of(object)?;
+    let is_definition = named.contains_key("description") && named.contains_key("parameters");
+    unmarked_call(object, &ARGUMENT_KEYS).filter(|_| !is_definition)
+}
+
+/// The members of a call as an object.
+struct CallMembers<'o> {
+    key: &'static str,
+    name: &'o str,
+    /// The object that contains the name.
+    named: &'o Map<String, Value>,
+    /// The object around it, in OpenAI's own shape: `{"type": "function", "function": {"name": …, "arguments": …}}`.
+    around: Option<&'o Map<String, Value>>,
+}
+
+impl<'o> CallMembers<'o> {
+    /// `None` if the object has no name.
+    fn of(object: &'o Map<String, Value>) -> Option<Self> {
+        let function = object.get("function").and_then(Value::as_object);
+        let named = function.unwrap_or(object);
+        let (key, name) = NAME_KEYS.iter().find_map(|key| Some((*key, named.get(*key)?.as_str()?)))?;
+        Some(Self { key, name, named, around: function.map(|_| object) })
+    }
+
+    /// Returns all members, without the one around the others.
+    fn iter(&self) -> impl Iterator<Item = (&'o str, &'o Value)> + Clone {
+        let around = self.around.into_iter().flatten().filter(|(key, _)| *key != "function");
+        self.named.iter().chain(around).map(|(key, value)| (key.as_str(), value))
+    }
+}
+
+fn marked_call(object: &Map<String, Value>) -> Option<TextCall> {
+    let members = CallMembers::of(object)?;
+    let arguments = match find_arguments(members.iter(), members.name, &ARGUMENT_KEYS) {
+        FoundArguments::Value(value) => raw_arguments(value),
+        FoundArguments::None => RawArguments::Object { value: Arguments::default() },
+        FoundArguments::Unread(Unread { text, error }) => {
+            RawArguments::Malformed { text, error, truncated: false }
+        }
+    };
+    let (name, arguments) = (plain_name(members.name), TextArguments::Json(arguments));
+    Some(TextCall { name, arguments, bare: members.name == NO_TOOL, span: (0, 0) })
+}
+
+/// Returns the call without marks that has its arguments in one of `keys`.
+fn unmarked_call(object: &Map<String, Value>, keys: &[&str]) -> Option<TextCall> {
+    let members = CallMembers::of(object)?;
+    let bare = members.iter().all(|(key, _)| !keys.contains(&key));
+    // `{"tool": "hammer", "price": 5}` and `{"name": "Ada"}` are data; a tool's definition is not a call.
+    let is_alone = members.key == "tool" && object.len() == 1;
+    if bare && !is_alone {
+        return None;
+    }
+    let arguments = match find_arguments(members.iter(), members.name, keys) {
+        FoundArguments::Value(value) => Some(value).filter(|value| !is_schema(value)).map(raw_arguments)?,
+        FoundArguments::None => RawArguments::Object { value: Arguments::default() },
+        FoundArguments::Unread(_) => return None,
+    };
+    let (name, arguments) = (plain_name(members.name), TextArguments::Json(arguments));
+    Some(TextCall { name, arguments, bare: bare || members.name == NO_TOOL, span: (0, 0) })
 }
 
 fn is_schema(value: &Value) -> bool {
@@ -232,21 +266,19 @@ fn is_schema(value: &Value) -> bool {
         && value.get("properties").is_some_and(Value::is_object)
 }
 
-fn raw_arguments(written: Option<&Value>) -> RawArguments {
+fn raw_arguments(written: &Value) -> RawArguments {
     match written {
-        None | Some(Value::Null) => RawArguments::Object { value: Arguments::default() },
-        Some(Value::Object(value)) => RawArguments::Object { value: value.clone().into() },
-        Some(Value::String(text)) if text.trim().is_empty() => {
-            RawArguments::Object { value: Arguments::default() }
-        }
-        Some(Value::String(text)) => match serde_json::from_str(text) {
+        Value::Object(value) => RawArguments::Object { value: value.clone().into() },
+        Value::String(text) => match serde_json::from_str(text) {
             Ok(Value::Object(value)) => RawArguments::Object { value: value.into() },
             Ok(_) => malformed(text.clone()),
             Err(error) => {
                 RawArguments::Malformed { text: text.clone(), error: error.to_string(), truncated: false }
             }
         },
-        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_))) => malformed(other.to_string()),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+            malformed(other.to_string())
+        }
     }
 }
 

@@ -4,15 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::call_keys::{NAME_KEYS, UNMARKED_ARGUMENT_KEYS, UNMARKED_OWN_KEYS};
+
 /// Maximum nesting depth of a call. `serde_json` has a similar limit.
 const MAX_DEPTH: usize = 120;
 
 /// Maximum length of a stored key, in bytes.
 const MAX_KEY: usize = 16;
-
-/// The keys of an object that is a call.
-const CALL_KEYS: [&str; 9] =
-    ["tool", "name", "tool_name", "function", "arguments", "parameters", "id", "tool_call_id", "type"];
 
 /// The result of one more character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,8 +91,8 @@ impl JsonScan {
             return true;
         }
         match self.state {
-            State::String { key: true } => CALL_KEYS.iter().any(|key| key.starts_with(self.key.as_str())),
-            State::Colon => CALL_KEYS.contains(&self.key.as_str()),
+            State::String { key: true } => call_keys().any(|key| key.starts_with(self.key.as_str())),
+            State::Colon => call_keys().any(|key| key == self.key),
             State::KeyOrEnd
             | State::Key
             | State::Value
@@ -210,12 +208,17 @@ impl JsonScan {
     }
 }
 
+/// The keys of an object that is a call.
+fn call_keys() -> impl Iterator<Item = &'static str> {
+    NAME_KEYS.into_iter().chain(UNMARKED_ARGUMENT_KEYS).chain(UNMARKED_OWN_KEYS)
+}
+
 impl Keys {
     fn take(&mut self, key: &str) {
         self.call |= !self.any && matches!(key, "tool" | "arguments");
         self.any = true;
-        self.name |= matches!(key, "tool" | "name" | "tool_name" | "function");
-        self.arguments |= matches!(key, "arguments" | "parameters");
+        self.name |= NAME_KEYS.contains(&key);
+        self.arguments |= UNMARKED_ARGUMENT_KEYS.contains(&key);
     }
 }
 

@@ -1,13 +1,17 @@
 //! The arguments of one call: text → objects.
 //!
 //! In: the text that a server sent as the arguments, complete or cut off. Out: usually one object; several if a server
-//! concatenates calls; or the reason why the text is not an object.
+//! concatenates calls; or the reason why the text is not an object. Servers that do not use the member `arguments` send
+//! the text in another member ([`crate::call_keys`]).
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use deftool_lang::schema::Arguments;
 use serde_json::{Deserializer, Value};
 
+use super::loose::Loose;
+use crate::call_keys::{ARGUMENT_KEYS, Content, FoundArguments, Unread, find_arguments};
 use crate::event::{RawArguments, RawCall};
 
 /// Maximum number of calls in one reply, structured or written as text. More calls are a malfunction of the model or
@@ -59,9 +63,77 @@ impl ParsedArguments {
     }
 }
 
+/// The arguments of a call, as far as they were received.
+#[derive(Debug, Default)]
+pub(super) struct ReceivedArguments {
+    pub(super) text: String,
+    /// Members that may be the arguments of a call whose text remains blank.
+    pub(super) unread: Option<Unread>,
+}
+
+impl ReceivedArguments {
+    /// Stores members that may be the arguments. The first are kept.
+    pub(super) fn set_unread(&mut self, unread: Unread) {
+        if Content::of_text(&self.text) == Content::Absent {
+            self.unread.get_or_insert(unread);
+        }
+    }
+}
+
+/// The arguments in one call of one event.
+#[derive(Debug, Default)]
+pub(super) struct FoundText<'c> {
+    /// JSON text, or a piece of it.
+    pub(super) text: Cow<'c, str>,
+    /// Members that may be the arguments, if the text is blank.
+    pub(super) unread: Option<Unread>,
+}
+
+impl FoundText<'_> {
+    /// Returns the length of all texts in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.text.len() + self.unread.as_ref().map_or(0, |unread| unread.text.len())
+    }
+}
+
+/// Finds the arguments in the members of `call`, or if it is wrapped, of its `function` and beside it.
+pub(super) fn find_text<'c>(call: &'c Loose<'_>) -> FoundText<'c> {
+    let wrapped = call.get("function").filter(|function| matches!(function, Loose::Object(_)));
+    let function = wrapped.unwrap_or(call);
+    let around = wrapped.into_iter().flat_map(|_| call.members()).filter(|(key, _)| *key != "function");
+    let name = function.get("name").and_then(Loose::as_text).unwrap_or_default();
+    let unread = match find_arguments(function.members().chain(around), name, &ARGUMENT_KEYS) {
+        FoundArguments::Value(value) => return FoundText { text: value.to_text(), unread: None },
+        FoundArguments::None => None,
+        FoundArguments::Unread(unread) => Some(unread),
+    };
+    // A blank piece may be inside the arguments.
+    let text = function.get("arguments").map(Loose::to_text).unwrap_or_default();
+    FoundText { text, unread }
+}
+
+/// Like [`find_text`]. Moves a text out of the member `arguments`, because it may be large.
+pub(super) fn take_text<'a>(call: &mut Loose<'a>) -> FoundText<'a> {
+    let is_wrapped = matches!(call.get("function"), Some(Loose::Object(_)));
+    let function = if is_wrapped { call.get_mut("function") } else { Some(&mut *call) };
+    if let Some(Loose::String(text)) = function.and_then(|function| function.get_mut("arguments"))
+        && Content::of_text(text) == Content::Filled
+    {
+        return FoundText { text: std::mem::take(text), unread: None };
+    }
+    let FoundText { text, unread } = find_text(call);
+    FoundText { text: text.into_owned().into(), unread }
+}
+
 /// Parses the arguments of one slot: usually one object; some servers concatenate several.
-pub(super) fn parse_arguments(text: &str, empty_is_complete: bool) -> ParsedArguments {
-    let mut parsed = parse_objects(text, empty_is_complete, true);
+pub(super) fn parse_arguments(received: ReceivedArguments, empty_is_complete: bool) -> ParsedArguments {
+    let ReceivedArguments { text, unread } = received;
+    if let Some(Unread { text: members, error }) =
+        unread.filter(|_| Content::of_text(&text) == Content::Absent)
+    {
+        return ParsedArguments::broken(&members, error, false);
+    }
+    let mut parsed = parse_objects(&text, empty_is_complete, true);
     // Gateways send `{}` before the arguments as a placeholder.
     let is_empty = |object: &Arguments| *object == Arguments::default();
     if !parsed.objects.iter().all(is_empty) || parsed.malformed.is_some() {
@@ -136,7 +208,8 @@ mod tests {
     #[test]
     fn deep_nesting_is_malformed_not_a_crash() {
         let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-        let parsed = parse_arguments(&deep, true);
+        let received = ReceivedArguments { text: deep, unread: None };
+        let parsed = parse_arguments(received, true);
         assert!(parsed.objects.is_empty() && parsed.malformed.is_some() && !parsed.truncated);
     }
 }

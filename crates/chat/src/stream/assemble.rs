@@ -11,16 +11,16 @@
 //!   arguments are complete or the slot's name is already a known tool.
 //! - Several complete objects in one slot are calls with the same name. Equal adjacent objects count once.
 //! - Arguments that are an object are converted to JSON text. Arguments that are encoded twice are decoded twice.
+//! - A call without arguments, but with unknown members that may be the arguments, is malformed.
 //! - `function_call` only counts in a reply without `tool_calls`.
 //! - Two calls with the same id, name and arguments count once.
 //!
 //! Whether a call is complete is determined by parsing its arguments, never by the finish reason.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::arguments::{MAX_CALLS, parse_arguments};
+use super::arguments::{FoundText, MAX_CALLS, ReceivedArguments, parse_arguments, take_text};
 use super::loose::Loose;
 use crate::event::{RawArguments, RawCall};
 
@@ -105,13 +105,19 @@ struct CallDelta<'a> {
     arguments: &'a str,
 }
 
+/// A call that was received completely, or up to the end of the reply.
+#[derive(Debug, Default)]
+pub(super) struct ReceivedCall {
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    pub(super) arguments: ReceivedArguments,
+}
+
 /// A call that is being assembled.
 #[derive(Debug, Default)]
 struct Slot {
     index: Option<u64>,
-    id: Option<String>,
-    name: String,
-    arguments: String,
+    call: ReceivedCall,
     nesting: Nesting,
     /// The last chunk that updated it.
     chunk: u64,
@@ -149,28 +155,30 @@ impl Assembler {
     /// Takes a chunk's `function_call`, the predecessor of `tool_calls`.
     pub(super) fn on_function_call(
         &mut self,
-        field: &Loose<'_>,
+        mut field: Loose<'_>,
         room: usize,
         on_delta: &mut dyn FnMut(usize, &str),
     ) -> Result<usize, LimitExceeded> {
         if !matches!(field, Loose::Object(_)) {
             return Ok(0);
         }
-        let arguments = arguments_text(field);
-        if arguments.len() > room {
+        let arguments = take_text(&mut field);
+        let size = arguments.len();
+        if size > room {
             return Err(LimitExceeded::Bytes);
         }
         let slot = self.legacy.get_or_insert_default();
+        let mut is_updated = size > 0;
         if let Some(name) = field.get("name").and_then(Loose::as_text)
-            && slot.name != name
-            && slot.arguments.is_empty()
+            && slot.call.name != name
+            && slot.call.arguments.text.is_empty()
         {
             slot.push_name(name);
+            is_updated = true;
         }
-        let size = arguments.len();
         slot.push_arguments(arguments);
-        if self.slots.is_empty() && !slot.name.is_empty() {
-            on_delta(0, &slot.name);
+        if self.slots.is_empty() && is_updated && !slot.call.name.is_empty() {
+            on_delta(0, &slot.call.name);
         }
         Ok(size)
     }
@@ -186,7 +194,7 @@ impl Assembler {
     /// without parameters. Otherwise its arguments were cut off.
     pub(super) fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>) {
         let slots = if self.slots.is_empty() { self.legacy.into_iter().collect() } else { self.slots };
-        let calls = slots.into_iter().map(|slot| (slot.id, slot.name, slot.arguments));
+        let calls = slots.into_iter().map(|slot| slot.call);
         (read_calls(calls, empty_is_complete), self.foreign.into_kinds())
     }
 
@@ -199,7 +207,7 @@ impl Assembler {
         if !matches!(entry, Loose::Object(_)) {
             return Ok(0);
         }
-        let arguments = take_arguments(&mut entry);
+        let arguments = take_text(&mut entry);
         let size = arguments.len();
         let function = match entry.get("function") {
             Some(function @ Loose::Object(_)) => function,
@@ -217,7 +225,7 @@ impl Assembler {
             index: entry.get("index").and_then(Loose::as_count),
             id: id.as_deref(),
             name: function.get("name").and_then(Loose::as_text),
-            arguments: &arguments,
+            arguments: &arguments.text,
         };
         let found = self
             .find_slot(&delta)
@@ -226,6 +234,7 @@ impl Assembler {
         if size > room {
             return Err(LimitExceeded::Bytes);
         }
+        let mut is_updated = found.is_none() || size > 0;
         if position == self.slots.len() {
             if position == MAX_CALLS {
                 return Err(LimitExceeded::Calls);
@@ -236,10 +245,10 @@ impl Assembler {
             }
         }
         let Some(slot) = self.slots.get_mut(position) else { return Ok(0) };
-        if slot.id.is_none()
+        if slot.call.id.is_none()
             && let Some(id) = delta.id
         {
-            slot.id = Some(id.to_owned());
+            slot.call.id = Some(id.to_owned());
             let known = self.by_id.entry(id.to_owned()).or_default();
             known.last = known.last.max(position);
             if let Some(index) = slot.index {
@@ -247,10 +256,12 @@ impl Assembler {
                 *last = position.max(*last);
             }
         }
-        slot.add_name(&delta, &self.known_tools);
+        is_updated |= slot.add_name(&delta, &self.known_tools);
         slot.push_arguments(arguments);
         slot.chunk = self.chunk;
-        on_delta(position, &slot.name);
+        if is_updated {
+            on_delta(position, &slot.call.name);
+        }
         Ok(size)
     }
 
@@ -269,7 +280,8 @@ impl Assembler {
                 });
         }
         if delta.id.is_some() {
-            let id_is_late = last_slot.is_some_and(|slot| slot.id.is_none() && !slot.nesting.is_closed());
+            let id_is_late =
+                last_slot.is_some_and(|slot| slot.call.id.is_none() && !slot.nesting.is_closed());
             return with_id()
                 .map(|slots| slots.last)
                 .or_else(|| last.filter(|_| delta.name.is_none() || id_is_late));
@@ -282,16 +294,16 @@ impl Assembler {
         let (Some(slot), Some(name)) = (self.slots.get(position), delta.name) else { return false };
         let piece = delta.arguments.trim_start();
         let may_be_start = piece.is_empty() || piece.starts_with('{');
-        if let (Some(id), Some(slot_id)) = (delta.id, slot.id.as_deref())
+        if let (Some(id), Some(slot_id)) = (delta.id, slot.call.id.as_deref())
             && id != slot_id
         {
             // Some servers create a new id for every delta, so a different id alone does not begin a call.
-            return may_be_start || slot.nesting.is_closed() || slot.name != name;
+            return may_be_start || slot.nesting.is_closed() || slot.call.name != name;
         }
-        if slot.name.is_empty() || slot.name == name {
+        if slot.call.name.is_empty() || slot.call.name == name {
             return false;
         }
-        if slot.arguments.is_empty() {
+        if slot.call.arguments.text.is_empty() {
             return !self.continues_name(slot, name);
         }
         slot.nesting.is_closed() || (may_be_start && self.known_tools.contains(name))
@@ -299,14 +311,15 @@ impl Assembler {
 
     /// Whether `piece` continues the slot's name, instead of being the name of another call.
     fn continues_name(&self, slot: &Slot, piece: &str) -> bool {
-        if self.known_tools.contains(&format!("{}{piece}", slot.name)) {
+        let begun = &slot.call.name;
+        if self.known_tools.contains(&format!("{begun}{piece}")) {
             return true;
         }
-        if self.known_tools.contains(&slot.name) {
+        if self.known_tools.contains(begun) {
             return false;
         }
         if self.known_tools.contains(piece) {
-            return piece.starts_with(&slot.name);
+            return piece.starts_with(begun);
         }
         // No server splits a name inside one chunk.
         slot.chunk != self.chunk
@@ -319,21 +332,20 @@ fn foreign_kind<'a>(entry: &'a Loose<'_>) -> Option<&'a str> {
     entry.get(kind).filter(|payload| matches!(payload, Loose::Object(_))).map(|_| kind)
 }
 
-/// Parses calls with assembled ids, names and arguments.
+/// Parses the arguments of all calls of a reply, in order.
 pub(super) fn read_calls(
-    calls: impl IntoIterator<Item = (Option<String>, String, String)>,
+    calls: impl IntoIterator<Item = ReceivedCall>,
     empty_is_complete: bool,
 ) -> Assembled {
     let mut assembled = Assembled::default();
     // The calls with each id, as ranges of `assembled.calls`, with the hashes of their arguments.
     let mut by_id: HashMap<String, Vec<(u64, Range<usize>)>> = HashMap::new();
-    for (id, name, arguments) in calls {
-        if name.is_empty() && arguments.trim().is_empty() {
+    for (index, ReceivedCall { mut id, name, arguments }) in calls.into_iter().enumerate() {
+        if name.is_empty() && arguments.text.trim().is_empty() {
             continue;
         }
         let room = MAX_CALLS.saturating_sub(assembled.calls.len());
-        let parsed = parse_arguments(&arguments, empty_is_complete);
-        let mut id = id;
+        let parsed = parse_arguments(arguments, empty_is_complete);
         if let Some(known) = &id {
             let same_id = by_id.entry(known.clone()).or_default();
             // The first call with an id keeps it.
@@ -361,37 +373,43 @@ pub(super) fn read_calls(
                 assembled.is_cut = true;
                 break;
             }
-            assembled.calls.push(RawCall { id: id.take(), name: name.clone(), arguments });
+            assembled.calls.push(RawCall { index, id: id.take(), name: name.clone(), arguments });
         }
     }
     assembled
 }
 
 impl Slot {
-    fn add_name(&mut self, delta: &CallDelta<'_>, known_tools: &HashSet<String>) {
-        if let Some(name) = delta.name
-            && name != self.name
-            && self.arguments.is_empty()
-        {
-            if known_tools.contains(name) && name.starts_with(&self.name) {
-                // A longer repetition of the name so far.
-                self.name.clear();
-            }
-            self.push_name(name);
+    /// Takes the name of a delta. Returns whether it changes the name.
+    fn add_name(&mut self, delta: &CallDelta<'_>, known_tools: &HashSet<String>) -> bool {
+        let Some(name) = delta.name else { return false };
+        if name == self.call.name || !self.call.arguments.text.is_empty() {
+            return false;
         }
+        if known_tools.contains(name) && name.starts_with(&self.call.name) {
+            // A longer repetition of the name so far.
+            self.call.name.clear();
+        }
+        self.push_name(name);
+        true
     }
 
     fn push_name(&mut self, piece: &str) {
-        push_name(&mut self.name, piece);
+        push_name(&mut self.call.name, piece);
     }
 
-    fn push_arguments(&mut self, piece: Cow<'_, str>) {
+    fn push_arguments(&mut self, found: FoundText<'_>) {
+        let FoundText { text: piece, unread } = found;
         self.nesting.scan(&piece);
-        if self.arguments.is_empty() {
+        let arguments = &mut self.call.arguments;
+        if arguments.text.is_empty() {
             // Large arguments are not copied.
-            self.arguments = piece.into_owned();
+            arguments.text = piece.into_owned();
         } else {
-            self.arguments.push_str(&piece);
+            arguments.text.push_str(&piece);
+        }
+        if let Some(unread) = unread {
+            arguments.set_unread(unread);
         }
     }
 }
@@ -403,28 +421,6 @@ pub(super) fn push_name(name: &mut String, piece: &str) {
         room -= 1;
     }
     name.push_str(piece.get(..room).unwrap_or_default());
-}
-
-/// Returns the `arguments` field as JSON text: unchanged if it is a string, empty if it is missing or null.
-pub(super) fn arguments_text<'a>(function: &'a Loose<'_>) -> Cow<'a, str> {
-    match function.get("arguments") {
-        None | Some(Loose::Null) => "".into(),
-        Some(Loose::String(text)) => text.as_ref().into(),
-        Some(other @ (Loose::Bool(_) | Loose::Number(_) | Loose::Array(_) | Loose::Object(_))) => {
-            other.to_json().into()
-        }
-    }
-}
-
-/// Like [`arguments_text`] for an entry of `tool_calls`. Moves the text out of the entry.
-fn take_arguments<'a>(entry: &mut Loose<'a>) -> Cow<'a, str> {
-    let is_wrapped = matches!(entry.get("function"), Some(Loose::Object(_)));
-    let function = if is_wrapped { entry.get_mut("function") } else { Some(entry) };
-    match function.and_then(|function| function.get_mut("arguments")) {
-        Some(Loose::String(text)) => std::mem::take(text),
-        Some(Loose::Null) | None => Cow::Borrowed(""),
-        Some(other) => Cow::Owned(other.to_json()),
-    }
 }
 
 /// The nesting of JSON text that is received in pieces. It avoids parsing the text twice only to check whether it is

@@ -123,9 +123,10 @@ impl Completion {
         let room = state.room();
         let mut on_call = |index: usize, name: &str| sink.push_call(index, name);
         let tool_calls = std::mem::take(&mut delta.tool_calls);
+        let function_call = std::mem::take(&mut delta.function_call);
         let taken = self.assembler.on_tool_calls(tool_calls, room, &mut on_call).and_then(|size| {
             let room = room.saturating_sub(size);
-            Ok(size + self.assembler.on_function_call(&delta.function_call, room, &mut on_call)?)
+            Ok(size + self.assembler.on_function_call(function_call, room, &mut on_call)?)
         });
         match taken {
             Ok(size) => {

@@ -11,6 +11,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::Number;
 
+use crate::call_keys::{Content, MemberValue};
+
 /// Any JSON value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) enum Loose<'a> {
@@ -42,6 +44,15 @@ impl<'a> Loose<'a> {
             }
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => None,
         }
+    }
+
+    /// Returns the members of an object. For duplicate names, the last comes first.
+    pub(super) fn members(&self) -> impl Iterator<Item = (&str, &Loose<'a>)> + Clone {
+        let members = match self {
+            Self::Object(members) => members.as_slice(),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => &[],
+        };
+        members.iter().rev().map(|(key, value)| (key.as_ref(), value))
     }
 
     /// Returns the text of a non-empty string. Servers send `""` for missing values.
@@ -84,10 +95,34 @@ impl<'a> Loose<'a> {
         }
     }
 
+    /// Returns a string unchanged, nothing for `null`, and any other value as JSON text.
+    pub(super) fn to_text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Null => Cow::Borrowed(""),
+            Self::String(text) => Cow::Borrowed(text),
+            Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object(_) => Cow::Owned(self.to_json()),
+        }
+    }
+
     /// Returns the value as JSON text.
     pub(super) fn to_json(&self) -> String {
         // Strings, numbers and string keys cannot fail to serialise.
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl MemberValue for Loose<'_> {
+    fn content(&self) -> Content {
+        match self {
+            Self::Null => Content::Absent,
+            Self::String(text) => Content::of_text(text),
+            Self::Object(members) if members.is_empty() => Content::Empty,
+            Self::Object(_) | Self::Bool(_) | Self::Number(_) | Self::Array(_) => Content::Filled,
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.as_text()
     }
 }
 

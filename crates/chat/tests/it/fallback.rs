@@ -1,5 +1,6 @@
 //! Calls written as text, family by family: the corpus in `tests/fallback`, read through the request machine.
 //!
+//! - `arguments` replaces the keys of arguments.
 //! - `corpus` plays each specimen unchanged.
 //! - `refusals` puts each call in positions where it must not be made.
 //! - `streams` splits, stores and truncates replies.
@@ -8,6 +9,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod arguments;
 mod corpus;
 mod markup;
 mod quoted;

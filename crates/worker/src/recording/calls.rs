@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use deftool_chat::fallback::{Candidate, Forms, Piece, Scanner, TextCall};
 use deftool_chat::request::coerce_arguments;
-use deftool_chat::{Api, ChatEvent, RawArguments, Reply, StreamDecoder, TransportEnd};
+use deftool_chat::{Api, ChatEvent, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd};
 use serde_json::Value;
 
 use super::format::Line;
@@ -264,10 +264,10 @@ impl Reading {
         };
         let structured = reply.map(|reply| reply.calls).unwrap_or_default();
         if !structured.is_empty() {
-            let numbered = structured.into_iter().enumerate();
-            let line_of = |index: usize| start_lines.get(&index).copied().unwrap_or(line);
-            return numbered
-                .map(|(index, call)| make(line_of(index), call.name, call.arguments, false))
+            let line_of = |call: &RawCall| start_lines.get(&call.index).copied().unwrap_or(line);
+            return structured
+                .into_iter()
+                .map(|call| make(line_of(&call), call.name, call.arguments, false))
                 .collect();
         }
         let is_call = |candidate: &Candidate| {

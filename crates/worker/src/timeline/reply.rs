@@ -116,7 +116,8 @@ impl ReplyReader {
         let Some(Reply { status, calls, lost_frames, finish_reason, usage, .. }) = reply else {
             return decoded;
         };
-        for (index, call) in calls.into_iter().enumerate() {
+        for call in calls {
+            let index = call.index;
             let (start_ms, line) = starts.get(&index).copied().unwrap_or((place.at_ms, place.line));
             // The next call begins where this one ends.
             let end_ms = starts.get(&(index + 1)).map_or(call_end_ms, |(next, _)| *next).max(start_ms);

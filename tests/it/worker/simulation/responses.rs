@@ -169,7 +169,7 @@ impl Reply<'_, '_> {
                 self.push_event(&event("response.output_text.done", &style.place(index, 997), &whole), false);
                 let part = json!({"content_index": 0, "part": {"type": "output_text", "text": text}});
                 self.push_event(&event("response.content_part.done", &style.place(index, 998), &part), false);
-                self.write_done(style, index, message(&text), false);
+                self.write_done(style, index, message(&text));
             }
             index += 1;
         }
@@ -183,8 +183,8 @@ impl Reply<'_, '_> {
             // Without an index, the end of a call separates it from the next.
             if !is_cut && (style.repeats || !style.has_indices) {
                 let (place, whole) = (style.place(index, 999), json!({"arguments": call.text}));
-                self.push_event(&event("response.function_call_arguments.done", &place, &whole), true);
-                self.write_done(style, index, function_call(&call, &call.text), true);
+                self.push_event(&event("response.function_call_arguments.done", &place, &whole), false);
+                self.write_done(style, index, function_call(&call, &call.text));
             }
             index += 1;
         }
@@ -196,15 +196,16 @@ impl Reply<'_, '_> {
         self.write_item("response.output_item.added", style.place(index, 0), item, is_call);
     }
 
-    fn write_done(&mut self, style: EventStyle, index: usize, item: Value, is_call: bool) {
-        self.write_item("response.output_item.done", style.place(index, 1_000), item, is_call);
+    /// Appends the end of an item, which repeats its content.
+    fn write_done(&mut self, style: EventStyle, index: usize, item: Value) {
+        self.write_item("response.output_item.done", style.place(index, 1_000), item, false);
     }
 
-    fn write_item(&mut self, kind: &str, mut place: Value, mut item: Value, is_call: bool) {
+    fn write_item(&mut self, kind: &str, mut place: Value, mut item: Value, is_token: bool) {
         if let Some(id) = place.as_object_mut().and_then(|place| place.shift_remove("item_id")) {
             item["id"] = id;
         }
-        self.push_event(&event(kind, &place, &json!({"item": item})), is_call);
+        self.push_event(&event(kind, &place, &json!({"item": item})), is_token);
     }
 
     fn write_failure(&mut self) {

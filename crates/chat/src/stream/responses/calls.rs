@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use serde::de::IgnoredAny;
 
-use super::super::assemble::{Assembled, LimitExceeded, arguments_text, push_name, read_calls};
+use super::super::arguments::{FoundText, ReceivedArguments, find_text};
+use super::super::assemble::{Assembled, LimitExceeded, ReceivedCall, push_name, read_calls};
 use super::super::loose::Loose;
 use super::super::reply_state::ReplyState;
 use super::event::id_of;
@@ -18,7 +19,7 @@ struct Call {
     id: Option<String>,
     name: String,
     /// The concatenated deltas.
-    streamed: String,
+    streamed: ReceivedArguments,
     /// The complete arguments, if an event contained them.
     whole: Option<String>,
     /// Bytes counted against the size limit for `whole`.
@@ -35,10 +36,13 @@ pub(super) struct Calls {
     by_call_id: HashMap<String, Vec<usize>>,
 }
 
-/// The call that an event updated: its position and the name received so far.
+/// The call that an event belongs to.
 pub(super) struct UpdatedCall<'c> {
     pub(super) at: usize,
+    /// The name received so far.
     pub(super) name: &'c str,
+    /// Whether the event contains more than a repetition.
+    pub(super) is_updated: bool,
 }
 
 impl Calls {
@@ -75,9 +79,9 @@ impl Calls {
         }
         let at = self.slots.grow(item_ref).map_err(as_call_limit)?;
         if let Some(call) = self.slots.get(at) {
-            call.streamed.push_str(piece);
+            call.streamed.text.push_str(piece);
         }
-        Ok(self.updated(at))
+        Ok(self.updated(at, !piece.is_empty()))
     }
 
     /// Takes the complete arguments, with or without the name.
@@ -89,11 +93,12 @@ impl Calls {
         state: &mut ReplyState,
     ) -> Result<UpdatedCall<'_>, LimitExceeded> {
         let at = self.slots.grow(item_ref).map_err(as_call_limit)?;
+        let mut is_updated = false;
         if let Some(call) = self.slots.get(at) {
-            call.set_name(name.as_text());
-            call.set_whole(&text(arguments), state)?;
+            is_updated |= call.set_name(name.as_text());
+            is_updated |= call.set_whole(&arguments.to_text(), state)?;
         }
-        Ok(self.updated(at))
+        Ok(self.updated(at, is_updated))
     }
 
     /// Takes the calls of the final event. Servers may use different ids there, so calls with equal names are matched
@@ -121,11 +126,7 @@ impl Calls {
 
     /// Returns the calls at the end of the reply.
     pub(super) fn finish(self, empty_is_complete: bool) -> Assembled {
-        let calls = self.slots.into_items().map(|mut call| {
-            let (id, name) = (call.id.take(), std::mem::take(&mut call.name));
-            (id, name, call.into_arguments())
-        });
-        read_calls(calls, empty_is_complete)
+        read_calls(self.slots.into_items().map(Call::into_received), empty_is_complete)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -149,7 +150,7 @@ impl Calls {
         let is = |is_it: &dyn Fn(&Call) -> bool| {
             of_id.iter().copied().find(|at| self.call(*at).is_some_and(is_it))
         };
-        let arguments = arguments_text(item);
+        let arguments = find_text(item).text;
         is(&|call| !call.is_matched && call.may_be_named(item))
             .or_else(|| is(&|call| !call.is_matched))
             .or_else(|| is(&|call| call.may_be_named(item) && call.arguments() == arguments))
@@ -182,22 +183,30 @@ impl Calls {
         item: &Loose<'_>,
         state: &mut ReplyState,
     ) -> Result<UpdatedCall<'_>, LimitExceeded> {
+        let mut is_updated = false;
         if let Some(call) = self.slots.get(at) {
-            call.set_name(item.get("name").and_then(Loose::as_text));
+            is_updated |= call.set_name(item.get("name").and_then(Loose::as_text));
             if call.id.is_none()
                 && let Some(id) = call_id(item)
             {
                 call.id = Some(id.to_string());
                 self.by_call_id.entry(id.into_owned()).or_default().push(at);
             }
-            call.set_whole(&arguments_text(item), state)?;
+            let FoundText { text, unread } = find_text(item);
+            is_updated |= call.set_whole(&text, state)?;
+            if let Some(unread) = unread {
+                if !state.reserve(unread.text.len()) {
+                    return Err(LimitExceeded::Bytes);
+                }
+                call.streamed.set_unread(unread);
+            }
         }
-        Ok(self.updated(at))
+        Ok(self.updated(at, is_updated))
     }
 
-    fn updated(&mut self, at: usize) -> UpdatedCall<'_> {
-        let name = self.slots.get(at).map_or("", |call| call.name.as_str());
-        UpdatedCall { at, name }
+    fn updated(&self, at: usize, is_updated: bool) -> UpdatedCall<'_> {
+        let name = self.slots.peek(at).map_or("", |call| call.name.as_str());
+        UpdatedCall { at, name, is_updated }
     }
 }
 
@@ -219,43 +228,51 @@ impl Call {
 
     /// Returns the arguments received so far.
     fn arguments(&self) -> &str {
-        self.whole.as_deref().unwrap_or(&self.streamed)
+        self.whole.as_deref().unwrap_or(&self.streamed.text)
     }
 
-    fn set_name(&mut self, name: Option<&str>) {
-        if self.name.is_empty()
-            && let Some(name) = name
-        {
-            push_name(&mut self.name, name);
+    /// Stores the name. The first one is kept. Returns whether it is new.
+    fn set_name(&mut self, name: Option<&str>) -> bool {
+        match name {
+            Some(name) if self.name.is_empty() => {
+                push_name(&mut self.name, name);
+                true
+            }
+            Some(_) | None => false,
         }
     }
 
-    /// Stores complete arguments. Ignores empty arguments, because items begin with them.
-    fn set_whole(&mut self, whole: &str, state: &mut ReplyState) -> Result<(), LimitExceeded> {
-        if whole.is_empty() || whole == self.streamed {
-            return Ok(());
+    /// Stores complete arguments. Ignores empty arguments, because items begin with them. Returns whether the arguments
+    /// are new.
+    fn set_whole(&mut self, whole: &str, state: &mut ReplyState) -> Result<bool, LimitExceeded> {
+        if whole.is_empty() || whole == self.streamed.text || self.whole.as_deref() == Some(whole) {
+            return Ok(false);
         }
-        let more = whole.len().saturating_sub(self.counted.max(self.streamed.len()));
+        let more = whole.len().saturating_sub(self.counted.max(self.streamed.text.len()));
         if !state.reserve(more) {
             return Err(LimitExceeded::Bytes);
         }
         self.counted = self.counted.max(whole.len());
         self.whole = Some(whole.to_owned());
-        Ok(())
+        Ok(true)
     }
 
-    /// Returns the complete arguments. Returns the streamed arguments if only they are JSON, or if the complete
-    /// arguments are a `{}` placeholder. If neither text is JSON, returns the longer one.
-    fn into_arguments(self) -> String {
-        let Self { whole, streamed, .. } = self;
-        let Some(whole) = whole else { return streamed };
-        let is_streamed = match (is_json(&whole), is_json(&streamed)) {
-            (true, true) => whole.trim() == "{}",
-            (true, false) => false,
-            (false, true) => true,
-            (false, false) => streamed.len() > whole.len(),
-        };
-        if is_streamed { streamed } else { whole }
+    /// Returns the call with its complete arguments. The streamed arguments count if only they are JSON, or if the
+    /// complete arguments are a `{}` placeholder. If neither text is JSON, the longer one counts.
+    fn into_received(self) -> ReceivedCall {
+        let Self { id, name, streamed: mut arguments, whole, .. } = self;
+        if let Some(whole) = whole {
+            let is_streamed = match (is_json(&whole), is_json(&arguments.text)) {
+                (true, true) => whole.trim() == "{}",
+                (true, false) => false,
+                (false, true) => true,
+                (false, false) => arguments.text.len() > whole.len(),
+            };
+            if !is_streamed {
+                arguments.text = whole;
+            }
+        }
+        ReceivedCall { id, name, arguments }
     }
 }
 
@@ -271,14 +288,5 @@ fn as_call_limit(limit: LimitExceeded) -> LimitExceeded {
     match limit {
         LimitExceeded::Items | LimitExceeded::Calls => LimitExceeded::Calls,
         LimitExceeded::Bytes => LimitExceeded::Bytes,
-    }
-}
-
-/// Returns arguments of any type as JSON text.
-fn text(arguments: &Loose<'_>) -> String {
-    match arguments {
-        Loose::Null => String::new(),
-        Loose::String(text) => text.to_string(),
-        other => other.to_json(),
     }
 }

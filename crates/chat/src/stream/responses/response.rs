@@ -345,7 +345,9 @@ fn push_reasoning(
 }
 
 fn push_call_delta(updated: &UpdatedCall<'_>, sink: &mut Sink<'_>) {
-    sink.push_call(updated.at, updated.name);
+    if updated.is_updated {
+        sink.push_call(updated.at, updated.name);
+    }
 }
 
 /// Returns the reference to an event's item. The item contains its id; the event contains its index.

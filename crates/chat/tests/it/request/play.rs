@@ -73,9 +73,10 @@ pub(super) fn reply_with(text: &str) -> ScriptedReply {
 impl ScriptedReply {
     pub(super) fn call(mut self, name: &str, arguments: Value) -> Self {
         let value = arguments.try_into().unwrap();
-        let id = Some(format!("call_{}", self.reply.calls.len()));
+        let index = self.reply.calls.len();
         self.reply.calls.push(RawCall {
-            id,
+            index,
+            id: Some(format!("call_{index}")),
             name: name.to_owned(),
             arguments: RawArguments::Object { value },
         });
@@ -94,7 +95,8 @@ impl ScriptedReply {
     fn malformed_as(mut self, name: &str, text: &str, truncated: bool) -> Self {
         let error = String::from("EOF");
         let arguments = RawArguments::Malformed { text: text.to_owned(), error, truncated };
-        self.reply.calls.push(RawCall { id: None, name: name.to_owned(), arguments });
+        let index = self.reply.calls.len();
+        self.reply.calls.push(RawCall { index, id: None, name: name.to_owned(), arguments });
         self
     }
 

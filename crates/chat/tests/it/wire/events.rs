@@ -47,7 +47,7 @@ fn progress_usage_model_and_call_deltas_are_reported() {
         { "type": "tool_call_delta", "index": 0, "name": "f" },
         { "type": "ended", "reply": {
             "status": { "status": "complete" },
-            "calls": [{ "id": "a", "name": "f", "arguments": { "parsed": "object", "value": {} } }],
+            "calls": [{ "index": 0, "id": "a", "name": "f", "arguments": { "parsed": "object", "value": {} } }],
             "lost_frames": 0,
             "finish_reason": "x",
             "usage": { "prompt_tokens": 9, "completion_tokens": 2 },
