@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{RawArguments, Usage};
+use crate::Usage;
 
 /// A terminal state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,21 +224,12 @@ impl Outcome {
 pub struct Signal {
     /// The exit tool.
     pub tool_name: String,
-    /// The arguments: an object, or invalid arguments as a string.
+    /// The arguments: an object, or text that is not an object as a string.
     pub arguments: Value,
-    /// The reason why the arguments are not an object: the reply was cut off, or they are not JSON.
+    /// The reason why the arguments are invalid: they break the tool's schema, are not an object, or were cut off. It
+    /// does not affect the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_error: Option<String>,
-    /// Milliseconds since the request was submitted.
+    /// The time when the call was complete, in milliseconds since the request was submitted.
     pub emitted_at_ms: u64,
-}
-
-impl Signal {
-    pub(super) fn new(tool_name: &str, arguments: &RawArguments, emitted_at_ms: u64) -> Self {
-        let (arguments, arguments_error) = match arguments {
-            RawArguments::Object { value } => (value.to_value(), None),
-            RawArguments::Malformed { text, error, .. } => (Value::String(text.clone()), Some(error.clone())),
-        };
-        Self { tool_name: tool_name.to_owned(), arguments, arguments_error, emitted_at_ms }
-    }
 }

@@ -64,15 +64,31 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
                 }
                 Err((arguments, violations)) => Checked::Invalid {
                     arguments: Arc::clone(arguments.shared()),
-                    detail: violations
-                        .iter()
-                        .map(|Violation { path, message }| format!("{name}{path}: {message}"))
-                        .collect::<Vec<_>>()
-                        .join("\n"),
+                    detail: violations_of(name, &violations),
                 },
             }
         }
     }
+}
+
+/// Returns the arguments of a call of exit tool `name` for its signal, and the reason if they are invalid.
+pub(super) fn check_exit(name: &str, arguments: &RawArguments, tools: &ToolSet) -> (Value, Option<String>) {
+    match arguments {
+        RawArguments::Malformed { text, error, .. } => (Value::String(text.clone()), Some(error.clone())),
+        RawArguments::Object { value } => match tools.get(name).map(|tool| tool.accept(value.clone())) {
+            Some(Ok(arguments)) => (arguments.to_value(), None),
+            Some(Err((arguments, violations))) => {
+                (arguments.to_value(), Some(violations_of(name, &violations)))
+            }
+            None => (value.to_value(), None),
+        },
+    }
+}
+
+/// Returns one line per violation, with the tool's name and the path.
+fn violations_of(name: &str, violations: &[Violation]) -> String {
+    let lines = violations.iter().map(|Violation { path, message }| format!("{name}{path}: {message}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Maximum number of unknown names in a reply for which similar tools are searched.

@@ -61,8 +61,6 @@ pub(super) struct Assembled {
     pub(super) calls: Vec<RawCall>,
     /// The stream ended inside the arguments of a call.
     pub(super) truncated: bool,
-    /// The arguments of a call are not an object.
-    pub(super) malformed: bool,
     /// The reply has more calls than [`MAX_CALLS`].
     pub(super) is_cut: bool,
     /// Calls that were dropped because an earlier call has the same id, name and arguments.
@@ -365,7 +363,6 @@ pub(super) fn read_calls(
             id = id.filter(|_| is_first);
         }
         assembled.truncated |= parsed.truncated;
-        assembled.malformed |= parsed.malformed.is_some();
         let objects = parsed.objects.into_iter().map(|value| RawArguments::Object { value });
         assembled.is_cut |= parsed.is_cut;
         for (number, arguments) in objects.chain(parsed.malformed).enumerate() {

@@ -23,7 +23,7 @@
 //! 2. the connection broke before a finish reason or `[DONE]` → `Incomplete`;
 //! 3. the arguments of a call are cut off → `CallTruncated`;
 //! 4. no choice was received → `Empty`;
-//! 5. a finish reason, `[DONE]`, or only complete calls → `Complete`;
+//! 5. a finish reason, `[DONE]`, or the API's final event → `Complete`;
 //! 6. otherwise the end was not reported → `Incomplete`.
 
 use deftool_lang::spec::Api;

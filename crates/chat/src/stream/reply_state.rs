@@ -173,7 +173,7 @@ impl ReplyState {
             ReplyStatus::CallTruncated { is_over }
         } else if self.content == ReplyContent::Nothing {
             ReplyStatus::Empty
-        } else if is_over || (!assembled.calls.is_empty() && !assembled.malformed) {
+        } else if is_over {
             ReplyStatus::Complete
         } else {
             ReplyStatus::Incomplete { cause: None }

@@ -13,4 +13,5 @@ mod properties;
 mod repetition;
 mod reporting;
 mod rules;
+mod signals;
 mod text;

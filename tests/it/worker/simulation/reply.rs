@@ -239,15 +239,11 @@ impl Reply<'_, '_> {
 
     /// Sets the end of a reply without a finish reason. Returns whether `kind` is such a reply.
     pub(super) fn ends_without_finish(&mut self, kind: &'static str) -> bool {
-        let calls = &self.script.content.calls;
-        // Complete calls imply the end of the reply.
-        let is_said = !calls.is_empty() && calls.iter().all(|call| call.arguments.is_some());
         let is_silent = self.script.frames.iter().all(|frame| !frame.is_token);
         let (end, tail) = match kind {
             "reply: breaks" => (ReplyEnd::Incomplete, Tail::Break),
             "reply: falls silent" => (ReplyEnd::Incomplete, Tail::Silence),
             "reply: no finish reason" if is_silent => (ReplyEnd::Empty, Tail::End),
-            "reply: no finish reason" if is_said => (ReplyEnd::Whole, Tail::End),
             "reply: no finish reason" => (ReplyEnd::Incomplete, Tail::End),
             _ => return false,
         };

@@ -6,15 +6,23 @@ use deftool_lang::text::append;
 
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
-use crate::fallback::Forms;
+use crate::fallback::{Forms, TextCall};
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
 use crate::request::repetition::Loop;
-use crate::request::text_calls::{Directive, Fault, TextClassifier, coerce_call};
-use crate::request::validate::{Checked, Partition, check, partition, unknown_names};
+use crate::request::text_calls::{Directive, Fault, HoldBack, TextClassifier, coerce_call};
+use crate::request::validate::{Checked, Partition, check, check_exit, partition, unknown_names};
 use crate::{
     ChatEvent, MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
 };
+
+/// A call written as text.
+struct WrittenCall {
+    name: String,
+    arguments: RawArguments,
+    /// The time when the text of the call was complete.
+    complete_at_ms: u64,
+}
 
 impl Run {
     /// Takes an event of the reply. `tools` is the tool set that the turn was sent with.
@@ -42,7 +50,10 @@ impl Run {
                     self.events.push(Event::Reasoning { text });
                 }
             }
-            ChatEvent::ToolCallDelta { .. } | ChatEvent::Progress { .. } => {}
+            ChatEvent::ToolCallDelta { index, .. } => {
+                self.call_times.insert(index, self.at_ms);
+            }
+            ChatEvent::Progress { .. } => {}
             ChatEvent::Ended { reply } => self.on_reply(&reply, tools),
         }
     }
@@ -61,12 +72,18 @@ impl Run {
     fn add_text(&mut self, text: &str, tools: &ToolSet) -> Option<Loop> {
         let looped = self.lines.push(text);
         let text = looped.as_ref().and_then(|(end, _)| text.get(..*end)).unwrap_or(text);
-        let mut classifier =
-            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
-        let (shown, taken) = self.hold_back.push(text, &mut classifier);
+        let at_ms = self.at_ms;
+        let (hold_back, mut classifier) = self.text_reader(tools);
+        let (shown, taken) = hold_back.push(text, at_ms, &mut classifier);
         self.raw_text.push(text.get(..taken).unwrap_or(text), self.text.len(), &shown);
         self.emit_text(shown);
         looped.map(|(_, found)| found)
+    }
+
+    /// Returns the text of the reply that is held back, and the classifier for its candidates.
+    fn text_reader<'r>(&'r mut self, tools: &'r ToolSet) -> (&'r mut HoldBack, TextClassifier<'r>) {
+        let Self { hold_back, conversation, message_index: index, .. } = self;
+        (hold_back, TextClassifier { tools, conversation, index })
     }
 
     /// Processes the end of a reply, which is complete or being closed.
@@ -82,20 +99,20 @@ impl Run {
         let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
         let status = status_without_exit_calls(status, normal.iter().chain(&unknown).copied());
         let cut = normal.iter().chain(&unknown).copied().rfind(|call| is_truncated(call));
-        let mut classifier =
-            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
-        let shown = self.hold_back.finish(&mut classifier);
+        let (hold_back, mut classifier) = self.text_reader(tools);
+        let shown = hold_back.finish(&mut classifier);
         self.emit_text(shown);
 
         // Record signals before anything can fail. Text is searched for calls only if there are no structured calls.
         for call in &exit {
-            self.record_signal(&call.name, &call.arguments);
+            let emitted_at_ms = self.call_times.get(&call.index).copied().unwrap_or(self.at_ms);
+            self.record_signal(&call.name, &call.arguments, emitted_at_ms, tools);
         }
         let written =
             if normal.is_empty() && unknown.is_empty() { self.written_calls(tools) } else { Vec::new() };
         let is_exit = |name: &str| tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit);
-        for (name, arguments) in written.iter().filter(|(name, _)| is_exit(name)) {
-            self.record_signal(name, arguments);
+        for call in written.iter().filter(|call| is_exit(&call.name)) {
+            self.record_signal(&call.name, &call.arguments, call.complete_at_ms, tools);
         }
         let reads_text = !written.is_empty();
         let only_exit =
@@ -105,8 +122,8 @@ impl Run {
         let calls: Vec<(Option<&str>, &str, &RawArguments)> = if reads_text {
             written
                 .iter()
-                .filter(|(name, _)| !is_exit(name))
-                .map(|(name, arguments)| (None, name.as_str(), arguments))
+                .filter(|call| !is_exit(&call.name))
+                .map(|call| (None, call.name.as_str(), &call.arguments))
                 .collect()
         } else {
             normal.iter().map(|call| (call.id.as_deref(), call.name.as_str(), &call.arguments)).collect()
@@ -187,21 +204,24 @@ impl Run {
             return (reply.status.clone(), None);
         };
         // The server recognised a call, so no marker is required.
-        let mut classifier =
-            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
-        let shown = self.hold_back.begin_apart(Forms { unmarked: true }, &mut classifier);
+        let (hold_back, mut classifier) = self.text_reader(tools);
+        let shown = hold_back.begin_apart(Forms { unmarked: true }, &mut classifier);
         self.emit_text(shown);
         let looped = self.add_text(text, tools);
-        let mut classifier =
-            TextClassifier { tools, conversation: &self.conversation, index: &mut self.message_index };
-        let shown = self.hold_back.finish(&mut classifier);
+        let (hold_back, mut classifier) = self.text_reader(tools);
+        let shown = hold_back.finish(&mut classifier);
         self.emit_text(shown);
         let is_call = self.hold_back.calls().next().is_some();
         (if is_call { ReplyStatus::Complete } else { reply.status.clone() }, looped)
     }
 
-    fn written_calls(&self, tools: &ToolSet) -> Vec<(String, RawArguments)> {
-        self.hold_back.calls().map(|call| (call.name.clone(), coerce_call(call, tools))).collect()
+    fn written_calls(&self, tools: &ToolSet) -> Vec<WrittenCall> {
+        let read = |(complete_at_ms, call): (u64, &TextCall)| WrittenCall {
+            name: call.name.clone(),
+            arguments: coerce_call(call, tools),
+            complete_at_ms,
+        };
+        self.hold_back.calls().map(read).collect()
     }
 
     fn invalid_failure(&self, checked: &[Checked]) -> Option<Failure> {
@@ -219,8 +239,9 @@ impl Run {
             .then(|| Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n")))
     }
 
-    fn record_signal(&mut self, name: &str, arguments: &RawArguments) {
-        let signal = Signal::new(name, arguments, self.at_ms);
+    fn record_signal(&mut self, name: &str, arguments: &RawArguments, emitted_at_ms: u64, tools: &ToolSet) {
+        let (arguments, arguments_error) = check_exit(name, arguments, tools);
+        let signal = Signal { tool_name: name.to_owned(), arguments, arguments_error, emitted_at_ms };
         self.signals.push(signal.clone());
         self.events.push(Event::Signal(signal));
     }
@@ -243,15 +264,11 @@ fn too_many_calls() -> ServerError {
 /// calls.
 fn status_without_exit_calls<'c>(
     status: ReplyStatus,
-    calls: impl Iterator<Item = &'c RawCall> + Clone,
+    mut calls: impl Iterator<Item = &'c RawCall>,
 ) -> ReplyStatus {
     match status {
-        ReplyStatus::CallTruncated { .. } if calls.clone().any(is_truncated) => status,
-        ReplyStatus::CallTruncated { is_over: true } => ReplyStatus::Complete,
-        ReplyStatus::CallTruncated { is_over: false } | ReplyStatus::Incomplete { cause: None } => {
-            // Complete calls count like a finish reason.
-            let is_whole = |call: &RawCall| matches!(call.arguments, RawArguments::Object { .. });
-            if calls.clone().next().is_some() && calls.clone().all(is_whole) {
+        ReplyStatus::CallTruncated { is_over } if !calls.any(is_truncated) => {
+            if is_over {
                 ReplyStatus::Complete
             } else {
                 ReplyStatus::Incomplete { cause: None }

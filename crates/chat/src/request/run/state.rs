@@ -1,5 +1,6 @@
 //! The state of a request, its progress and its end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deftool_lang::text::append;
@@ -38,6 +39,9 @@ pub struct Run {
     pub(super) budget: Budget,
     pub(super) tool_iterations: u32,
     pub(super) ids: IdGenerator,
+    /// The time of the last delta of each structured call of the reply.
+    #[serde(default)]
+    pub(super) call_times: BTreeMap<usize, u64>,
     pub(super) hold_back: HoldBack,
     pub(super) lines: LineDetector,
     /// The emitted text, until the outcome contains it.
@@ -125,6 +129,7 @@ impl Run {
             budget: Budget::new(config.budget_unit, config.tool_budget),
             tool_iterations: 0,
             ids: IdGenerator::new(start.id_seed, &conversation),
+            call_times: BTreeMap::new(),
             hold_back: HoldBack::new(None),
             lines: LineDetector::new(&config.repetition),
             text: String::new(),

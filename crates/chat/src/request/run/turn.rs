@@ -48,6 +48,7 @@ impl Run {
         let exit_tools_only = self.config.final_turn && self.budget.left() == 0;
         self.turn += 1;
         self.start_turn(Arc::clone(tools.digest()));
+        self.call_times.clear();
         self.hold_back = HoldBack::new(match self.config.fallback {
             // Without tools, text about calls is only text.
             Fallback::Auto | Fallback::On if tools.is_empty() => None,

@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::classify::{CandidateKind, TextClassifier};
+use super::receive_times::ReceiveTimes;
 use crate::MAX_CALLS;
 use crate::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
 
@@ -25,6 +26,8 @@ pub(crate) enum Fault {
 /// A recognised directive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Directive {
+    /// The time when it was received completely.
+    at_ms: u64,
     pub(crate) text: String,
     pub(crate) calls: Vec<TextCall>,
 }
@@ -52,6 +55,7 @@ struct Held {
     found: usize,
     /// Whether the last candidate exceeded [`MAX_CALLS`].
     is_over_limit: bool,
+    times: ReceiveTimes,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,9 +70,16 @@ impl HoldBack {
         Self { scanner: forms.map(Scanner::new), held: Held::default() }
     }
 
-    /// Adds text. Returns the text to show and the number of bytes read: all, unless there are too many calls.
-    pub(crate) fn push(&mut self, text: &str, classifier: &mut TextClassifier<'_>) -> (String, usize) {
+    /// Adds text that was received at `at_ms`. Returns the text to show and the number of bytes read: all, unless there
+    /// are too many calls.
+    pub(crate) fn push(
+        &mut self,
+        text: &str,
+        at_ms: u64,
+        classifier: &mut TextClassifier<'_>,
+    ) -> (String, usize) {
         let Self { scanner: Some(scanner), held } = self else { return (text.to_owned(), text.len()) };
+        held.times.receive(text.len(), at_ms);
         let mut taken = text.len();
         let mut shown = String::new();
         let mut pieces = Vec::new();
@@ -79,6 +90,7 @@ impl HoldBack {
                 if plain > 0 {
                     held.process(&mut pieces, classifier, &mut shown);
                     shown.push_str(rest.get(..plain).unwrap_or_default());
+                    held.times.process(plain);
                     at += plain;
                     continue;
                 }
@@ -143,13 +155,14 @@ impl HoldBack {
         shown
     }
 
-    /// Returns the calls of all directives, in order.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &TextCall> {
+    /// Returns the calls of all directives, in order, each with the time when it was received completely.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (u64, &TextCall)> {
         let queued = self.held.queue.iter().filter_map(|waiting| match waiting {
             Waiting::Text(_) => None,
             Waiting::Directive(directive) => Some(directive),
         });
-        self.held.taken.iter().chain(queued).flat_map(|directive| &directive.calls)
+        let directives = self.held.taken.iter().chain(queued);
+        directives.flat_map(|directive| directive.calls.iter().map(|call| (directive.at_ms, call)))
     }
 
     /// Returns whether non-blank text waits.
@@ -194,23 +207,14 @@ impl Held {
     fn process(&mut self, pieces: &mut Vec<Piece>, classifier: &mut TextClassifier<'_>, shown: &mut String) {
         for piece in pieces.drain(..) {
             match piece {
-                Piece::Text(text) => self.text(&text, shown),
-                Piece::Candidate(candidate) => match self.classify(&candidate, classifier) {
-                    CandidateKind::Directive => {
-                        self.queued_bytes += candidate.text.len();
-                        let Candidate { text, calls } = candidate;
-                        self.queue.push(Waiting::Directive(Directive { text, calls }));
-                    }
-                    CandidateKind::Plain => self.text(&candidate.text, shown),
-                    CandidateKind::Quoted => {
-                        self.quoted += 1;
-                        self.text(&candidate.text, shown);
-                    }
-                    CandidateKind::Unknown(why) => {
-                        self.faults.push(Fault::Unknown(why));
-                        self.text(&candidate.text, shown);
-                    }
-                },
+                Piece::Text(text) => {
+                    self.times.process(text.len());
+                    self.text(&text, shown);
+                }
+                Piece::Candidate(candidate) => {
+                    self.times.process(candidate.text.len());
+                    self.candidate(candidate, classifier, shown);
+                }
                 Piece::Broken { why, excerpt, calls } => {
                     if classifier.is_quoted(&excerpt) {
                         self.quoted += 1;
@@ -227,6 +231,21 @@ impl Held {
         }
     }
 
+    fn candidate(&mut self, candidate: Candidate, classifier: &mut TextClassifier<'_>, shown: &mut String) {
+        match self.classify(&candidate, classifier) {
+            CandidateKind::Directive => {
+                let at_ms = self.times.last_processed_ms();
+                self.queued_bytes += candidate.text.len();
+                let Candidate { text, calls } = candidate;
+                return self.queue.push(Waiting::Directive(Directive { at_ms, text, calls }));
+            }
+            CandidateKind::Plain => {}
+            CandidateKind::Quoted => self.quoted += 1,
+            CandidateKind::Unknown(why) => self.faults.push(Fault::Unknown(why)),
+        }
+        self.text(&candidate.text, shown);
+    }
+
     /// Processes a malformed candidate, whose text is already shown. It fails the reply unless its last call is an exit
     /// call. Exit calls are always recorded.
     fn broken(&mut self, why: String, mut candidate: Candidate, classifier: &mut TextClassifier<'_>) {
@@ -240,8 +259,9 @@ impl Held {
         }
         match self.classify(&candidate, classifier) {
             CandidateKind::Directive => {
+                let at_ms = self.times.last_processed_ms();
                 let (text, calls) = (String::new(), candidate.calls);
-                self.queue.push(Waiting::Directive(Directive { text, calls }));
+                self.queue.push(Waiting::Directive(Directive { at_ms, text, calls }));
             }
             CandidateKind::Plain => {}
             CandidateKind::Quoted => self.quoted += 1,

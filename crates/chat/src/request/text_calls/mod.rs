@@ -7,6 +7,7 @@ mod coerce;
 mod comparable;
 mod hold_back;
 mod message_index;
+mod receive_times;
 
 pub(super) use classify::TextClassifier;
 pub use coerce::coerce_arguments;

@@ -91,25 +91,25 @@ fn an_invalid_exit_call_in_text_is_a_signal() {
 fn an_exit_call_that_is_cut_off_is_a_signal_and_has_no_other_effect() {
     let at_end = ReplyStatus::CallTruncated { is_over: true };
     let open = ReplyStatus::CallTruncated { is_over: false };
-    for status in [&at_end, &open] {
-        let cut =
-            reply_with("t").call("look", json!({})).truncated("finish", "{\"n\": ").status(status.clone());
-        let played = play().run(&[cut, reply_with("done")]);
-        assert_eq!(played.executed(), ["look"]);
-        assert_eq!(played.outcome.state, FinalState::Completed);
-        let signal = serde_json::to_value(&played.outcome.signals[0]).unwrap();
-        assert_eq!(
-            signal,
-            json!({"tool_name": "finish", "arguments": "{\"n\": ", "arguments_error": "EOF", "emitted_at_ms": 10})
-        );
-    }
+    let cut = reply_with("t").call("look", json!({})).truncated("finish", "{\"n\": ");
+    let played = play().run(&[cut.clone().status(at_end.clone()), reply_with("done")]);
+    assert_eq!(played.executed(), ["look"]);
+    assert_eq!(played.outcome.state, FinalState::Completed);
+    let signal = serde_json::to_value(&played.outcome.signals[0]).unwrap();
+    assert_eq!(
+        signal,
+        json!({"tool_name": "finish", "arguments": "{\"n\": ", "arguments_error": "EOF", "emitted_at_ms": 10})
+    );
+    // The end of the reply was not reported.
+    let played = play().run(&[cut.status(open.clone())]);
+    assert_eq!((played.failure().1, played.outcome.signals.len()), ("stream_incomplete", 1));
+    assert!(played.executed().is_empty());
     let only = reply_with("t").truncated("finish", "{\"n\": ");
     let played = play().run(&[finished_by(only.clone().status(at_end.clone()), "length")]);
     assert_eq!(
         (played.outcome.state, played.outcome.finish_reason, played.outcome.signals.len()),
         (FinalState::Completed, FinishReason::MaxTokens, 1)
     );
-    // The end of the reply was not reported.
     let played = play().run(&[only.status(open)]);
     assert_eq!((played.failure().1, played.outcome.signals.len()), ("stream_incomplete", 1));
     // A normal call that is cut off is not executed, even if the reply has other calls.
