@@ -4,7 +4,7 @@ use deftool_lang::text::Location;
 rule! {
     /// a script for an exit tool
     ///
-    /// A call of an exit tool is a signal. It is recorded and ends the request, and nothing is run. Do the work in the
+    /// A call of an exit tool is a signal. It is recorded, and nothing is run. Do the work in the
     /// program that receives the signal, or in a normal tool.
     ///
     /// ```eld fails
