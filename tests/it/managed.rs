@@ -147,6 +147,7 @@ async fn a_server_exit_fails_the_stream_and_the_next_request_uses_a_new_server()
         ("die-early", "", "was terminated by signal 9 (SIGKILL)", None),
         ("die", "so far", "was terminated by signal 9 (SIGKILL)", None),
         ("exit 42", "so far", "exited with code 42", Some("\n  out of memory")),
+        ("call-and-die", "so far and on", "was terminated by signal 9 (SIGKILL)", None),
     ] {
         let ended = say(&worker, prompt).await;
         let (reason, _, detail, text) = ended.failed();
@@ -156,7 +157,7 @@ async fn a_server_exit_fails_the_stream_and_the_next_request_uses_a_new_server()
         assert_eq!(say(&worker, "hello").await.text(), "hi");
     }
     let status = worker.status();
-    assert_eq!(status.restarts, 3);
+    assert_eq!(status.restarts, 4);
     assert_ne!(status.pid, first);
     stop(worker).await;
 }

@@ -165,6 +165,13 @@ fn reply(asked: &Received) -> Answer {
         ("die-early", _) => Answer::default().wait_ms(20).then(Act::Do(Arc::new(|| {
             kill_process(getpid(), Signal::KILL).unwrap();
         }))),
+        // The body ends regularly, like that of a proxy, but without the end of the reply.
+        ("call-and-die", _) => {
+            let answer = begun().chunk(&call(0, "done", "{}")).delta(" and on").end();
+            answer.then(Act::Do(Arc::new(|| {
+                kill_process(getpid(), Signal::KILL).unwrap();
+            })))
+        }
         ("exit", code) => {
             let code: i32 = code.parse().unwrap();
             begun().wait_ms(20).then(Act::Do(Arc::new(move || {

@@ -149,7 +149,8 @@ impl ReplayCursor {
             self.report("outcome", format!("recorded {}, now {}", how(before), how(after)), None);
             return;
         }
-        self.report_fields("outcome", differences(recorded, &now, false));
+        let [before, after] = [recorded, &now].map(without_signal_times);
+        self.report_fields("outcome", differences(&before, &after, false));
     }
 
     /// Returns the `nth` recorded chat request.
@@ -287,4 +288,14 @@ async fn play(
 
 fn recording_ends() -> TransportError {
     TransportError::Broken { message: String::from("the recording ends here") }
+}
+
+/// Returns an outcome without the times of its signals: in older recordings, they are the time of the end of the reply.
+fn without_signal_times(outcome: &Value) -> Value {
+    let mut outcome = outcome.clone();
+    let signals = outcome.get_mut("signals").and_then(Value::as_array_mut);
+    for signal in signals.into_iter().flatten().filter_map(Value::as_object_mut) {
+        signal.shift_remove("emitted_at_ms");
+    }
+    outcome
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use deftool_chat::request::{BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig};
+use deftool_chat::request::{
+    BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig, Signal,
+};
 use deftool_lang::spec::Timers;
 use deftool_lang::tool::ToolErrorKind;
 use deftool_worker::WorkerConfig;
@@ -447,9 +449,12 @@ fn is_without(text: &str, parts: &[(&str, Leaves)]) -> bool {
     }
 }
 
+/// A signal: the tool, its arguments, and whether they are valid.
+type SignalContent<'s> = (&'s str, Value, bool);
+
 /// Whether the signals are those of the complete replies, followed by signals of the last, truncated reply. The last
 /// exit call may itself be truncated.
-fn are_in_order(signals: &[(&str, Value)], expected: &[(&str, Value)], certain: usize) -> bool {
+fn are_in_order(signals: &[SignalContent<'_>], expected: &[SignalContent<'_>], certain: usize) -> bool {
     let Some((complete, rest)) = signals.split_at_checked(certain) else { return false };
     let is_cut = |part: &Value, whole: &Value| match (part, whole) {
         (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),
@@ -458,15 +463,18 @@ fn are_in_order(signals: &[(&str, Value)], expected: &[(&str, Value)], certain: 
     };
     let mut last = expected[certain..].iter();
     complete == &expected[..certain]
-        && rest.iter().all(|(name, arguments)| {
-            last.any(|(known, whole)| known == name && (arguments == whole || is_cut(arguments, whole)))
+        && rest.iter().all(|signal| {
+            let (name, arguments, is_valid) = signal;
+            last.any(|whole| {
+                signal == whole || (*name == whole.0 && !is_valid && is_cut(arguments, &whole.1))
+            })
         })
 }
 
 /// Checks that the signals are the exit calls of the replies, in order: structured calls, then calls written as text.
 fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: bool) -> Result<(), Violation> {
     let replies = replies(case);
-    let mut expected: Vec<(&str, Value)> = Vec::new();
+    let mut expected: Vec<SignalContent<'_>> = Vec::new();
     let (mut certain, mut usages, mut certain_usages) = (0, 0, 0);
     for (turn, exchange) in &replies {
         // The last reply of an interrupted request may be complete or not.
@@ -483,19 +491,27 @@ fn check_signals(case: &Case, outcome: &Outcome, config: &WorkerConfig, cut: boo
         }
         let generation = &turn.generation;
         for call in content.calls.iter().filter(|call| generation.is_exit(&call.name)) {
+            let is_valid =
+                call.arguments.as_ref().is_some_and(|arguments| generation.accepts(&call.name, arguments));
             let arguments = call.arguments.clone().unwrap_or_else(|| Value::String(call.text.clone()));
-            expected.push((&call.name, arguments));
+            expected.push((&call.name, arguments, is_valid));
         }
         if reads_text(content, generation) && (cut || !content.loops) {
             for call in written(content)
                 .filter(|call| is_call(call, generation, &config.run) && generation.is_exit(&call.name))
             {
-                expected.push((&call.name, call.arguments.clone()));
+                let is_valid = generation.accepts(&call.name, &call.arguments);
+                expected.push((&call.name, call.arguments.clone(), is_valid));
             }
         }
     }
-    let signals: Vec<(&str, Value)> =
-        outcome.signals.iter().map(|signal| (signal.tool_name.as_str(), signal.arguments.clone())).collect();
+    let signals: Vec<SignalContent<'_>> = outcome
+        .signals
+        .iter()
+        .map(|Signal { tool_name, arguments, arguments_error, .. }| {
+            (tool_name.as_str(), arguments.clone(), arguments_error.is_none())
+        })
+        .collect();
     let tokens = outcome.usage.map_or(0, |usage| usage.prompt_tokens);
     let whole = signals == expected && tokens == usages * PROMPT_TOKENS;
     let known = [usages, certain_usages].map(|usages| usages * PROMPT_TOKENS);
