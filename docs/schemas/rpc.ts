@@ -751,15 +751,16 @@ export type Signal = {
  */
 tool_name: string,
 /**
- * The arguments: an object, or invalid arguments as a string.
+ * The arguments: an object, or text that is not an object as a string.
  */
 arguments: JsonValue,
 /**
- * The reason why the arguments are not an object: the reply was cut off, or they are not JSON.
+ * The reason why the arguments are invalid: they break the tool's schema, are not an object, or were cut off. It
+ * does not affect the outcome.
  */
 arguments_error?: string,
 /**
- * Milliseconds since the request was submitted.
+ * The time when the call was complete, in milliseconds since the request was submitted.
  */
 emitted_at_ms: number, };
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
-use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome};
+use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome, Signal};
 use deftool_lang::text::count;
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ impl EventPrinter {
                     (true, Some(result), _) => shown(result),
                     (_, _, Some(error)) => {
                         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
-                        format!("failed: {}", cut(&clean(&message.replace('\n', "; ")), MAX_SHOWN))
+                        format!("failed: {}", one_line(message))
                     }
                     (_, _, None) => String::from("failed"),
                 };
@@ -98,8 +98,10 @@ impl EventPrinter {
     fn finish(&mut self, outcome: &Outcome) {
         self.stop_waiting();
         end_line();
-        for signal in &outcome.signals {
-            eprint_line(&format!("signal {} {}", clean(&signal.tool_name), shown(&signal.arguments)));
+        for Signal { tool_name, arguments, arguments_error, .. } in &outcome.signals {
+            let mark = arguments_error.as_deref().map(|error| format!(" (invalid: {})", one_line(error)));
+            let mark = mark.unwrap_or_default();
+            eprint_line(&format!("signal {} {}{mark}", clean(tool_name), shown(arguments)));
         }
         match outcome.state {
             FinalState::Completed => {
@@ -149,6 +151,11 @@ impl EventPrinter {
     pub(super) fn stop_waiting(&mut self) {
         self.spinner = None;
     }
+}
+
+/// Returns a message as one line, cut if it is long.
+fn one_line(message: &str) -> String {
+    cut(&clean(&message.replace('\n', "; ")), MAX_SHOWN)
 }
 
 /// Formats a value as truncated JSON.

@@ -48,8 +48,14 @@ impl Updates {
             Event::Signal(signal) => {
                 self.signals += 1;
                 let id = format!("{}-signal-{}", self.request_id, self.signals);
-                let call = call(id, &signal.tool_name, &signal.arguments).status(ToolCallStatus::Completed);
-                SessionUpdate::ToolCall(call)
+                let call = call(id, &signal.tool_name, &signal.arguments);
+                SessionUpdate::ToolCall(match &signal.arguments_error {
+                    None => call.status(ToolCallStatus::Completed),
+                    Some(error) => {
+                        let content = vec![ToolCallContent::Content(Content::new(error.as_str()))];
+                        call.status(ToolCallStatus::Failed).content(content)
+                    }
+                })
             }
             Event::Warning { message } => notice(NoticeSeverity::Warning, message),
             Event::Retry { detail, .. } => notice(NoticeSeverity::Warning, &format!("retrying: {detail}")),

@@ -58,19 +58,27 @@ fn text_of(content: &ContentBlock) -> &str {
     }
 }
 
+fn texts_of(content: &[ToolCallContent]) -> String {
+    let texts = content.iter().map(|content| match content {
+        ToolCallContent::Content(content) => text_of(&content.content),
+        other => panic!("{other:?}"),
+    });
+    texts.collect()
+}
+
 fn describe(update: SessionUpdate) -> String {
     match update {
         SessionUpdate::UserMessageChunk(chunk) => format!("user: {}", text_of(&chunk.content)),
         SessionUpdate::AgentMessageChunk(chunk) => format!("agent: {}", text_of(&chunk.content)),
         SessionUpdate::AgentThoughtChunk(chunk) => format!("thought: {}", text_of(&chunk.content)),
-        SessionUpdate::ToolCall(call) => format!("call {:?}: {}", call.status, call.title),
+        SessionUpdate::ToolCall(call) => {
+            [format!("call {:?}: {}", call.status, call.title), texts_of(&call.content)]
+                .join(" ")
+                .trim()
+                .to_owned()
+        }
         SessionUpdate::ToolCallUpdate(update) => {
-            let content = update.fields.content.unwrap_or_default();
-            let texts = content.iter().map(|content| match content {
-                ToolCallContent::Content(content) => text_of(&content.content),
-                other => panic!("{other:?}"),
-            });
-            let texts: String = texts.collect();
+            let texts = texts_of(&update.fields.content.unwrap_or_default());
             format!("{:?}: {texts}", update.fields.status.unwrap_or(ToolCallStatus::Pending))
         }
         SessionUpdate::Notice(notice) => format!("notice: {}", notice.title),
@@ -150,6 +158,7 @@ asked: careful {"path":"b"}
 Failed: {"refused":"the user did not allow this call"}
 agent: It is 4.
 call Completed: done
+call Failed: done [] the arguments are an array, not an object
 stop: EndTurn
 "#;
 
@@ -181,6 +190,7 @@ async fn a_session_is_continued_and_loaded() {
         Answer::stream()
             .delta("It is 4.")
             .chunk(&call(0, "done", "{}"))
+            .chunk(&call(1, "done", "[]"))
             .chunk(&finish("tool_calls"))
             .done()
             .end(),

@@ -78,6 +78,36 @@ fn an_empty_reply_is_reported() {
 }
 
 #[test]
+fn invalid_arguments_of_an_exit_call_are_marked() {
+    let project = Project::new();
+    for (arguments, shown, error) in [
+        (r#"{"summary": 5}"#, r#"{"summary":5}"#, "done.summary: "),
+        ("{}", "{}", "done: "),
+        (r#"{"summary": oops}"#, r#""{\"summary\": oops}""#, "expected value"),
+    ] {
+        let server = || Server::script([Answer::chunks(&[call(0, "done", arguments), finish("stop")])]);
+        let ended = run(&project, &server(), &[]);
+        let expected = format!("signal done {shown} (invalid: {error}");
+        assert!(ended.stderr.starts_with(&expected) && ended.stderr.ends_with(")\n"), "{}", ended.stderr);
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(0), 1), "{}", ended.stderr);
+        let signal = &run(&project, &server(), &["--json"]).finished()["signals"][0];
+        assert!(signal["arguments_error"].as_str().unwrap().contains(error), "{signal}");
+    }
+}
+
+#[test]
+fn an_exit_call_does_not_end_a_reply() {
+    let project = Project::new();
+    let done = call(0, "done", r#"{"summary": "ok"}"#);
+    let answer = Answer::stream().delta("Half").chunk(&done).delta(" an answer").end();
+    let server = Server::script([answer]);
+    let ended = run(&project, &server, &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "Half an answer\n"));
+    let expected = "signal done {\"summary\":\"ok\"}\nerror[stream_incomplete]: the stream ended before";
+    assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
+}
+
+#[test]
 fn a_tool_with_a_broken_or_missing_script_is_reported_as_omitted() {
     let project = Project::new();
     project.write("scripts/count.lua", "return function(\n");

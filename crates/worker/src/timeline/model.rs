@@ -107,10 +107,10 @@ pub enum EntryKind {
     Signal {
         /// The exit tool.
         name: String,
-        /// The arguments: an object, or invalid arguments as a string.
+        /// The arguments: an object, or text that is not an object as a string.
         #[serde(serialize_with = "as_text")]
         arguments: Value,
-        /// The reason why the arguments are not an object.
+        /// The reason why the arguments are invalid.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments_error: Option<String>,
     },
