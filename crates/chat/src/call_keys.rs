@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
 
 /// The keys of a call's arguments, by precedence.
-pub(crate) const ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
+pub const ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
 
 /// The keys of the arguments in a call without marks. The other keys also occur in ordinary JSON.
 pub(crate) const UNMARKED_ARGUMENT_KEYS: [&str; 2] = ["arguments", "parameters"];

@@ -55,6 +55,7 @@ pub use body::{
     Body, BodyEncoder, BodyFallback, BodyFallbacks, BodyForm, ChatRequest, OWN_MEMBERS, next_body_fallback,
     refuses_tools, requires_call, truncation_warning,
 };
+pub use call_keys::ARGUMENT_KEYS;
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Feature, Support, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use message::{FunctionCall, Message, MessageToolCall};

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 
+use deftool_chat::ARGUMENT_KEYS;
 use serde_json::Value;
 
 use super::mask::{Hit, Mask, replace};
@@ -20,18 +21,9 @@ pub(crate) struct Piece {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Names of members with text that continues in the next frame.
-const CONTINUED: [&str; 9] = [
-    "content",
-    "reasoning_content",
-    "reasoning",
-    "thinking",
-    "text",
-    "delta",
-    "arguments",
-    "refusal",
-    "partial_json",
-];
+/// Names of members with text that continues in the next frame. The [`ARGUMENT_KEYS`] continue, too.
+const CONTINUED: [&str; 8] =
+    ["content", "reasoning_content", "reasoning", "thinking", "text", "delta", "refusal", "partial_json"];
 
 /// Names of members with values that the protocol defines.
 const PROTOCOL: [&str; 6] = ["role", "type", "object", "finish_reason", "event", "status"];
@@ -234,7 +226,8 @@ fn each_text(
             {
                 return false;
             }
-            visit(CONTINUED.contains(&key).then_some(path.as_str()), text)
+            let is_continued = CONTINUED.contains(&key) || ARGUMENT_KEYS.contains(&key);
+            visit(is_continued.then_some(path.as_str()), text)
         }
         Value::Array(items) => {
             let mut changed = false;
@@ -420,30 +413,29 @@ mod tests {
     #[test]
     fn arguments_escapes_errors_and_complete_bodies_are_redacted() {
         let mask = mask(&["hunter2222"], &[r"\bpin-\d{4}\b"]);
-        let call = |index: u64, arguments: &str, is_first: bool| {
-            let function = if is_first {
-                json!({"name": "f", "arguments": arguments})
-            } else {
-                json!({"arguments": arguments})
+        for key in ARGUMENT_KEYS {
+            let call = |index: u64, arguments: &str, is_first: bool| {
+                let function =
+                    if is_first { json!({"name": "f", key: arguments}) } else { json!({key: arguments}) };
+                let mut call = json!({"index": index, "function": function});
+                if is_first {
+                    call["type"] = json!("function");
+                    call["id"] = json!("abc");
+                }
+                frame(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}))
             };
-            let mut call = json!({"index": index, "function": function});
-            if is_first {
-                call["type"] = json!("function");
-                call["id"] = json!("abc");
-            }
-            frame(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}))
-        };
-        let body = [
-            call(0, "{\"a\": \"hunt", true),
-            call(1, "{\"b\": \"pin-1", true),
-            call(0, "er2222\"}", false),
-            call(1, "234\"}", false),
-        ]
-        .concat();
-        let out = joined(&redact_reply(pieces(body.as_bytes(), &[]), &mask));
-        let (_, calls) = read(&out);
-        assert_eq!(calls[0]["arguments"]["value"], json!({"a": "[redacted-1]"}), "{calls:?}");
-        assert_eq!(calls[1]["arguments"]["value"], json!({"b": "[redacted-2]"}), "{calls:?}");
+            let body = [
+                call(0, "{\"a\": \"hunt", true),
+                call(1, "{\"b\": \"pin-1", true),
+                call(0, "er2222\"}", false),
+                call(1, "234\"}", false),
+            ]
+            .concat();
+            let out = joined(&redact_reply(pieces(body.as_bytes(), &[]), &mask));
+            let (_, calls) = read(&out);
+            assert_eq!(calls[0]["arguments"]["value"], json!({"a": "[redacted-1]"}), "{key}: {calls:?}");
+            assert_eq!(calls[1]["arguments"]["value"], json!({"b": "[redacted-2]"}), "{key}: {calls:?}");
+        }
 
         for body in [
             "data: {\"choices\":[{\"delta\":{\"content\":\"h\\u0075nter2222\"}}]}\n\n",

@@ -40,7 +40,6 @@ pub struct Run {
     pub(super) tool_iterations: u32,
     pub(super) ids: IdGenerator,
     /// The time of the last delta of each structured call of the reply.
-    #[serde(default)]
     pub(super) call_times: BTreeMap<usize, u64>,
     pub(super) hold_back: HoldBack,
     pub(super) lines: LineDetector,
