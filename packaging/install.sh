@@ -48,28 +48,49 @@ download() {
   fi || fail "cannot download $1"
 }
 
-verify() {
+checksum() {
   if command -v sha256sum >/dev/null 2>&1; then
-    sha256sum --check --status "$1"
+    line=$(sha256sum < "$1")
   elif command -v shasum >/dev/null 2>&1; then
-    shasum --algorithm 256 --check --status "$1"
+    line=$(shasum --algorithm 256 < "$1")
   else
     fail "sha256sum or shasum is needed"
-  fi || fail "the checksum of the download is wrong; nothing was installed"
+  fi
+  echo "${line%% *}"
 }
 
+# Compares the archive `$1` with the only line of `$2`, which must name it: `CHECKSUM  NAME` or `CHECKSUM *NAME`.
+verify() {
+  expected=$(checksum "$1")
+  case $(cat "$2") in
+    "$expected  $1" | "$expected *$1") ;;
+    *" $1" | *"*$1") fail "the checksum of the download is wrong; nothing was installed" ;;
+    *) fail "the checksum file does not name $1; nothing was installed" ;;
+  esac
+}
+
+case $to in
+  /*) ;;
+  *) to=$PWD/$to ;;
+esac
 name=deftool-$version-$target
 temporary=$(mktemp -d)
-trap 'rm -rf "$temporary"' EXIT
+new=
+trap 'rm -rf "$temporary" ${new:+"$new"}' EXIT
 cd "$temporary"
 download "$releases/v$version/$name.tar.gz" "$name.tar.gz"
 download "$releases/v$version/$name.tar.gz.sha256" "$name.tar.gz.sha256"
-verify "$name.tar.gz.sha256"
-tar -xzf "$name.tar.gz"
+verify "$name.tar.gz" "$name.tar.gz.sha256"
+# To stdout: a link in the archive has no content, and no other member is extracted.
+tar -xzOf "$name.tar.gz" "$name/deftool" > deftool || fail "the archive has no program; nothing was installed"
+[ -s deftool ] || fail "the program in the archive is not a file; nothing was installed"
 mkdir -p "$to"
-# A rename replaces a program that is running.
-cp "$name/deftool" "$to/.deftool.new"
-mv -f "$to/.deftool.new" "$to/deftool"
+[ ! -d "$to/deftool" ] || fail "$to/deftool is a folder; nothing was installed"
+# A new file, and a rename: no link is followed, and a program that is running is replaced.
+new=$(mktemp "$to/.deftool.XXXXXX")
+cat deftool > "$new"
+chmod 755 "$new"
+mv -f "$new" "$to/deftool"
 echo "installed $("$to/deftool" -V) to $to/deftool"
 case :$PATH: in
   *:"$to":*) ;;

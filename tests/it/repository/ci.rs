@@ -242,6 +242,56 @@ fn a_damaged_release_is_not_installed() {
     assert!(!job.project.path("bin").exists());
 }
 
+/// A release or a target folder that would make the installer use or overwrite other files.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#[test]
+fn the_installer_uses_only_the_archive_and_follows_no_links() {
+    const PACK: &str = "tar -czf $NAME.tar.gz $NAME && sha256sum $NAME.tar.gz > $NAME.tar.gz.sha256";
+    for (prepare, expected) in [
+        ("true", "installed deftool"),
+        // The only checksum is that of a different file.
+        (
+            "printf damaged >> $NAME.tar.gz; sha256sum /dev/null > $NAME.tar.gz.sha256",
+            "the checksum file does not name deftool-",
+        ),
+        ("sha256sum /dev/null >> $NAME.tar.gz.sha256", "the checksum file does not name deftool-"),
+        (
+            "ln -sf $ROOT/victim $NAME/deftool; PACK",
+            "the program in the archive is not a file; nothing was installed",
+        ),
+        ("rm $NAME/deftool; PACK", "the archive has no program; nothing was installed"),
+        // The folder of the archive is a link to a folder with a program.
+        (
+            "mv $NAME $ROOT/elsewhere; ln -s $ROOT/elsewhere $NAME; PACK",
+            "the archive has no program; nothing was installed",
+        ),
+        ("mkdir $ROOT/bin; ln -s $ROOT/victim $ROOT/bin/.deftool.new", "installed deftool"),
+        ("mkdir $ROOT/bin; ln -s $ROOT/victim $ROOT/bin/deftool", "installed deftool"),
+        ("mkdir -p $ROOT/bin $ROOT/folder; ln -s $ROOT/folder $ROOT/bin/deftool", "/bin/deftool is a folder"),
+    ] {
+        let job = Job::new();
+        job.release();
+        job.project.write("victim", "untouched");
+        let root = job.project.path("").canonicalize().unwrap();
+        let name = format!("deftool-{VERSION}-x86_64-unknown-linux-gnu");
+        let variables = [("NAME", name), ("ROOT", root.display().to_string())];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value));
+        let prepare = format!("cd releases/v{VERSION}; {}", prepare.replace("PACK", PACK));
+        assert_eq!(job.shell(&prepare, &variables).0, Some(0), "{prepare}");
+        let (code, printed) = job.shell("sh $GITHUB_ACTION_PATH/packaging/install.sh --to bin", &[]);
+        assert!(printed.contains(expected), "{prepare}: {printed}");
+        let is_installed = expected.starts_with("installed");
+        assert_eq!(code, Some(i32::from(!is_installed)), "{prepare}: {printed}");
+        let installed = job.project.path("bin/deftool").symlink_metadata();
+        assert_eq!(installed.is_ok_and(|about| about.is_file()), is_installed, "{prepare}");
+        assert_eq!(fs::read_to_string(job.project.path("victim")).unwrap(), "untouched", "{prepare}");
+        // No temporary file is left.
+        let left = fs::read_dir(job.project.path("bin")).into_iter().flatten().flatten();
+        let left = left.filter(|entry| entry.file_type().unwrap().is_file()).count();
+        assert_eq!(left, usize::from(is_installed), "{prepare}");
+    }
+}
+
 #[test]
 fn the_gitlab_component_reports_findings_as_tests() {
     let component = YamlLoader::load_from_str(&read("templates/check.yml")).unwrap();
