@@ -128,6 +128,12 @@ fn permissions_are_compared_with_their_use() {
         found(" :allow (:read [\"notes/\"] :env [\"HOME\"])", reads),
         "specs/a.eld:1:16: note[DT423]: unused permission `:env` of `t`\n"
     );
+    // The variables of programs need the permission too.
+    let runs = "return function()\n  return process.run({ 'wc' }, { env = { COLUMNS = '2' } }).ok\nend";
+    assert_eq!(found(" :allow (:run [\"wc\"] :env [\"COLUMNS\"])", runs), "");
+    let passes_on =
+        "local run = process\nreturn function() return run.run({ 'wc' }, { env = { COLUMNS = '2' } }).ok end";
+    assert_eq!(found(" :allow (:run [\"wc\"] :env [\"COLUMNS\"])", passes_on), "");
     // A table that is passed on may be used in any way.
     for script in [
         "local files = fs\nreturn function() return files.read('notes/a') end",

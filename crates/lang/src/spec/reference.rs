@@ -212,7 +212,7 @@ pub(super) const PERMISSIONS: [Key; 5] = [
         "Folders and files that `fs` may write, relative to the project or absolute.",
     ),
     key_of("run", KeyValue::List, "Programs that `process.run` may start."),
-    key_of("env", KeyValue::List, "Environment variables that `env.get` may read."),
+    key_of("env", KeyValue::List, "Environment variables that `env.get` may read and programs get."),
 ];
 
 const REPORT: &[&str] = &["fail", "report"];

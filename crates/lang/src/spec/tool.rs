@@ -155,7 +155,7 @@ pub struct Permissions {
     pub write: Vec<String>,
     /// Programs that `process.run` may start.
     pub run: Vec<String>,
-    /// Environment variables that `env.get` may read.
+    /// Environment variables that `env.get` may read and programs get.
     pub env: Vec<String>,
 }
 

@@ -46,12 +46,14 @@ pub struct FunctionDoc {
     pub example: &'static str,
     /// The keys of `:allow`, one of which is required, such as `read`. Empty if no permission is required.
     pub permissions: &'static [&'static str],
+    /// Further keys of `:allow` that some of its options require.
+    pub option_permissions: &'static [&'static str],
 }
 
 impl FunctionDoc {
     /// Creates the documentation of a function without errors, example and permissions.
     pub(super) const fn new(name: &'static str, signature: &'static str, about: &'static str) -> Self {
-        Self { name, signature, about, errors: "", example: "", permissions: &[] }
+        Self { name, signature, about, errors: "", example: "", permissions: &[], option_permissions: &[] }
     }
 
     pub(super) const fn with_errors(self, errors: &'static str) -> Self {
@@ -65,6 +67,10 @@ impl FunctionDoc {
     /// Sets the keys of `:allow`, one of which is required. They must be among the table's keys.
     pub(super) const fn with_permissions(self, permissions: &'static [&'static str]) -> Self {
         Self { permissions, ..self }
+    }
+
+    pub(super) const fn with_option_permissions(self, option_permissions: &'static [&'static str]) -> Self {
+        Self { option_permissions, ..self }
     }
 }
 

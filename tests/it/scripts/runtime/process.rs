@@ -90,9 +90,15 @@ fn programs_without_a_grant_are_refused() {
         ("process.run({ 'a\\27[31m' })", "a\u{FFFD}[31m is not allowed"),
         (
             "process.run({ 'printf' }, { env = { LD_PRELOAD = 'x.so' } })",
-            "LD_PRELOAD is not allowed: it changes which code a program runs; to allow it, add :allow (:env [\"LD_PRELOAD\"])",
+            "LD_PRELOAD is not allowed: this tool may not set variables of programs; to allow it, add :allow (:env [\"LD_PRELOAD\"])",
         ),
         ("process.run({ 'printf' }, { env = { PATH = '.' } })", "PATH is not allowed"),
+        // Names that no list of dangerous variables contained.
+        (
+            "process.run({ 'printf' }, { env = { CARGO_BUILD_RUSTC = 'x' } })",
+            "CARGO_BUILD_RUSTC is not allowed",
+        ),
+        ("process.run({ 'printf' }, { env = { LANG = 'C' } })", "LANG is not allowed"),
         (
             "process.run({ 'printf' }, { cwd = '/' })",
             "cwd / is not allowed: it is outside of the project and of all granted folders; to allow it, add :allow (:read [\"/\"])",
@@ -178,7 +184,7 @@ fn a_program_gets_only_its_own_environment() {
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some() && std::env::var_os("CARGO_PKG_VERSION").is_some());
     let source = "return process.run({ 'env' }, { env = { MINE = '1' } }).stdout";
     let (_folder, mut script) = granted(source, &["env"]);
-    script.permissions.env = vec![String::from("CARGO_PKG_NAME"), String::from("NOT_SET_AT_ALL")];
+    script.permissions.env = ["CARGO_PKG_NAME", "MINE", "NOT_SET_AT_ALL"].map(String::from).to_vec();
     let printed = run(script, json!({})).unwrap();
     let mut names: Vec<&str> =
         printed.as_str().unwrap().lines().map(|line| line.split('=').next().unwrap()).collect();
@@ -191,6 +197,12 @@ fn a_program_gets_only_its_own_environment() {
     );
     script.permissions.env = vec![String::from("BASH_ENV")];
     assert_eq!(run(script, json!({})), Ok(json!("x\n")));
+
+    let (_folder, mut script) = granted("process.run({ 'env' }, { env = { OTHER = 'x' } })", &["env"]);
+    script.permissions.env = vec![String::from("MINE")];
+    let error = run(script, json!({})).unwrap_err();
+    let expected = "OTHER is not allowed: this tool may only set the variables \"MINE\"; to allow it, add :allow (:env [\"OTHER\"])";
+    assert!(error.message.contains(expected), "{error}");
 }
 
 /// A program does not inherit open files.

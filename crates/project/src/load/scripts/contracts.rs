@@ -12,7 +12,8 @@ use deftool_lang::spec::rules::USELESS_ON_EXIT;
 use deftool_lang::spec::{Permissions, Tool, ToolKind};
 use deftool_lang::text::{Location, SourceId, Span};
 use deftool_script::{
-    Contract, GlobalAccess, GlobalUse, Returned, Script, TableDoc, count_word, host_tables, is_known_global,
+    Contract, FunctionDoc, GlobalAccess, GlobalUse, Returned, Script, TableDoc, count_word, host_tables,
+    is_known_global,
 };
 
 use super::file::script_candidates;
@@ -147,15 +148,19 @@ impl FileUses {
     fn of(globals: &[GlobalUse]) -> Self {
         let (mut needs, mut keys) = (Vec::new(), HashSet::new());
         for used in globals {
-            if let Some((any_of, function)) = needed(used) {
-                keys.extend(any_of);
-                needs.push(Need { used: used.clone(), function, keys: any_of });
+            if let Some((table, known)) = needed(used) {
+                keys.extend(known.permissions.iter().chain(known.option_permissions));
+                let function = format!("{}.{}", table.name, known.name);
+                needs.push(Need { used: used.clone(), function, keys: known.permissions });
                 continue;
             }
             // A host table is used as a value, or `_G` is used: assume that all functions are used.
             let name = used.path.first().map_or("", String::as_str);
             let tables = host_tables().iter().filter(|doc| doc.name == name || name == "_G");
-            keys.extend(tables.flat_map(|doc| doc.permissions));
+            for doc in tables {
+                keys.extend(doc.permissions);
+                keys.extend(doc.functions.iter().flat_map(|function| function.option_permissions));
+            }
         }
         Self { mistakes: mistakes(globals), needs, keys }
     }
@@ -225,12 +230,12 @@ fn report_mistakes(load: &mut Load, source: SourceId, mistakes: &[GlobalUse]) {
     }
 }
 
-/// Returns the permissions, one of which `used` requires, and the name of the host function.
-fn needed(used: &GlobalUse) -> Option<(&'static [&'static str], String)> {
+/// Returns the host function that `used` reads, with its table, if it requires a permission.
+fn needed(used: &GlobalUse) -> Option<(&'static TableDoc, &'static FunctionDoc)> {
     let [table, function, ..] = used.path.as_slice() else { return None };
     let doc = host_tables().iter().find(|doc| doc.name == *table && used.access == GlobalAccess::Read)?;
     let known = doc.functions.iter().find(|known| known.name == *function)?;
-    (!known.permissions.is_empty()).then(|| (known.permissions, format!("{table}.{function}")))
+    (!known.permissions.is_empty()).then_some((doc, known))
 }
 
 /// Returns the unused permissions with their host tables.

@@ -32,15 +32,16 @@ pub(super) const DOC: TableDoc = TableDoc {
          `stdin`: the input, empty by default. `cwd`: the working directory, by default the project; it must be in the project \
          or in a granted folder. `timeout`: seconds until the program is killed; the call's time limit applies too. `max_output`: \
          the number of bytes to keep of each stream, by default 1 MiB, at most 8 MiB; the rest is discarded and `truncated` is \
-         true. `env`: additional environment variables. The program also gets `PATH`, `LANG=C.UTF-8` and the variables of \
-         `:allow (:env …)` that are set, and no others.\n\n\
+         true. `env`: values of environment variables; the spec must list their names under `:allow (:env …)`. The program also gets \
+         `PATH`, `LANG=C.UTF-8` and the other listed variables that are set, and no others.\n\n\
          `ok` is true if the exit code is 0. A nonzero exit code is not an error. `code` is nil if a signal ended the program. \
          Processes that it leaves running are killed when it exits. It has no terminal.",
     )
     .with_permissions(&["run"])
+    .with_option_permissions(&["env"])
     .with_errors(
         "The spec does not list the program under `:allow (:run [\"git\"])`; the program does not exist or cannot start; `env` contains \
-         a variable that changes which code a program runs (`LD_PRELOAD`, `PATH`, `PYTHONPATH`, …) and that `:env` does not list. \
+         a variable that the spec does not list under `:allow (:env [\"NAME\"])`. \
          At most four programs run at a time; further calls wait. Not supported on Windows.",
     )
     .with_example(

@@ -10,56 +10,6 @@ use crate::error::{HostError, clean};
 use crate::permission::{PathGrant, normalize};
 use crate::script::Script;
 
-/// Environment variables that determine which code a program loads or runs, or where it finds other programs. A script
-/// may set them only if the spec lists them.
-const CODE_VARIABLES: [&str; 43] = [
-    "PATH",
-    "BASH_ENV",
-    "ENV",
-    "IFS",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "PROMPT_COMMAND",
-    "PS4",
-    "ZDOTDIR",
-    "BROWSER",
-    "EDITOR",
-    "VISUAL",
-    "PAGER",
-    "MANPAGER",
-    "LESSOPEN",
-    "LESSCLOSE",
-    "SSH_ASKPASS",
-    "GCONV_PATH",
-    "LOCPATH",
-    "OPENSSL_CONF",
-    "OPENSSL_ENGINES",
-    "OPENSSL_MODULES",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PERL5DB",
-    "PERLLIB",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "PYTHONUSERBASE",
-    "PYTHONBREAKPOINT",
-    "PYTHONWARNINGS",
-    "PYTHONPYCACHEPREFIX",
-    "RUBYLIB",
-    "RUBYOPT",
-    "CLASSPATH",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "_JAVA_OPTIONS",
-    "PHPRC",
-    "RUSTC",
-    "RUSTC_WRAPPER",
-    "MAKEFLAGS",
-];
-/// Prefixes of the names of such variables.
-const CODE_VARIABLE_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "BASH_FUNC_", "GIT_", "LUA_", "NODE_"];
-
 /// The grants of a spec that apply to programs.
 pub(super) struct ProgramGrants {
     run: Vec<String>,
@@ -86,41 +36,12 @@ impl ProgramGrants {
 
     /// Returns an error unless the spec grants the program by this exact name.
     pub(super) fn check_program(&self, name: &str) -> Result<(), HostError> {
-        if self.run.iter().any(|granted| granted == name) {
-            return Ok(());
-        }
-        let shown = clean(name, 200);
-        let allowed = if self.run.is_empty() {
-            String::from("this tool may not run programs")
-        } else {
-            let names: Vec<String> = self.run.iter().map(|name| quoted(&clean(name, 200))).collect();
-            format!("this tool may only run {}", names.join(" "))
-        };
-        Err(HostError {
-            kind: ToolErrorKind::Permission,
-            message: format!(
-                "{shown} is not allowed: {allowed}; to allow it, add :allow (:run [{}]) to the spec",
-                quoted(&shown)
-            ),
-        })
+        check_grant(name, &self.run, ("run programs", "run"), "run")
     }
 
-    /// Returns an error for a variable that changes which code runs, unless the spec lists it.
+    /// Returns an error unless the spec grants the variable by this exact name.
     pub(super) fn check_variable(&self, name: &str) -> Result<(), HostError> {
-        let changes_code = CODE_VARIABLES.contains(&name)
-            || CODE_VARIABLE_PREFIXES.iter().any(|begin| name.starts_with(begin));
-        if !changes_code || self.env.iter().any(|granted| granted == name) {
-            return Ok(());
-        }
-        let shown = clean(name, 100);
-        Err(HostError {
-            kind: ToolErrorKind::Permission,
-            message: format!(
-                "{shown} is not allowed: it changes which code a program runs; to allow it, add :allow (:env [{}]) to \
-                 the spec",
-                quoted(&shown)
-            ),
-        })
+        check_grant(name, &self.env, ("set variables of programs", "set the variables"), "env")
     }
 
     /// Returns the file of the granted program `name`. A bare name is looked up in this process's `PATH`, but never in
@@ -176,6 +97,28 @@ impl ProgramGrants {
         let language = (OsString::from("LANG"), OsString::from("C.UTF-8"));
         path.into_iter().chain([language]).chain(granted).collect()
     }
+}
+
+/// Returns an error unless `granted` contains `name`. `verbs`: what the tool may not do if nothing is granted, and what
+/// it may only do otherwise. `key`: the permission in a spec.
+fn check_grant(name: &str, granted: &[String], verbs: (&str, &str), key: &str) -> Result<(), HostError> {
+    if granted.iter().any(|granted| granted == name) {
+        return Ok(());
+    }
+    let shown = clean(name, 200);
+    let allowed = if granted.is_empty() {
+        format!("this tool may not {}", verbs.0)
+    } else {
+        let names: Vec<String> = granted.iter().map(|name| quoted(&clean(name, 200))).collect();
+        format!("this tool may only {} {}", verbs.1, names.join(" "))
+    };
+    Err(HostError {
+        kind: ToolErrorKind::Permission,
+        message: format!(
+            "{shown} is not allowed: {allowed}; to allow it, add :allow (:{key} [{}]) to the spec",
+            quoted(&shown)
+        ),
+    })
 }
 
 /// Returns whether `name` is valid as the name of an environment variable.
