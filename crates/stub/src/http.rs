@@ -1,14 +1,15 @@
 //! A minimal HTTP/1.1 server on a raw socket. An HTTP library would correct the injected faults.
 //!
 //! In: a listener and a function from a request to its answer. Each connection has its own task. The size of a request
-//! is limited ([`MAX_HEAD`], [`MAX_BODY`](super::request::MAX_BODY)). An invalid request is answered with an error
-//! status, and the connection is closed.
+//! is limited ([`MAX_HEAD`], [`MAX_BODY`](super::request::MAX_BODY)). An invalid request, or one of a web page, is answered
+//! with an error status, and the connection is closed.
 
 use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use deftool_lang::text::web_page_refusal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,11 +27,12 @@ const MAX_BEHIND: Duration = Duration::from_secs(1);
 
 /// Accepts connections forever.
 pub(super) async fn serve(listener: TcpListener, service: Arc<Service>) {
+    let is_loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
                 service.connected();
-                tokio::spawn(serve_connection(socket, Arc::clone(&service)));
+                tokio::spawn(serve_connection(socket, Arc::clone(&service), is_loopback));
             }
             // Usually out of file descriptors: wait until connections close.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -45,12 +47,13 @@ enum AfterAnswer {
     Reset,
 }
 
-async fn serve_connection(socket: TcpStream, service: Arc<Service>) {
+async fn serve_connection(socket: TcpStream, service: Arc<Service>, is_loopback: bool) {
     let _ = socket.set_nodelay(true);
     let (mut read, mut write) = socket.into_split();
     let mut waiting = Vec::new();
     loop {
-        let request = match read_request(&mut read, &mut write, &mut waiting).await {
+        let received = read_request(&mut read, &mut write, &mut waiting).await;
+        let request = match received.and_then(|request| refuse_web_pages(request, is_loopback)) {
             Ok(Some(request)) => request,
             Ok(None) => return,
             Err(BadRequest { status, message }) => {
@@ -79,6 +82,17 @@ async fn serve_connection(socket: TcpStream, service: Arc<Service>) {
             }
             Err(_) => return service.disconnected(),
         }
+    }
+}
+
+/// # Errors
+/// If a web page may have sent the request.
+fn refuse_web_pages(request: Option<Received>, is_loopback: bool) -> Result<Option<Received>, BadRequest> {
+    let headers = request.iter().flat_map(|request| &request.headers);
+    let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
+    match web_page_refusal(headers, is_loopback) {
+        Some(message) => Err(BadRequest { status: 403, message }),
+        None => Ok(request),
     }
 }
 

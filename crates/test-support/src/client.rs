@@ -55,7 +55,7 @@ pub fn post_to(path: &str, body: &Value) -> String {
     let body = body.to_string();
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nhost: stub\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
     )
 }
 
@@ -71,7 +71,7 @@ pub fn ask(address: SocketAddr, body: &Value) -> (u16, Value) {
 
 /// Sends a GET request. Returns the same as [`ask`].
 pub fn get(address: SocketAddr, path: &str) -> (u16, Value) {
-    exchange(address, &format!("GET {path} HTTP/1.1\r\nhost: stub\r\nconnection: close\r\n\r\n"))
+    exchange(address, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
 }
 
 /// Sends a request. Returns the status and the body of the answer: JSON, or a string if it is not JSON.

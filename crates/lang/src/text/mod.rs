@@ -8,12 +8,14 @@ mod line_index;
 mod removal;
 mod source;
 mod span;
+mod web_page;
 
 pub use hash::{digest, sha256_base64};
 pub use line_index::{LineColumn, LineIndex};
 pub use removal::removal;
 pub use source::{Location, SourceFile, SourceId, Sources};
 pub use span::{Span, Spanned};
+pub use web_page::web_page_refusal;
 
 /// Whether a terminal interprets `character` instead of showing it: control characters and the Unicode characters that
 /// change the text direction, which can disguise text.

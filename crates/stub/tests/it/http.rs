@@ -1,5 +1,6 @@
 //! The stub over HTTP, with well-behaved and faulty clients.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use deftool_stub::{Answer, MAX_BODY, MAX_HEAD, Reply, Scenario, Stub};
@@ -85,6 +86,31 @@ fn invalid_requests_are_rejected_and_the_next_is_served() {
         assert_eq!(ask(stub.address(), &odd).0, 200, "{odd}");
     }
     assert_eq!(get(stub.address(), "/health").0, 200);
+}
+
+#[test]
+fn requests_of_web_pages_are_refused() {
+    let stub = stub_without_steps();
+    let port = stub.address().port();
+    for (headers, status) in [
+        (format!("Host: 127.0.0.1:{port}"), 200),
+        (format!("Host: localhost:{port}"), 200),
+        // A name that a web page made resolve to this machine.
+        (format!("Host: rebound.example:{port}"), 403),
+        (format!("Host: localhost\r\nHost: rebound.example:{port}"), 403),
+        (format!("Host: localhost:{port}\r\nOrigin: http://localhost:{port}"), 403),
+    ] {
+        let request = format!("GET /v1/models HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n");
+        let (found, body) = deftool_test_support::client::exchange(stub.address(), &request);
+        assert_eq!(found, status, "{headers}: {body}");
+    }
+    assert_eq!(stub.requests().len(), 2);
+    // The names of this machine are not known.
+    let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let stub = Stub::start_at(everywhere, Scenario::without_steps(), |_, _, _| {}).unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, stub.address().port()));
+    let request = "GET /v1/models HTTP/1.1\r\nHost: machine.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(deftool_test_support::client::exchange(address, request).0, 200);
 }
 
 #[test]

@@ -342,6 +342,6 @@ fn received_requests_are_recorded() {
     let requests: Vec<Received> = stub.requests();
     let [request] = &requests[..] else { panic!("{requests:?}") };
     assert_eq!((request.method(), request.path()), ("POST", "/v1/chat/completions"));
-    assert_eq!(request.header("host"), Some("stub"));
+    assert_eq!(request.header("host"), Some("localhost"));
     assert_eq!(request.contents("user"), ["hello"]);
 }
