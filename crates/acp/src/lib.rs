@@ -15,6 +15,7 @@
 //! its request, and the received text is stored; a call that needs approval runs only after the client approved it.
 
 mod host;
+mod lines;
 mod server;
 mod turn;
 mod updates;

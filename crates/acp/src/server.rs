@@ -19,21 +19,16 @@ use agent_client_protocol::{
 };
 use deftool_chat::Message;
 use deftool_lang::tool::{TRACEPARENT, TRACESTATE, TraceContext};
-use futures_util::SinkExt;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedMutexGuard;
-use tokio_util::bytes::BytesMut;
-use tokio_util::codec::{Decoder, FramedRead, FramedWrite, LinesCodec, LinesCodecError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::host::{ClientServer, Host, OpenedSession, SessionRequest};
+use crate::lines;
 use crate::turn::{Peer, failed, send};
 use crate::updates::{prompt_text, replay};
-
-/// Maximum length of a message, in bytes.
-const MAX_MESSAGE: usize = 32 << 20;
 
 /// Serves one client until `input` ends, `output` fails or `stop` is canceled. Then cancels all prompts, stores their
 /// replies, and closes the host. Must be called in a multi-threaded runtime.
@@ -53,21 +48,18 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         canceled: stop.child_token(),
     });
-    let incoming = FramedRead::new(input, BoundedLines(LinesCodec::new_with_max_length(MAX_MESSAGE)));
-    let lines = FramedWrite::new(output, LinesCodec::new());
-    let outgoing = SinkExt::<String>::sink_map_err(lines, |error| match error {
-        LinesCodecError::Io(error) => error,
-        LinesCodecError::MaxLineLengthExceeded => io::Error::other(error),
-    });
-    let served = stop.run_until_cancelled(connect(&server, Lines::new(outgoing, incoming))).await;
+    let (outgoing, incoming, waiting) = lines::connect(input);
+    let connected = async {
+        let connected = connect(&server, Lines::new(outgoing, incoming)).await;
+        connected.map_err(|error| io::Error::other(error.message))
+    };
+    let served = async { tokio::try_join!(connected, lines::write(output, waiting)) };
+    let served = stop.run_until_cancelled(served).await;
     server.canceled.cancel();
     server.tasks.close();
     server.tasks.wait().await;
     server.host.close().await;
-    match served {
-        Some(Err(error)) => Err(io::Error::other(error.message)),
-        Some(Ok(())) | None => Ok(()),
-    }
+    served.unwrap_or(Ok(((), ()))).map(drop)
 }
 
 /// Answers the messages of the client until the connection ends.
@@ -282,33 +274,4 @@ fn busy() -> Error {
 /// Returns an error about the parameters of a request.
 fn invalid(message: String) -> Error {
     Error::new(ErrorCode::INVALID_PARAMS, message)
-}
-
-/// Decodes lines. A line that cannot be decoded becomes a line that is not JSON, so that the client receives an error.
-struct BoundedLines(LinesCodec);
-
-impl Decoder for BoundedLines {
-    type Item = String;
-    type Error = io::Error;
-
-    fn decode(&mut self, bytes: &mut BytesMut) -> io::Result<Option<String>> {
-        readable(self.0.decode(bytes))
-    }
-
-    fn decode_eof(&mut self, bytes: &mut BytesMut) -> io::Result<Option<String>> {
-        readable(self.0.decode_eof(bytes))
-    }
-}
-
-fn readable(decoded: Result<Option<String>, LinesCodecError>) -> io::Result<Option<String>> {
-    match decoded {
-        Ok(line) => Ok(line),
-        Err(LinesCodecError::MaxLineLengthExceeded) => {
-            Ok(Some(format!("message longer than {} MiB", MAX_MESSAGE >> 20)))
-        }
-        Err(LinesCodecError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-            Ok(Some(String::from("message with invalid UTF-8")))
-        }
-        Err(LinesCodecError::Io(error)) => Err(error),
-    }
 }

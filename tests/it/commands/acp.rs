@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -406,6 +407,42 @@ fn errors_are_reported_and_the_agent_goes_on() {
     let grown = peak_memory(client.agent.id()) - before;
     assert!(grown < 150 << 10, "{grown} kB");
     client.disconnect();
+}
+
+/// A client that sends lines without reading fills no memory, and gets an answer to each line when it reads.
+#[test]
+fn memory_is_bounded_if_a_client_does_not_read() {
+    /// Their answers have about 100 bytes each.
+    const LINES: usize = 100_000;
+    let project = rpc::project();
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"session/fly","params":{}}"#;
+    for line in ["invalid", r#"{"jsonrpc":"1.0"}"#, request] {
+        let mut client = RawClient::start(&project, &["--trust", "--endpoint", "http://127.0.0.1:1"]);
+        let before = peak_memory(client.agent.id());
+        let mut input = client.input.take().unwrap();
+        let sent = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..LINES {
+                    input.write_all(format!("{line}\n").as_bytes()).unwrap();
+                    sent.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            // Reading earlier would make the test easier, not wrong.
+            let mut last = usize::MAX;
+            while last != sent.load(Ordering::Relaxed) {
+                last = sent.load(Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            for _ in 0..LINES {
+                assert!(client.error().starts_with("-32"));
+            }
+        });
+        let grown = peak_memory(client.agent.id()) - before;
+        assert!(grown < 20_000, "{line}: {grown} kB more");
+        client.input = Some(input);
+        client.disconnect();
+    }
 }
 
 #[test]
