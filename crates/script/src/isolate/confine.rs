@@ -91,6 +91,20 @@ pub(super) fn enter_domain() {
     }
 }
 
+/// Forbids this thread, and the processes that it starts, to change the resource limits of other processes. Set-user-ID
+/// programs gain no rights. Does nothing if system call filters are not available.
+#[cfg(unix)]
+pub(super) fn forbid_limits_of_others() {
+    #[cfg(all(
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
+    if rustix::thread::set_no_new_privs(true).is_ok() {
+        let _ = crate::ffi::install_filter(&mut super::limits_filter::instructions());
+    }
+}
+
 /// Drops the capabilities that allow reading the memory of other processes despite all security modules:
 /// `perfmon_capable` in `mm_access` (`kernel/fork.c`, Linux 6.18).
 #[cfg(target_os = "linux")]

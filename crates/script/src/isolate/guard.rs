@@ -12,8 +12,8 @@
 //!   them all. On other systems it kills the program's process group.
 //! - *No access to the engine.* On Linux the program starts in a Landlock domain. It cannot trace a process outside the
 //!   domain, and so cannot read `/proc/N/environ` or `/proc/N/mem`. Since Linux 6.12 it cannot send signals to such a
-//!   process. A domain applies to a thread and its children, so the guard itself stays outside the domain and out of
-//!   the program's reach.
+//!   process. A system call filter keeps it from the resource limits of other processes. Both apply to a thread and its
+//!   children, so the guard itself stays outside the domain and out of the program's reach.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -178,6 +178,7 @@ pub(super) fn serve() -> io::Result<()> {
     // This thread must end: a program may send signals to the threads in its own domain.
     let starting = std::thread::Builder::new().name(String::from("program")).spawn(move || {
         confine::enter_domain();
+        confine::forbid_limits_of_others();
         request.start(files)
     })?;
     let group = match starting.join().unwrap_or_else(|_| Err(io::Error::other("the guard failed"))) {

@@ -15,7 +15,7 @@
 //! 5 ms). A child that does not answer within half a second after the deadline is killed, with all processes that it
 //! started. If a child dies, its call fails. Children end when the pipe to their parent closes.
 //!
-//! Out of scope: a system call filter. The host tables in the child determine what a script can access, as in a
+//! Out of scope: a system call filter for scripts. The host tables in the child determine what a script can access, as in a
 //! thread. A script that breaks out of Luau itself has the user's rights.
 
 #[cfg(unix)]
@@ -25,6 +25,8 @@ pub(super) mod confine;
 mod conversion;
 #[cfg(unix)]
 mod guard;
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod limits_filter;
 mod options;
 #[cfg(unix)]
 mod peer;
