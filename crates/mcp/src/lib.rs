@@ -16,13 +16,14 @@
 //! let transport = ServerTransport::Http { url: "http://127.0.0.1:8000/mcp".into(), token: None };
 //! let server = RemoteServer {
 //!     name: "notes".into(), transport, tools: None, only: None, confirm: false, timeout: None,
+//!     redact: Box::new(|_| {}),
 //! };
 //! println!("{:?}", inspect(&server).await?.names);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Invariants: a call stops when it is canceled or its client disconnects; a call that needs approval runs only after
+//! Invariants: no token of a server leaves the client; a call stops when it is canceled or its client disconnects; a call that needs approval runs only after
 //! the user approved it; nothing is written to stdout except messages of the protocol; no server is contacted before
 //! [`RemoteTools::connect`] or [`inspect`].
 
@@ -38,7 +39,8 @@ mod session;
 
 pub use catalog::{Catalog, CatalogSource, CatalogTool};
 pub use client::{
-    ConnectError, Launch, Offer, RemoteServer, RemoteTools, Report, ServerProgram, ServerTransport, inspect,
+    ConnectError, Launch, Offer, Redact, RemoteServer, RemoteTools, Report, ServerProgram, ServerTransport,
+    inspect,
 };
 pub use events::{CallEvent, CallEvents, LogLevel};
 pub use http::HttpServer;

@@ -9,8 +9,9 @@ use deftool_acp::ClientServer;
 use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
 use deftool_lang::text::one_line;
 use deftool_lang::tool::{JoinedTools, ToolSource};
-use deftool_mcp::{Launch, RemoteServer, RemoteTools, ServerTransport};
+use deftool_mcp::{Launch, Redact, RemoteServer, RemoteTools, ServerTransport};
 use deftool_project::{Load, PermissionRequest, mcp_permission_request};
+use deftool_worker::Redactor;
 
 use super::connect::with_spinner;
 use crate::cli::command::{CliError, environment};
@@ -94,6 +95,14 @@ impl Servers {
         root: &Path,
     ) -> Result<RemoteServer, String> {
         let name = &server.name.value;
+        let token = match (&server.transport, &server.token_env) {
+            (McpTransport::Url(_), Some(variable)) => {
+                let missing = || format!("the environment variable `{variable}` is not set");
+                Some(environment(variable).ok_or_else(missing)?)
+            }
+            _ => None,
+        };
+        let redact = redact(token.as_deref());
         let transport = match &server.transport {
             McpTransport::Command(command) => ServerTransport::Program(launch(
                 command.clone(),
@@ -101,13 +110,7 @@ impl Servers {
                 Vec::new(),
                 root.to_owned(),
             )),
-            McpTransport::Url(url) => {
-                let token = server.token_env.as_deref().map(|variable| {
-                    let missing = || format!("the environment variable `{variable}` is not set");
-                    environment(variable).ok_or_else(missing)
-                });
-                ServerTransport::Http { url: url.clone(), token: token.transpose()? }
-            }
+            McpTransport::Url(url) => ServerTransport::Http { url: url.clone(), token },
         };
         // The name of the server selects all of its tools.
         let is_partial = |names: &&[String]| !names.contains(name);
@@ -118,6 +121,7 @@ impl Servers {
             only: tools.filter(is_partial).map(<[String]>::to_vec),
             confirm: server.confirm,
             timeout: server.timeout,
+            redact,
         })
     }
 }
@@ -139,7 +143,14 @@ fn remote_of_client(server: &ClientServer, root: &Path) -> RemoteServer {
         only: None,
         confirm: true,
         timeout: None,
+        redact: redact(None),
     }
+}
+
+/// Returns a function that redacts the token of a server as the API key is redacted.
+fn redact(token: Option<&str>) -> Redact {
+    let redactor = Redactor::new(token);
+    Box::new(move |value| redactor.value(value))
 }
 
 /// Adds the tools of MCP servers to those of the project.

@@ -291,6 +291,40 @@ fn secrets_of_servers_are_not_recorded() {
     assert!(recorded.contains("h__act") && !recorded.contains("hunter2"), "{recorded}");
 }
 
+/// A server that sends its own token: it is redacted before the user, the model or a file receives it.
+#[test]
+fn the_token_of_a_server_is_redacted() {
+    let served = Project::empty();
+    served.write(
+        "specs/a.eld",
+        "(deftool :name \"echo\" :description \"Knows secret.\" :args ())
+         (deftool :name \"fail\" :description \"Fails.\" :args ())",
+    );
+    // Also in base64.
+    served.write(
+        "scripts/echo.lua",
+        "return function() return { text = \"a secret\", secret = \"c2VjcmV0\" } end\n",
+    );
+    served.write("scripts/fail.lua", "return function() error(tool.failure(\"no secret\")) end\n");
+    let (_server, url) = super::mcp::start_http(&served, &[]);
+    let server = format!("(defmcp :name \"web\" :url \"{url}\" :token-env \"TOKEN\")");
+    let project = project(&server, r#"(reply (call "web__echo")) (reply (call "web__fail"))"#);
+    let mut command = command(&project, &["--trust", "--record", "run.jsonl"]);
+    let ended = Ended::of(command.env("TOKEN", "secret").output().unwrap());
+    let recorded = std::fs::read_to_string(project.path("run.jsonl")).unwrap();
+    for shown in ["a [redacted]", "no [redacted]"] {
+        assert!(ended.stderr.contains(shown) && recorded.contains(shown), "{shown}: {ended:?}\n{recorded}");
+    }
+    assert!(recorded.contains("Knows [redacted]."), "{recorded}");
+    assert_eq!(project.run(&["trust", "grant"]).code, Some(0));
+    let mut import = project.command(&["import", "--mcp", "web"]);
+    let imported = Ended::of(import.env("TOKEN", "secret").output().unwrap());
+    assert!(imported.stdout.contains("Knows [redacted]."), "{imported:?}");
+    for text in [&ended.stdout, &ended.stderr, &recorded, &imported.stdout, &imported.stderr] {
+        assert!(!text.contains("secret") && !text.contains("c2VjcmV0"), "{text}");
+    }
+}
+
 /// A server over HTTP, with the right token, a wrong one, and none.
 #[test]
 fn servers_over_http_can_be_used() {

@@ -18,6 +18,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{ClientHandler, Peer, RoleClient};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
@@ -52,6 +53,9 @@ pub struct ServerProgram {
 /// Starts the program of a server.
 pub type Launch = Box<dyn Fn() -> BoxFuture<'static, std::io::Result<ServerProgram>> + Send + Sync>;
 
+/// Redacts the token of a server in all strings of a value.
+pub type Redact = Box<dyn Fn(&mut Value) + Send + Sync>;
+
 /// How to reach a server.
 pub enum ServerTransport {
     /// A program that is started.
@@ -79,6 +83,20 @@ pub struct RemoteServer {
     pub confirm: bool,
     /// Time limit of a call.
     pub timeout: Option<Duration>,
+    /// Applied to everything that the server sends before any other code receives it.
+    pub redact: Redact,
+}
+
+impl RemoteServer {
+    /// Returns `text` without the token.
+    pub(super) fn redacted(&self, text: String) -> String {
+        let mut value = Value::String(text);
+        (self.redact)(&mut value);
+        match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        }
+    }
 }
 
 /// An established connection.
@@ -112,9 +130,10 @@ impl Connection {
     ///
     /// # Errors
     /// If the connection is not established in time. The error is a clause that omits the name of the server.
-    pub(super) async fn open(transport: &ServerTransport) -> Result<Self, String> {
-        let opened = tokio::time::timeout(START_LIMIT, Self::open_now(transport)).await;
-        opened.unwrap_or_else(|_| Err(format!("did not answer within {START_LIMIT:?}")))
+    pub(super) async fn open(server: &RemoteServer) -> Result<Self, String> {
+        let opened = tokio::time::timeout(START_LIMIT, Self::open_now(&server.transport)).await;
+        let opened = opened.unwrap_or_else(|_| Err(format!("did not answer within {START_LIMIT:?}")));
+        opened.map_err(|error| server.redacted(error))
     }
 
     async fn open_now(transport: &ServerTransport) -> Result<Self, String> {
@@ -164,7 +183,7 @@ impl Connection {
     /// # Errors
     /// If the server does not list them in time, or lists too many. The error is a clause that omits the name of the
     /// server.
-    pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
+    pub(super) async fn list(server: &RemoteServer, peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
         let listed = async {
             let mut tools = Vec::new();
             let mut cursor = None;
@@ -185,7 +204,13 @@ impl Connection {
             }
         };
         let listed = tokio::time::timeout(LIST_LIMIT, listed).await;
-        listed.unwrap_or_else(|_| Err(format!("did not list its tools within {LIST_LIMIT:?}")))
+        let listed = listed.unwrap_or_else(|_| Err(format!("did not list its tools within {LIST_LIMIT:?}")));
+        let listed = listed.and_then(|tools| {
+            let mut tools = serde_json::to_value(tools).map_err(|error| error.to_string())?;
+            (server.redact)(&mut tools);
+            serde_json::from_value(tools).map_err(|error| error.to_string())
+        });
+        listed.map_err(|error| server.redacted(error))
     }
 
     /// Closes the connection, and waits until the program has ended.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use connection::Connection;
-pub use connection::{Launch, RemoteServer, ServerProgram, ServerTransport};
+pub use connection::{Launch, Redact, RemoteServer, ServerProgram, ServerTransport};
 use convert::tools_of;
 pub use server::Report;
 use server::{Server, Status};
@@ -50,8 +50,8 @@ pub struct Offer {
 /// # Errors
 /// If the server does not offer its tools in time. The error is a clause that omits the name of the server.
 pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
-    let connection = Connection::open(&server.transport).await?;
-    let listed = Connection::list(&connection.peer).await;
+    let connection = Connection::open(server).await?;
+    let listed = Connection::list(server, &connection.peer).await;
     connection.close().await;
     let listed = listed?;
     let values = listed.iter().map(serde_json::to_value).collect::<Result<_, _>>();

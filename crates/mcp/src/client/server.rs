@@ -94,6 +94,25 @@ impl Server {
         call: ToolCall,
         context: CallContext,
     ) -> Result<Value, ToolError> {
+        match self.answer(tool, call, context).await {
+            Ok(mut value) => {
+                (self.options.redact)(&mut value);
+                Ok(value)
+            }
+            Err(error) => Err(ToolError {
+                message: self.options.redacted(error.message),
+                details: error.details.map(|details| self.options.redacted(details)),
+                ..error
+            }),
+        }
+    }
+
+    async fn answer(
+        &self,
+        tool: &RemoteTool,
+        call: ToolCall,
+        context: CallContext,
+    ) -> Result<Value, ToolError> {
         let limit = context.timeout.or(self.options.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let mut params = CallToolRequestParams::new(tool.remote_name.clone());
         params.arguments = call.arguments.as_object().cloned();

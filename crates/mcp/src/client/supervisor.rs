@@ -50,7 +50,7 @@ pub(super) async fn supervise(server: Arc<Server>, stop: CancellationToken) {
 /// Uses one connection until it is lost. Returns the reason; `None`: stopped.
 async fn connect(server: &Server, stop: &CancellationToken) -> Option<String> {
     let opened = tokio::select! {
-        opened = Connection::open(&server.options.transport) => opened,
+        opened = Connection::open(&server.options) => opened,
         () = stop.cancelled() => return None,
     };
     let Connection { peer, service, changed, mut program } = match opened {
@@ -92,7 +92,7 @@ async fn connect(server: &Server, stop: &CancellationToken) -> Option<String> {
 /// # Errors
 /// If the server does not list them. The error is a clause that omits the name of the server.
 async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<(), String> {
-    let (tools, problems) = tools_of(&server.options, Connection::list(peer).await?);
+    let (tools, problems) = tools_of(&server.options, Connection::list(&server.options, peer).await?);
     server.set_tools(tools, problems);
     Ok(())
 }
