@@ -3,13 +3,18 @@
 // Protocol version 2026-07-28 deprecates log messages; older clients display them.
 #![allow(deprecated)]
 
+use std::net::IpAddr;
+
 use deftool_lang::tool::TraceContext;
+use hyper::http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use serde_json::Value;
 
 use crate::events::{CallEvent, LogLevel};
+use crate::membership::Membership;
+use crate::turns::CallerId;
 
 pub(crate) fn level_from(level: LoggingLevel) -> LogLevel {
     match level {
@@ -22,6 +27,10 @@ pub(crate) fn level_from(level: LoggingLevel) -> LogLevel {
     }
 }
 
+/// The address of the client of a request over HTTP, in the extensions of its head.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
 /// The client that made a call.
 pub(crate) struct Caller<'c> {
     pub(crate) context: &'c RequestContext<RoleServer>,
@@ -29,6 +38,36 @@ pub(crate) struct Caller<'c> {
 }
 
 impl Caller<'_> {
+    fn membership(&self) -> Option<&Membership> {
+        self.context.extensions.get()
+    }
+
+    /// Returns the session or, since protocol version 2026-07-28, which has no sessions, the address and the name of the
+    /// client.
+    pub(crate) fn id(&self) -> CallerId {
+        if let Some(membership) = self.membership() {
+            return CallerId::clone(&membership.caller);
+        }
+        let head = self.context.extensions.get::<Parts>();
+        let address = head.and_then(|head| head.extensions.get()).map(|ClientAddress(address)| address);
+        let client = self.context.client_info().map(|client| (client.name, client.version));
+        format!("client {client:?} at {address:?}").into()
+    }
+
+    /// Waits until the client cancels the call or ends its session.
+    pub(crate) async fn canceled(&self) {
+        let ended = async {
+            match self.membership() {
+                Some(membership) => membership.ended.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.context.ct.cancelled() => {}
+            () = ended => {}
+        }
+    }
+
     /// Returns the span of the client that made the call.
     pub(crate) fn trace(&self) -> Option<TraceContext> {
         let meta = &self.context.meta;

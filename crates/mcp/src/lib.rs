@@ -23,7 +23,7 @@
 //! # }
 //! ```
 //!
-//! Invariants: no token of a server leaves the client; a call stops when it is canceled or its client disconnects; a call that needs approval runs only after
+//! Invariants: no token of a server leaves the client; a call stops when it is canceled, or when its session or its connection ends; a call that needs approval runs only after
 //! the user approved it; nothing is written to stdout except messages of the protocol; no server is contacted before
 //! [`RemoteTools::connect`] or [`inspect`].
 
@@ -34,8 +34,10 @@ mod catalog;
 mod client;
 mod events;
 mod http;
+mod membership;
 mod server;
 mod session;
+mod turns;
 
 pub use catalog::{Catalog, CatalogSource, CatalogTool};
 pub use client::{

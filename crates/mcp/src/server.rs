@@ -13,6 +13,7 @@ use crate::approval::{self, Decision};
 use crate::caller::Caller;
 use crate::catalog::{Catalog, CatalogSource, CatalogTool};
 use crate::events::CallEvents;
+use crate::turns::Turns;
 
 /// Maximum size of a message of the client, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
@@ -36,6 +37,7 @@ pub struct ToolServer {
     approvals: ApprovalMode,
     events: CallEvents,
     calls: Arc<AtomicU64>,
+    turns: Arc<Turns>,
 }
 
 impl ToolServer {
@@ -47,10 +49,10 @@ impl ToolServer {
         approvals: ApprovalMode,
         events: CallEvents,
     ) -> Self {
-        Self { tools, changes, approvals, events, calls: Arc::default() }
+        Self { tools, changes, approvals, events, calls: Arc::default(), turns: Arc::default() }
     }
 
-    /// Runs an approved call with valid arguments.
+    /// Runs an approved call with valid arguments when it is the caller's turn.
     ///
     /// # Errors
     /// The text of the tool's error, for the model.
@@ -61,6 +63,7 @@ impl ToolServer {
         arguments: Arguments,
         caller: &Caller<'_>,
     ) -> Result<Value, String> {
+        let _turn = self.turns.take(caller.id()).await;
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("call_{number}");
         let name = &tool.entry.name;

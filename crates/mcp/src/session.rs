@@ -19,6 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::bounded::Bounded;
 use crate::caller::{Caller, level_from};
 use crate::events::LogLevel;
+use crate::membership::SessionTransport;
 use crate::server::{MAX_MESSAGE, ToolServer, failed};
 
 /// The connection of one client.
@@ -67,7 +68,7 @@ impl ToolServer {
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
         let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
-        let transport = Bounded::new(transport);
+        let transport = SessionTransport::new(Bounded::new(transport));
         let service =
             ServiceExt::serve(Session::new(self), transport).await.map_err(|error| match error {
                 ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,
@@ -112,7 +113,7 @@ impl ServerHandler for Session {
         tokio::select! {
             response = self.server.call(&catalog, tool, request, &caller) => Ok(response),
             // Nobody reads the answer.
-            () = context.ct.cancelled() => Ok(failed(String::from("canceled"))),
+            () = caller.canceled() => Ok(failed(String::from("canceled"))),
         }
     }
 

@@ -3,8 +3,7 @@
 #![cfg(unix)]
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,7 +25,7 @@ const SPECS: &str = r#"
 (defexit :name "done" :description "The task is done." :args ())
 "#;
 
-fn project() -> Project {
+pub(super) fn project() -> Project {
     let project = Project::empty();
     project.write("specs/tools.eld", SPECS);
     project.write(
@@ -43,6 +42,12 @@ fn project() -> Project {
 const WAIT: &str = r#"return function()
   process.run({ "sh", "-c", "echo $$ > pid; until [ -e go ]; do sleep 0.02; done" })
   return "first"
+end
+"#;
+
+/// The script of a call that finishes unless it is canceled.
+pub(super) const SLOW: &str = r#"return function()
+  process.run({ "sh", "-c", "echo $$ > pid; sleep 4; touch finished" })
 end
 "#;
 
@@ -222,7 +227,7 @@ impl Host {
 }
 
 /// Waits until a file has a line, and returns it.
-fn line_of(path: &Path) -> String {
+pub(super) fn line_of(path: &Path) -> String {
     let begun = std::time::Instant::now();
     loop {
         match std::fs::read_to_string(path) {
@@ -233,7 +238,7 @@ fn line_of(path: &Path) -> String {
     }
 }
 
-fn wait_until_gone(id: Pid) {
+pub(super) fn wait_until_gone(id: Pid) {
     let begun = std::time::Instant::now();
     while test_kill_process(id).is_ok() {
         assert!(begun.elapsed() < LIMIT, "process {id:?} still runs");
@@ -415,6 +420,20 @@ fn a_reload_is_announced_and_does_not_affect_calls_in_flight() {
     assert_eq!(host.end(), Some(0));
 }
 
+/// The end of stdin ends the calls at once. The library would wait five seconds for their results.
+#[test]
+fn the_end_of_stdin_cancels_running_calls() {
+    let project = project();
+    project.write("scripts/wait.lua", SLOW);
+    let mut host = Host::start(&project, &["--trust"]);
+    host.ask(1, "tools/call", &json!({"name": "wait", "arguments": {}}));
+    let id = line_of(&project.path("pid")).parse().unwrap();
+    host.stdin = None;
+    wait_until_gone(Pid::from_raw(id).unwrap());
+    assert_eq!(host.end(), Some(0));
+    assert!(!project.path("finished").exists());
+}
+
 /// A canceled call stops, and a client or a server that goes away leaves no process behind.
 #[test]
 fn no_process_outlives_its_call() {
@@ -440,105 +459,6 @@ fn no_process_outlives_its_call() {
             _ => assert_eq!(host.process.child.wait().unwrap().code(), Some(143)),
         }
     }
-}
-
-/// Sends a request over HTTP.
-fn send(url: &str, headers: &[(&str, &str)], body: &Value) -> TcpStream {
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let body = body.to_string();
-    let mut request =
-        b"POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n".to_vec();
-    for (name, value) in headers {
-        write!(request, "{name}: {value}\r\n").unwrap();
-    }
-    let accept = "Accept: application/json, text/event-stream";
-    write!(request, "{accept}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-    stream.write_all(&request).unwrap();
-    stream
-}
-
-/// Sends a request over HTTP and returns the status line and the body.
-fn post(url: &str, headers: &[(&str, &str)], body: &Value) -> (String, String) {
-    let mut stream = send(url, headers, body);
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (status, rest) = answer.split_once("\r\n").unwrap();
-    (status.to_owned(), rest.split_once("\r\n\r\n").unwrap().1.to_owned())
-}
-
-/// Only clients with the token reach the server, and no web page does.
-#[test]
-fn http_requests_are_checked() {
-    let project = project();
-    let (_server, url) = start_http(&project, &[]);
-    let client = json!({"name": "test", "version": "1"});
-    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-    let start = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-    let (host, token) = (("Host", "localhost"), ("Authorization", "Bearer secret"));
-    let cases: [(&[(&str, &str)], &str); 6] = [
-        (&[host, token], "HTTP/1.1 200 OK"),
-        (&[host], "HTTP/1.1 401 Unauthorized"),
-        (&[host, ("Authorization", "Bearer secre")], "HTTP/1.1 401 Unauthorized"),
-        (&[host, ("Authorization", "Basic secret")], "HTTP/1.1 401 Unauthorized"),
-        (&[host, token, ("Origin", "http://localhost:3000")], "HTTP/1.1 403 Forbidden"),
-        (&[("Host", "rebound.example"), token], "HTTP/1.1 403 Forbidden"),
-    ];
-    for (headers, expected) in cases {
-        let (status, body) = post(&url, headers, &start);
-        assert_eq!(status, expected, "{headers:?}: {body}");
-        assert_eq!(body.contains("\"serverInfo\""), status.ends_with("OK"), "{headers:?}: {body}");
-    }
-    for (arguments, expected) in [
-        (["--address", "0.0.0.0"], "set a bearer token with --token-env NAME"),
-        (["--token-env", "DEFTOOL_NO_SUCH"], "`DEFTOOL_NO_SUCH` contains no token"),
-        (["--address", "192.0.2.1"], "set a bearer token with --token-env NAME"),
-    ] {
-        let ended = project.run(&[&["mcp", "--port", "0"], &arguments[..]].concat());
-        assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.stderr.contains(expected), "{ended:?}");
-    }
-    let taken = url.rsplit_once(':').unwrap().1.strip_suffix("/mcp").unwrap();
-    let ended = project.run(&["mcp", "--port", taken]);
-    assert!(ended.stderr.contains("choose a different --port"), "{ended:?}");
-}
-
-/// Two clients on one server: each call has its own answer, and a client that goes away stops only its own call.
-#[test]
-fn clients_of_one_http_server_are_independent() {
-    let project = project();
-    let (_server, url) = start_http(&project, &["--trust"]);
-    let version = "io.modelcontextprotocol/protocolVersion";
-    let capabilities = "io.modelcontextprotocol/clientCapabilities";
-    let info = "io.modelcontextprotocol/clientInfo";
-    let call = |id: u32, name: &str, arguments: Value| {
-        let meta = json!({version: "2026-07-28", capabilities: {}, info: {"name": "test", "version": "1"}});
-        let params = json!({"name": name, "arguments": arguments, "_meta": meta});
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
-    };
-    let headers = [
-        ("Host", "localhost"),
-        ("Authorization", "Bearer secret"),
-        ("MCP-Protocol-Version", "2026-07-28"),
-        ("Mcp-Method", "tools/call"),
-    ];
-    let wait = [&headers[..], &[("Mcp-Name", "wait")]].concat();
-    let count = [&headers[..], &[("Mcp-Name", "count")]].concat();
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| post(&url, &wait, &call(1, "wait", json!({}))));
-        line_of(&project.path("pid"));
-        let (status, counted) = post(&url, &count, &call(1, "count", json!({"text": "abc"})));
-        assert!(status.ends_with("200 OK") && counted.contains(r#""length":3"#), "{counted}");
-        project.write("go", "");
-        let (_, waited) = waiting.join().unwrap();
-        assert!(waited.contains("first"), "{waited}");
-    });
-    std::fs::remove_file(project.path("go")).unwrap();
-    std::fs::remove_file(project.path("pid")).unwrap();
-    let gone = send(&url, &wait, &call(2, "wait", json!({})));
-    let id = line_of(&project.path("pid")).parse().unwrap();
-    drop(gone);
-    wait_until_gone(Pid::from_raw(id).unwrap());
 }
 
 #[test]

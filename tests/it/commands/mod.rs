@@ -20,6 +20,7 @@ mod journal;
 mod lsp;
 pub(crate) mod managed;
 mod mcp;
+mod mcp_http;
 mod mcp_servers;
 mod otel;
 mod replay;
