@@ -19,20 +19,30 @@ pub(crate) struct Membership {
     pub(crate) ended: CancellationToken,
 }
 
+/// When the calls of a session are canceled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CancelCalls {
+    /// With the end of the input: the client ended the session.
+    AtEndOfInput,
+    /// When the transport is dropped, a few seconds after the end of the input: requests may come from a pipe.
+    AtDrop,
+}
+
 /// The transport of one session.
 pub(crate) struct SessionTransport<T> {
     inner: T,
     membership: Membership,
+    cancel: CancelCalls,
     _ended: DropGuard,
 }
 
 impl<T> SessionTransport<T> {
-    pub(crate) fn new(inner: T) -> Self {
+    pub(crate) fn new(inner: T, cancel: CancelCalls) -> Self {
         static SESSIONS: AtomicU64 = AtomicU64::new(1);
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let ended = CancellationToken::new();
         let membership = Membership { caller: Arc::from(format!("session {number}")), ended: ended.clone() };
-        Self { inner, membership, _ended: ended.drop_guard() }
+        Self { inner, membership, cancel, _ended: ended.drop_guard() }
     }
 }
 
@@ -52,9 +62,9 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for SessionTransport<T> {
             Some(JsonRpcMessage::Request(request)) => {
                 request.request.extensions_mut().insert(self.membership.clone());
             }
-            Some(_) => {}
             // The library waits some seconds for running calls, whose answers no client reads.
-            None => self.membership.ended.cancel(),
+            None if self.cancel == CancelCalls::AtEndOfInput => self.membership.ended.cancel(),
+            Some(_) | None => {}
         }
         message
     }

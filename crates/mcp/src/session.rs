@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::bounded::Bounded;
 use crate::caller::{Caller, level_from};
 use crate::events::LogLevel;
-use crate::membership::SessionTransport;
+use crate::membership::{CancelCalls, SessionTransport};
 use crate::server::{MAX_MESSAGE, ToolServer, failed};
 
 /// The connection of one client.
@@ -68,7 +68,7 @@ impl ToolServer {
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
         let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
-        let transport = SessionTransport::new(Bounded::new(transport));
+        let transport = SessionTransport::new(Bounded::new(transport), CancelCalls::AtDrop);
         let service =
             ServiceExt::serve(Session::new(self), transport).await.map_err(|error| match error {
                 ServerInitializeError::ConnectionClosed(_) => ServeError::NoSession,

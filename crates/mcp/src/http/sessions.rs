@@ -5,7 +5,7 @@ use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
-use crate::membership::SessionTransport;
+use crate::membership::{CancelCalls, SessionTransport};
 
 type Local = LocalSessionManager;
 
@@ -19,7 +19,7 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.0.create_session().await?;
-        Ok((id, SessionTransport::new(transport)))
+        Ok((id, SessionTransport::new(transport, CancelCalls::AtEndOfInput)))
     }
 
     async fn initialize_session(
