@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use deftool_lang::diagnostic::{Diagnostic, Edit, Fix, Severity, apply_fixes};
-use deftool_lang::text::Span;
+use deftool_lang::text::{SourceFile, Span};
 
 use crate::project::{Language, Project};
 
@@ -21,7 +21,7 @@ pub struct Action<'p> {
 /// Returns the actions for the findings of a file that overlap `range`: fixes first, then comments that silence
 /// findings.
 pub fn actions<'p>(project: &'p Project, path: &Path, range: Span) -> Vec<Action<'p>> {
-    let Some(text) = project.text(path) else { return Vec::new() };
+    let Some(file) = project.source_at(path) else { return Vec::new() };
     let overlaps = |finding: &&Diagnostic| {
         finding.primary.span.start <= range.end && range.start <= finding.primary.span.end
     };
@@ -32,7 +32,7 @@ pub fn actions<'p>(project: &'p Project, path: &Path, range: Span) -> Vec<Action
     });
     let silences = here.iter().filter(|finding| finding.severity != Severity::Error);
     let silences =
-        silences.map(|finding| Action { finding, fix: silence(path, &text, finding), silences: true });
+        silences.map(|finding| Action { finding, fix: silence(path, file, finding), silences: true });
     fixes.chain(silences).collect()
 }
 
@@ -45,10 +45,9 @@ pub fn fix_all(project: &Project, path: &Path) -> Option<String> {
 }
 
 /// Returns the insertion of an `allow` comment above the line of a finding.
-fn silence(path: &Path, text: &str, finding: &Diagnostic) -> Fix {
-    let at = finding.primary.span.start as usize;
-    let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
-    let line = text.get(start..).unwrap_or_default();
+fn silence(path: &Path, file: &SourceFile, finding: &Diagnostic) -> Fix {
+    let start = file.line_start(finding.primary.span.start);
+    let line = file.text.get(start..).unwrap_or_default();
     let indent = line.get(..line.len() - line.trim_start_matches([' ', '\t']).len()).unwrap_or_default();
     let mark = if Language::of(path) == Some(Language::Script) { "--" } else { ";;" };
     let replacement = format!("{indent}{mark} deftool: allow({})\n", finding.rule.name);

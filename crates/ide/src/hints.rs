@@ -1,10 +1,12 @@
 //! Inlay hints and code lenses.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use deftool_lang::spec::reference::Plist;
 use deftool_lang::spec::{Argument, ToolKind};
 use deftool_lang::text::Span;
+use deftool_project::LoadedTool;
 use deftool_script::words;
 
 use crate::entity::{parameters, script_start};
@@ -47,7 +49,7 @@ pub fn hints(project: &Project, path: &Path) -> Vec<Hint> {
     match Language::of(path) {
         Some(Language::Spec) => {
             let implicit = project.tools_in(path).filter(|loaded| loaded.tool.script.is_none());
-            let hint = |loaded: &deftool_project::LoadedTool| {
+            let hint = |loaded: &LoadedTool| {
                 let script = project.script_of(loaded)?;
                 let label = deftool_project::display_name(&script, project.root());
                 Some(Hint { offset: loaded.tool.name.span.end as usize, label })
@@ -89,10 +91,12 @@ fn luau_type(argument: &Argument) -> String {
 /// Returns the lenses of a spec file.
 pub fn lenses(project: &Project, path: &Path) -> Vec<Lens> {
     let Some(outline) = Outline::of(project, path) else { return Vec::new() };
+    let valid = project.tools_in(path).filter(|loaded| loaded.tool.valid);
+    let valid: HashMap<Span, &LoadedTool> = valid.map(|loaded| (loaded.tool.span, loaded)).collect();
     let tools = outline.forms.iter().filter(|form| matches!(form.plist, Plist::Tool | Plist::Exit));
     let lenses = tools.flat_map(|form| {
         let span = outline.span(form.node);
-        let loaded = project.tools_in(path).find(|loaded| loaded.tool.span == span && loaded.tool.valid);
+        let loaded = valid.get(&span);
         let kinds: &[LensKind] = match loaded {
             None => &[],
             Some(loaded) if loaded.tool.kind == ToolKind::Exit || loaded.tool.function.is_some() => {

@@ -1,11 +1,12 @@
 //! A project that is open in an editor.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_lang::diagnostic::Diagnostic;
-use deftool_lang::text::{Location, SourceId, Span};
+use deftool_lang::text::{Location, SourceFile, SourceId, Span};
 use deftool_project::{
     EditedProject, Input, Load, LoadOptions, LoadedTool, ProjectError, load_with, script_candidates,
 };
@@ -26,6 +27,8 @@ pub struct Project {
     root: PathBuf,
     files: Files,
     load: Load,
+    /// The sources of the load by their names, collected on first use.
+    by_name: OnceCell<HashMap<String, SourceId>>,
     /// The texts of the editor.
     buffers: HashMap<PathBuf, Arc<str>>,
 }
@@ -46,14 +49,18 @@ impl Project {
     pub fn open(root: &Path, options: LoadOptions, on_disk_change: impl Fn() + Send + 'static) -> Self {
         let options = LoadOptions { with_scripts: true, ..options };
         let files = Files::Project(Box::new(EditedProject::open(root, options, on_disk_change)));
-        Self { root: root.to_owned(), files, load: Load::default(), buffers: HashMap::new() }
+        Self::of(root.to_owned(), files)
     }
 
     /// Opens a spec file that belongs to no project.
     pub fn of_file(path: &Path, options: LoadOptions) -> Self {
         let root = path.parent().unwrap_or(path).to_owned();
         let files = Files::Single { path: path.to_owned(), options, is_stale: true };
-        Self { root, files, load: Load::default(), buffers: HashMap::new() }
+        Self::of(root, files)
+    }
+
+    fn of(root: PathBuf, files: Files) -> Self {
+        Self { root, files, load: Load::default(), by_name: OnceCell::new(), buffers: HashMap::new() }
     }
 
     /// Sets the text of a buffer, or closes the buffer. `path` must start with the root of the project.
@@ -89,6 +96,7 @@ impl Project {
     /// # Errors
     /// If a folder of the project cannot be read. The state is then unchanged.
     pub fn refresh(&mut self) -> Result<(), ProjectError> {
+        self.by_name.take();
         self.load = match &mut self.files {
             Files::Project(project) => project.load()?,
             Files::Single { path, options, is_stale } => {
@@ -149,16 +157,22 @@ impl Project {
         if let Some(text) = self.buffers.get(path) {
             return Some(Arc::clone(text));
         }
-        let name = path.strip_prefix(&self.root).unwrap_or(path);
-        let name = name.to_string_lossy();
-        let loaded = self.load.sources.iter().find(|(_, file)| file.name == name);
-        loaded.map(|(_, file)| Arc::clone(&file.text)).or_else(|| {
+        self.source_at(path).map(|file| Arc::clone(&file.text)).or_else(|| {
             let text = deftool_project::read_source(path).ok()?.into_text()?;
             Some(Arc::from(text))
         })
     }
 
-    pub(crate) fn at(&self, location: Location) -> Option<FileSpan> {
+    /// Returns the source of the last load at `path`.
+    pub(crate) fn source_at(&self, path: &Path) -> Option<&SourceFile> {
+        let sources = &self.load.sources;
+        let named = || sources.iter().map(|(source, file)| (file.name.clone(), source)).collect();
+        let name = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy();
+        sources.get(*self.by_name.get_or_init(named).get(&*name)?)
+    }
+
+    /// Returns the path and the span of a location in the last load.
+    pub fn at(&self, location: Location) -> Option<FileSpan> {
         Some(FileSpan { path: self.path_of(location.source)?, span: location.span })
     }
 

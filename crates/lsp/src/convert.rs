@@ -1,7 +1,7 @@
 //! Conversion of parameters, and of the results of `deftool-ide` to the types of the protocol.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use deftool_ide::{
     Action, Completion, CompletionKind, FileSpan, Project, Rename, Symbol, SymbolKind, Token, TokenKind,
@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use crate::position::{Encoding, Lines};
+use crate::locations::{Locations, uri_of};
+use crate::position::{Encoding, Lines, split};
 
 /// Parses the parameters of a request.
 pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {
@@ -22,33 +23,27 @@ pub(crate) fn parse<P: DeserializeOwned>(params: Value) -> Result<P, Error> {
 }
 
 /// Returns the path of a `file:` URI.
-pub(crate) fn path_of(uri: &Url) -> Option<std::path::PathBuf> {
+pub(crate) fn path_of(uri: &Url) -> Option<PathBuf> {
     uri.to_file_path().ok()
 }
 
-pub(crate) fn uri_of(path: &Path) -> Option<Url> {
-    Url::from_file_path(path).ok()
-}
-
+/// Converts a finding. `lines`: those of its file.
 pub(crate) fn diagnostic(
     project: &Project,
     finding: &Diagnostic,
-    lines: &Lines<'_>,
-    encoding: Encoding,
+    lines: &Lines,
+    locations: &mut Locations<'_>,
 ) -> lsp::Diagnostic {
     let mut message = finding.message.clone();
     for more in finding.label.iter().chain(&finding.notes) {
         message += "\n";
         message += more;
     }
-    let related = |label: &deftool_lang::diagnostic::Label| {
-        let source = project.load().sources.get(label.location.source)?;
-        let range = Lines::of(&source.text, encoding).range(label.location.span);
-        let uri = uri_of(&project.path_of(label.location.source)?)?;
-        let location = lsp::Location { uri, range };
+    let related = finding.labels.iter().filter_map(|label| {
+        let location = locations.of(&project.at(label.location)?)?;
         Some(lsp::DiagnosticRelatedInformation { location, message: label.message.clone() })
-    };
-    let related: Vec<_> = finding.labels.iter().filter_map(related).collect();
+    });
+    let related: Vec<_> = related.collect();
     lsp::Diagnostic {
         range: lines.range(finding.primary.span),
         severity: Some(match finding.severity {
@@ -64,7 +59,7 @@ pub(crate) fn diagnostic(
     }
 }
 
-pub(crate) fn text_edits(edits: &[Edit], lines: &Lines<'_>) -> Vec<lsp::TextEdit> {
+pub(crate) fn text_edits(edits: &[Edit], lines: &Lines) -> Vec<lsp::TextEdit> {
     let edit =
         |edit: &Edit| lsp::TextEdit { range: lines.range(edit.span), new_text: edit.replacement.clone() };
     edits.iter().map(edit).collect()
@@ -79,13 +74,13 @@ pub(crate) fn action(
     project: &Project,
     path: &Path,
     action: &Action<'_>,
-    lines: &Lines<'_>,
-    encoding: Encoding,
+    lines: &Lines,
+    locations: &mut Locations<'_>,
 ) -> lsp::CodeAction {
     lsp::CodeAction {
         title: action.fix.title.clone(),
         kind: Some(lsp::CodeActionKind::QuickFix),
-        diagnostics: Some(vec![diagnostic(project, action.finding, lines, encoding)]),
+        diagnostics: Some(vec![diagnostic(project, action.finding, lines, locations)]),
         is_preferred: (!action.silences && action.fix.is_safe).then_some(true),
         edit: Some(edit_of_file(path, text_edits(&action.fix.edits, lines))),
         ..lsp::CodeAction::default()
@@ -93,7 +88,7 @@ pub(crate) fn action(
 }
 
 /// Returns the action that replaces the text of a file by one in which all safe fixes are applied.
-pub(crate) fn fix_all(path: &Path, fixed: String, text: &str, lines: &Lines<'_>) -> lsp::CodeAction {
+pub(crate) fn fix_all(path: &Path, fixed: String, text: &str, lines: &Lines) -> lsp::CodeAction {
     let edits = vec![lsp::TextEdit { range: lines.range(Span::new(0, text.len())), new_text: fixed }];
     lsp::CodeAction {
         title: String::from("apply all safe fixes"),
@@ -103,11 +98,7 @@ pub(crate) fn fix_all(path: &Path, fixed: String, text: &str, lines: &Lines<'_>)
     }
 }
 
-pub(crate) fn completion(
-    completion: Completion,
-    lines: &Lines<'_>,
-    with_snippets: bool,
-) -> lsp::CompletionItem {
+pub(crate) fn completion(completion: Completion, lines: &Lines, with_snippets: bool) -> lsp::CompletionItem {
     let kind = match completion.kind {
         CompletionKind::Form => lsp::CompletionItemKind::Snippet,
         CompletionKind::Key => lsp::CompletionItemKind::Property,
@@ -161,11 +152,6 @@ fn without_placeholders(snippet: &str) -> String {
     text
 }
 
-pub(crate) fn location(project: &Project, found: &FileSpan, encoding: Encoding) -> Option<lsp::Location> {
-    let text = project.text(&found.path)?;
-    Some(lsp::Location { uri: uri_of(&found.path)?, range: Lines::of(&text, encoding).range(found.span) })
-}
-
 fn symbol_kind(kind: SymbolKind) -> lsp::SymbolKind {
     match kind {
         SymbolKind::Tool => lsp::SymbolKind::Function,
@@ -178,7 +164,7 @@ fn symbol_kind(kind: SymbolKind) -> lsp::SymbolKind {
 }
 
 #[allow(deprecated)] // `deprecated` has no default.
-pub(crate) fn symbol(symbol: &Symbol, lines: &Lines<'_>) -> lsp::DocumentSymbol {
+pub(crate) fn symbol(symbol: &Symbol, lines: &Lines) -> lsp::DocumentSymbol {
     let children: Vec<_> = symbol.children.iter().map(|child| self::symbol(child, lines)).collect();
     // A client rejects empty names.
     let name = if symbol.name.is_empty() { "(no name)" } else { &symbol.name };
@@ -195,14 +181,13 @@ pub(crate) fn symbol(symbol: &Symbol, lines: &Lines<'_>) -> lsp::DocumentSymbol 
 }
 
 pub(crate) fn project_symbol(
-    project: &Project,
-    path: &Path,
+    path: PathBuf,
     symbol: &Symbol,
-    encoding: Encoding,
+    locations: &mut Locations<'_>,
 ) -> Option<lsp::WorkspaceSymbol> {
-    let found = FileSpan { path: path.to_owned(), span: symbol.name_span };
+    let found = FileSpan { path, span: symbol.name_span };
     Some(lsp::WorkspaceSymbol {
-        location: lsp::WorkspaceSymbolLocation::Location(location(project, &found, encoding)?),
+        location: lsp::WorkspaceSymbolLocation::Location(locations.of(&found)?),
         data: None,
         base_symbol_information: lsp::BaseSymbolInformation {
             name: symbol.name.clone(),
@@ -259,11 +244,11 @@ fn token_type(kind: TokenKind) -> u32 {
 }
 
 /// Encodes tokens relative to each other. A token with several lines becomes one for each line.
-pub(crate) fn tokens(tokens: &[Token], lines: &Lines<'_>) -> lsp::SemanticTokens {
+pub(crate) fn tokens(tokens: &[Token], text: &str, lines: &Lines) -> lsp::SemanticTokens {
     let mut before = lsp::Position { line: 0, character: 0 };
     let mut data = Vec::new();
     for token in tokens {
-        for span in lines.split(token.span) {
+        for span in split(text, token.span) {
             let lsp::Range { start, end } = lines.range(span);
             let delta_line = start.line - before.line;
             let delta_start =
@@ -281,7 +266,7 @@ pub(crate) fn tokens(tokens: &[Token], lines: &Lines<'_>) -> lsp::SemanticTokens
     lsp::SemanticTokens { result_id: None, data }
 }
 
-pub(crate) fn selection(spans: &[Span], lines: &Lines<'_>) -> Option<lsp::SelectionRange> {
+pub(crate) fn selection(spans: &[Span], lines: &Lines) -> Option<lsp::SelectionRange> {
     let outer_first = spans.iter().rev();
     outer_first.fold(None, |parent, span| {
         Some(lsp::SelectionRange { range: lines.range(*span), parent: parent.map(Box::new) })

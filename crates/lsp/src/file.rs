@@ -10,6 +10,7 @@ use gen_lsp_types as lsp;
 use serde_json::json;
 
 use crate::convert;
+use crate::locations::Locations;
 use crate::position::Lines;
 use crate::state::Settings;
 
@@ -22,7 +23,7 @@ pub(crate) struct File<'s> {
 }
 
 impl File<'_> {
-    pub(crate) fn lines(&self) -> Lines<'_> {
+    pub(crate) fn lines(&self) -> Lines {
         Lines::of(&self.text, self.settings.encoding)
     }
 
@@ -36,10 +37,8 @@ impl File<'_> {
     }
 
     pub(crate) fn locations(&self, found: &[FileSpan]) -> Vec<lsp::Location> {
-        found
-            .iter()
-            .filter_map(|found| convert::location(self.project, found, self.settings.encoding))
-            .collect()
+        let mut locations = Locations::new(self.project, self.settings.encoding);
+        found.iter().filter_map(|found| locations.of(found)).collect()
     }
 
     pub(crate) fn completions(&self, position: lsp::Position) -> Vec<lsp::CompletionItem> {
@@ -60,7 +59,7 @@ impl File<'_> {
     }
 
     pub(crate) fn tokens(&self) -> lsp::SemanticTokens {
-        convert::tokens(&ide::tokens(self.project, &self.path), &self.lines())
+        convert::tokens(&ide::tokens(self.project, &self.path), &self.text, &self.lines())
     }
 
     /// Returns one selection for each position, as the protocol requires.
@@ -90,15 +89,12 @@ impl File<'_> {
             of.context.only.as_ref().is_none_or(|only| only.iter().any(contains))
         };
         let lines = self.lines();
-        let encoding = self.settings.encoding;
+        let mut locations = Locations::new(self.project, self.settings.encoding);
         let mut actions = Vec::new();
         if is_wanted(&lsp::CodeActionKind::QuickFix) {
             let found = ide::actions(self.project, &self.path, self.span(of.range));
-            actions.extend(
-                found
-                    .iter()
-                    .map(|action| convert::action(self.project, &self.path, action, &lines, encoding)),
-            );
+            let convert = |action| convert::action(self.project, &self.path, action, &lines, &mut locations);
+            actions.extend(found.iter().map(convert));
         }
         if is_wanted(&lsp::CodeActionKind::SourceFixAll)
             && let Some(fixed) = ide::fix_all(self.project, &self.path)

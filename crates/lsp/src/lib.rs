@@ -17,6 +17,7 @@
 mod convert;
 mod documents;
 mod file;
+mod locations;
 mod position;
 mod requests;
 mod server;

@@ -35,12 +35,11 @@ impl Encoding {
         }
     }
 
-    pub(crate) fn length(self, text: &str) -> usize {
+    fn length(self, character: char) -> usize {
         match self {
-            Self::Utf8 => text.len(),
-            Self::Utf16 if text.is_ascii() => text.len(),
-            Self::Utf16 => text.encode_utf16().count(),
-            Self::Utf32 => text.chars().count(),
+            Self::Utf8 => character.len_utf8(),
+            Self::Utf16 => character.len_utf16(),
+            Self::Utf32 => 1,
         }
     }
 
@@ -60,11 +59,7 @@ impl Encoding {
         let wanted = position.character as usize;
         let mut column = 0;
         for (at, character) in line.char_indices() {
-            column += match self {
-                Self::Utf8 => character.len_utf8(),
-                Self::Utf16 => character.len_utf16(),
-                Self::Utf32 => 1,
-            };
+            column += self.length(character);
             if column > wanted {
                 return start + at;
             }
@@ -73,43 +68,59 @@ impl Encoding {
     }
 }
 
-/// A text with the offsets of its lines.
-pub(crate) struct Lines<'t> {
-    text: &'t str,
+/// The lines of a text. Finds a position in logarithmic time, even in a long line.
+pub(crate) struct Lines {
+    /// The offset of each line.
     starts: Vec<usize>,
-    encoding: Encoding,
+    /// For each character with fewer code units than bytes: its offset, and the difference of all characters up to it.
+    short: Vec<(usize, usize)>,
+    length: usize,
 }
 
-impl<'t> Lines<'t> {
-    pub(crate) fn of(text: &'t str, encoding: Encoding) -> Self {
+impl Lines {
+    pub(crate) fn of(text: &str, encoding: Encoding) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
-        Self { text, starts, encoding }
+        let (mut short, mut saved) = (Vec::new(), 0);
+        if encoding != Encoding::Utf8 {
+            for (at, character) in text.char_indices().filter(|(_, character)| !character.is_ascii()) {
+                saved += character.len_utf8() - encoding.length(character);
+                short.push((at, saved));
+            }
+        }
+        Self { starts, short, length: text.len() }
     }
 
     pub(crate) fn position(&self, offset: usize) -> Position {
-        let offset = offset.min(self.text.len());
+        let offset = offset.min(self.length);
         let line = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or_default();
-        let before = self.text.get(start..offset).unwrap_or_default();
-        Position { line: line as u32, character: self.encoding.length(before) as u32 }
+        let column = self.units_before(offset).saturating_sub(self.units_before(start));
+        Position { line: line as u32, character: column as u32 }
+    }
+
+    /// Returns the number of code units before `offset`.
+    fn units_before(&self, offset: usize) -> usize {
+        let next = self.short.partition_point(|(at, _)| *at < offset);
+        let saved = next.checked_sub(1).and_then(|last| self.short.get(last)).map_or(0, |(_, saved)| *saved);
+        offset - saved
     }
 
     pub(crate) fn range(&self, span: Span) -> Range {
         Range { start: self.position(span.start as usize), end: self.position(span.end as usize) }
     }
+}
 
-    /// Splits a span into one for each line, without line ends.
-    pub(crate) fn split(&self, span: Span) -> Vec<Span> {
-        let mut start = span.start as usize;
-        let mut lines = Vec::new();
-        for line in span.of(self.text).split_inclusive('\n') {
-            let length = line.trim_end_matches(['\r', '\n']).len();
-            lines.push(Span::new(start, start + length));
-            start += line.len();
-        }
-        lines
+/// Splits a span of a text into one for each line, without line ends.
+pub(crate) fn split(text: &str, span: Span) -> Vec<Span> {
+    let mut start = span.start as usize;
+    let mut lines = Vec::new();
+    for line in span.of(text).split_inclusive('\n') {
+        let length = line.trim_end_matches(['\r', '\n']).len();
+        lines.push(Span::new(start, start + length));
+        start += line.len();
     }
+    lines
 }
 
 #[cfg(test)]

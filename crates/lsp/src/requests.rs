@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::convert::{self, parse};
 use crate::file::File;
+use crate::locations::Locations;
 use crate::state::State;
 
 /// Maximum number of results of a search for symbols.
@@ -114,8 +115,8 @@ impl State {
         let encoding = self.settings.encoding;
         let found = self.workspace.all().flat_map(|project| {
             let symbols = ide::project_symbols(project, &of.query, MAX_SYMBOLS).into_iter();
-            symbols
-                .filter_map(move |(path, symbol)| convert::project_symbol(project, &path, &symbol, encoding))
+            let mut locations = Locations::new(project, encoding);
+            symbols.filter_map(move |(path, symbol)| convert::project_symbol(path, &symbol, &mut locations))
         });
         Ok(json!(found.take(MAX_SYMBOLS).collect::<Vec<_>>()))
     }

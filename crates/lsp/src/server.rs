@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use deftool_jsonrpc::{Error, Framing, Id, Message, Reader, Received, code, write};
 use serde_json::{Value, json};
 
-use crate::convert;
+use crate::locations::uri_of;
 use crate::state::State;
 
 /// Maximum number of messages that are read ahead.
@@ -181,7 +181,7 @@ impl<W: Write> Server<W> {
             return Ok(());
         }
         match self.state.notify(method, params) {
-            Ok(Some(cleared)) => match convert::uri_of(&cleared) {
+            Ok(Some(cleared)) => match uri_of(&cleared) {
                 Some(uri) => self
                     .notification("textDocument/publishDiagnostics", json!({"uri": uri, "diagnostics": []})),
                 None => Ok(()),

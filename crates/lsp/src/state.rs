@@ -13,6 +13,7 @@ use url::Url;
 use crate::convert;
 use crate::convert::parse;
 use crate::documents::Documents;
+use crate::locations::{Locations, uri_of};
 use crate::position::{Encoding, Lines};
 use crate::workspace::Workspace;
 
@@ -218,13 +219,13 @@ impl State {
         let mut published = Vec::new();
         for (project, changed, error) in workspace.changed_findings() {
             settings.messages.extend(error);
+            let mut locations = Locations::new(project, settings.encoding);
             for (path, findings) in changed {
-                let (Some(uri), text) = (convert::uri_of(&path), project.text(&path)) else { continue };
-                let text = text.unwrap_or_default();
-                let lines = Lines::of(&text, settings.encoding);
+                let (Some(uri), text) = (uri_of(&path), project.text(&path)) else { continue };
+                let lines = Lines::of(&text.unwrap_or_default(), settings.encoding);
                 let diagnostics = findings.iter();
-                let diagnostics = diagnostics
-                    .map(|finding| convert::diagnostic(project, finding, &lines, settings.encoding));
+                let diagnostics =
+                    diagnostics.map(|finding| convert::diagnostic(project, finding, &lines, &mut locations));
                 published.push(json!(lsp::PublishDiagnosticsParams {
                     uri,
                     version: settings.documents.get(&path).map(|document| document.version),

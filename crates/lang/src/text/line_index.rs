@@ -39,11 +39,21 @@ impl LineIndex {
     /// the end is treated as the end.
     pub fn line_column(&self, text: &str, offset: usize) -> LineColumn {
         let offset = offset.min(text.len());
-        let line = self.starts.partition_point(|&start| start as usize <= offset);
-        let start = self.starts.get(line.saturating_sub(1)).map_or(0, |&start| start as usize);
+        let (line, start) = self.line_at(offset);
         let column =
             (self.characters_before(text, offset) - self.characters_before(text, start)) as usize + 1;
         LineColumn { line, column }
+    }
+
+    /// Returns the byte offset at which the line of byte `offset` starts.
+    pub fn line_start(&self, offset: usize) -> usize {
+        self.line_at(offset).1
+    }
+
+    /// Returns the line (from 1) of byte `offset`, and the offset at which it starts.
+    fn line_at(&self, offset: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|&start| start as usize <= offset);
+        (line, self.starts.get(line.saturating_sub(1)).map_or(0, |&start| start as usize))
     }
 
     fn characters_before(&self, text: &str, offset: usize) -> u32 {

@@ -44,6 +44,11 @@ impl SourceFile {
         self.lines().line_column(&self.text, offset as usize)
     }
 
+    /// Returns the byte offset at which the line of a byte offset starts.
+    pub fn line_start(&self, offset: u32) -> usize {
+        self.lines().line_start(offset as usize)
+    }
+
     /// Returns the text of a line (from 1) without its line end.
     pub fn line_text(&self, line: usize) -> &str {
         self.lines().line_text(&self.text, line)
