@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use deftool_lang::diagnostic::{Diagnostic, Summary, render};
-use deftool_lang::text::{Sources, count, is_control};
+pub(super) use deftool_lang::text::readable as clean;
+use deftool_lang::text::{Sources, count, is_readable};
 use serde::Serialize;
 
 use super::args::Color;
@@ -282,7 +283,7 @@ pub(super) fn describe_omitted(findings: usize) -> Option<String> {
     Some(format!("and {}; `deftool check --format concise` prints all", count(more, "more finding")))
 }
 
-/// Writes a unified diff to stdout. Control characters are replaced on terminals only, so that a redirected diff can be
+/// Writes a unified diff to stdout. Hidden characters are escaped on terminals only, so that a redirected diff can be
 /// applied.
 pub(super) fn print_diff(diff: &str) {
     let has_colors = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
@@ -353,7 +354,7 @@ fn shorten_known_urls(message: &str) -> String {
     old.into_iter().fold(message.to_owned(), |text, url| text.replace(url, &host(url)))
 }
 
-/// Returns text of a model as it is written to stdout. On a terminal, control characters are replaced.
+/// Returns text of a model as it is written to stdout. On a terminal, hidden characters are escaped.
 pub(super) fn shown_text(text: String) -> String {
     if stdout_is_terminal() { clean(&text) } else { text }
 }
@@ -375,34 +376,24 @@ pub(super) fn json_line(value: &impl Serialize) -> String {
     line
 }
 
-/// Returns equivalent JSON in which control characters, commands of CI runners and Unicode line separators are escaped.
-///
-/// Some readers treat U+0085, U+2028 and U+2029 as line ends (Python's `splitlines`, JavaScript before 2019).
+/// Returns equivalent JSON in which hidden characters and commands of CI runners are escaped.
 pub(super) fn escape_json(json: String) -> String {
-    let is_harmful = |c: char| (is_control(c) && c != '\n') || matches!(c, '\u{2028}' | '\u{2029}');
     let json = if json.contains("##") { replace_markers(&json, "\\u0023") } else { json };
-    if !json.contains(is_harmful) {
+    if json.chars().all(is_readable) {
         return json;
     }
     let mut text = String::with_capacity(json.len() + 64);
     for c in json.chars() {
-        if is_harmful(c) {
-            // All these characters are in strings and below U+10000.
-            let _ = std::fmt::Write::write_fmt(&mut text, format_args!("\\u{:04x}", u32::from(c)));
-        } else {
+        if is_readable(c) {
             text.push(c);
+        } else {
+            // All these characters are in strings.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = std::fmt::Write::write_fmt(&mut text, format_args!("\\u{unit:04x}"));
+            }
         }
     }
     text
-}
-
-/// Replaces control characters except line feeds and tabs with U+FFFD.
-pub(super) fn clean(text: &str) -> String {
-    let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t');
-    if !text.contains(is_harmful) {
-        return text.to_owned();
-    }
-    text.chars().map(|c| if is_harmful(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Truncates `text` to `limit` characters.

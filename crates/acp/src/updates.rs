@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
 };
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, Event};
-use deftool_lang::text::one_line;
+use deftool_lang::text::{exact, one_line};
 use serde_json::Value;
 
 /// Maximum length of a title, in characters.
@@ -128,12 +128,12 @@ pub(crate) fn call(id: String, name: &str, arguments: &Value) -> ToolCall {
     ToolCall::new(id, title(name, arguments)).name(name.to_owned()).raw_input(arguments.clone())
 }
 
-/// Returns a one-line description of a call.
+/// Returns a one-line description of a call, which the user may be asked to approve.
 pub(crate) fn title(name: &str, arguments: &Value) -> String {
     let text = if arguments.as_object().is_some_and(serde_json::Map::is_empty) {
-        name.to_owned()
+        exact(name)
     } else {
-        one_line(format!("{name} {}", text_of(arguments)))
+        exact(&format!("{name} {}", text_of(arguments)))
     };
     match text.char_indices().nth(MAX_TITLE) {
         Some((end, _)) => text.get(..end).map_or_else(String::new, |start| format!("{start}…")),
@@ -156,7 +156,7 @@ fn chunk(text: &str) -> ContentChunk {
 }
 
 fn notice(severity: NoticeSeverity, title: &str) -> SessionUpdate {
-    SessionUpdate::Notice(Notice::new(severity, title))
+    SessionUpdate::Notice(Notice::new(severity, one_line(title.to_owned())))
 }
 
 fn text_of(value: &Value) -> String {

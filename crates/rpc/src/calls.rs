@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deftool_chat::request::Approval;
 use deftool_jsonrpc::{Error, code};
 use deftool_lang::schema::Arguments;
-use deftool_lang::text::one_line;
+use deftool_lang::text::exact;
 use deftool_lang::tool::{
     CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext, accept_arguments,
 };
@@ -66,7 +66,7 @@ impl Session {
         tool: String,
         arguments: Arc<Value>,
     ) -> Approval {
-        let text = one_line(format!("{tool} {arguments}"));
+        let text = exact(&format!("{tool} {arguments}"));
         let response =
             self.client.request("approve", ApproveParams { request_id, call_id, tool, arguments, text });
         let refused = |reason: String| Approval::Refused { reason };

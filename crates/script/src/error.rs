@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use deftool_lang::text::is_control;
+use deftool_lang::text::is_readable;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use mlua::{Error as LuaError, Lua, LuaString, Table, Value as LuaValue};
 
@@ -161,7 +161,7 @@ pub(super) fn message(text: &str) -> String {
     clean(text, MAX_MESSAGE)
 }
 
-/// Replaces control, escape and bidirectional formatting characters in `text` and truncates it to `max` characters.
+/// Replaces hidden characters in `text` and truncates it to `max` characters.
 pub(super) fn clean(text: &str, max: usize) -> String {
     let mut cleaned = String::with_capacity(text.len().min(max * 4));
     for (index, character) in text.chars().enumerate() {
@@ -170,9 +170,8 @@ pub(super) fn clean(text: &str, max: usize) -> String {
             break;
         }
         cleaned.push(match character {
-            '\n' | '\t' => character,
-            _ if is_control(character) => '\u{FFFD}',
-            _ => character,
+            _ if is_readable(character) => character,
+            _ => '\u{FFFD}',
         });
     }
     cleaned

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::output::eprint_line;
 use prompt::{Answer, Prompt, parse_answer};
+pub(super) use terminal::flush_input;
 use terminal::{LineRead, Terminal};
 
 /// Answers approval requests while a command runs.
@@ -100,8 +101,7 @@ impl Approver {
             return Err(Approval::Allowed);
         }
         let prompt = Prompt { tool: tool.to_owned(), arguments: arguments.cloned() };
-        terminal.flush_input();
-        terminal.write(&prompt.render(terminal.columns()));
+        Self::write_prompt(terminal, &prompt.render(terminal.columns()));
         let reader = terminal.read_line().map_err(|_| no_terminal())?;
         Ok(PendingPrompt { call_id: call_id.to_owned(), prompt, reader })
     }
@@ -125,8 +125,8 @@ impl Approver {
                 return Some(Approval::Allowed);
             }
             Answer::No { reason } => return Some(Approval::Refused { reason }),
-            Answer::Show => terminal.write(&pending.prompt.render_whole(terminal.columns())),
-            Answer::Unclear => terminal.write(prompt::HELP),
+            Answer::Show => Self::write_prompt(terminal, &pending.prompt.render_whole(terminal.columns())),
+            Answer::Unclear => Self::write_prompt(terminal, prompt::HELP),
         }
         match terminal.read_line() {
             Ok(reader) => {
@@ -135,6 +135,12 @@ impl Approver {
             }
             Err(_) => Some(no_terminal()),
         }
+    }
+
+    /// Writes a prompt. Input from before does not answer it.
+    fn write_prompt(terminal: &Terminal, text: &str) {
+        terminal.flush_input();
+        terminal.write(text);
     }
 
     /// Cancels the prompt because the request is over.

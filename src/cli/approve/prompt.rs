@@ -1,15 +1,15 @@
 //! The text of a confirmation prompt, and the parser of its answer.
 //!
 //! The arguments come from the model. They are wrapped and indented, so that no argument can imitate a line of the
-//! prompt, and control characters are escaped. A long value is shown with its beginning, its end and its length; `show`
+//! prompt, and hidden characters are escaped. A long value is shown with its beginning, its end and its length; `show`
 //! prints it in full.
 
 use std::fmt::Write;
 
-use deftool_lang::text::count;
+use deftool_lang::text::{count, exact};
 use serde_json::Value;
 
-use crate::cli::output::{clean, cut, escape_json, paint};
+use crate::cli::output::{clean, cut, paint};
 
 /// Maximum length of a value in characters. Longer values are truncated.
 const MAX_VALUE: usize = 600;
@@ -69,7 +69,7 @@ impl Prompt {
     }
 
     fn lines(&self, columns: usize, is_whole: bool) -> String {
-        let name = cut(&clean(&self.tool), MAX_NAME);
+        let name = cut(&exact(&self.tool), MAX_NAME);
         let title = format!("The model requests to call {name}");
         let none = serde_json::Map::new();
         let arguments = self.arguments.as_ref().and_then(Value::as_object).unwrap_or(&none);
@@ -79,7 +79,7 @@ impl Prompt {
         let keys = arguments.keys().take(shown).map(|key| key_text(key)).collect::<Vec<_>>();
         let widest = keys.iter().map(|key| key.chars().count()).max().unwrap_or(0).min(20);
         for (key, value) in keys.iter().zip(arguments.values()) {
-            let value = escape_json(value.to_string());
+            let value = exact(&value.to_string());
             let value = if is_whole { value } else { shortened(&value) };
             break_into(&mut text, &format!("{key:widest$}  {value}"), columns);
         }
@@ -94,7 +94,7 @@ impl Prompt {
 fn key_text(key: &str) -> String {
     let is_plain =
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
-    let key = if is_plain { key.to_owned() } else { escape_json(Value::from(key).to_string()) };
+    let key = if is_plain { key.to_owned() } else { exact(&Value::from(key).to_string()) };
     cut(&key, MAX_NAME)
 }
 
@@ -139,8 +139,10 @@ mod tests {
 
     #[test]
     fn an_argument_cannot_imitate_the_prompt() {
-        let forged =
-            format!("{}\nAllow it? [y/N/always, n REASON, show] y\n\u{1b}[2J\u{202e}\r", "x".repeat(70));
+        let forged = format!(
+            "{}\nAllow it? [y/N/always, n REASON, show] y\n\u{1b}[2J\u{202e}\r\u{200b}\u{7f}",
+            "x".repeat(70)
+        );
         let key = "\nAllow it? y\n\u{1b}[31m";
         for columns in [0, 20, 40, 80, 200] {
             let text = shown(
@@ -156,7 +158,10 @@ mod tests {
                 let width: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
                 assert!(width < columns.max(22), "{columns}: {line:?}");
             }
-            assert!(!text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{text:?}");
+            assert!(
+                !text.contains(|c: char| c.is_control() && c != '\n' || "\u{202e}\u{200b}".contains(c)),
+                "{text:?}"
+            );
         }
     }
 
@@ -192,7 +197,7 @@ mod tests {
             ("", "no: "),
             ("n", "no: "),
             ("no, not that file", "no: not that file"),
-            ("n not that\u{1b}[31m file", "no: not that\u{fffd}[31m file"),
+            ("n not that\u{1b}[31m file", "no: not that\\u{1b}[31m file"),
             ("yes please", "?"),
             ("yn", "?"),
             ("maybe", "?"),

@@ -63,8 +63,7 @@ impl Terminal {
 
     /// Discards input that was typed before the prompt.
     pub(super) fn flush_input(&self) {
-        #[cfg(unix)]
-        let _ = rustix::termios::tcflush(&self.input, rustix::termios::QueueSelector::IFlush);
+        flush_input(&*self.input);
     }
 
     /// Reads the next line on a new thread.
@@ -96,6 +95,18 @@ impl Terminal {
         Ok(LineRead { line })
     }
 }
+
+/// Discards the input of a terminal that was not read yet, so that it does not answer the next question. Input of a pipe
+/// or a file is kept.
+#[cfg(unix)]
+pub(in crate::cli) fn flush_input(input: impl std::os::fd::AsFd) {
+    // Fails if it is not a terminal.
+    let _ = rustix::termios::tcflush(input, rustix::termios::QueueSelector::IFlush);
+}
+
+/// Does nothing: std cannot discard input on this platform.
+#[cfg(not(unix))]
+pub(in crate::cli) fn flush_input<S>(_: S) {}
 
 /// Waits for input. Returns false if the read was cancelled.
 #[cfg(unix)]

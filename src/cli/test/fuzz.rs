@@ -385,14 +385,14 @@ fn without_indices(path: &str) -> String {
     text
 }
 
-/// Quotes arguments for a shell. Control characters are escaped.
+/// Quotes arguments for a shell. Hidden characters are escaped.
 fn shell_quote(arguments: &Value) -> String {
     let json = arguments.to_string();
     let mut text = String::from("'");
     for character in json.chars() {
         match character {
             '\'' => text.push_str("'\\''"),
-            _ if deftool_lang::text::is_control(character) || character == '\u{feff}' => {
+            _ if !deftool_lang::text::is_readable(character) => {
                 let mut units = [0; 2];
                 for unit in character.encode_utf16(&mut units) {
                     let _ = write!(text, "\\u{unit:04x}");

@@ -10,7 +10,7 @@ mod store;
 
 use std::path::Path;
 
-use deftool_lang::text::one_line;
+use deftool_lang::text::exact;
 use deftool_project::{Generation, PermissionSet, find_root, mcp_permission_request, permission_requests};
 use deftool_script::PathGrant;
 use serde::Serialize;
@@ -64,7 +64,7 @@ fn list(store: &Store, json: bool) -> Result<Exit, CliError> {
     }
     for Listed { project, grants, exists } in &listed {
         let gone = if *exists { "" } else { " (gone)" };
-        print_lines(&format!("{}{gone}\n  {grants}\n", one_line((*project).to_owned())));
+        print_lines(&format!("{}{gone}\n  {grants}\n", exact(project)));
     }
     if listed.is_empty() {
         eprint_line("no trusted projects");
@@ -82,7 +82,7 @@ fn grant(store: &Store, folder: Option<&Path>, dry_run: bool) -> Result<Exit, Cl
     wanted.extend(server_permission_requests(&generation.load));
     let load = &generation.load;
     wanted.extend(load.mcp_servers.iter().map(|server| mcp_permission_request(load, server)));
-    let shown = one_line(root.to_string_lossy().into_owned());
+    let shown = exact(&root.to_string_lossy());
     if wanted.is_empty() {
         eprint_line(&format!("nothing to grant: {shown} requires only read access to its own files"));
         return Ok(Exit::Clean);
@@ -122,8 +122,8 @@ fn revoke(store: &Store, folder: Option<&Path>, all: bool) -> Result<Exit, CliEr
         }
     };
     store.change(change).map_err(|error| refuse(&error))?;
-    for project in revoked.iter().cloned() {
-        eprint_line(&format!("no longer trusted: {}", one_line(project)));
+    for project in &revoked {
+        eprint_line(&format!("no longer trusted: {}", exact(project)));
     }
     if revoked.is_empty() {
         eprint_line("nothing to revoke: the project is not trusted");

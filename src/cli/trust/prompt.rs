@@ -4,13 +4,14 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use deftool_lang::text::{count, one_line};
+use deftool_lang::text::{count, exact};
 use deftool_project::{
     Generation, PermissionRequest, PermissionSet, Trust, permission_requests, resolve_links,
 };
 use deftool_worker::TrustSource;
 
 use super::store::{Store, StoreError};
+use crate::cli::approve::flush_input;
 use crate::cli::command::CliError;
 use crate::cli::output::{clean, eprint_error, eprint_line, paint};
 
@@ -156,7 +157,7 @@ fn prompt(root: &Path, missing: &[PermissionRequest]) -> Result<PermissionSet, C
             PermissionRequest::lines(missing).join("; ")
         )));
     }
-    let project = one_line(root.to_string_lossy().into_owned());
+    let project = exact(&root.to_string_lossy());
     eprint_line(&format!("The project {project} requires more than read access to its own files:"));
     for line in PermissionRequest::lines(missing) {
         eprint_line(&format!("  {line}"));
@@ -170,6 +171,7 @@ fn prompt(root: &Path, missing: &[PermissionRequest]) -> Result<PermissionSet, C
     let mut err = std::io::stderr().lock();
     let prompt_text =
         paint("Trust the project permanently with these permissions?", anstyle::AnsiColor::Yellow);
+    flush_input(std::io::stdin());
     let _ = write!(anstream::AutoStream::auto(&mut err), "{prompt_text} [y/N] ");
     let _ = err.flush();
     drop(err);

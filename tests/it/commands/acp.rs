@@ -149,13 +149,13 @@ async fn prompt(connection: &ConnectionTo<Agent>, seen: &Seen, session: &Session
 
 const CONVERSATION: &str = r#"call Pending: count {"text":"abcd"}
 call Pending: careful {"path":"a"}
-call Pending: careful {"path":"b"}
+call Pending: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
 InProgress: 
 Completed: 4
 asked: careful {"path":"a"}
 InProgress: 
 Completed: changed a
-asked: careful {"path":"b"}
+asked: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
 Failed: {"refused":"the user did not allow this call"}
 agent: It is 4.
 call Completed: done
@@ -166,7 +166,7 @@ stop: EndTurn
 const LOADED: &str = r#"user: How long is abcd?
 call Pending: count {"text":"abcd"}
 call Pending: careful {"path":"a"}
-call Pending: careful {"path":"b"}
+call Pending: careful {"path":"b\u{202e}\u{200b}\u{2028}\u{7f}"}
 Completed: 4
 Completed: changed a
 Completed: {"refused":"the user did not allow this call"}
@@ -184,7 +184,7 @@ async fn a_session_is_continued_and_loaded() {
     let calls = [
         ("count", "{\"text\": \"abcd\"}"),
         ("careful", "{\"path\": \"a\"}"),
-        ("careful", "{\"path\": \"b\"}"),
+        ("careful", r#"{"path": "b\u202e\u200b\u2028\u007f"}"#),
     ];
     let server = Server::script([
         Answer::calls(&calls),

@@ -174,13 +174,19 @@ struct Host {
 
 impl Host {
     fn start(project: &Project, arguments: &[&str]) -> Self {
+        Self::start_as(project, arguments, &json!({}))
+    }
+
+    /// Starts a server for a client with these capabilities.
+    fn start_as(project: &Project, arguments: &[&str], capabilities: &Value) -> Self {
         let mut command = command_in(&project.path(""), &[&["mcp"], arguments].concat());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take();
         let mut host = Self { process: WatchProcess::of(child), stdin };
         let client = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let params =
+            json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client});
         let started = host.request(0, "initialize", &params);
         assert_eq!(started["result"]["protocolVersion"], "2025-06-18", "{started}");
         host.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -384,6 +390,22 @@ fn calls_that_need_approval_are_refused_or_allowed() {
     let mut host = Host::start(&project, &["--yes"]);
     let allowed = host.call(1, "careful", &json!({"path": "a"}));
     assert_eq!(allowed["result"]["content"][0]["text"], "changed a");
+}
+
+/// The user sees every character of the arguments in the question.
+#[test]
+fn questions_have_no_hidden_characters() {
+    let project = project();
+    let mut host = Host::start_as(&project, &[], &json!({"elicitation": {}}));
+    let arguments = json!({"path": "a\u{202e}\u{2028}\u{200b}\u{7f}\u{e0041}\u{a0}é"});
+    host.ask(1, "tools/call", &json!({"name": "careful", "arguments": arguments}));
+    let question = host.next();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let shown = r#"Run careful with {"path":"a\u{202e}\u{2028}\u{200b}\u{7f}\u{e0041}\u{a0}é"}?"#;
+    assert_eq!(question["params"]["message"], shown);
+    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    let refused = host.next();
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
 }
 
 #[test]

@@ -121,12 +121,13 @@ fn calls_are_validated_approved_and_run() {
     );
 
     // The client allows, refuses, sends an invalid answer or an error, or approves in advance.
-    let careful = json!({"tool": "careful", "arguments": {"path": "a\u{202e}b"}, "call_id": "c2"});
+    let path = "a\u{202e}\u{200b}\u{2028}\u{7f}b";
+    let careful = json!({"tool": "careful", "arguments": {"path": path}, "call_id": "c2"});
     let id = client.send("call", careful.clone());
     let asked = client.answer(json!({"answer": "allowed"}));
-    assert_eq!(asked["text"], "careful {\"path\":\"a\\u{202e}b\"}");
+    assert_eq!(asked["text"], r#"careful {"path":"a\u{202e}\u{200b}\u{2028}\u{7f}b"}"#);
     assert_eq!((&asked["request_id"], &asked["call_id"]), (&json!(""), &json!("c2")));
-    assert_eq!(client.response(id)["result"]["text"], "changed a\u{202e}b");
+    assert_eq!(client.response(id)["result"]["text"], format!("changed {path}"));
     let id = client.send("call", careful.clone());
     client.answer(json!({"answer": "refused", "reason": "not now"}));
     assert_eq!(error_of(&client.response(id)), "-32803 the user refused this call to `careful`: not now");

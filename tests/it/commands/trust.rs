@@ -458,8 +458,14 @@ mod terminal {
     use crate::support::terminal::pseudo_terminal;
 
     /// Runs the binary with a pseudo-terminal for stdin and stderr. Returns the terminal output and the result.
-    fn answer(mut command: Command, answer: &[u8]) -> (String, Ended) {
-        let (master, slave) = pseudo_terminal();
+    fn answer(command: Command, answer: &[u8]) -> (String, Ended) {
+        answer_after(command, b"", answer)
+    }
+
+    /// Like [`answer`], with text that is typed before the binary starts.
+    fn answer_after(mut command: Command, typed_ahead: &[u8], answer: &[u8]) -> (String, Ended) {
+        let (mut master, slave) = pseudo_terminal();
+        master.write_all(typed_ahead).unwrap();
         let other = slave.try_clone().unwrap();
         let child = command.stdin(slave).stderr(other).stdout(Stdio::piped()).spawn().unwrap();
         // The command holds the other ends.
@@ -508,14 +514,27 @@ mod terminal {
         assert_eq!(home.granted(), json!({"net": ["a.example"], "write": ["out"]}));
     }
 
+    /// Text that was typed before the prompt does not answer it.
+    #[test]
+    fn an_answer_before_the_prompt_is_ignored() {
+        let home = Home::of(&[("fetch", ":net [\"a.example\"]")]);
+        let (said, ended) = answer_after(home.command(&["call", "fetch"]), b"y\n", b"n\n");
+        assert_eq!(ended.code, Some(2), "{said}");
+        assert!(said.contains("nothing was run"), "{said}");
+    }
+
     #[test]
     fn the_prompt_contains_no_control_characters() {
-        let hostile = r#":run ["git\e[2K\rharmless" "a\nTrust it? [y/N] y" "\u202egnp"]"#;
+        let hostile =
+            r#":run ["git\e[2K\rharmless" "a\nTrust it? [y/N] y" "\u202egnp" "a\u200bb\u2028c\u00a0d"]"#;
         let home = Home::of(&[("fetch", hostile)]);
         let (said, ended) = answer(home.command(&["call", "fetch", "--color", "never"]), b"n\n");
         assert_eq!(ended.code, Some(2), "{said}");
         let bad = |c: char| c.is_control() && !matches!(c, '\r' | '\n');
-        assert!(!said.contains(bad) && !said.contains('\u{202e}'), "{said:?}");
+        assert!(
+            !said.contains(bad) && !said.contains(['\u{202e}', '\u{200b}', '\u{2028}', '\u{a0}']),
+            "{said:?}"
+        );
         let requests: Vec<&str> = said.lines().filter(|line| line.contains("fetch requires")).collect();
         assert_eq!(requests.len(), 1, "{said}");
         assert!(requests[0].contains(r"\u{1b}[2K\rharmless"), "{said}");

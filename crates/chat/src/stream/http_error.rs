@@ -5,6 +5,7 @@
 //!
 //! Retries are not part of this module. The worker decides them by kind and code.
 
+use deftool_lang::text::is_readable;
 use serde_json::{Map, Value};
 
 use crate::event::{ServerError, ServerErrorKind};
@@ -261,17 +262,16 @@ fn without_tags(page: &str) -> String {
     text
 }
 
-/// Sanitises a message: replaces control characters (a server must not control the terminal), trims and collapses
+/// Sanitises a message: replaces hidden characters (a server must not control the terminal), trims and collapses
 /// blanks, keeps line ends, truncates to 2 KiB.
 fn sanitize(text: &str) -> String {
     let mut sanitized = String::new();
     for char in text.trim().chars() {
         let char = match char {
             '\n' => '\n',
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
             _ if char.is_whitespace() => ' ',
-            _ if char.is_control() => '\u{fffd}',
-            _ => char,
+            _ if is_readable(char) => char,
+            _ => '\u{fffd}',
         };
         if char == ' ' && sanitized.ends_with([' ', '\n']) {
             continue;

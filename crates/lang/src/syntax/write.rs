@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::datum::{Datum, DatumKind};
 use super::number::{Number, classify};
 use super::rules::odd_blank;
-use crate::text::is_control;
+use crate::text::is_readable;
 
 /// Maximum line width, as far as the content can be broken.
 const WIDTH: usize = 100;
@@ -300,8 +300,10 @@ fn write_string(text: &str, keeps_lines: bool) -> String {
             _ if character.is_ascii_control() => {
                 let _ = write!(out, "\\{:03o}", u32::from(character));
             }
-            _ if is_control(character) || character == '\u{feff}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(character));
+            _ if !is_readable(character) => {
+                let code = u32::from(character);
+                let _ =
+                    if code > 0xFFFF { write!(out, "\\U{code:08x}") } else { write!(out, "\\u{code:04x}") };
             }
             _ => out.push(character),
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use deftool_lang::spec::{McpServer, McpTransport, ToolKind};
-use deftool_lang::text::{Location, count, one_line};
+use deftool_lang::text::{Location, count, exact};
 
 use super::set::PermissionSet;
 use crate::load::resolve_permissions;
@@ -41,7 +41,7 @@ impl PermissionRequest {
     }
 
     fn describe(&self, short: bool) -> String {
-        one_line(format!("{} requires {} ({})", self.tool, self.grants.describe(short), self.place))
+        exact(&format!("{} requires {} ({})", self.tool, self.grants.describe(short), self.place))
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use deftool_lang::spec::HostGrant;
-use deftool_lang::text::one_line;
+use deftool_lang::text::exact;
 use deftool_script::{PathGrant, Script, ScriptPermissions};
 use serde::{Deserialize, Serialize};
 
@@ -162,7 +162,7 @@ impl PermissionSet {
                 0 => String::new(),
                 more => format!(" … and {more} more, {} in total", values.len()),
             };
-            parts.push(format!("{kind} [{}{more}]", one_line(quoted.join(" "))));
+            parts.push(format!("{kind} [{}{more}]", exact(&quoted.join(" "))));
         }
         parts.extend(self.timeout_ms.map(|limit| match limit % 1000 {
             0 => format!(":timeout \"{}s\"", limit / 1000),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use deftool_lang::text::is_control;
+use deftool_lang::text::is_readable;
 
 use crate::secrets::Redactor;
 use crate::sync::lock;
@@ -139,12 +139,12 @@ impl Sequence {
     }
 }
 
-/// Returns `text` without control characters and trailing whitespace.
+/// Returns `text` without hidden characters and trailing whitespace.
 fn plain(text: &str) -> String {
     let character = |character| match character {
         '\t' => ' ',
-        character if is_control(character) => char::REPLACEMENT_CHARACTER,
-        character => character,
+        character if is_readable(character) => character,
+        _ => char::REPLACEMENT_CHARACTER,
     };
     let mut line: String = text.chars().map(character).collect();
     line.truncate(line.trim_end().len());

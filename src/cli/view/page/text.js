@@ -14,9 +14,12 @@ function el(name, attributes, ...children) {
   return node;
 }
 
-/** Characters that are invisible or change the direction of text: control, format and tag characters, lone surrogates. */
+/**
+ * Characters that are not shown as they are, by the rule of `is_readable` in `lang::text`: all except letters, marks,
+ * numbers, punctuation, symbols, white space, joiners and variation selectors.
+ */
 const HIDDEN =
-  /(?:[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udc7f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff])+/g;
+  /(?:[^\n\t\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\p{Cn}\u200c\u200d\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]|(?![\u200c\u200d\u180b-\u180d\u180f\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800])+/gu;
 /** Maximum number of elements for escapes in one text. Further escapes are plain text. */
 const MAX_ESCAPES = 500;
 /** Maximum length of a text that is shown at once. */

@@ -10,7 +10,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::text::{Location, SourceFile, Sources, Span, is_control, one_line};
+use crate::text::{Location, SourceFile, Sources, Span, is_readable, one_line, readable};
 
 /// Locations farther apart than this, in bytes, are shown separately. Longer spans are truncated.
 const MAX_WINDOW: usize = 16 * 1024;
@@ -51,7 +51,7 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         let window = Window::around(file, &spans, MAX_CONTEXT);
         let mut primary = AnnotationKind::Primary.span(window.range(shown));
         if let Some(label) = &finding.label {
-            primary = primary.label(clean(label));
+            primary = primary.label(readable(label));
         }
         let mut snippet = Snippet::source(window.text.clone())
             .line_start(window.line)
@@ -59,8 +59,8 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
             .annotation(primary);
         for (location, message) in near {
             let shown = shown_part(file, location.span);
-            snippet =
-                snippet.annotation(AnnotationKind::Context.span(window.range(shown)).label(clean(message)));
+            snippet = snippet
+                .annotation(AnnotationKind::Context.span(window.range(shown)).label(readable(message)));
         }
         corrections.extend(window.correction(file, finding.primary.span));
         group = group.element(snippet);
@@ -73,20 +73,20 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
                     Snippet::source(window.text)
                         .line_start(window.line)
                         .path(one_line(file.name.clone()))
-                        .annotation(AnnotationKind::Context.span(shown).label(clean(message))),
+                        .annotation(AnnotationKind::Context.span(shown).label(readable(message))),
                 );
             }
         }
     }
     for note in &finding.notes {
-        group = group.element(Level::NOTE.message(clean(note)));
+        group = group.element(Level::NOTE.message(readable(note)));
     }
     groups.push(group);
     if let (Some(fix), Some(file)) = (&finding.fix, sources.get(finding.primary.source)) {
         let spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
         // A fix that is too large is not shown, because a part of it would look like a different fix. The fix can still
         // be applied.
-        let mut shown = Group::with_title(Level::HELP.secondary_title(clean(&fix.title)));
+        let mut shown = Group::with_title(Level::HELP.secondary_title(readable(&fix.title)));
         if let Some(window) = Window::of_patch(file, &spans) {
             let ranges: Vec<Range<usize>> = spans.iter().map(|span| window.range(*span)).collect();
             let mut snippet =
@@ -99,18 +99,14 @@ pub fn render_human(finding: &Diagnostic, sources: &Sources, styled: bool) -> St
         groups.push(shown);
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    without_controls(correct(renderer.render(&groups), &corrections))
+    without_hidden(correct(renderer.render(&groups), &corrections))
 }
 
-/// Replaces terminal control characters in `text`.
-fn clean(text: &str) -> String {
-    text.replace(|c: char| is_control(c) && !matches!(c, '\n' | '\t'), "\u{fffd}")
-}
-
-/// Replaces control characters from the source that the renderer does not handle. Keeps escape characters (ESC): at
-/// this point, they only occur in the renderer's own colour codes.
-fn without_controls(text: String) -> String {
-    let is_harmful = |c: char| is_control(c) && !matches!(c, '\n' | '\t' | '\u{1b}');
+/// Replaces hidden characters from the source that the renderer does not handle. An escape would be longer, so that the
+/// marks would be at the wrong columns. Keeps escape characters (ESC): at this point, they only occur in the renderer's
+/// own colour codes.
+fn without_hidden(text: String) -> String {
+    let is_harmful = |c: char| !is_readable(c) && c != '\u{1b}';
     if text.contains(is_harmful) { text.replace(is_harmful, "\u{fffd}") } else { text }
 }
 
@@ -312,7 +308,7 @@ mod tests {
             edits: vec![crate::diagnostic::Edit { span: Span::new(1, 2), replacement: String::from(odd) }],
             is_safe: true,
         });
-        let is_harmful = |c: char| is_control(c) && c != '\n';
+        let is_harmful = |c: char| !is_readable(c);
         let plain = render_human(&finding, &sources, false);
         assert!(!plain.contains(is_harmful), "{plain:?}");
         let styled = render_human(&finding, &sources, true);

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::text::is_control;
+use crate::text::is_readable;
 
 /// The tests of one file.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Escapes text between tags. Replaces characters that XML 1.0 does not allow. Writes line breaks as character
-/// references, so that quoted text never starts a line of the report, and also terminal control characters and the
+/// references, so that quoted text never starts a line of the report, and also hidden characters and the
 /// second `#` of `##`, which could start a CI runner command.
 fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -103,7 +103,7 @@ fn escape_text(text: &str) -> String {
             '\t' => escaped.push(character),
             '#' if escaped.ends_with('#') => escaped.push_str("&#35;"),
             '\0'..='\u{1F}' | '\u{FFFE}' | '\u{FFFF}' => escaped.push(char::REPLACEMENT_CHARACTER),
-            _ if is_control(character) => _ = write!(escaped, "&#{};", u32::from(character)),
+            _ if !is_readable(character) => _ = write!(escaped, "&#{};", u32::from(character)),
             _ => escaped.push(character),
         }
     }
