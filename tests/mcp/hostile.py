@@ -9,6 +9,9 @@ import time
 
 BEHAVIOUR = sys.argv[1]
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+# Each definition refers to the next one ten times, so there are a million million paths.
+LEVELS = {f"d{level}": {"anyOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 10} for level in range(12)}
+COSTLY = {"type": "object", "properties": {"n": {"$ref": "#/$defs/d0"}}, "$defs": {**LEVELS, "d12": {"type": "string"}}}
 calls = []
 TOOL = {"name": "act", "description": "Act.", "inputSchema": {"type": "object"}}
 
@@ -28,6 +31,8 @@ def tools():
             {**TOOL, "name": "dots.and spaces"},
             {**TOOL, "name": "x" * 100},
         ]
+    if BEHAVIOUR == "costs":
+        return [{**TOOL, "name": "costly", "inputSchema": COSTLY}, {**TOOL, "outputSchema": COSTLY}]
     return [TOOL, {**TOOL, "name": "more"}] if BEHAVIOUR == "grows" and calls else [TOOL]
 
 
@@ -40,6 +45,8 @@ def call(id):
         os._exit(3)
     elif BEHAVIOUR == "hangs":
         return
+    elif BEHAVIOUR == "costs":
+        ok = {"content": [], "structuredContent": {"n": 5}}
     elif BEHAVIOUR == "lies":
         ok = {"content": [], "structuredContent": {"n": "three"}}
     elif BEHAVIOUR == "grows" and len(calls) == 1:

@@ -105,7 +105,7 @@ fn the_official_servers_can_be_used() {
 }
 
 /// The behaviours of `hostile.py`, with lines that are printed, and the number of started processes.
-const HOSTILE: [(&str, &[&str], usize); 9] = [
+const HOSTILE: [(&str, &[&str], usize); 10] = [
     ("works", &["tool   h__act {} → \"acted\"", "tool   h__act {} → \"acted\""], 2),
     (
         "dies",
@@ -124,6 +124,16 @@ const HOSTILE: [(&str, &[&str], usize); 9] = [
             "MCP server `h`: offers two tools `h__act`; only the first is used",
             "is longer than 64 characters; shorten the server's `:name`",
             "tool   h__act {} → failed: the result violates its schema: \"three\" is not of type \"integer\"",
+        ],
+        2,
+    ),
+    (
+        "costs",
+        &[
+            "MCP server `h`: offers `costly`, which is left out: the schema of `h__costly` does not compile at /: its references \
+             expand to more than 100000 subschemas",
+            "MCP server `h`: results of `act` are not checked: the schema of `h__act` does not compile at /: its references",
+            "tool   h__act {} → {\"n\":5}",
         ],
         2,
     ),

@@ -223,7 +223,9 @@ fn long_reference_chains_take_linear_time_and_constant_stack() {
         "(deftool :name \"a\" :description \"Do a.\" :args ((:name \"x\" :description \"An x.\" :optional t \
          :$ref \"#/properties/x/$defs/d0\" :$defs ({definitions} :d6000 (:type string)))))"
     ));
-    assert!(load.findings.is_empty(), "a chain is not a cycle: {}", load.findings[0].message);
+    // A chain is not a cycle, but a validator would need a large stack for it.
+    let found: Vec<&str> = load.findings.iter().map(|finding| finding.rule.name).collect();
+    assert_eq!(found, ["costly-schema"]);
     let tool = load.tools[0].tool.clone();
     let work = move || {
         let clock = CpuClock::start();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use deftool_lang::schema::Target;
 use deftool_test_support::step;
 
 struct Ended {
@@ -40,6 +41,53 @@ const NOW: &str = "(deftool :name \"now\" :description \"Tell the time.\")\n";
 const COPY: &str = "(deftool :name \"copy\" :description \"Copy a note.\" :args ((:name \"from_note\" :type string :description \"Which.\") (:name \"to\" :type string :description \"Where to.\")))\n";
 const EXIT: &str = "(defexit :name \"done\" :description \"Say that it is done.\")\n";
 const SCRIPT: &str = "return function() return 1 end\n";
+
+/// Twelve definitions that each refer to the next one ten times have a million million paths. No command follows them.
+#[test]
+fn a_costly_schema_is_an_error() {
+    let schema = |at: &str| {
+        let level = |level: usize| {
+            format!(":d{level} (:anyOf [{}])", format!("(:$ref \"#{at}/$defs/d{}\") ", level + 1).repeat(10))
+        };
+        let levels: String = (0..12).map(level).collect();
+        format!(":$ref \"#{at}/$defs/d0\" :$defs ({levels} :d12 (:type string))")
+    };
+    let (argument, result) = (schema("/properties/x"), schema(""));
+    let specs = format!(
+        "(deftool :name \"costly\" :description \"Do it.\" :accepts [(:x 5)]
+ :args ((:name \"x\" :description \"An x.\" {argument})))
+(deftool :name \"results\" :description \"Do it.\" :args () :returns ({result}))\n{NOW}"
+    );
+    let script = "return function(x) return x end\n";
+    let folder = project(&[
+        ("specs/a.eld", &specs),
+        ("scripts/now.lua", SCRIPT),
+        ("scripts/costly.lua", script),
+        ("scripts/results.lua", SCRIPT),
+    ]);
+    let error = "error[DT260]: the schema is too costly to validate: its references expand to more than 100000 subschemas";
+    for target in Target::ALL {
+        let check = ["check", "--format", "concise", "--target", target.as_str()];
+        let ended = deftool(folder.path(), &check);
+        let found: Vec<&str> = ended.out.lines().filter(|line| line.contains("DT260")).collect();
+        assert_eq!(
+            found,
+            [format!("specs/a.eld:1:16: {error}"), format!("specs/a.eld:3:66: {error}")],
+            "{}",
+            ended.out
+        );
+        deftool(folder.path(), &["compile", "--target", target.as_str()]);
+    }
+    for (arguments, code) in [
+        (&["call", "costly", "{\"x\": 5}"][..], 1),
+        (&["call", "results"], 1),
+        (&["call", "now"], 0),
+        (&["test", "--fuzz", "--cases", "1"], 1),
+    ] {
+        let ended = deftool(folder.path(), arguments);
+        assert_eq!(ended.code, code, "{arguments:?}: {}{}", ended.out, ended.err);
+    }
+}
 
 /// An inaccessible file is not reported as missing. A circular link behaves like an unreadable folder.
 #[cfg(unix)]

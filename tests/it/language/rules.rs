@@ -16,12 +16,13 @@ use deftool_lang::text::{SourceFile, Sources};
 use deftool_project::{LoadOptions, load_with, resolve_inputs, rules};
 
 /// Rules that cannot be shown by a short text file.
-const WITHOUT_EXAMPLE: [&str; 8] = [
+const WITHOUT_EXAMPLE: [&str; 9] = [
     "invalid-utf8",
     "unreadable",
     "too-many-tools",
     "too-many-tools-for-target",
     "too-large-for-target",
+    "costly-schema",
     // Tested in `tests/it/commands/types.rs`, because it is only checked on request.
     "script-type",
     "mcp-unavailable",

@@ -8,7 +8,7 @@ use super::locate::locate_near;
 use super::plain::is_plain;
 use super::target::{Target, description_for, emit_definition};
 use super::walk::{schemas_of, schemas_under};
-use super::{ArgumentValidator, SchemaError, ToolEntry, ecma, references, rules};
+use super::{ArgumentValidator, SchemaError, ToolEntry, cost, ecma, references, rules};
 use crate::diagnostic::Diagnostic;
 use crate::spec::keywords::{self, ValueKind};
 use crate::spec::{Api, JsonKind, Member, Tool};
@@ -61,8 +61,11 @@ pub fn check_tool(tool: &Tool) -> Vec<Diagnostic> {
 fn check_returns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
     let Some(returns) = &tool.returns else { return };
     let schema = returns.to_value();
-    let (validator, problems) = ArgumentValidator::compile_lenient(&tool.name.value, schema.clone());
     let at = |span| Location { source: tool.source, span };
+    if let Some(excess) = cost::excess(&schema) {
+        return findings.push(rules::costly_schema::finding(at(returns.span), &excess));
+    }
+    let (validator, problems) = ArgumentValidator::compile_lenient(&tool.name.value, schema.clone());
     if let JsonKind::Object(members) = &returns.kind {
         check_patterns(tool, schemas_under(members), findings);
     }
@@ -79,9 +82,15 @@ fn check_returns(tool: &Tool, findings: &mut Vec<Diagnostic>) {
 }
 
 fn check_compiled(tool: &Tool, findings: &mut Vec<Diagnostic>) {
-    let (entry, problems) = ToolEntry::lenient(tool.kind, emit_definition(tool), tool.timeout);
-    let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
+    let definition = emit_definition(tool);
+    let parameters = definition.pointer("/function/parameters").unwrap_or(&Value::Null);
     references::check(tool, parameters, findings);
+    if let Some(excess) = cost::excess(parameters) {
+        let location = Location { source: tool.source, span: tool.name.span };
+        return findings.push(rules::costly_schema::finding(location, &excess));
+    }
+    let (entry, problems) = ToolEntry::lenient(tool.kind, definition, tool.timeout);
+    let parameters = entry.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
     let has_lost_references = !findings.is_empty();
     check_patterns(tool, schemas_of(tool).map(|(_, schema)| schema), findings);
     for problem in &problems {

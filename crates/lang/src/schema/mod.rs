@@ -12,6 +12,7 @@ mod arguments;
 mod compare;
 mod compile;
 mod confirm;
+mod cost;
 mod cycles;
 mod ecma;
 mod examples;

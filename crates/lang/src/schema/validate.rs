@@ -7,6 +7,7 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 use super::arguments::Arguments;
+use super::cost::BoundedSchema;
 use super::pointer::{steps, unescape};
 use super::strict_reply::restore;
 
@@ -62,6 +63,7 @@ const MAX_QUOTED: usize = 200;
 #[derive(Debug)]
 pub struct ArgumentValidator {
     validator: Validator,
+    cost: BoundedSchema,
     /// The original parameters schema, if the model uses a strict form of it.
     strict: Option<Value>,
 }
@@ -71,21 +73,20 @@ impl ArgumentValidator {
     /// schema.
     ///
     /// # Errors
-    /// Returns the location of the first invalid part of the schema.
+    /// If the cost of the schema is not limited. Otherwise returns the location of the first invalid part of the schema.
     pub fn compile(tool: &str, parameters: &Value) -> Result<Self, SchemaError> {
+        let error = |path: String, message: String| SchemaError {
+            tool: tool.to_owned(),
+            path: if path.is_empty() { String::from("/") } else { path },
+            message: shorten(&message),
+        };
+        let cost = BoundedSchema::new(parameters).map_err(|cost| error(String::new(), cost.to_string()))?;
         jsonschema::options()
             .with_draft(Draft::Draft202012)
             .should_validate_formats(true)
             .build(parameters)
-            .map(|validator| Self { validator, strict: None })
-            .map_err(|error| SchemaError {
-                tool: tool.to_owned(),
-                path: match error.instance_path().to_string() {
-                    path if path.is_empty() => String::from("/"),
-                    path => path,
-                },
-                message: shorten(&error.to_string()),
-            })
+            .map(|validator| Self { validator, cost, strict: None })
+            .map_err(|invalid| error(invalid.instance_path().to_string(), invalid.to_string()))
     }
 
     /// Like [`ArgumentValidator::compile`], but ignores the invalid parts and returns their errors.
@@ -122,7 +123,8 @@ impl ArgumentValidator {
 
     /// Returns whether `arguments` are valid, without building messages.
     pub fn is_valid(&self, arguments: &Value) -> bool {
-        self.validator.is_valid(&self.restored(arguments))
+        let arguments = self.restored(arguments);
+        self.cost.allows(&arguments) && self.validator.is_valid(&arguments)
     }
 
     fn restored<'v>(&self, arguments: &'v Value) -> Cow<'v, Value> {
@@ -141,26 +143,22 @@ impl ArgumentValidator {
     /// # Errors
     /// Returns at most twenty violations, in the order of the schema.
     pub fn validate(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
-        let arguments = self.restored(arguments);
-        if self.validator.is_valid(&arguments) {
-            return Ok(());
-        }
-        Err(self
-            .validator
-            .iter_errors(&arguments)
-            .take(MAX_VIOLATIONS)
-            .map(|error| violation(&error).1)
-            .collect())
+        let found = self.detailed_violations(arguments);
+        if found.is_empty() { Ok(()) } else { Err(found.into_iter().map(|found| found.violation).collect()) }
     }
 
-    /// Like [`ArgumentValidator::validate`], but returns the locations in the arguments and in the schema.
+    /// Like [`ArgumentValidator::validate`], but returns the locations in the arguments and in the schema. Arguments that
+    /// would take too long to validate are invalid.
     pub(super) fn detailed_violations(&self, arguments: &Value) -> Vec<DetailedViolation> {
         let arguments = self.restored(arguments);
+        if !self.cost.allows(&arguments) {
+            return vec![DetailedViolation::of_all("the schema needs too many steps to validate this value")];
+        }
         if self.validator.is_valid(&arguments) {
             return Vec::new();
         }
-        let errors = self.validator.iter_errors(&arguments).take(MAX_VIOLATIONS);
-        let detailed_violations = errors.map(|error| {
+        let errors = self.cost.allows_errors(&arguments).then(|| self.validator.iter_errors(&arguments));
+        let found = errors.into_iter().flatten().take(MAX_VIOLATIONS).map(|error| {
             let (instance, violation) = violation(&error);
             let missing = match error.kind() {
                 ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
@@ -168,16 +166,14 @@ impl ArgumentValidator {
             };
             DetailedViolation { violation, instance, schema: error.schema_path().to_string(), missing }
         });
-        detailed_violations.collect()
+        let found: Vec<_> = found.collect();
+        if found.is_empty() { vec![DetailedViolation::of_all("it does not match the schema")] } else { found }
     }
 
     /// Returns the first violation and its JSON pointer into the arguments.
     pub(super) fn first_violation(&self, arguments: &Value) -> Option<(String, Violation)> {
-        let arguments = self.restored(arguments);
-        if self.validator.is_valid(&arguments) {
-            return None;
-        }
-        self.validator.iter_errors(&arguments).next().map(|error| violation(&error))
+        let first = self.detailed_violations(arguments).into_iter().next()?;
+        Some((first.instance, first.violation))
     }
 }
 
@@ -190,6 +186,14 @@ pub(super) struct DetailedViolation {
     pub(super) schema: String,
     /// The name of the missing member, if the violation is a missing member.
     pub(super) missing: Option<String>,
+}
+
+impl DetailedViolation {
+    /// A violation without a location.
+    fn of_all(message: &str) -> Self {
+        let violation = Violation { path: String::new(), message: message.to_owned() };
+        Self { violation, instance: String::new(), schema: String::new(), missing: None }
+    }
 }
 
 fn violation(error: &ValidationError<'_>) -> (String, Violation) {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use deftool_lang::schema::ToolEntry;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, check_result};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, RequestParamsMeta};
 use rmcp::{Peer, RoleClient, ServiceError};
@@ -135,7 +136,7 @@ impl Server {
         };
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(CallToolResponse::Complete(result))) => {
-                self.result(result).and_then(|value| check_result(&tool.entry, value))
+                self.check(Arc::clone(&tool.entry), self.result(result)?, limit).await
             }
             Ok(Ok(_)) => Err(self.error(
                 ToolErrorKind::Failure,
@@ -164,6 +165,23 @@ impl Server {
             return Err(ToolError::new(ToolErrorKind::Failure, text_of(&result)));
         }
         value_of(result).map_err(|error| self.error(ToolErrorKind::Unserialisable, &error.to_string()))
+    }
+
+    /// Returns the result of a call if it matches the output schema of the tool. Validates it in another thread and with
+    /// a time limit, because the server chooses both.
+    async fn check(&self, entry: Arc<ToolEntry>, result: Value, limit: Duration) -> Result<Value, ToolError> {
+        if entry.returns.is_none() {
+            return Ok(result);
+        }
+        let checked = tokio::task::spawn_blocking(move || check_result(&entry, result));
+        match tokio::time::timeout(limit, checked).await {
+            Ok(Ok(checked)) => checked,
+            Ok(Err(error)) => Err(self.error(ToolErrorKind::Internal, &error.to_string())),
+            Err(_) => {
+                let message = format!("the result was not validated within {limit:?}");
+                Err(self.error(ToolErrorKind::Timeout, &message))
+            }
+        }
     }
 
     /// Returns why the connection was lost, which is known shortly after it was closed.

@@ -48,7 +48,7 @@ pub(super) async fn supervise(server: Arc<Server>, stop: CancellationToken) {
 }
 
 /// Uses one connection until it is lost. Returns the reason; `None`: stopped.
-async fn connect(server: &Server, stop: &CancellationToken) -> Option<String> {
+async fn connect(server: &Arc<Server>, stop: &CancellationToken) -> Option<String> {
     let opened = tokio::select! {
         opened = Connection::open(&server.options) => opened,
         () = stop.cancelled() => return None,
@@ -87,12 +87,15 @@ async fn connect(server: &Server, stop: &CancellationToken) -> Option<String> {
     reason.err()
 }
 
-/// Lists the tools of a server and publishes them.
+/// Lists the tools of a server and publishes them. Their schemas are compiled in another thread, because a hostile one may
+/// take long.
 ///
 /// # Errors
 /// If the server does not list them. The error is a clause that omits the name of the server.
-async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<(), String> {
-    let (tools, problems) = tools_of(&server.options, Connection::list(&server.options, peer).await?);
+async fn list(server: &Arc<Server>, peer: &Peer<RoleClient>) -> Result<(), String> {
+    let (listed, of) = (Connection::list(&server.options, peer).await?, Arc::clone(server));
+    let converted = tokio::task::spawn_blocking(move || tools_of(&of.options, listed)).await;
+    let (tools, problems) = converted.map_err(|error| error.to_string())?;
     server.set_tools(tools, problems);
     Ok(())
 }

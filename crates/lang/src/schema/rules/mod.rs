@@ -10,6 +10,7 @@ rules! {
     default_misfit: DEFAULT_MISFIT,
     example_misfit: EXAMPLE_MISFIT,
     unresolved_reference: UNRESOLVED_REFERENCE,
+    costly_schema: COSTLY_SCHEMA,
     accepted_example_fails: ACCEPTED_EXAMPLE_FAILS,
     rejected_example_passes: REJECTED_EXAMPLE_PASSES,
     confirm_pattern: CONFIRM_PATTERN,
