@@ -1,7 +1,7 @@
-//! Writing of files: atomic replacement, and files that only their owner can read.
+//! Atomic replacement of files.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::path::Path;
 
 use deftool_script::create_beside;
@@ -44,35 +44,6 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written
-}
-
-/// Creates or truncates a file that no other user can read, such as a recording or a log, which contains conversations.
-/// An existing file must be empty or begin with `beginning`. `what` is the kind of file, for errors.
-///
-/// # Errors
-/// If the file cannot be written or has a different beginning. It is then unchanged.
-pub fn create_private(path: &Path, what: &str, beginning: &str) -> Result<File> {
-    if std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0) {
-        let mut head = Vec::new();
-        File::open(path)?.take(beginning.len() as u64).read_to_end(&mut head)?;
-        if head != beginning.as_bytes() {
-            let why = format!("the existing file is not a {what}; choose another name");
-            return Err(Error::new(ErrorKind::AlreadyExists, why));
-        }
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    // Restrict the mode of an existing regular file. Terminals, pipes and devices keep theirs.
-    #[cfg(unix)]
-    if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        // This fails if another user owns the file, or on file systems without permissions. There is no alternative.
-        let _ = file.set_permissions(mode);
-    }
-    Ok(file)
 }
 
 fn fill(mut file: File, bytes: &[u8], like: &Metadata) -> Result<()> {

@@ -10,7 +10,7 @@ use deftool_chat::Message;
 use deftool_chat::request::{Event, FailReason, Failure, FinalState, Outcome, normalize_conversation};
 use deftool_lang::spec::{Confirm, ToolKind};
 use deftool_lang::text::{count, one_line};
-use deftool_project::permission_requests;
+use deftool_project::{create_new_private, permission_requests};
 use deftool_worker::{ProjectTools, SubmitRequest, ToolSource, Worker};
 
 use super::command::{Command, HELP};
@@ -354,11 +354,8 @@ impl Conversation {
 
 /// Writes a new file.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    std::io::Write::write_all(&mut options.open(path)?, text.as_bytes())
+    let mut file = create_new_private(path, std::fs::File::options().write(true))?;
+    std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
 /// Returns a one-line preview of a message.

@@ -4,13 +4,15 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use deftool_lang::text::count;
-use deftool_project::{Generation, PermissionRequest, mcp_permission_request, permission_requests};
+use deftool_project::{
+    Generation, PermissionRequest, mcp_permission_request, permission_requests, untrusted_reason,
+};
 
 use super::line::{Line, counted, list};
 use crate::cli::command::environment;
 use crate::cli::trust::{
     Store, StoreError, endpoint_permission_requests, missing_permissions, server_permission_requests,
-    state_folder, untrusted_reason,
+    state_folder,
 };
 
 pub(super) fn check(generation: &Generation) -> Line {

@@ -4,13 +4,14 @@
 //! restores the partial reply. The file is append-only; `rewind` removes messages. Secrets are redacted
 //! ([`SessionRedactor`]).
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deftool_chat::request::{Event, INTERRUPTED, normalize_conversation};
 use deftool_chat::{Message, MessageToolCall};
+use deftool_project::{create_new_private, lock_private, open_private};
 use serde_json::{Value, json};
 
 use super::model::{Line, Session, VERSION};
@@ -30,8 +31,6 @@ const MAX_BYTES: u64 = 512 << 20;
 pub(in crate::cli) enum SessionError {
     #[error("session {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("session {}: not a regular file", path.display())]
-    NotAFile { path: PathBuf },
     #[error("session {}: exceeds {} MiB", path.display(), MAX_BYTES >> 20)]
     TooLarge { path: PathBuf },
     #[error("session {}: locked by another deftool process", path.display())]
@@ -62,11 +61,7 @@ impl SessionFile {
         redactor: Arc<SessionRedactor>,
     ) -> Result<Self, SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path).map_err(io)?;
+        let file = create_new_private(path, File::options().append(true)).map_err(io)?;
         lock(&file, path)?;
         let mut session = Self { path: path.to_owned(), file, redactor, written: Vec::new() };
         session.write(std::slice::from_ref(first))?;
@@ -82,7 +77,7 @@ impl SessionFile {
         redactor: Arc<SessionRedactor>,
     ) -> Result<(Self, Session), SessionError> {
         let io = |source| SessionError::Io { path: path.to_owned(), source };
-        let mut file = open(path, OpenOptions::new().read(true).append(true))?;
+        let mut file = open_private(path, File::options().read(true).append(true)).map_err(io)?;
         lock(&file, path)?;
         let ReadSession { restored: session, written, length, lacks_line_end } = read(&mut file, path)?;
         file.set_len(length).map_err(io)?;
@@ -100,7 +95,8 @@ impl SessionFile {
     /// # Errors
     /// If the file cannot be read or is not a session.
     pub(in crate::cli) fn read(path: &Path) -> Result<Session, SessionError> {
-        let mut file = open(path, OpenOptions::new().read(true))?;
+        let io = |source| SessionError::Io { path: path.to_owned(), source };
+        let mut file = open_private(path, File::options().read(true)).map_err(io)?;
         Ok(read(&mut file, path)?.restored)
     }
 
@@ -156,24 +152,12 @@ pub(in crate::cli) fn is_stored(event: &Event) -> bool {
     matches!(event, Event::Text { .. } | Event::ToolCall { .. } | Event::ToolFinished { .. })
 }
 
-/// Opens a session file. Other file types are rejected, because opening a pipe may block.
-fn open(path: &Path, options: &OpenOptions) -> Result<File, SessionError> {
-    let io = |source| SessionError::Io { path: path.to_owned(), source };
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(SessionError::NotAFile { path: path.to_owned() });
-    }
-    options.open(path).map_err(io)
-}
-
-/// Locks the file, so that it has one writer. The lock is released when the process ends.
+/// Locks the file, so that it has one writer. The lock is released when the process ends. A session on a file system
+/// without locks is not locked, nor on Windows, where a lock would also prevent reading.
 fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
-    #[cfg(unix)]
-    if let Err(error) = rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-        && std::io::Error::from(error).kind() == ErrorKind::WouldBlock
-    {
+    if cfg!(unix) && matches!(lock_private(file), Ok(false)) {
         return Err(SessionError::InUse { path: path.to_owned() });
     }
-    let _ = (file, path, ErrorKind::WouldBlock);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use deftool_project::create_private;
+use deftool_project::create_output;
 use deftool_stub::Received;
 use deftool_worker::is_secret_name;
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ impl Log {
     /// If the file cannot be written, or is not a log.
     pub(super) fn create(path: &Path) -> Result<Self, CliError> {
         let unwritable = |source| CliError::Unwritable { path: path.display().to_string(), source };
-        let file = create_private(path, "stub log", BEGINNING).map_err(unwritable)?;
+        let file = create_output(path, "stub log", BEGINNING).map_err(unwritable)?;
         Ok(Self { file: Mutex::new(Some(file)), started: Instant::now() })
     }
 

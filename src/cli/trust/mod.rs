@@ -20,7 +20,7 @@ pub(super) use deftool_worker::{
     server_permission_requests,
 };
 pub(super) use prompt::{ProjectTrust, missing_permissions, stored_trust};
-pub(super) use state::{state_folder, untrusted_reason};
+pub(super) use state::state_folder;
 pub(super) use store::{Projects, Store, StoreError};
 
 use super::args::{TrustAction, TrustOptions};

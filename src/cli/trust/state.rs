@@ -1,9 +1,9 @@
-//! The user's state folder: its location and its ownership check.
+//! The user's state folder.
 //!
 //! The location is `$XDG_STATE_HOME/deftool` (XDG Base Directory Specification 0.8: a relative value is ignored), or
 //! the system's default.
 
-use std::fs::{DirBuilder, Metadata};
+use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 
 /// Returns the state folder, which may not exist. Returns `None` if no environment variable specifies it.
@@ -27,21 +27,4 @@ pub(super) fn make_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)
-}
-
-/// Returns the reason why a file or folder cannot be trusted: other users may have written it.
-#[cfg(unix)]
-pub(in crate::cli) fn untrusted_reason(metadata: &Metadata) -> Option<&'static str> {
-    use std::os::unix::fs::MetadataExt;
-
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Some("belongs to another user");
-    }
-    (metadata.mode() & 0o022 != 0).then_some("is writable by other users (to fix it, run `chmod go-w`)")
-}
-
-/// On Windows, the folders of a user are protected by default.
-#[cfg(not(unix))]
-pub(in crate::cli) fn untrusted_reason(_: &Metadata) -> Option<&'static str> {
-    None
 }

@@ -10,10 +10,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use deftool_project::PermissionSet;
+use deftool_project::{PermissionSet, untrusted_reason};
 use serde::{Deserialize, Serialize};
 
-use super::state::{make_folder, state_folder, untrusted_reason};
+use super::state::{make_folder, state_folder};
 use crate::cli::output::eprint_line;
 
 /// Trusted permissions by project path.

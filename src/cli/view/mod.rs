@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use deftool_lang::text::count;
-use deftool_project::create_private;
+use deftool_project::{create_output, open_regular};
 use deftool_worker::{EntryKind, Timeline};
 
 use super::args::ViewOptions;
@@ -34,8 +34,7 @@ pub(super) fn run(options: &ViewOptions) -> Result<Exit, CliError> {
         print(&text);
         return Ok(Exit::Clean);
     }
-    // A pipe or a device may be an input and the output.
-    if path.is_file() && options.files.iter().any(|file| is_same_file(file, &path)) {
+    if options.files.iter().any(|file| is_same_file(file, &path)) {
         return Err(CliError::Usage(format!(
             "the output `{}` is an input",
             clean(&path.display().to_string())
@@ -60,7 +59,7 @@ fn read(path: &Path) -> Result<ShownFile, CliError> {
 /// Returns whether the file is a database.
 fn is_journal(path: &Path) -> bool {
     let mut start = [0; 16];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let read = open_regular(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == *b"SQLite format 3\0"
 }
 
@@ -77,7 +76,7 @@ fn default_path(files: &[PathBuf]) -> PathBuf {
 /// be an older page.
 fn write(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
     let beginning = if force { "" } else { html::BEGINNING };
-    create_private(path, "page of `deftool view`", beginning)?.write_all(text.as_bytes())
+    create_output(path, "page of `deftool view`", beginning)?.write_all(text.as_bytes())
 }
 
 impl Page {

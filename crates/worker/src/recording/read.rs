@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use deftool_project::open_regular;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -52,7 +53,7 @@ impl Recording {
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
         let too_large = || RecordingError::TooLarge { path: path.to_owned(), limit: MAX_FILE };
-        let file = std::fs::File::open(path).map_err(io)?;
+        let file = open_regular(path).map_err(io)?;
         let mut reader = BufReader::with_capacity(1 << 16, file.take(MAX_FILE + 1));
         let mut reading =
             Reading { path, requests: Vec::new(), by_number: HashMap::new(), ids: HashSet::new() };
@@ -81,7 +82,7 @@ impl Recording {
     /// Whether the file at `path` starts like a recording. A cheap check for selecting files.
     pub fn is_at(path: &Path) -> bool {
         let mut start = Vec::new();
-        let read = std::fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start));
+        let read = open_regular(path).and_then(|file| file.take(4096).read_to_end(&mut start));
         let text = String::from_utf8_lossy(&start);
         read.is_ok() && text.trim_start().starts_with("{\"record\":\"session\",")
     }

@@ -1,12 +1,12 @@
 //! Events → a timeline: those of `deftool run --json`, without times, or those of a journal.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use deftool_chat::request::{Event, JournalEntry, Signal};
+use deftool_project::open_regular;
 use serde_json::Value;
 
 use super::model::{
@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<Timeline, TimelineError> {
     let io = |source| TimelineError::Io { path: path.to_owned(), source };
     let unknown = |reason| TimelineError::Unknown { path: path.to_owned(), reason };
     let mut bytes = Vec::new();
-    File::open(path).map_err(io)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
+    open_regular(path).map_err(io)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(unknown("larger than the limit of 256 MiB"));
     }

@@ -1,11 +1,11 @@
 //! A recording → a timeline.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use deftool_chat::Api;
 use deftool_chat::request::{FailReason, Failure};
+use deftool_project::open_regular;
 use serde_json::Value;
 
 use super::calls::Calls;
@@ -26,7 +26,7 @@ impl Timeline {
         let io = |source| TimelineError::Io { path: path.to_owned(), source };
         let unknown = |reason| TimelineError::Unknown { path: path.to_owned(), reason };
         let mut start = Vec::new();
-        File::open(path).map_err(io)?.take(4096).read_to_end(&mut start).map_err(io)?;
+        open_regular(path).map_err(io)?.take(4096).read_to_end(&mut start).map_err(io)?;
         let start = start.trim_ascii_start();
         if start.is_empty() {
             return Err(unknown("the file is empty"));
