@@ -1,17 +1,18 @@
 //! A journal in one file.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use deftool_chat::request::JournalEntry;
+use deftool_project::{lock_private, open_or_create_private};
 use deftool_worker::{Durability, Journal, JournalError, JournaledRequest};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use crate::model::{OpenError, RequestSummary};
+use crate::model::{OpenError, RequestSummary, describe};
 use crate::queue::{Batch, Queue};
 use crate::store::Store;
 
@@ -37,14 +38,15 @@ impl SqliteJournal {
     /// If the file is not a journal of this version, cannot be written, or another process has opened it.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let lock = lock(path)?;
-        open_private(path).map_err(|error| unreadable(path, &error))?;
-        let store = Store::open(path)?;
+        let created = open_or_create_private(path, File::options().write(true));
+        drop(created.map_err(|error| OpenError::of_io(path, &error))?);
+        let store = Store::create(path)?;
         let queue = Arc::<Queue>::default();
         let entries = Arc::clone(&queue);
         let writer = std::thread::Builder::new()
             .name(String::from("deftool-journal"))
             .spawn(move || write_all(store, &entries))
-            .map_err(|error| unreadable(path, &error))?;
+            .map_err(|error| OpenError::of_io(path, &error))?;
         Ok(Self { path: path.to_owned(), queue, writer: Mutex::new(Some(writer)), _lock: lock })
     }
 
@@ -53,12 +55,13 @@ impl SqliteJournal {
         Arc::new(ContextJournal { journal: self, context })
     }
 
-    /// Returns the requests of the journal at `path`, oldest first. Another process may write to it.
+    /// Returns the requests of the journal at `path`, oldest first. Another process may write to it. A damaged request
+    /// does not affect the others.
     ///
     /// # Errors
     /// If the file is not a journal of this version or cannot be read.
     pub fn requests(path: &Path) -> Result<Vec<RequestSummary>, OpenError> {
-        Store::open_existing(path)?.requests()
+        Store::read(path)?.requests()
     }
 
     /// Returns the start of a request of the journal at `path`, and its entries with their times.
@@ -66,7 +69,7 @@ impl SqliteJournal {
     /// # Errors
     /// If the file is not a journal of this version or cannot be read, or the request is unknown.
     pub fn load(path: &Path, id: &str) -> Result<(JournaledRequest, Vec<(u64, JournalEntry)>), OpenError> {
-        Store::open_existing(path)?.load(id)
+        Store::read(path)?.load(id)
     }
 
     /// Removes requests of the journal at `path`.
@@ -76,7 +79,7 @@ impl SqliteJournal {
     /// unknown.
     pub fn remove(path: &Path, ids: &[String]) -> Result<(), OpenError> {
         let _lock = lock(path)?;
-        let mut store = Store::open_existing(path)?;
+        let mut store = Store::write_to(path)?;
         ids.iter().try_for_each(|id| store.remove(id))
     }
 
@@ -147,7 +150,8 @@ fn write_all(mut store: Store, queue: &Queue) {
     while let Some(batch) = queue.take() {
         let Batch { items, waiters, durability } = batch;
         let written = store.write(items, durability).map_err(|error| {
-            let error = JournalError(format!("cannot write the journal {}: {error}", store.path().display()));
+            let (path, error) = (store.path().display(), describe(&error));
+            let error = JournalError(format!("cannot write the journal {path}: {error}"));
             queue.fail(error.clone());
             error
         });
@@ -161,24 +165,16 @@ fn write_all(mut store: Store, queue: &Queue) {
 fn lock(path: &Path) -> Result<File, OpenError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".lock");
-    let file = open_private(Path::new(&beside)).map_err(|error| unreadable(path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(unreadable(path, &error)),
+    let unusable = |error: std::io::Error| {
+        let beside = PathBuf::from(&beside);
+        OpenError::of_io(&beside, &error)
+    };
+    let file = open_or_create_private(Path::new(&beside), File::options().write(true)).map_err(unusable)?;
+    match lock_private(&file) {
+        Ok(true) => Ok(file),
+        Ok(false) => Err(OpenError::Locked { path: path.to_owned() }),
+        Err(error) => Err(unusable(std::io::Error::other(format!(
+            "{error}; network file systems often have no locks: store the journal on a local disk"
+        )))),
     }
-}
-
-/// Opens a file. A new file can only be read by its owner: it contains conversations. The files that SQLite adds beside
-/// it get the same permissions.
-fn open_private(path: &Path) -> std::io::Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> OpenError {
-    OpenError::Unreadable { path: path.to_owned(), detail: error.to_string() }
 }

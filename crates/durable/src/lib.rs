@@ -23,8 +23,10 @@
 //! survives the end of the process. The state machine of a request is restored from the entries; this crate contains no
 //! request logic.
 //!
-//! One process writes a journal. Others can read it meanwhile.
+//! One process writes a journal. Others can read it meanwhile. The content of a file is untrusted: only the tables of a
+//! journal are read, with limits.
 
+mod database;
 mod journal;
 mod model;
 mod queue;

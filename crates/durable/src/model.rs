@@ -1,8 +1,9 @@
 //! The types that a journal returns.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use deftool_chat::request::FinalState;
+use rusqlite::{ErrorCode, ffi};
 
 /// The format of the tables and of the entries in them.
 pub(crate) const FORMAT: i64 = 1;
@@ -22,6 +23,8 @@ pub struct RequestSummary {
     pub submitted_at_ms: u64,
     /// The final state; `None`: the request has not ended.
     pub state: Option<FinalState>,
+    /// Why the request cannot be read, if it is damaged. The other fields may then be empty.
+    pub damage: Option<String>,
 }
 
 /// An error: the journal cannot be opened or read.
@@ -66,4 +69,42 @@ pub enum OpenError {
         /// The cause.
         detail: String,
     },
+}
+
+impl OpenError {
+    pub(crate) fn of_io(path: &Path, error: &std::io::Error) -> Self {
+        Self::Unreadable { path: path.to_owned(), detail: error.to_string() }
+    }
+
+    pub(crate) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::NotAJournal { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
+            _ => Self::Unreadable { path, detail: describe(error) },
+        }
+    }
+}
+
+/// Describes an error of SQLite for a user.
+pub(crate) fn describe(error: &rusqlite::Error) -> String {
+    const NO_SPACE: &str = "the disk is full";
+    const NO_LOCKS: &str = "the file system does not support the locks of a journal, as many network file systems; store the \
+                            journal on a local disk";
+    let Some(found) = error.sqlite_error() else { return error.to_string() };
+    match (found.code, found.extended_code) {
+        (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => String::from(NO_SPACE),
+        (ErrorCode::FileLockingProtocolFailed, _)
+        | (
+            _,
+            ffi::SQLITE_IOERR_LOCK
+            | ffi::SQLITE_IOERR_RDLOCK
+            | ffi::SQLITE_IOERR_UNLOCK
+            | ffi::SQLITE_IOERR_CHECKRESERVEDLOCK
+            | ffi::SQLITE_IOERR_SHMLOCK
+            | ffi::SQLITE_IOERR_SHMMAP,
+        ) => String::from(NO_LOCKS),
+        (ErrorCode::OperationInterrupted, _) => String::from("reading takes too long; the file is damaged"),
+        _ => error.to_string(),
+    }
 }

@@ -1,106 +1,46 @@
-//! The tables of a journal.
+//! Reading and writing of the tables of a journal.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use deftool_chat::Message;
 use deftool_chat::request::{Event, FinalState, JournalEntry};
 use deftool_worker::{Durability, JournaledRequest};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Params, Row, params};
 
+use crate::database::{Access, Database};
 use crate::model::{FORMAT, OpenError, RequestSummary};
 use crate::queue::Item;
 
-/// Marks a database as a journal: `deft`.
-const APPLICATION: i64 = 0x6465_6674;
+/// Minimum number of bytes of a row in a file, in addition to its texts.
+const ROW: u64 = 4;
 
-/// Time to wait for a reader or writer in another process.
-const BUSY_LIMIT: Duration = Duration::from_secs(10);
-
-const TABLES: &str = "
-CREATE TABLE request (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    context TEXT NOT NULL,
-    start TEXT NOT NULL,
-    state TEXT
-);
-CREATE TABLE entry (
-    request INTEGER NOT NULL REFERENCES request(number),
-    number INTEGER NOT NULL,
-    at_ms INTEGER NOT NULL,
-    entry TEXT NOT NULL,
-    PRIMARY KEY (request, number)
-) WITHOUT ROWID;
-";
-
-/// A connection to the database.
+/// The tables of a journal.
 pub(crate) struct Store {
-    path: PathBuf,
-    connection: Connection,
+    database: Database,
     /// The number of each request, and that of its next entry.
     known: HashMap<String, (i64, i64)>,
 }
 
 impl Store {
-    /// Opens a journal for writing. Creates the file if it does not exist.
-    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
-        let mut store =
-            Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        if store.is_empty()? {
-            store.create_tables()?;
+    /// Opens a journal for writing. Creates the tables if they do not exist.
+    pub(crate) fn create(path: &Path) -> Result<Self, OpenError> {
+        let mut database = Database::open(path, Access::Create)?;
+        if !database.has_tables {
+            database.create_tables()?;
         }
-        store.check_format()?;
-        Ok(store)
+        Ok(Self { database, known: HashMap::new() })
     }
 
-    /// Opens an existing journal.
-    pub(crate) fn open_existing(path: &Path) -> Result<Self, OpenError> {
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // The process that created the file may have ended before it created the tables.
-        if !store.is_empty()? {
-            store.check_format()?;
-        }
-        Ok(store)
+    /// Opens an existing journal for writing.
+    pub(crate) fn write_to(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self { database: Database::open(path, Access::Write)?, known: HashMap::new() })
     }
 
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, OpenError> {
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(path, flags);
-        let connection =
-            opened.and_then(|connection| connection.busy_timeout(BUSY_LIMIT).map(|()| connection));
-        let connection = connection.map_err(|error| of_sqlite(path, &error))?;
-        Ok(Self { path: path.to_owned(), connection, known: HashMap::new() })
-    }
-
-    /// Returns whether the database has no tables.
-    fn is_empty(&self) -> Result<bool, OpenError> {
-        let tables =
-            self.connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0));
-        Ok(tables.map_err(|error| self.error(&error))? == 0)
-    }
-
-    fn create_tables(&mut self) -> Result<(), OpenError> {
-        let created = self.connection.pragma_update(None, "journal_mode", "WAL").and_then(|()| {
-            let transaction = self.connection.transaction()?;
-            transaction.execute_batch(TABLES)?;
-            transaction.pragma_update(None, "application_id", APPLICATION)?;
-            transaction.pragma_update(None, "user_version", FORMAT)?;
-            transaction.commit()
-        });
-        created.map_err(|error| of_sqlite(&self.path, &error))
-    }
-
-    fn check_format(&self) -> Result<(), OpenError> {
-        let pragma = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let application = pragma("application_id").map_err(|error| self.error(&error))?;
-        let found = pragma("user_version").map_err(|error| self.error(&error))?;
-        match (application, found) {
-            (APPLICATION, FORMAT) => Ok(()),
-            (APPLICATION, _) => Err(OpenError::Format { path: self.path.clone(), found }),
-            _ => Err(OpenError::NotAJournal { path: self.path.clone() }),
-        }
+    /// Opens an existing journal for reading.
+    pub(crate) fn read(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self { database: Database::open(path, Access::Read)?, known: HashMap::new() })
     }
 
     /// Writes items in one transaction.
@@ -109,9 +49,10 @@ impl Store {
             Durability::Process => "NORMAL",
             Durability::Machine => "FULL",
         };
-        self.connection.pragma_update(None, "synchronous", level)?;
-        let Self { connection, known, .. } = self;
-        let transaction = connection.transaction()?;
+        self.database.begin_writing();
+        let Self { database, known } = self;
+        database.connection.pragma_update(None, "synchronous", level)?;
+        let transaction = database.connection.transaction()?;
         {
             let mut add_request =
                 transaction.prepare_cached("INSERT INTO request (id, context, start) VALUES (?1, ?2, ?3)")?;
@@ -154,73 +95,70 @@ impl Store {
 
     /// Returns all requests, oldest first.
     pub(crate) fn requests(&self) -> Result<Vec<RequestSummary>, OpenError> {
-        if self.is_empty()? {
-            return Ok(Vec::new());
-        }
-        let read = || {
-            let mut select =
-                self.connection.prepare("SELECT id, context, start, state FROM request ORDER BY number")?;
-            let rows = select.query_map([], |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    row.get::<_, String>(1)?,
-                    row.get::<_, String>(2)?,
-                    row.get(3)?,
-                ))
-            })?;
-            rows.collect::<Result<Vec<(String, String, String, Option<String>)>, _>>()
-        };
-        let rows = read().map_err(|error| self.error(&error))?;
-        let summaries = rows.into_iter().map(|(id, context, start, state)| {
-            let start: JournaledRequest = self.parse(&id, &start)?;
-            let state: Option<FinalState> = state.map(|state| self.parse(&id, &state)).transpose()?;
-            let prompts = start.session.conversation.iter().rev();
-            let prompt = prompts.filter_map(|message| match message {
-                Message::User { content } => Some(content.clone()),
-                _ => None,
-            });
-            Ok(RequestSummary {
-                prompt: { prompt }.next().unwrap_or_default(),
-                id,
-                context,
-                worker: start.session.worker,
-                submitted_at_ms: start.session.submitted_at_ms,
-                state,
-            })
-        });
-        summaries.collect()
+        self.rows("SELECT number, id, context, start, state FROM request ORDER BY number", [], |row| {
+            let texts = [text(row, 1)?, text(row, 2)?, text(row, 3)?];
+            let state = if row.get_ref(4)? == ValueRef::Null { None } else { Some(text(row, 4)?) };
+            Ok(summary(row.get(0)?, texts, state))
+        })
     }
 
     /// Returns the start of a request and its entries, with their times.
     pub(crate) fn load(&self, id: &str) -> Result<(JournaledRequest, Vec<(u64, JournalEntry)>), OpenError> {
-        let find = || {
-            if self.is_empty().unwrap_or(false) {
-                return Ok(None);
-            }
-            let mut select =
-                self.connection.prepare_cached("SELECT number, start FROM request WHERE id = ?1")?;
-            select.query_row([id], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).optional()
+        let found = self.rows("SELECT number, start FROM request WHERE id = ?1", [id], |row| {
+            Ok((row.get::<_, i64>(0)?, text(row, 1)?))
+        })?;
+        let unknown = || OpenError::UnknownRequest { id: id.to_owned() };
+        let (number, start) = found.into_iter().next().ok_or_else(unknown)?;
+        let entries = self.rows(
+            "SELECT at_ms, entry FROM entry WHERE request = ?1 ORDER BY number",
+            [number],
+            |row| Ok((row.get::<_, i64>(0)?, text(row, 1)?)),
+        )?;
+        let damaged = |error: String| {
+            let detail = format!("the request {id} is damaged: {error}");
+            OpenError::Unreadable { path: self.database.path.clone(), detail }
         };
-        let found = find().map_err(|error| self.error(&error))?;
-        let (number, start) = found.ok_or_else(|| OpenError::UnknownRequest { id: id.to_owned() })?;
-        let read = || {
-            let mut select = self
-                .connection
-                .prepare_cached("SELECT at_ms, entry FROM entry WHERE request = ?1 ORDER BY number")?;
-            let rows =
-                select.query_map([number], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-            rows.collect::<Result<Vec<_>, _>>()
-        };
-        let rows = read().map_err(|error| self.error(&error))?;
-        let entries = rows
+        let entries = entries
             .into_iter()
-            .map(|(at_ms, entry): (i64, String)| Ok((at_ms.cast_unsigned(), self.parse(id, &entry)?)));
-        Ok((self.parse(id, &start)?, entries.collect::<Result<_, OpenError>>()?))
+            .map(|(at_ms, entry)| Ok((u64::try_from(at_ms).unwrap_or(0), parse(&entry).map_err(damaged)?)));
+        Ok((parse(&start).map_err(damaged)?, entries.collect::<Result<_, OpenError>>()?))
+    }
+
+    /// Reads rows. If pages of a damaged file refer to each other, it contains endless rows.
+    fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        convert: impl Fn(&Row<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<Vec<T>, OpenError> {
+        let database = &self.database;
+        if !database.has_tables {
+            return Ok(Vec::new());
+        }
+        database.begin_reading();
+        let size = database.size()?;
+        let error = |error: rusqlite::Error| database.error(&error);
+        let mut select = database.connection.prepare_cached(sql).map_err(error)?;
+        let mut rows = select.query(params).map_err(error)?;
+        let (mut found, mut read) = (Vec::new(), 0_u64);
+        while let Some(row) = rows.next().map_err(error)? {
+            read = read.saturating_add(length(row).map_err(error)?);
+            if read > size {
+                let detail = String::from("the file is damaged: it contains more rows than fit into it");
+                return Err(OpenError::Unreadable { path: database.path.clone(), detail });
+            }
+            found.push(convert(row).map_err(error)?);
+        }
+        Ok(found)
     }
 
     /// Removes a request.
     pub(crate) fn remove(&mut self, id: &str) -> Result<(), OpenError> {
         self.known.remove(id);
+        if !self.database.has_tables {
+            return Err(OpenError::UnknownRequest { id: id.to_owned() });
+        }
+        self.database.begin_writing();
         let remove = |connection: &mut Connection| {
             let transaction = connection.transaction()?;
             transaction.execute(
@@ -230,27 +168,54 @@ impl Store {
             let removed = transaction.execute("DELETE FROM request WHERE id = ?1", [id])?;
             transaction.commit().map(|()| removed)
         };
-        match remove(&mut self.connection) {
+        match remove(&mut self.database.connection) {
             Ok(0) => Err(OpenError::UnknownRequest { id: id.to_owned() }),
             Ok(_) => Ok(()),
-            Err(error) => Err(self.error(&error)),
+            Err(error) => Err(self.database.error(&error)),
         }
     }
 
-    fn parse<T: serde::de::DeserializeOwned>(&self, id: &str, json: &str) -> Result<T, OpenError> {
-        serde_json::from_str(json).map_err(|error| {
-            let detail = format!("the request {id} is damaged: {error}");
-            OpenError::Unreadable { path: self.path.clone(), detail }
-        })
-    }
-
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.database.path
     }
+}
 
-    fn error(&self, error: &rusqlite::Error) -> OpenError {
-        of_sqlite(&self.path, error)
+/// Summarises a row of the table `request`.
+fn summary(number: i64, [id, context, start]: [String; 3], state: Option<String>) -> RequestSummary {
+    let id = if id.is_empty() { format!("#{number}") } else { id };
+    let start = parse::<JournaledRequest>(&start);
+    let state = state.map(|state| parse::<FinalState>(&state)).transpose();
+    let damage = start.as_ref().err().or(state.as_ref().err()).cloned();
+    let (mut worker, mut prompt, mut submitted_at_ms) = (String::new(), String::new(), 0);
+    if let Ok(JournaledRequest { session, .. }) = start {
+        let prompts = session.conversation.into_iter().rev().filter_map(|message| match message {
+            Message::User { content } => Some(content),
+            _ => None,
+        });
+        prompt = { prompts }.next().unwrap_or_default();
+        (worker, submitted_at_ms) = (session.worker, session.submitted_at_ms);
     }
+    RequestSummary { id, context, worker, prompt, submitted_at_ms, state: state.unwrap_or_default(), damage }
+}
+
+/// Returns the text of a column. A value of another type is not a text, so its request is damaged.
+fn text(row: &Row<'_>, column: usize) -> Result<String, rusqlite::Error> {
+    Ok(row.get_ref(column)?.as_str().unwrap_or_default().to_owned())
+}
+
+/// Returns the number of bytes of a row, at most.
+fn length(row: &Row<'_>) -> Result<u64, rusqlite::Error> {
+    let mut bytes = ROW;
+    for column in 0..row.as_ref().column_count() {
+        if let ValueRef::Text(value) | ValueRef::Blob(value) = row.get_ref(column)? {
+            bytes += value.len() as u64;
+        }
+    }
+    Ok(bytes)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
 /// Returns the number of a request, and that of its next entry.
@@ -266,13 +231,4 @@ fn position(connection: &Connection, id: &str) -> Result<(i64, i64), rusqlite::E
 
 fn to_json(value: &impl serde::Serialize) -> Result<String, rusqlite::Error> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
-}
-
-fn of_sqlite(path: &Path, error: &rusqlite::Error) -> OpenError {
-    let path = path.to_owned();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => OpenError::NotAJournal { path },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
-        _ => OpenError::Unreadable { path, detail: error.to_string() },
-    }
 }

@@ -42,7 +42,7 @@ pub(in crate::cli) fn run(options: &RequestsOptions) -> Result<Exit, CliError> {
 #[derive(Serialize)]
 struct Listed<'r> {
     id: &'r str,
-    /// `unfinished`, `completed`, `failed` or `canceled`.
+    /// `unfinished`, `completed`, `failed`, `canceled` or `damaged`.
     state: &'static str,
     worker: &'r str,
     submitted_at_ms: u64,
@@ -57,6 +57,9 @@ fn list(journal: &Path, json: bool) -> Result<(), CliError> {
         return Ok(());
     }
     for request in &requests {
+        if let Some(damage) = &request.damage {
+            eprint_line(&format!("note: the request {} is damaged: {}", clean(&request.id), clean(damage)));
+        }
         let Listed { id, state, prompt, .. } = listed(request);
         let prompt = cut(&clean(prompt).replace(['\n', '\t'], " "), MAX_PROMPT);
         print(&format!("{}  {state:<11}  {prompt}\n", clean(id)));
@@ -66,6 +69,7 @@ fn list(journal: &Path, json: bool) -> Result<(), CliError> {
 
 fn listed(request: &RequestSummary) -> Listed<'_> {
     let state = match request.state {
+        _ if request.damage.is_some() => "damaged",
         // Or it is running in another process.
         None => "unfinished",
         Some(FinalState::Completed) => "completed",

@@ -174,8 +174,8 @@ fn a_file_that_cannot_be_used_is_explained() {
         ("text.journal", "text.journal is not a journal of deftool"),
         ("cut.journal", "cut.journal: database disk image is malformed"),
         ("newer.journal", "newer.journal has format 9, and this version of deftool reads format 1"),
-        ("missing.journal", "missing.journal: unable to open database file"),
-        ("specs", "specs: unable to open database file"),
+        ("missing.journal", "missing.journal: No such file or directory"),
+        ("specs", "specs: not a regular file"),
     ] {
         for command in [&["requests", "list"][..], &["resume"]] {
             let ended = project.run(&[command, &[name]].concat());

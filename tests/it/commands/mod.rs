@@ -23,6 +23,8 @@ mod mcp;
 mod mcp_http;
 mod mcp_servers;
 mod otel;
+#[cfg(unix)]
+mod private_files;
 mod replay;
 mod report;
 pub(crate) mod rpc;

@@ -12,7 +12,7 @@ pub(super) const CRATES: [(&str, &[&str]); 15] = [
     ("script", &["lang"]),
     ("project", &["lang", "script"]),
     ("worker", &["lang", "chat", "script", "project"]),
-    ("durable", &["chat", "worker"]),
+    ("durable", &["chat", "project", "worker"]),
     ("otel", &["lang", "chat", "worker"]),
     ("stub", &["lang", "chat"]),
     ("mcp", &["lang"]),
