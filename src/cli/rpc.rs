@@ -27,8 +27,8 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
     let trusts_all = options.scripts.trust;
     let journal = options.journal.as_deref().map(journal::open).transpose()?;
     let of_worker = journal.clone().map(|journal| {
-        let endpoint = options.worker.endpoint.clone();
-        Box::new(move |open: &OpenWorker| journal::of_worker(&journal, open, endpoint.as_deref())) as Box<_>
+        let options = options.worker.clone();
+        Box::new(move |open: &OpenWorker| journal::of_worker(&journal, open, &options, &[])) as Box<_>
     });
     let workers = Arc::new(ClientWorkers {
         options: options.worker.clone(),

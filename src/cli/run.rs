@@ -1,6 +1,5 @@
 //! `deftool run`: sends one request through a worker.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use super::prompt::read_prompt;
 use super::replay;
 use super::secrets::secrets;
 use super::trace;
-use super::worker::{self, Follower, OpenWorker, api_key, close, connect, join};
+use super::worker::{self, Follower, OpenWorker, Source, api_key, close, connect, join};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
@@ -27,11 +26,13 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         return Err(CliError::Usage(String::from(message)));
     }
     let recording = options.replay.as_deref().map(replay::read).transpose()?;
-    let recorded = recording.as_ref().map(recorded_worker);
-    let open = worker::open(&options.worker, &options.request, &options.scripts, recorded)?;
+    let source = recording
+        .as_ref()
+        .map_or(Source::CommandLine, |recording| Source::Recording { worker: recorded_worker(recording) });
+    let open = worker::open(&options.worker, &options.request, &options.scripts, source)?;
     let journal = options.journal.as_deref().map(journal::open).transpose()?;
-    let endpoint = options.worker.endpoint.as_deref();
-    let of_worker = journal.as_ref().map(|journal| journal::of_worker(journal, &open, endpoint));
+    let (of_run, params) = (&options.worker, &options.request.params);
+    let of_worker = journal.as_ref().map(|journal| journal::of_worker(journal, &open, of_run, params));
     let OpenWorker { spec, tools, config, servers } = open;
     let mut secrets = secrets(&options.redact, &tools.project().current())?;
     let runtime =
@@ -69,16 +70,7 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
             }
         };
         // Create the file only now, so that a failed connection does not overwrite an older recording.
-        let recorder = match &options.record {
-            None => None,
-            Some(path) => tokio::select! {
-                created = create(path.clone()) => Some(created?),
-                () = interrupts.next() => {
-                    close(&worker, &mut interrupts).await;
-                    return Ok(Exit::Interrupted);
-                }
-            },
-        };
+        let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
         let recorder = recorder
             .map(|recorder| Arc::new(recorder.without(api_key(&spec).as_deref()).without_secrets(secrets)));
         submit.recorder.clone_from(&recorder);
@@ -116,13 +108,6 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
-}
-
-/// Creates the recording on another thread: opening a pipe blocks until it has a reader, and Ctrl-C must work
-/// meanwhile.
-async fn create(path: PathBuf) -> Result<Recorder, CliError> {
-    let created = tokio::task::spawn_blocking(move || Recorder::create(&path)).await;
-    Ok(created.map_err(|error| CliError::Runtime(error.into()))??)
 }
 
 /// Returns the name of the recorded worker; empty if the recording does not contain it.

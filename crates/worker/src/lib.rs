@@ -32,6 +32,7 @@ mod recording;
 mod replay;
 mod secrets;
 mod server;
+mod stored;
 mod sync;
 mod time;
 mod timeline;
@@ -64,6 +65,7 @@ pub use server::{
     GuardProgram, NotReady, RestartLimits, ServerLimits, ServerOptions, WorkerState, WorkerStatus,
     guard_server, is_port_free, port_holder,
 };
+pub use stored::{Authority, STORED_FIELDS, StoredFile};
 pub use timeline::{
     BudgetLeft, CallEntry, CallState, Entry, EntryKind, RequestTimeline, Stream, Timeline, TimelineError,
     TimelineSource, TurnEntry,

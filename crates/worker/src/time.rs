@@ -55,7 +55,10 @@ impl Clock {
     /// Returns the time at `now`. Unlike a tick, it does not affect the request machine.
     pub(crate) fn ms_at(&self, now: Instant) -> u64 {
         match self {
-            Self::Live { start, from_ms, .. } => from_ms + now.duration_since(*start).as_millis() as u64,
+            // A stored time can be any number.
+            Self::Live { start, from_ms, .. } => {
+                from_ms.saturating_add(now.duration_since(*start).as_millis() as u64)
+            }
             Self::Recorded(time) => time.now_ms(),
         }
     }

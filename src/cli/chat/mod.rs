@@ -27,14 +27,14 @@ use super::session::{
     Line, Session, SessionFile, SessionRedactor, SessionWriter, begin, header, history_file, make_folder,
     new_name, resume_error, session_path,
 };
-use super::worker::{self, OpenWorker, api_key, close, connect, join};
+use super::worker::{self, OpenWorker, Source, api_key, close, connect, join};
 use command::{InputLine, parse};
 use conversation::{Conversation, Next};
 use input::{Input, InputEvent};
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     let OpenWorker { spec, tools, config, servers } =
-        worker::open(&options.worker, &options.request, &options.scripts, None)?;
+        worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?;
     let dirs = command_dirs(options.worker.project.as_deref())?;
     // Outside of a project, the sessions belong to the folder.
     let root = find_root(&dirs.project).unwrap_or(dirs.project);

@@ -1,4 +1,4 @@
-//! What `run` stores with a request, so that `resume` can open its worker again.
+//! What `run` stores with a request, so that `resume` can find its worker again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use deftool_lang::text::digest;
 use deftool_project::{Generation, LoadedTool, ScriptState};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::cli::args::WorkerOptions;
 use crate::cli::worker::OpenWorker;
 
-/// The origin of a request.
+/// The origin of a request. [`STORED_FIELDS`](deftool_worker::STORED_FIELDS) lists what each field may decide.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct JournalContext {
     /// The project's folder; `None`: the worker does not belong to a project.
@@ -18,17 +20,25 @@ pub(super) struct JournalContext {
     pub(super) worker: String,
     /// The URL of the server on the command line.
     pub(super) endpoint: Option<String>,
+    /// The model on the command line.
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    /// The parameters on the command line.
+    #[serde(default)]
+    pub(super) params: Vec<(String, Value)>,
     /// The digest of the definition and the script of each tool.
     tools: BTreeMap<String, String>,
 }
 
 impl JournalContext {
-    pub(super) fn of(open: &OpenWorker, endpoint: Option<&str>) -> Self {
+    pub(super) fn of(open: &OpenWorker, options: &WorkerOptions, params: &[(String, Value)]) -> Self {
         let generation = open.tools.project().current();
         Self {
             project: generation.load.root.clone(),
             worker: open.spec.name.value.clone(),
-            endpoint: endpoint.map(str::to_owned),
+            endpoint: options.endpoint.clone(),
+            model: options.model.clone(),
+            params: params.to_owned(),
             tools: digests(open, &generation),
         }
     }

@@ -10,9 +10,12 @@ use std::sync::Arc;
 
 use deftool_durable::{OpenError, SqliteJournal};
 use deftool_worker::{Journal, JournalError, Timeline};
+use serde_json::Value;
 
 use self::context::JournalContext;
+use super::args::WorkerOptions;
 use super::command::CliError;
+use super::output::eprint_error;
 use super::worker::OpenWorker;
 
 pub(super) use requests::run as run_requests;
@@ -36,23 +39,31 @@ pub(super) fn open(path: &Path) -> Result<Arc<SqliteJournal>, CliError> {
 pub(super) fn of_worker(
     journal: &Arc<SqliteJournal>,
     open: &OpenWorker,
-    endpoint: Option<&str>,
+    options: &WorkerOptions,
+    params: &[(String, Value)],
 ) -> Arc<dyn Journal> {
-    let context = JournalContext::of(open, endpoint);
+    let context = JournalContext::of(open, options, params);
     Arc::clone(journal).with_context(serde_json::to_string(&context).unwrap_or_default())
 }
 
 /// Returns the requests of a journal for `view`.
 ///
 /// # Errors
-/// If the file is not a journal, cannot be read, or contains no request.
+/// If the file is not a journal, cannot be read, or contains no request that can be read. Other damaged requests are
+/// reported.
 pub(super) fn timeline(path: &Path) -> Result<Timeline, CliError> {
     let requests = SqliteJournal::requests(path)?;
-    if requests.is_empty() {
-        return Err(CliError::Usage(format!("{} contains no requests", path.display())));
+    let mut loaded = Vec::new();
+    for request in &requests {
+        match SqliteJournal::load(path, &request.id) {
+            Ok(request) => loaded.push(request),
+            Err(error) => eprint_error(&format!("{error}; it is left out")),
+        }
     }
-    let requests = requests.iter().map(|request| SqliteJournal::load(path, &request.id));
-    Ok(Timeline::of_journal(requests.collect::<Result<Vec<_>, _>>()?))
+    if loaded.is_empty() {
+        return Err(CliError::Usage(format!("{} contains no requests that can be read", path.display())));
+    }
+    Ok(Timeline::of_journal(loaded))
 }
 
 /// Closes a journal. Returns the message for the user if it is incomplete.

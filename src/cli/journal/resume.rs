@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_durable::{RequestSummary, SqliteJournal};
+use deftool_project::{find_root, resolve_links};
 use deftool_worker::{Approvals, WorkerConfig};
 
 use super::context::JournalContext;
 use crate::cli::approve::Approver;
 use crate::cli::args::{RequestOptions, ResumeOptions, WorkerOptions};
-use crate::cli::command::{CliError, Exit};
+use crate::cli::command::{CliError, Exit, command_dirs};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::output::{clean, eprint_error, eprint_line};
-use crate::cli::worker::{self, Follower, OpenWorker, close, connect, join};
+use crate::cli::worker::{self, Follower, OpenWorker, Source, close, connect, join};
 
 pub(in crate::cli) fn run(options: &ResumeOptions) -> Result<Exit, CliError> {
     let requests = chosen(&options.journal, &options.ids)?;
@@ -24,24 +25,36 @@ pub(in crate::cli) fn run(options: &ResumeOptions) -> Result<Exit, CliError> {
     let journal = Arc::new(SqliteJournal::open(&options.journal)?);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let mut exit = Exit::Clean;
+    let mut exits = Vec::new();
     for request in &requests {
-        match runtime.block_on(resume(options, &journal, request))? {
-            Exit::Clean => {}
-            Exit::Interrupted => {
-                exit = Exit::Interrupted;
-                break;
-            }
-            failed => exit = failed,
+        exits.push(runtime.block_on(resume(options, &journal, request)).unwrap_or_else(|error| {
+            eprint_error(&error.to_string());
+            Exit::NotAttempted
+        }));
+        if exits.contains(&Exit::Interrupted) {
+            break;
         }
     }
     if let Err(message) = super::close(&journal) {
         eprint_error(&message);
-        exit = Exit::Failed;
+        exits.push(Exit::Failed);
     }
     // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    Ok(exit)
+    Ok(total(&exits))
+}
+
+/// Returns the exit of several requests.
+fn total(exits: &[Exit]) -> Exit {
+    if exits.contains(&Exit::Interrupted) {
+        Exit::Interrupted
+    } else if exits.iter().all(|exit| *exit == Exit::NotAttempted) {
+        Exit::NotAttempted
+    } else if exits.iter().all(|exit| *exit == Exit::Clean) {
+        Exit::Clean
+    } else {
+        Exit::Failed
+    }
 }
 
 /// Returns the requests to continue.
@@ -70,20 +83,27 @@ async fn resume(
     journal: &Arc<SqliteJournal>,
     request: &RequestSummary,
 ) -> Result<Exit, CliError> {
+    let (start, entries) = SqliteJournal::load(&options.journal, &request.id)?;
     let context: JournalContext = serde_json::from_str(&request.context).map_err(|_| {
         let message =
             format!("the request {} was not submitted by `deftool run` or `deftool rpc`", clean(&request.id));
         CliError::Usage(message)
     })?;
-    let (start, entries) = SqliteJournal::load(&options.journal, &request.id)?;
+    let given = &options.worker;
+    if given.project.is_none() {
+        check_project(request, context.project.as_deref())?;
+    }
+    // Without a project, the worker is the default one.
+    let stored_worker = context.project.is_some().then(|| context.worker.clone());
     let worker_options = WorkerOptions {
-        worker: options.worker.worker.clone().or_else(|| Some(context.worker.clone())),
-        endpoint: options.worker.endpoint.clone().or_else(|| context.endpoint.clone()),
-        model: options.worker.model.clone(),
-        project: options.worker.project.clone().or_else(|| context.project.clone()),
+        worker: given.worker.clone().or(stored_worker),
+        endpoint: given.endpoint.clone(),
+        model: given.model.clone().or_else(|| context.model.clone()),
+        project: given.project.clone(),
     };
-    let of_request = RequestOptions { system: None, params: Vec::new(), yes: options.yes };
-    let open = worker::open(&worker_options, &of_request, &options.scripts, None)?;
+    let of_request = RequestOptions { system: None, params: context.params.clone(), yes: options.yes };
+    let source = Source::Journal { path: &options.journal, endpoint: context.endpoint.as_deref() };
+    let open = worker::open(&worker_options, &of_request, &options.scripts, source)?;
     for change in context.changes(&open) {
         eprint_line(&format!("note: {}", clean(&change)));
     }
@@ -103,17 +123,42 @@ async fn resume(
         () = interrupts.next() => return Ok(Exit::Interrupted),
     };
     let asks = approvals == Approvals::Ask;
-    let id = worker.resume(start, entries, asks).map_err(|error| CliError::Usage(error.to_string()))?;
+    let (id, past) =
+        worker.resume(start, entries, asks).map_err(|error| CliError::Usage(error.to_string()))?;
     let mut follower = Follower {
         worker: &worker,
         json: options.json,
         approver: &mut approver,
         interrupts: &mut interrupts,
     };
-    let followed = follower.follow_submitted(id, |_, _| {}).await.map(|followed| followed.exit());
+    let followed = follower.follow_submitted(id, past).await.map(|followed| followed.exit());
     close(&worker, &mut interrupts).await;
     if let Some(remote) = remote {
         remote.close().await;
     }
     followed
+}
+
+/// Checks that a request belongs to the current project. A journal does not select the project whose scripts run.
+///
+/// # Errors
+/// If the request belongs to a different project.
+fn check_project(request: &RequestSummary, stored: Option<&Path>) -> Result<(), CliError> {
+    let current = find_root(&command_dirs(None)?.project).ok();
+    if current.as_deref().map(resolve_links) == stored.map(resolve_links) {
+        return Ok(());
+    }
+    let id = clean(&request.id);
+    let message = match stored {
+        Some(stored) => {
+            let stored = clean(&stored.display().to_string());
+            format!(
+                "the request {id} belongs to the project {stored}; to continue it with its tools, use `-C {stored}`"
+            )
+        }
+        None => format!(
+            "the request {id} belongs to no project; continue it in a folder outside of projects, or select a project with -C"
+        ),
+    };
+    Err(CliError::Usage(message))
 }

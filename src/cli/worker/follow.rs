@@ -72,6 +72,8 @@ struct FollowedRequest {
     prompt: Option<PendingPrompt>,
     /// Events that arrived while the prompt was visible.
     queued: VecDeque<Arc<Event>>,
+    /// The number of events that happened in another process and were not printed.
+    past: usize,
     /// The text so far.
     text: String,
     is_canceled: bool,
@@ -103,24 +105,26 @@ impl Follower<'_> {
                 return Err(CliError::Usage(error.to_string()));
             }
         };
-        self.follow_until_end(id, logged, on_event).await
+        self.follow_until_end(id, 0, logged, on_event).await
     }
 
-    /// Like [`follow`](Self::follow), for a request that the worker already has.
+    /// Like [`follow`](Self::follow), for a request that the worker already has. `past` is the number of its events that
+    /// are only printed, because they happened in another process.
     ///
     /// # Errors
     /// If the worker does not have the request.
     pub(in crate::cli) async fn follow_submitted(
         &mut self,
         id: String,
-        on_event: impl FnMut(&str, &Event),
+        past: usize,
     ) -> Result<FollowResult, CliError> {
-        self.follow_until_end(id, ScriptLines::subscribe(self.worker), on_event).await
+        self.follow_until_end(id, past, ScriptLines::subscribe(self.worker), |_, _| {}).await
     }
 
     async fn follow_until_end(
         &mut self,
         id: String,
+        past: usize,
         logged: ScriptLines,
         mut on_event: impl FnMut(&str, &Event),
     ) -> Result<FollowResult, CliError> {
@@ -133,6 +137,7 @@ impl Follower<'_> {
             logged,
             prompt: None,
             queued: VecDeque::new(),
+            past,
             text: String::new(),
             is_canceled: false,
             is_finished: false,
@@ -241,12 +246,14 @@ impl Follower<'_> {
         let mut deltas = String::new();
         while following.prompt.is_none() {
             let Some(event) = following.queued.pop_front() else { break };
+            let is_past = following.past > 0;
+            following.past = following.past.saturating_sub(1);
             match &*event {
                 Event::Text { .. } | Event::Reasoning { .. } if self.json => deltas += &json_line(&event),
                 Event::Text { text } if !self.json => deltas += text,
                 _ => {
                     self.print_deltas(following, std::mem::take(&mut deltas)).await;
-                    self.show(following, &event).await;
+                    self.show(following, &event, is_past).await;
                 }
             }
         }
@@ -263,7 +270,7 @@ impl Follower<'_> {
     }
 
     /// Prints an event, and shows a prompt if it requests an approval.
-    async fn show(&mut self, following: &mut FollowedRequest, event: &Event) {
+    async fn show(&mut self, following: &mut FollowedRequest, event: &Event, is_past: bool) {
         if matches!(event, Event::ToolFinished { .. } | Event::Finished(_)) {
             following.logged.print_queued().await;
         }
@@ -272,6 +279,9 @@ impl Follower<'_> {
             print_event_json(event);
         } else {
             following.printer.print(event);
+        }
+        if is_past {
+            return;
         }
         match event {
             Event::Approval { id, name, arguments, answer: None }

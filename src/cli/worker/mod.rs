@@ -46,8 +46,18 @@ pub(super) struct OpenWorker {
     pub(super) servers: Servers,
 }
 
-/// Opens the project and selects its worker. `recorded` is the worker of a replayed recording; a replay requires no
-/// permission for servers and keys.
+/// The origin of a request, which may name a worker or a server.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'s> {
+    /// The command line.
+    CommandLine,
+    /// A replayed recording. A replay requires no permission for servers and keys.
+    Recording { worker: &'s str },
+    /// A journal. Its server must be trusted like the `:endpoint` of a spec, which it replaces.
+    Journal { path: &'s Path, endpoint: Option<&'s str> },
+}
+
+/// Opens the project and selects its worker.
 ///
 /// # Errors
 /// If there is no project or no such worker, or if a required permission is missing.
@@ -55,10 +65,18 @@ pub(super) fn open(
     options: &WorkerOptions,
     request: &RequestOptions,
     scripts: &ScriptOptions,
-    recorded: Option<&str>,
+    source: Source<'_>,
 ) -> Result<OpenWorker, CliError> {
     let dirs = command_dirs(options.project.as_deref())?;
-    let is_standalone = options.endpoint.is_some() && options.worker.is_none() && options.project.is_none();
+    let (recorded, stored) = match source {
+        Source::CommandLine => (None, None),
+        Source::Recording { worker } => (Some(worker), None),
+        Source::Journal { path, endpoint } => {
+            (None, endpoint.filter(|_| options.endpoint.is_none()).map(|endpoint| (path, endpoint)))
+        }
+    };
+    let names_server = options.endpoint.is_some() || stored.is_some();
+    let is_standalone = names_server && options.worker.is_none() && options.project.is_none();
     let (root, project) = match find_root(&dirs.project) {
         Ok(root) => {
             let named = options.worker.as_deref().or(recorded.filter(|name| !name.is_empty()));
@@ -77,9 +95,16 @@ pub(super) fn open(
     eprint_omitted_tools(&generation);
     let mut spec = choose_worker(options.worker.as_deref(), recorded, &generation)?;
     spec.params.extend(request.params.iter().cloned());
+    if let Some((_, endpoint)) = stored {
+        (spec.endpoint, spec.server) = (Some(endpoint.to_owned()), None);
+    }
     let (servers, mut requests) = requirements(&root, &generation, &spec);
     if recorded.is_none() {
-        requests.extend(endpoint_requirements(options, &generation, &spec));
+        let required = endpoint_requirements(options, &generation, &spec);
+        requests.extend(required.map(|request| match stored {
+            Some((path, _)) => PermissionRequest { place: path.display().to_string(), ..request },
+            None => request,
+        }));
     }
     let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;

@@ -104,6 +104,34 @@ fn an_interrupted_call_follows_the_effect_of_its_tool() {
     }
 }
 
+/// The stored approval does not count, and the user is not asked about what happened in the killed process.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_allowed_call_is_asked_about_once_again() {
+    use crate::support::terminal::{Piped, Terminal};
+
+    let project = project();
+    let spec = r#"(deftool :name "pay" :description "Pay." :effect keyed :confirm t :allow (:read ["log/"] :write ["log/"]))"#;
+    project.write("specs/tools.eld", spec);
+    for tool in ["look", "send"] {
+        std::fs::remove_file(project.path(&format!("scripts/{tool}.lua"))).unwrap();
+    }
+    let server = Server::script([calling("pay"), Answer::text("Paid.")]);
+    let endpoint = server.endpoint();
+    let arguments =
+        ["run", "hello", "--yes", "--trust", "--journal", "requests.journal", "--endpoint", &endpoint];
+    let child = spawn(project.command(&arguments));
+    wait_until("the tool runs", || runs(&project).len() == 1);
+    kill(child);
+    project.write("log/go", "");
+    let mut terminal = Terminal::start(&project, &["resume", "requests.journal", "--trust"], Piped::Stdout);
+    terminal.wait_for("Allow it?");
+    terminal.type_text("y\n");
+    let ended = terminal.end();
+    assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), "Let me see. Paid."), "{ended:?}");
+    assert_eq!((ended.stderr.matches("Allow it?").count(), runs(&project).len()), (1, 2), "{ended:?}");
+}
+
 #[test]
 fn requests_are_canceled_and_removed() {
     let project = project();

@@ -29,6 +29,7 @@ mod replay;
 mod report;
 pub(crate) mod rpc;
 mod run;
+mod stored;
 mod stub;
 mod targets;
 mod terminal;

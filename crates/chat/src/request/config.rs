@@ -66,6 +66,17 @@ impl Default for RunConfig {
     }
 }
 
+impl RunConfig {
+    /// Returns the configuration with the request's own model and parameters.
+    #[must_use]
+    pub(super) fn with_options(mut self, options: &RequestOptions) -> Self {
+        let RequestOptions { model, system_prompt: _, params, tools: _ } = options.clone();
+        self.model = model.unwrap_or(self.model);
+        self.params.extend(params);
+        self
+    }
+}
+
 /// Options of a single request, in addition to its worker's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -32,7 +32,7 @@ pub use outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal
 pub use repetition::{LineDetector, Loop, RepetitionThreshold, default_thresholds};
 pub use run::{
     Budget, JournalEntry, PendingCall, ReplyState, RequestState, RequestStatus, RestoreError, RestoredRun,
-    Run, Step,
+    Resumption, Run, Step,
 };
 pub use text_calls::coerce_arguments;
 

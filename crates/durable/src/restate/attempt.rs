@@ -42,6 +42,8 @@ pub(super) struct Attempt {
     asked: BTreeSet<String>,
     /// Approvals that the worker has not received.
     answers: Vec<(String, Approval)>,
+    /// The calls whose approval was given and is not stored. A request that continues asks about them again.
+    answered: BTreeSet<String>,
     is_canceled: bool,
     /// The request in this process, if it runs.
     live: Option<Live>,
@@ -75,6 +77,7 @@ impl Attempt {
             running: BTreeSet::new(),
             asked: BTreeSet::new(),
             answers: Vec::new(),
+            answered: BTreeSet::new(),
             is_canceled: false,
             live: None,
         }
@@ -135,7 +138,10 @@ impl Attempt {
         }
         let items = self.host.journal.attach(&self.id);
         let submitted = match &self.start {
-            Some(start) => worker.resume(JournaledRequest::clone(start), self.entries.clone(), false),
+            Some(start) => {
+                let resumed = worker.resume(JournaledRequest::clone(start), self.entries.clone(), false);
+                resumed.map(|(id, _)| id)
+            }
             None => {
                 let mut request = self.submission.clone().into_request();
                 request.origin = Some(Origin::now(self.id.clone()));
@@ -189,8 +195,15 @@ impl Attempt {
                         }
                     }
                 }
-                Event::Approval { id, answer: None, .. } => drop(self.asked.insert(id.clone())),
-                Event::Approval { id, answer: Some(_), .. } => drop(self.asked.remove(id)),
+                Event::Approval { id, answer: None, .. } => {
+                    if !self.answered.contains(id) {
+                        self.asked.insert(id.clone());
+                    }
+                }
+                Event::Approval { id, answer: Some(_), .. } => {
+                    self.asked.remove(id);
+                    self.answered.remove(id);
+                }
                 // The calls are opened again.
                 Event::Resumed { .. } => self.running.clear(),
                 _ => {}
@@ -228,6 +241,7 @@ impl Attempt {
     /// Answers an approval request.
     pub(super) fn approve(&mut self, call_id: String, approval: Approval) {
         self.asked.remove(&call_id);
+        self.answered.insert(call_id.clone());
         self.answers.push((call_id, approval));
     }
 

@@ -17,8 +17,8 @@ pub enum ToolKind {
     Exit,
 }
 
-/// The consequence of running a tool twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The consequence of running a tool twice, the least harmful first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// No harm: it may run again.

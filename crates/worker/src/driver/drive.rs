@@ -43,10 +43,11 @@ async fn drive(task: Box<RequestTask>, mut run: Box<Run>) {
     if !task.wait_for_slot(&mut run, total).await {
         return task.publish(&mut run);
     }
-    let mut toolbox = task.toolbox(&run);
+    let newest = |run: &Run| task.shared.toolbox(run.options());
+    let mut toolbox = task.toolbox.clone().unwrap_or_else(|| newest(&run));
     loop {
         if run.begins_turn() {
-            let newest = task.toolbox(&run);
+            let newest = newest(&run);
             task.report_reload(&run, &toolbox, &newest);
             task.generation.store(newest.generation, Ordering::Relaxed);
             toolbox = newest;
@@ -100,15 +101,6 @@ impl RequestTask {
             Some(failure) => run.fail(failure, self.record.clock.now_ms()),
             None => run.cancel(self.record.clock.now_ms()),
         }
-    }
-
-    /// Returns the newest tools, limited to those that the request may call.
-    fn toolbox(&self, run: &Run) -> Toolbox {
-        let mut toolbox = self.shared.tools.current();
-        if let Some(names) = &run.options().tools {
-            toolbox.tools = toolbox.tools.only(names);
-        }
-        toolbox
     }
 
     /// Reports that the tools changed since the previous turn. A replay reports what the recording contains.

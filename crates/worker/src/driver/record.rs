@@ -127,9 +127,12 @@ impl RequestRecord {
                     state.outcome = Some(Arc::clone(outcome));
                     continue;
                 }
-                Event::Approval { id, answer, .. } => {
-                    state.approvals.insert(id.clone(), answer.clone());
+                // A request that continues asks again, and an answer may arrive before that event.
+                Event::Approval { id, answer: None, .. } => {
+                    state.approvals.entry(id.clone()).or_insert(None);
                 }
+                // A stored answer does not count.
+                Event::Approval { id, answer: Some(_), .. } => drop(state.approvals.remove(id)),
                 _ => {}
             }
             state.events.push(event);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use deftool_chat::BodyFallbacks;
-use deftool_chat::request::Failure;
+use deftool_chat::request::{Failure, RequestOptions};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use crate::replay::ReplayTransport;
 use crate::server::{Condition, Dependents, NotReady, Server, SupervisorCommand, WorkerState};
 use crate::sync::lock;
 use crate::transport::Transport;
-use deftool_lang::tool::ToolSource;
+use deftool_lang::tool::{ToolSource, Toolbox};
 
 /// The configuration, the connections and the requests of a worker.
 pub(crate) struct Shared {
@@ -57,6 +57,15 @@ impl Shared {
             Some(endpoint) => config.at(&endpoint),
             None => config,
         }
+    }
+
+    /// Returns the newest tools, limited to those that a request with these options may call.
+    pub(crate) fn toolbox(&self, options: &RequestOptions) -> Toolbox {
+        let mut toolbox = self.tools.current();
+        if let Some(names) = &options.tools {
+            toolbox.tools = toolbox.tools.only(names);
+        }
+        toolbox
     }
 
     /// Waits until the server is ready. Returns an error if it will not become ready. Returns immediately if the server

@@ -18,6 +18,7 @@ use crate::sync::lock;
 use crate::time::seconds;
 use crate::trace::RequestTrace;
 use crate::transport::Outgoing;
+use deftool_lang::tool::Toolbox;
 
 /// The state of the task of one request.
 pub(crate) struct RequestTask {
@@ -36,6 +37,8 @@ pub(crate) struct RequestTask {
     /// Generation of the tools of the current turn.
     pub(crate) generation: AtomicU64,
     pub(crate) trace: RequestTrace,
+    /// The tools that a resumed request was checked against; its interrupted calls run with them.
+    pub(crate) toolbox: Option<Toolbox>,
 }
 
 impl RequestTask {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deftool_chat::Message;
 use deftool_chat::request::{
-    Approval, Event, FailReason, Failure, JournalEntry, Outcome, RequestStatus, Run,
+    Approval, Event, FailReason, Failure, JournalEntry, Outcome, RequestStatus, Resumption, Run,
 };
 use deftool_lang::spec::Timers;
 use deftool_script::LogLevel;
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::stream::RequestStream;
-use super::submit::{ResumeError, SubmitError, SubmitRequest, live_session};
+use super::submit::{ResumeError, SubmitError, SubmitRequest, current_session, live_session};
 use crate::config::WorkerConfig;
 use crate::driver::{
     EventStream, Limits, Registry, RequestRecord, RequestTask, ResultError, Shared, WorkerRequests, supervise,
@@ -28,7 +28,7 @@ use crate::server::{
 use crate::sync::lock;
 use crate::time::{Clock, NO_LIMIT};
 use crate::transport::Transport;
-use deftool_lang::tool::ToolSource;
+use deftool_lang::tool::{ToolSource, Toolbox};
 
 /// Number of log lines in a status.
 const STATUS_LOG_LINES: usize = 50;
@@ -42,6 +42,8 @@ struct AdmitOptions {
     cursor: Option<Arc<ReplayCursor>>,
     /// The request, if it is new to the journal.
     new: Option<JournaledRequest>,
+    /// The tools that a resumed request was checked against.
+    toolbox: Option<Toolbox>,
 }
 
 /// A running worker. Cheap to clone; must be used inside a tokio runtime.
@@ -180,13 +182,16 @@ impl Worker {
         let new = shared.config.journal.as_ref();
         let new = new.map(|_| JournaledRequest { session: session.clone(), config: config.clone() });
         let run = Run::new(config, session.run_start());
-        self.admit(run, Vec::new(), session, AdmitOptions { clock, recorder, cursor, new })
+        self.admit(run, Vec::new(), session, AdmitOptions { clock, recorder, cursor, new, toolbox: None })
     }
 
     /// Continues a request of a journal in its worker. `entries`: those of the request, with their times. Its earlier
     /// events are available again. An interrupted reply is requested again; an interrupted call runs again if the
     /// `:effect` of its tool allows it. With `asks`, a `once` call requests the user's approval to run again. Returns
-    /// the id of the request.
+    /// the id of the request and the number of its earlier events.
+    ///
+    /// The journal restores what happened. What may happen next follows from the configuration and the tools of this
+    /// worker: the stored configuration, server and approvals do not count, and calls are validated again.
     ///
     /// # Errors
     /// When the entries do not match, all slots and the queue are full, or the worker is not ready.
@@ -195,19 +200,31 @@ impl Worker {
         request: JournaledRequest,
         entries: Vec<(u64, JournalEntry)>,
         asks: bool,
-    ) -> Result<String, ResumeError> {
+    ) -> Result<(String, usize), ResumeError> {
         let shared = &self.shared;
         shared.check_ready().map_err(SubmitError::WorkerNotReady)?;
         let at_ms = entries.last().map_or(0, |(at_ms, _)| *at_ms);
-        let JournaledRequest { mut session, config } = request;
+        let JournaledRequest { session, config } = request;
+        let current = shared.current_config();
+        let url = shared.transport.url(current.api);
+        let mut session = current_session(&current, url, *lock(&shared.required_fallbacks), session);
         if shared.config.observer.is_some() {
             session.trace.begin_request();
         }
+        let toolbox = shared.toolbox(&session.options);
         let restored = Run::restore(config, session.run_start(), entries)?;
-        let (run, events) = restored.resume(asks, at_ms);
-        let options = AdmitOptions { clock: Clock::live(at_ms), recorder: None, cursor: None, new: None };
+        let now = Resumption { config: current.run, tools: &toolbox.tools, asks };
+        let (run, events) = restored.resume(now, at_ms);
+        let past = events.len();
+        let options = AdmitOptions {
+            clock: Clock::live(at_ms),
+            recorder: None,
+            cursor: None,
+            new: None,
+            toolbox: Some(toolbox),
+        };
         let (id, _) = self.admit(run, events, session, options)?;
-        Ok(id)
+        Ok((id, past))
     }
 
     /// Gives a request a slot or a position in the queue, and starts its task. `events`: those that were published
@@ -220,7 +237,7 @@ impl Worker {
         options: AdmitOptions,
     ) -> Result<(String, Arc<RequestRecord>), SubmitError> {
         let shared = &self.shared;
-        let AdmitOptions { clock, recorder, cursor, new } = options;
+        let AdmitOptions { clock, recorder, cursor, new, toolbox } = options;
         let cancel = shared.stopped.child_token();
         let record = Arc::new(RequestRecord::new(run.status(), cancel.clone(), clock));
         let id = session.request_id.clone();
@@ -251,6 +268,7 @@ impl Worker {
             server: session.server,
             generation: AtomicU64::new(0),
             trace: session.trace,
+            toolbox,
         };
         tokio::spawn(supervise(Box::new(task), Box::new(run), id.clone()));
         Ok((id, record))

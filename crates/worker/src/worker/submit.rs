@@ -189,3 +189,23 @@ pub(super) fn live_session(
         trace: RequestTrace { submitter, request: None },
     }
 }
+
+/// Returns the session of a request that continues: the stored request, with the worker and the server of now.
+pub(super) fn current_session(
+    config: &WorkerConfig,
+    url: &str,
+    body_fallbacks: BodyFallbacks,
+    stored: Session,
+) -> Session {
+    Session {
+        worker: config.run.worker.clone(),
+        url: url.to_owned(),
+        model: stored.options.model.clone().unwrap_or_else(|| config.run.model.clone()),
+        server: config.server,
+        body_fallbacks,
+        api: config.api,
+        parallel_tool_calls: config.run.parallel_tool_calls_supported,
+        engine: env!("CARGO_PKG_VERSION").to_owned(),
+        ..stored
+    }
+}

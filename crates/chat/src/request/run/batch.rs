@@ -43,6 +43,18 @@ pub(in crate::request) struct CallPlan {
     pub(in crate::request) effect: Effect,
 }
 
+impl CallPlan {
+    /// Returns the stricter part of both plans.
+    pub(super) fn stricter(self, other: Self) -> Self {
+        let timeouts = self.timeout.into_iter().chain(other.timeout);
+        Self {
+            timeout: timeouts.min(),
+            needs_approval: self.needs_approval || other.needs_approval,
+            effect: self.effect.max(other.effect),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Run the tool.
@@ -147,6 +159,11 @@ fn failure_detail(tool: &str, error: &ToolError) -> String {
 }
 
 impl BatchCall {
+    /// Whether the call has neither an answer nor a failure.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.state, CallState::Waiting | CallState::Asked | CallState::Running { .. })
+    }
+
     /// Whether the call needs approval; `None` if it is not pending.
     fn needs_approval(&self) -> Option<bool> {
         match self.state {

@@ -189,7 +189,7 @@ impl Run {
         }
     }
 
-    fn emit_budget(&mut self) {
+    pub(super) fn emit_budget(&mut self) {
         self.events.push(Event::Budget { left: self.budget.left(), unit: self.budget.unit() });
     }
 }
@@ -202,6 +202,11 @@ pub(super) fn budget_failure(config: &RunConfig) -> Failure {
     let (budget, s) = (config.tool_budget, if config.tool_budget == 1 { "" } else { "s" });
     let detail = format!("tool budget exhausted: {budget} {unit}{s} (the worker's :tool-budget)");
     Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, detail)
+}
+
+/// `details`: the violations of each invalid call.
+pub(super) fn invalid_arguments_failure(details: &[String]) -> Failure {
+    Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n"))
 }
 
 /// Returns the answer to a call for the model.

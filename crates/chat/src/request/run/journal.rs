@@ -1,18 +1,20 @@
-//! Restores a request from its journal, which contains its events and the state that the events lack.
+//! Restores a request from its journal, which contains its events and the state that the events lack. `resume`
+//! continues it.
 //!
 //! A journal receives each event when it is published, and the [`ReplyState`] of a reply before the events of its end.
 //! Both belong to one transaction. A turn without an end was interrupted and is repeated.
 
 use std::sync::Arc;
 
-use deftool_lang::spec::{Effect, OnFailure};
+use deftool_lang::spec::OnFailure;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::batch::{Batch, BatchCall, CallPlan, CallState, Task};
+use super::batch::{Batch, BatchCall, CallState, Task};
 use super::calls::answer_text;
 use super::model::Budget;
+use super::resume::RestoredRun;
 use super::state::{Phase, PlannedCall, ReplyState, Run};
 use crate::request::config::{RunConfig, RunStart};
 use crate::request::event::Event;
@@ -51,7 +53,8 @@ impl Run {
         self.reply_state.take()
     }
 
-    /// Restores a request from the entries of its journal, each with its time.
+    /// Restores a request from the entries of its journal, each with its time. `config` and `start` are the stored ones:
+    /// they explain what happened.
     ///
     /// # Errors
     /// If the entries are not those of one request.
@@ -62,13 +65,13 @@ impl Run {
     ) -> Result<RestoredRun, RestoreError> {
         let mut run = Self::new(config, start);
         run.events.clear();
-        let mut replay = JournalReplay { run, reply: None, events: Vec::new(), turn_start: 0 };
+        let mut replay = JournalReplay { run, reply: None, events: Vec::new(), turn_start: 0, answered: 0 };
         for (index, (at_ms, entry)) in entries.into_iter().enumerate() {
             replay.apply(at_ms, entry).map_err(|detail| RestoreError { number: index + 1, detail })?;
         }
         let superseded = replay.interrupt();
-        let JournalReplay { run, events, .. } = replay;
-        Ok(RestoredRun { run, events, superseded })
+        let JournalReplay { run, events, answered, .. } = replay;
+        Ok(RestoredRun { run, events, superseded, answered })
     }
 
     /// Drops a turn whose reply is not complete, and returns its text.
@@ -99,57 +102,6 @@ impl Run {
     }
 }
 
-/// A request that was restored from its journal.
-#[derive(Debug)]
-pub struct RestoredRun {
-    /// The request without the interrupted reply, if there is one.
-    pub run: Run,
-    /// The events of the request, without those of interrupted replies.
-    pub events: Vec<Event>,
-    /// The text of the interrupted reply.
-    superseded: String,
-}
-
-impl RestoredRun {
-    /// Continues the request. An interrupted reply is requested again. An interrupted call runs again if its tool allows
-    /// it. Otherwise it requests the user's approval if `asks` is set, or is answered with an error. Returns the
-    /// request and its earlier events.
-    pub fn resume(self, asks: bool, at_ms: u64) -> (Run, Vec<Event>) {
-        let Self { mut run, events, superseded } = self;
-        if run.outcome.is_some() {
-            return (run, events);
-        }
-        run.advance_time(at_ms);
-        run.events.push(Event::Resumed { superseded });
-        let Phase::Calling(batch) = &mut run.phase else { return (run, events) };
-        let mut lost = Vec::new();
-        for (index, call) in batch.calls.iter_mut().enumerate() {
-            let CallState::Running { since_ms } = &mut call.state else { continue };
-            *since_ms = at_ms;
-            if matches!(call.task, Task::Run { plan: CallPlan { effect: Effect::Once, .. }, .. }) {
-                lost.push((index, call.name.clone()));
-            }
-        }
-        for (index, name) in lost {
-            if asks {
-                let message = format!(
-                    "the process ended while the tool was running: `{name}` may have had an effect; it runs again only \
-                     if you allow it"
-                );
-                run.events.push(Event::Warning { message });
-                run.ask(index);
-            } else {
-                let message = "the process ended while the tool was running; it may have had an effect and was not \
-                               run again";
-                let error = ToolError::new(ToolErrorKind::Interrupted, message);
-                run.answer_call(index, Err(error), 0);
-            }
-        }
-        run.advance_batch();
-        (run, events)
-    }
-}
-
 /// A request that is being restored.
 struct JournalReplay {
     run: Run,
@@ -158,6 +110,8 @@ struct JournalReplay {
     events: Vec<Event>,
     /// The number of events before the current turn.
     turn_start: usize,
+    /// The number of answered calls.
+    answered: u32,
 }
 
 impl JournalReplay {
@@ -284,7 +238,10 @@ impl JournalReplay {
             {
                 batch.fail_call(index, error);
             }
-            Ok(_) | Err(_) => call.state = CallState::Answered { answer: answer_text(result) },
+            Ok(_) | Err(_) => {
+                call.state = CallState::Answered { answer: answer_text(result) };
+                self.answered = self.answered.saturating_add(1);
+            }
         }
         if batch.calls.iter().all(|call| matches!(call.state, CallState::Answered { .. })) {
             run.complete_batch();

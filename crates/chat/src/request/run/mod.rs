@@ -9,10 +9,12 @@ mod journal;
 mod model;
 mod raw_text;
 mod reply;
+mod resume;
 mod state;
 mod turn;
 
 pub(super) use batch::CallPlan;
-pub use journal::{JournalEntry, RestoreError, RestoredRun};
+pub use journal::{JournalEntry, RestoreError};
 pub use model::{Budget, PendingCall, RequestState, RequestStatus, Step};
+pub use resume::{RestoredRun, Resumption};
 pub use state::{ReplyState, Run};

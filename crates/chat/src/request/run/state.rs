@@ -105,11 +105,9 @@ pub(super) enum PlannedCall {
 
 impl Run {
     /// Creates the machine for a submitted request.
-    pub fn new(mut config: RunConfig, mut start: RunStart) -> Self {
+    pub fn new(config: RunConfig, mut start: RunStart) -> Self {
         let conversation = normalize_conversation(std::mem::take(&mut start.conversation));
-        let RequestOptions { model, system_prompt: _, params, tools: _ } = start.options.clone();
-        config.model = model.unwrap_or(config.model);
-        config.params.extend(params);
+        let config = config.with_options(&start.options);
         let submitted = Event::Submitted {
             version: EVENT_VERSION,
             request_id: start.request_id.clone(),

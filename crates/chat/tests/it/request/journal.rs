@@ -1,11 +1,18 @@
 //! Requests restored from a journal: calls that must not run again, and journals with entries that do not match.
 //! `properties` has random requests.
 
-use deftool_chat::ChatEvent;
-use deftool_chat::request::{Approval, BiosV1, Event, JournalEntry, RestoredRun, Run, Step};
-use serde_json::json;
+use std::sync::Arc;
 
-use super::play::{Play, play, reply_with, tools};
+use deftool_chat::ChatEvent;
+use deftool_chat::request::{
+    Approval, BiosV1, BudgetUnit, Event, JournalEntry, OnFailure, PendingCall, RestoredRun, Resumption, Run,
+    RunConfig, Step,
+};
+use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
+use deftool_lang::spec::Effect;
+use serde_json::{Value, json};
+
+use super::play::{Play, definition, play, reply_with, tools};
 
 /// Returns the journal of a request whose call of `look` is running. A second run of `look` can do harm.
 fn journal() -> Vec<(u64, JournalEntry)> {
@@ -25,10 +32,14 @@ fn restore(journal: Vec<(u64, JournalEntry)>) -> RestoredRun {
     Play { journal, ..play() }.replayed_journal()
 }
 
+fn resume(restored: RestoredRun, asks: bool) -> (Run, Vec<Event>) {
+    restored.resume(play().resumption(&tools(), asks), 500)
+}
+
 #[test]
 fn the_user_decides_about_an_interrupted_call() {
     for (answer, runs) in [(Approval::Allowed, true), (Approval::Refused { reason: String::new() }, false)] {
-        let (mut run, events) = restore(journal()).resume(true, 500);
+        let (mut run, events) = resume(restore(journal()), true);
         assert!(matches!(events.last(), Some(Event::ToolStarted { .. })), "{events:?}");
         let new = run.take_events();
         let [Event::Resumed { .. }, Event::Warning { message }, Event::Approval { id, answer: None, .. }] =
@@ -49,7 +60,7 @@ fn the_user_decides_about_an_interrupted_call() {
 
 #[test]
 fn without_a_user_the_model_receives_an_error() {
-    let (mut run, _) = restore(journal()).resume(false, 500);
+    let (mut run, _) = resume(restore(journal()), false);
     let Step::Stream(request) = run.next_step(&tools(), &BiosV1) else { panic!() };
     let messages = serde_json::to_string(&request.messages).unwrap();
     assert!(messages.contains("interrupted") && messages.contains("was not run again"), "{messages}");
@@ -89,6 +100,208 @@ fn entries_that_do_not_match_are_rejected() {
 fn any_number_of_a_turn_is_accepted() {
     let turn = json!({"type": "turn_started", "turn": 0, "tools": "", "budget_left": 8});
     let entry = serde_json::from_value(turn).unwrap();
-    let mut run = restore(vec![(0, entry)]).resume(false, 0).0;
+    let mut run = resume(restore(vec![(0, entry)]), false).0;
     assert!(matches!(run.next_step(&tools(), &BiosV1), Step::Stream(_)));
+}
+
+/// A journal whose request was interrupted, and what holds when it continues. The defaults are those of [`stored`].
+struct Change {
+    journal: Vec<(u64, JournalEntry)>,
+    /// The stored configuration.
+    stored: RunConfig,
+    /// The current configuration.
+    current: RunConfig,
+    tools: Vec<ToolEntry>,
+}
+
+fn tool(name: &str, parameters: &Value) -> ToolEntry {
+    ToolEntry::new(ToolKind::Normal, definition(name, parameters), None).unwrap()
+}
+
+/// Returns a request whose call of `look` runs and whose call of `send` waits. Nothing has changed.
+fn stored() -> Change {
+    let open = json!({"type": "object"});
+    let (mut look, send) = (tool("look", &open), tool("send", &open));
+    look.effect = Effect::Pure;
+    let tools = ToolSet::new([Arc::new(look), Arc::new(send)]);
+    let mut play = play().with(|config| config.on_invalid_arguments = OnFailure::Report);
+    let mut run = play.start();
+    run.next_step(&tools, &BiosV1);
+    play.publish(&mut run, &mut Vec::new(), 0);
+    let reply = reply_with("").call("look", json!({})).call("send", json!({"to": "all"})).reply;
+    run.on_event(ChatEvent::Ended { reply }, &tools, 20);
+    play.publish(&mut run, &mut Vec::new(), 20);
+    let mut look = tool("look", &open);
+    look.effect = Effect::Pure;
+    let (stored, current) = (play.config.clone(), play.config);
+    Change { journal: play.journal, stored, current, tools: vec![look, tool("send", &open)] }
+}
+
+impl Change {
+    /// Changes the stored plans of the calls, as JSON.
+    fn plans(&mut self, change: impl Fn(&mut Value)) {
+        for (_, entry) in &mut self.journal {
+            let mut json = json!(entry);
+            if json.get("affordable").is_some() {
+                change(&mut json);
+                *entry = serde_json::from_value(json).unwrap();
+            }
+        }
+    }
+
+    fn push(&mut self, event: Value) {
+        self.journal.push((30, serde_json::from_value(event).unwrap()));
+    }
+
+    /// Continues the request without a user, lets each call return and refuses each approval. Returns what happens.
+    fn resume(self) -> String {
+        let Self { journal, stored, current, tools } = self;
+        let tools = ToolSet::new(tools.into_iter().map(Arc::new));
+        let restored = Run::restore(stored, play().run_start(), journal).unwrap();
+        let now = Resumption { config: current, tools: &tools, asks: false };
+        let mut run = restored.resume(now, 500).0;
+        let mut happened = Vec::new();
+        loop {
+            happened.extend(run.take_events().into_iter().filter_map(|event| match event {
+                Event::ToolStarted { name, .. } => Some(format!("runs {name}")),
+                Event::Approval { name, answer: None, .. } => Some(format!("asks about {name}")),
+                Event::Budget { left, .. } => Some(format!("budget {left}")),
+                Event::ToolFinished { name, error: Some(error), .. } => {
+                    Some(format!("answers {name} with {}", error["kind"].as_str().unwrap()))
+                }
+                Event::Finished(outcome) => Some(format!("fails: {}", outcome.kind.clone().unwrap())),
+                _ => None,
+            }));
+            let Step::AnswerCalls(calls) = run.next_step(&tools, &BiosV1) else { break };
+            for PendingCall { call, needs_approval, .. } in calls {
+                if needs_approval {
+                    run.on_approval(&call.id, Approval::Refused { reason: String::new() }, 600);
+                } else {
+                    // `look` started before the crash.
+                    happened.extend((call.name == "look").then(|| String::from("runs look again")));
+                    run.on_tool_result(&call.id, Ok(json!(1)), 600);
+                }
+            }
+        }
+        happened.join(", ")
+    }
+}
+
+type Edit = fn(&mut Change);
+
+/// Changes since the interruption, and what happens when the request continues. What may happen next follows from the
+/// current project and configuration; a journal can only add limits.
+const CASES: [(&str, Edit, &str); 17] = [
+    ("no change", |_| {}, "runs look again, runs send, budget 7"),
+    (
+        "`:confirm` was added",
+        |now| now.tools[1].confirm = Confirmation::Always,
+        "runs look again, asks about send, budget 7",
+    ),
+    (
+        "`:confirm` was added to an interrupted tool",
+        |now| now.tools[0].confirm = Confirmation::Always,
+        "asks about look, runs send, budget 7",
+    ),
+    (
+        "an approval and a start are stored",
+        |now| {
+            now.tools[1].confirm = Confirmation::Always;
+            now.tools[1].effect = Effect::Keyed;
+            let id = now.journal.iter().rev().find_map(|(_, entry)| match entry {
+                JournalEntry::Event(Event::ToolCall { id, name, .. }) if name == "send" => Some(id.clone()),
+                _ => None,
+            });
+            let id = id.unwrap();
+            now.plans(|reply| reply["calls"][1]["effect"] = json!("pure"));
+            now.push(json!({"type": "approval", "id": id, "name": "send"}));
+            now.push(json!({"type": "approval", "id": id, "name": "send", "answer": {"answer": "allowed"}}));
+            now.push(json!({"type": "tool_started", "id": id, "name": "send"}));
+        },
+        "asks about send, runs look again, budget 7",
+    ),
+    (
+        "the arguments are no longer valid",
+        |now| now.tools[1] = tool("send", &json!({"properties": {"to": {"enum": ["me"]}}})),
+        "runs look again, answers send with invalid_arguments, budget 7",
+    ),
+    (
+        "an argument was renamed",
+        |now| now.tools[1] = tool("send", &json!({"required": ["recipient"]})),
+        "runs look again, answers send with invalid_arguments, budget 7",
+    ),
+    (
+        "invalid arguments fail the request",
+        |now| {
+            now.tools[1] = tool("send", &json!({"required": ["recipient"]}));
+            now.current.on_invalid_arguments = OnFailure::Fail;
+        },
+        "fails: invalid_arguments",
+    ),
+    (
+        "the tool is gone",
+        |now| drop(now.tools.pop()),
+        "runs look again, answers send with invalid_arguments, budget 7",
+    ),
+    (
+        "the interrupted tool is gone",
+        |now| drop(now.tools.remove(0)),
+        "answers look with interrupted, runs send, budget 7",
+    ),
+    (
+        "the effect became stricter",
+        |now| now.tools[0].effect = Effect::Once,
+        "answers look with interrupted, runs send, budget 7",
+    ),
+    (
+        "the stored effect is stricter",
+        |now| now.plans(|reply| reply["calls"][0]["effect"] = json!("once")),
+        "answers look with interrupted, runs send, budget 7",
+    ),
+    (
+        "the stored plan requires approval",
+        |now| now.plans(|reply| reply["calls"][1]["needs_approval"] = json!(true)),
+        "runs look again, asks about send, budget 7",
+    ),
+    (
+        "the budget became smaller",
+        |now| now.current.tool_budget = 2,
+        "budget 2, runs look again, runs send, budget 1",
+    ),
+    (
+        "the stored budget is smaller",
+        |now| now.stored.tool_budget = 2,
+        "runs look again, runs send, budget 1",
+    ),
+    (
+        "the stored budget is larger",
+        |now| {
+            now.stored.tool_budget = 1000;
+            now.push(json!({"type": "budget", "left": 999, "unit": "iteration"}));
+        },
+        "budget 8, runs look again, runs send, budget 7",
+    ),
+    (
+        "the unit of the budget changed",
+        |now| {
+            now.current.budget_unit = BudgetUnit::Call;
+            now.current.tool_budget = 1;
+            now.plans(|reply| reply["affordable"] = json!(9));
+        },
+        "budget 1, runs look again, budget 0, fails: budget_exhausted",
+    ),
+    (
+        "the budget is spent",
+        |now| now.push(json!({"type": "budget", "left": 0, "unit": "call"})),
+        "budget 0, fails: budget_exhausted",
+    ),
+];
+
+#[test]
+fn the_stricter_of_stored_and_current_applies() {
+    for (name, change, expected) in CASES {
+        let mut request = stored();
+        change(&mut request);
+        assert_eq!(request.resume(), expected, "{name}");
+    }
 }

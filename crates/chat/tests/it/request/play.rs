@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_chat::request::{
-    Approval, BiosV1, Event, FailReason, Failure, JournalEntry, Outcome, PendingCall, RestoredRun, Run,
-    RunConfig, RunStart, Step,
+    Approval, BiosV1, Event, FailReason, Failure, JournalEntry, Outcome, PendingCall, RestoredRun,
+    Resumption, Run, RunConfig, RunStart, Step,
 };
 use deftool_chat::{ChatEvent, ChatRequest, Message, RawArguments, RawCall, Reply, ReplyStatus};
 use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
@@ -257,6 +257,11 @@ impl Play {
         Run::restore(self.config.clone(), self.run_start(), entries).unwrap()
     }
 
+    /// Returns what the request continues with: nothing changed.
+    pub(super) fn resumption<'t>(&self, tools: &'t ToolSet, asks: bool) -> Resumption<'t> {
+        Resumption { config: self.config.clone(), tools, asks }
+    }
+
     /// Ends the process if it is time. Returns whether it did; the machine is then restored from its journal.
     fn crashes(&mut self, run: &mut Run, events: &mut Vec<Event>, now: u64) -> bool {
         let Some(left) = self.crash else { return false };
@@ -265,7 +270,7 @@ impl Play {
             return false;
         }
         let restored = self.replayed_journal();
-        (*run, *events) = restored.resume(false, now);
+        (*run, *events) = restored.resume(self.resumption(&tools(), false), now);
         true
     }
 

@@ -1,0 +1,574 @@
+//! Stored data has no authority: every field of a journal, a recording and a session is listed, and a field that may
+//! not decide is changed to show that nothing follows from it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use deftool_durable::SqliteJournal;
+use deftool_test_support::server::{Answer, Server, call, delta, finish};
+use deftool_worker::{Authority, Journal, STORED_FIELDS, StoredFile};
+use serde_json::{Value, json};
+
+use crate::support::ledger::{kill, spawn, wait_until};
+use crate::support::project::{Ended, Project};
+
+/// The stored types of each file, with their sources.
+const TYPES: [(StoredFile, &[(&str, &str)]); 3] = [
+    (
+        StoredFile::Journal,
+        &[
+            ("JournalContext", "src/cli/journal/context.rs"),
+            ("Session", "crates/worker/src/recording/format.rs"),
+            ("RequestOptions", "crates/chat/src/request/config.rs"),
+            ("RunConfig", "crates/chat/src/request/config.rs"),
+            ("ReplyState", "crates/chat/src/request/run/state.rs"),
+            ("PlannedCall", "crates/chat/src/request/run/state.rs"),
+            ("CallPlan", "crates/chat/src/request/run/batch.rs"),
+            ("JournalEntry", "crates/chat/src/request/run/journal.rs"),
+            ("Event", "crates/chat/src/request/event.rs"),
+        ],
+    ),
+    (
+        StoredFile::Recording,
+        &[
+            ("Session", "crates/worker/src/recording/format.rs"),
+            ("RequestOptions", "crates/chat/src/request/config.rs"),
+            ("Line", "crates/worker/src/recording/format.rs"),
+            ("Stopped", "crates/worker/src/recording/format.rs"),
+        ],
+    ),
+    (StoredFile::Session, &[("Line", "src/cli/session/model.rs")]),
+];
+
+/// Fields that contain another listed type.
+const CONTAINERS: [&str; 8] = [
+    "Session.options",
+    "ReplyState.calls",
+    "PlannedCall.Run",
+    "JournalEntry.Event",
+    "JournalEntry.Reply",
+    "Line.Session.session",
+    "Line.Stopped",
+    "JournaledRequest",
+];
+
+/// Returns the fields of a type in a source file: `field` of a struct, `Variant.field` and `Variant` of an enum.
+fn fields(name: &str, source: &str) -> Vec<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(source)).unwrap();
+    let starts =
+        |line: &&str| ["struct", "enum"].iter().any(|kind| line.contains(&format!("{kind} {name} {{")));
+    let body = text.lines().skip_while(|line| !starts(line)).skip(1).take_while(|line| *line != "}");
+    let mut variant = None;
+    let mut found = Vec::new();
+    for line in body {
+        let depth = line.len() - line.trim_start().len();
+        let line = line.trim_start();
+        let line = line
+            .strip_prefix("pub ")
+            .or_else(|| {
+                line.split_once(") ").filter(|(start, _)| start.starts_with("pub(")).map(|(_, rest)| rest)
+            })
+            .unwrap_or(line);
+        let word: String = line.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let rest = &line[word.len()..];
+        if word.is_empty() {
+        } else if depth == 4 && word.starts_with(char::is_uppercase) {
+            found.extend(rest.starts_with(['(', ',']).then(|| word.clone()));
+            // A variant on one line.
+            for field in rest
+                .strip_prefix(" { ")
+                .and_then(|rest| rest.strip_suffix(" },"))
+                .into_iter()
+                .flat_map(|rest| rest.split(", "))
+            {
+                found.push(format!("{word}.{}", field.split(':').next().unwrap()));
+            }
+            variant = Some(word);
+        } else if rest.starts_with(':') && !rest.starts_with("::") {
+            found.push(match &variant {
+                Some(variant) => format!("{variant}.{word}"),
+                None => word,
+            });
+        }
+    }
+    assert!(!found.is_empty(), "{name} in {source}");
+    found
+}
+
+fn rows(file: StoredFile) -> &'static [(&'static str, Authority)] {
+    STORED_FIELDS.iter().find(|(listed, _)| *listed == file).unwrap().1
+}
+
+#[test]
+fn every_stored_field_is_listed() {
+    for (file, types) in TYPES {
+        let rows = rows(file);
+        let mut used = BTreeSet::new();
+        for (name, source) in types {
+            for field in fields(name, source) {
+                let whole = format!("{name}.{field}");
+                let variant = whole.rsplit_once('.').map_or(whole.as_str(), |(variant, _)| variant);
+                // The fields of an untagged enum have no variant.
+                let untagged = field.rsplit_once('.').map(|(_, field)| format!("{name}.{field}"));
+                let candidates = [Some(whole.as_str()), untagged.as_deref(), Some(variant)];
+                let row =
+                    candidates.into_iter().flatten().find(|name| rows.iter().any(|(row, _)| row == name));
+                match row {
+                    Some(row) => drop(used.insert(row.to_owned())),
+                    None => assert!(CONTAINERS.contains(&whole.as_str()), "{file:?}: {whole} is not listed"),
+                }
+            }
+        }
+        if file == StoredFile::Journal {
+            let columns = [
+                "request.number",
+                "request.id",
+                "request.state",
+                "entry.request",
+                "entry.number",
+                "entry.at_ms",
+            ];
+            used.extend(columns.map(String::from));
+        }
+        let stale: Vec<_> = rows.iter().filter(|(row, _)| !used.contains(*row)).collect();
+        assert!(stale.is_empty(), "{file:?}: no such field: {stale:?}");
+    }
+}
+
+/// Returns the rows of a file whose fields may not decide alone.
+fn restricted(file: StoredFile) -> BTreeSet<&'static str> {
+    let rows = rows(file).iter().filter(|(_, authority)| *authority != Authority::Restores);
+    rows.map(|(row, _)| *row).collect()
+}
+
+/// A project whose worker may call `look` and `pay`. `look` waits for a file, `pay` needs an approval, `other` is not
+/// offered.
+fn project(server: &Server) -> Project {
+    let project = Project::empty();
+    let allow = r#":allow (:read ["log/"] :write ["log/"])"#;
+    project.write(
+        "specs/tools.eld",
+        format!(
+            r#"(deftool :name "look" :description "Look." :effect pure {allow})
+(deftool :name "send" :description "Send." :effect once :timeout "30s" {allow})
+(deftool :name "pay" :description "Pay." :effect keyed :confirm t {allow}
+ :args ((:name "amount" :type integer :maximum 10 :description "How much.")))
+(deftool :name "other" :description "Other." {allow})
+(defworker :name "w" :endpoint "{}" :model "m" :tools ("look" "send" "pay") :tool-budget 1 :system "Be brief.")"#,
+            server.endpoint()
+        ),
+    );
+    let script = r#"
+return function()
+  fs.append("log/runs", tool.name .. "\n")
+  while not fs.exists("log/go") do task.wait(0.005) end
+  return tool.name .. " is done"
+end
+"#;
+    for tool in ["look", "send", "pay", "other"] {
+        let parameters = if tool == "pay" { "_amount" } else { "" };
+        project.write(
+            &format!("scripts/{tool}.lua"),
+            script.replace("()\n  fs.append", &format!("({parameters})\n  fs.append")),
+        );
+    }
+    project.write("log/runs", "");
+    project
+}
+
+/// A journal as JSON: `context`, `start` and `entries`.
+type Stored = Value;
+
+/// A request whose first call was interrupted, and whose second call, of `pay`, has not started.
+struct Interrupted {
+    project: Project,
+    server: Server,
+    stored: Stored,
+}
+
+impl Interrupted {
+    /// Interrupts the first call, of `tool`.
+    fn new(tool: &str) -> Self {
+        let first = tool.to_owned();
+        let server = Server::answering(move |_, received| {
+            let messages = received.body["messages"].as_array().unwrap();
+            let results = messages.iter().filter(|message| message["role"] == "tool").count();
+            match results {
+                0 => Answer::chunks(&[
+                    delta("Let me see. "),
+                    call(0, &first, "{}"),
+                    call(1, "pay", r#"{"amount": 3}"#),
+                    finish("tool_calls"),
+                ]),
+                // The budget of one reply with calls is spent.
+                _ => Answer::chunks(&[call(0, "look", "{}"), finish("tool_calls")]),
+            }
+        });
+        let project = project(&server);
+        let child = spawn(project.command(&["run", "hello", "--trust", "--journal", "base.journal"]));
+        wait_until("the tool runs", || !fs::read(project.path("log/runs")).unwrap().is_empty());
+        kill(child);
+        let path = project.path("base.journal");
+        let request = SqliteJournal::requests(&path).unwrap().remove(0);
+        let (start, entries) = SqliteJournal::load(&path, &request.id).unwrap();
+        let context: Value = serde_json::from_str(&request.context).unwrap();
+        let stored = json!({"context": context, "start": start, "entries": entries});
+        project.write("log/go", "");
+        Self { project, server, stored }
+    }
+
+    /// Writes `changed.journal`.
+    fn store(&self, stored: &Stored) {
+        let path = self.project.path("changed.journal");
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(self.project.path(&format!("changed.journal{suffix}")));
+        }
+        let journal = Arc::new(SqliteJournal::open(&path).unwrap());
+        let start = serde_json::from_value(stored["start"].clone()).unwrap();
+        Arc::clone(&journal).with_context(stored["context"].to_string()).begin(start);
+        let id = stored["start"]["session"]["request_id"].as_str().unwrap();
+        for entry in stored["entries"].as_array().unwrap() {
+            let (at_ms, entry) = serde_json::from_value(entry.clone()).unwrap();
+            journal.append(id, at_ms, vec![entry]);
+        }
+        journal.close().unwrap();
+    }
+
+    /// Continues the request of `stored` without a user. Returns what happened: the runs of tools, the requests to the
+    /// server, and the end.
+    fn resume(&self, stored: &Stored) -> (String, Vec<Value>, Option<i32>, String) {
+        self.store(stored);
+        self.project.write("log/runs", "");
+        let before = self.server.posts().len();
+        let Ended { code, stderr, .. } = self.project.run(&["resume", "changed.journal", "--trust"]);
+        let posts = self.server.posts().into_iter().skip(before).map(|post| post.body).collect();
+        let last = stderr.lines().last().unwrap_or_default().to_owned();
+        (fs::read_to_string(self.project.path("log/runs")).unwrap(), posts, code, last)
+    }
+}
+
+/// Sets a member of the configuration or the session.
+fn set(place: &'static str, value: Value) -> Change {
+    Box::new(move |stored| {
+        let (parent, name) = place.rsplit_once('/').unwrap();
+        stored.pointer_mut(parent).unwrap()[name] = value.clone();
+    })
+}
+
+/// Sets a member of the plan of a call, by its number, or of the state after the reply.
+fn set_plan(number: Option<usize>, name: &'static str, value: Value) -> Change {
+    Box::new(move |stored| {
+        let entries = stored["entries"].as_array_mut().unwrap();
+        let reply = entries.iter_mut().find(|entry| entry[1].get("affordable").is_some()).unwrap();
+        match number {
+            Some(number) => reply[1]["calls"][number][name] = value.clone(),
+            None => reply[1][name] = value.clone(),
+        }
+    })
+}
+
+/// Adds events. `ID` is the call of `pay`.
+fn add(events: Vec<Value>) -> Change {
+    Box::new(move |stored| {
+        let entries = stored["entries"].as_array_mut().unwrap();
+        let pay = entries.iter().find(|entry| entry[1]["name"] == "pay").unwrap()[1]["id"].clone();
+        for event in &events {
+            let event = event.to_string().replace("\"ID\"", &pay.to_string());
+            entries.push(json!([9_999, serde_json::from_str::<Value>(&event).unwrap()]));
+        }
+    })
+}
+
+/// Sets a member of the event of a type.
+fn set_event(kind: &'static str, name: &'static str, value: Value) -> Change {
+    Box::new(move |stored| {
+        let entries = stored["entries"].as_array_mut().unwrap();
+        let event = entries.iter_mut().find(|entry| entry[1]["type"] == kind).unwrap();
+        event[1][name] = value.clone();
+    })
+}
+
+/// A change of stored JSON.
+type Change = Box<dyn Fn(&mut Value)>;
+
+/// A row, and a change of its field.
+type Tampering = (&'static str, Change);
+
+/// Changes of the fields of a journal that may not decide. `elsewhere` is a server that must not be used.
+fn tampering(elsewhere: &str) -> Vec<Tampering> {
+    let unchecked = json!({"needs_approval": false, "effect": "pure"});
+    vec![
+        ("JournalContext.tools", set("/context/tools", json!({"look": "x"}))),
+        ("Session.worker", set("/start/session/worker", json!("x"))),
+        ("Session.url", set("/start/session/url", json!(elsewhere))),
+        ("Session.api", set("/start/session/api", json!("responses"))),
+        ("Session.model", set("/start/session/model", json!("x"))),
+        ("Session.server", set("/start/session/server", json!({"dialect": "ollama"}))),
+        ("Session.body_fallbacks", set("/start/session/swaps", json!(["no_stream_options"]))),
+        ("Session.parallel_tool_calls", set("/start/session/parallel_tool_calls", json!(false))),
+        ("Session.engine", set("/start/session/engine", json!("x"))),
+        (
+            "RequestOptions.tools",
+            set("/start/session/options", json!({"tools": ["look", "send", "pay", "other"]})),
+        ),
+        ("RunConfig.worker", set("/start/config/worker", json!("x"))),
+        ("RunConfig.model", set("/start/config/model", json!("x"))),
+        ("RunConfig.system", set("/start/config/system", json!("Pay all."))),
+        ("RunConfig.system_messages", set("/start/config/system_messages", json!("combined"))),
+        ("RunConfig.tool_budget", set("/start/config/tool_budget", json!(1_000))),
+        ("RunConfig.budget_unit", set("/start/config/budget_unit", json!("call"))),
+        ("RunConfig.fallback", set("/start/config/fallback", json!("on"))),
+        ("RunConfig.on_invalid_arguments", set("/start/config/on_invalid_arguments", json!("report"))),
+        ("RunConfig.final_turn", set("/start/config/final_turn", json!(true))),
+        ("RunConfig.parallel", set("/start/config/parallel", json!(true))),
+        ("RunConfig.bios_budget", set("/start/config/bios_budget", json!("head"))),
+        ("RunConfig.params", set("/start/config/params", json!({"temperature": 2}))),
+        ("RunConfig.repetition", set("/start/config/repetition", json!([]))),
+        ("ReplyState.affordable", set_plan(None, "affordable", json!(99))),
+        ("PlannedCall.detail", set_plan(None, "calls", json!([unchecked, unchecked]))),
+        ("CallPlan.timeout", set_plan(Some(0), "timeout", json!({"secs": 9_000, "nanos": 0}))),
+        ("CallPlan.needs_approval", set_plan(Some(1), "needs_approval", json!(false))),
+        ("CallPlan.effect", set_plan(Some(0), "effect", json!("pure"))),
+        ("JournalEntry.call_id", add(vec![json!({"call_id": "ID", "log": "info: approved"})])),
+        ("JournalEntry.log", add(vec![json!({"call_id": "ID", "log": "info: approved"})])),
+        ("Event.TurnStarted.tools", set_event("turn_started", "tools", json!("x"))),
+        ("Event.TurnStarted.budget_left", set_event("turn_started", "budget_left", json!(99))),
+        (
+            "Event.Approval.answer",
+            add(vec![
+                json!({"type": "approval", "id": "ID", "name": "pay", "arguments": {"amount": 3}}),
+                json!({"type": "approval", "id": "ID", "name": "pay", "answer": {"answer": "allowed"}}),
+                json!({"type": "tool_started", "id": "ID", "name": "pay"}),
+            ]),
+        ),
+        ("Event.Budget", add(vec![json!({"type": "budget", "left": 99, "unit": "iteration"})])),
+        ("Event.Retry", add(vec![json!({"type": "retry", "attempt": 9, "delay_ms": 9, "detail": "x"})])),
+        ("Event.Reloaded", add(vec![json!({"type": "reloaded", "generation": 99, "detail": "x"})])),
+        ("Event.Warning", add(vec![json!({"type": "warning", "message": "x"})])),
+    ]
+}
+
+/// Every field of a journal that may not decide is changed. What happens is the same.
+#[test]
+fn a_journal_cannot_decide_what_happens_next() {
+    let elsewhere = Server::answering(|_, _| Answer::text("Hello."));
+    let tampering = tampering(&elsewhere.endpoint());
+    let elsewhere_tested = ["JournalContext.endpoint", "JournalContext.project"];
+    let changed: BTreeSet<&str> = tampering.iter().map(|(row, _)| *row).chain(elsewhere_tested).collect();
+    assert_eq!(changed, restricted(StoredFile::Journal), "each of these fields is changed");
+    for tool in ["look", "send"] {
+        let request = Interrupted::new(tool);
+        let expected = request.resume(&request.stored);
+        let (runs, posts, code, last) = &expected;
+        // `look` runs again, `send` may have had an effect, `pay` is refused, and the budget is spent.
+        assert_eq!(
+            (runs.as_str(), posts.len(), *code),
+            (if tool == "look" { "look\n" } else { "" }, 1, Some(1)),
+            "{expected:?}"
+        );
+        assert!(last.contains("tool budget exhausted: 1 iteration"), "{last}");
+        for (row, change) in &tampering {
+            let mut stored = request.stored.clone();
+            change(&mut stored);
+            let happened = request.resume(&stored);
+            assert_eq!(happened, expected, "{row} with an interrupted call of {tool}");
+        }
+    }
+    assert_eq!(elsewhere.connections(), 0);
+}
+
+/// The server of a journal needs the permission that the server of a spec needs.
+#[test]
+fn the_server_of_a_journal_must_be_trusted() {
+    let elsewhere = Server::answering(|_, _| Answer::text("Hello."));
+    let request = Interrupted::new("look");
+    let state = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = request.project.command(arguments);
+        command.env("OPENAI_API_KEY", "key-of-the-user").env("XDG_STATE_HOME", state.path());
+        Ended::of(command.output().unwrap())
+    };
+    assert_eq!(run(&["trust", "grant"]).code, Some(0));
+    let mut stored = request.stored.clone();
+    stored["entries"] = json!([]);
+    stored["context"]["endpoint"] = json!(elsewhere.endpoint());
+    request.store(&stored);
+    let ended = run(&["resume", "changed.journal"]);
+    let required = format!(r#":net ["{}"]"#, elsewhere.address());
+    assert_eq!((ended.code, elsewhere.connections()), (Some(2), 0), "{ended:?}");
+    assert!(ended.stderr.contains(&required) && ended.stderr.contains("changed.journal"), "{}", ended.stderr);
+    // The user can select a server.
+    let endpoint = request.server.endpoint();
+    let ended = run(&["resume", "changed.journal", "--endpoint", &endpoint]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("tool budget exhausted"), "{ended:?}");
+    assert_eq!(elsewhere.connections(), 0);
+    request.store(&stored);
+    let ended = run(&["resume", "changed.journal", "--trust"]);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str(), elsewhere.posts().len()),
+        (Some(0), "Hello.\n", 1),
+        "{ended:?}"
+    );
+}
+
+/// The project of a journal is not opened: its scripts would run.
+#[test]
+fn a_journal_does_not_select_the_project() {
+    let request = Interrupted::new("look");
+    let other = project(&request.server);
+    other.write("log/go", "");
+    let mut stored = request.stored.clone();
+    stored["context"]["project"] = json!(other.path(""));
+    request.store(&stored);
+    let before = request.server.posts().len();
+    let ended = request.project.run(&["resume", "changed.journal", "--trust"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("belongs to the project"), "{ended:?}");
+    assert_eq!(
+        (fs::read_to_string(other.path("log/runs")).unwrap(), request.server.posts().len()),
+        (String::new(), before)
+    );
+    // The user can select it.
+    let folder = other.path("").display().to_string();
+    let ended = request.project.run(&["resume", "changed.journal", "--trust", "-C", &folder]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(fs::read_to_string(other.path("log/runs")).unwrap(), "look\n");
+}
+
+/// A request does not block the requests after it.
+#[test]
+fn each_request_is_continued_by_itself() {
+    let request = Interrupted::new("look");
+    let journal = Arc::new(SqliteJournal::open(&request.project.path("several.journal")).unwrap());
+    for (id, context) in [("req_1", json!("unknown")), ("req_2", request.stored["context"].clone())] {
+        let mut start = request.stored["start"].clone();
+        start["session"]["request_id"] = json!(id);
+        let start = serde_json::from_value(start).unwrap();
+        Arc::clone(&journal).with_context(context.to_string()).begin(start);
+    }
+    journal.close().unwrap();
+    drop(journal);
+    let ended = request.project.run(&["resume", "several.journal", "--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stderr.contains("error: the request req_1 was not submitted by `deftool run`"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("tool budget exhausted"), "{}", ended.stderr);
+}
+
+/// Returns the lines of a file of JSON lines, each changed by `change`.
+fn change_lines(path: &Path, change: impl Fn(&mut Value)) {
+    let text = fs::read_to_string(path).unwrap();
+    let changed = text.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        change(&mut line);
+        format!("{line}\n")
+    });
+    fs::write(path, changed.collect::<String>()).unwrap();
+}
+
+#[test]
+fn a_recording_cannot_decide_what_happens_next() {
+    let server = Server::answering(|index, _| match index {
+        0 => Answer::chunks(&[call(0, "pay", r#"{"amount": 3}"#), finish("tool_calls")]),
+        _ => Answer::text("Done."),
+    });
+    let elsewhere = Server::answering(|_, _| Answer::text("Hello."));
+    let project = project(&server);
+    project.write("log/go", "");
+    let ended = project.run(&["run", "hello", "--trust", "--record", "r.jsonl"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
+    let replay = || {
+        let ended = project.run(&["run", "--replay", "r.jsonl", "--replay-lenient", "--trust"]);
+        (ended.code, ended.stdout, fs::read_to_string(project.path("log/runs")).unwrap())
+    };
+    assert_eq!(replay(), (Some(0), String::from("Done.\n"), String::new()));
+    let url = elsewhere.endpoint();
+    let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let in_session = |name: &'static str, value: Value| -> Change {
+        Box::new(move |line| {
+            if line["record"] == "session" {
+                line[name] = value.clone();
+            }
+        })
+    };
+    let changes: [(&str, Change); 6] = [
+        ("Session.url", in_session("url", json!(url))),
+        ("Session.engine", in_session("engine", json!("99"))),
+        ("Session.trace", in_session("trace", json!({"submitter": {"traceparent": traceparent}}))),
+        ("RequestOptions.tools", in_session("options", json!({"tools": ["look", "send", "pay", "other"]}))),
+        (
+            "Line.Log",
+            Box::new(|line| {
+                if line["record"] == "log" {
+                    line["text"] = json!("x");
+                }
+            }),
+        ),
+        (
+            "Line.Approval.answer",
+            Box::new(|line| {
+                if line["record"] == "approval" {
+                    line["answer"] = json!("allowed");
+                    line.as_object_mut().unwrap().remove("reason");
+                }
+            }),
+        ),
+    ];
+    let changed: BTreeSet<&str> = changes.iter().map(|(row, _)| *row).collect();
+    assert_eq!(changed, restricted(StoredFile::Recording));
+    let before = fs::read(project.path("r.jsonl")).unwrap();
+    for (row, change) in changes {
+        fs::write(project.path("r.jsonl"), &before).unwrap();
+        change_lines(&project.path("r.jsonl"), change);
+        let (code, _, runs) = replay();
+        // An approval without a recorded run fails.
+        let expected = if row == "Line.Approval.answer" { Some(1) } else { Some(0) };
+        assert_eq!((code, runs.as_str()), (expected, ""), "{row}");
+    }
+    assert_eq!((server.posts().len(), elsewhere.connections()), (2, 0));
+}
+
+#[test]
+fn a_session_cannot_decide_what_happens_next() {
+    let server = Server::answering(|_, _| Answer::text("Hello."));
+    let project = project(&server);
+    let state = tempfile::tempdir().unwrap();
+    let chat = |arguments: &[&str]| {
+        let mut command = project.command(&[&["chat", "--trust", "Hi."], arguments].concat());
+        command.env("XDG_STATE_HOME", state.path()).stdin(std::process::Stdio::null());
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hello.\n"), "{ended:?}");
+        server.posts().pop().unwrap().body
+    };
+    chat(&[]);
+    let folder = state.path().join("deftool/sessions");
+    let folder = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let stored = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let resume = |change: &dyn Fn(&mut Value)| {
+        fs::copy(&stored, project.path("s.jsonl")).unwrap();
+        change_lines(&project.path("s.jsonl"), change);
+        chat(&["--resume", "s.jsonl"])
+    };
+    let expected = resume(&|_| {});
+    let changes = [
+        ("Line.Chat.created_at_ms", json!(0)),
+        ("Line.Chat.project", json!("/")),
+        ("Line.Chat.worker", json!("other")),
+        ("Line.Chat.model", json!("other")),
+    ];
+    let changed: BTreeSet<&str> = changes.iter().map(|(row, _)| *row).collect();
+    assert_eq!(changed, restricted(StoredFile::Session));
+    for (row, value) in changes {
+        let name = row.rsplit_once('.').unwrap().1;
+        let change = |line: &mut Value| {
+            if line["record"] == "chat" {
+                line[name] = value.clone();
+            }
+        };
+        assert_eq!(resume(&change), expected, "{row}");
+    }
+}
