@@ -195,10 +195,8 @@ impl Attempt {
                         }
                     }
                 }
-                Event::Approval { id, answer: None, .. } => {
-                    if !self.answered.contains(id) {
-                        self.asked.insert(id.clone());
-                    }
+                Event::Approval { id, answer: None, .. } if !self.answered.contains(id) => {
+                    self.asked.insert(id.clone());
                 }
                 Event::Approval { id, answer: Some(_), .. } => {
                     self.asked.remove(id);
