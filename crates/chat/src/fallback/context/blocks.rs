@@ -24,8 +24,8 @@ pub(super) enum Block {
     Paragraph,
     /// Up to this mark: a comment, CDATA, an environment of LaTeX, three quotation marks.
     Mark(Mark),
-    /// Up to the closing tag.
-    Element(Mark),
+    /// Up to the closing tag. In a list item, it also ends with the item.
+    Element { name: Mark, in_item: bool },
     /// The message of another role. It never ends, because the model quotes or invents a dialogue.
     Message,
 }
@@ -44,8 +44,9 @@ pub(super) enum PreviousLine {
     Text,
     /// The line that opened a block of `AsciiDoc`.
     Delimiter,
-    /// An empty line, or attributes or a title before a block of `AsciiDoc`.
-    Other,
+    /// Attributes, a title or `+` before a block of `AsciiDoc`.
+    Announcement,
+    Empty,
 }
 
 impl PreviousLine {
@@ -54,14 +55,25 @@ impl PreviousLine {
         let line = line.trim();
         let is_title = line.strip_prefix('.').is_some_and(|title| title.starts_with(char::is_alphanumeric));
         let is_attributes = line.starts_with('[') && line.ends_with(']');
-        if line.is_empty() || is_title || is_attributes { Self::Other } else { Self::Text }
+        let continues_list = line == "+";
+        if line.is_empty() {
+            Self::Empty
+        } else if is_title || is_attributes || continues_list {
+            Self::Announcement
+        } else {
+            Self::Text
+        }
     }
 }
 
 impl Block {
     /// Whether the text inside is not read, except for the end of the block.
     pub(super) fn is_literal(&self) -> bool {
-        !matches!(self, Self::Element(_) | Self::Message)
+        !matches!(self, Self::Element { .. } | Self::Message)
+    }
+
+    pub(super) fn is_in_item(&self) -> bool {
+        matches!(self, Self::Element { in_item: true, .. })
     }
 
     /// Whether a whole line ends the block, or continues it.
@@ -81,7 +93,7 @@ impl Block {
                 text.eq_ignore_ascii_case(end) || (text.is_empty() && previous == PreviousLine::Delimiter)
             }
             Self::Paragraph => text.is_empty(),
-            Self::Indented | Self::Mark(_) | Self::Element(_) | Self::Message => false,
+            Self::Indented | Self::Mark(_) | Self::Element { .. } | Self::Message => false,
         }
     }
 }
@@ -89,7 +101,13 @@ impl Block {
 /// Returns the block that a line opens, and the kind of the line.
 pub(super) fn opened_by(line: &str, previous: PreviousLine) -> Option<(Block, PreviousLine)> {
     let text = without_list_markers(line).trim();
-    if previous != PreviousLine::Text && is_delimiter(text) {
+    // After an empty line, a longer one is a rule of Markdown.
+    let may_delimit = match previous {
+        PreviousLine::Announcement => true,
+        PreviousLine::Empty => text.len() == MIN_DELIMITER,
+        PreviousLine::Text | PreviousLine::Delimiter => false,
+    };
+    if may_delimit && is_delimiter(text) {
         return Some((Block::Line(text.to_owned()), PreviousLine::Delimiter));
     }
     let block = fence(text)
@@ -110,8 +128,8 @@ fn fence(text: &str) -> Option<Block> {
     let fence = text.chars().next().filter(|ch| matches!(ch, '`' | '~'))?;
     let info = text.trim_start_matches(fence);
     let length = text.len() - info.len();
-    // With another backtick, the line begins with inline code.
-    (length >= MIN_FENCE && !(fence == '`' && info.contains('`'))).then_some(Block::Fence(fence, length))
+    // With the same character again, the line begins with inline code, or it is a decoration.
+    (length >= MIN_FENCE && !info.contains(fence)).then_some(Block::Fence(fence, length))
 }
 
 /// `#+begin_src` to `#+end_src`.
@@ -131,8 +149,11 @@ fn is_delimiter(text: &str) -> bool {
 }
 
 /// `<<WORD`, `<<-WORD`, `<<~WORD`, `<<<WORD`, `<<'word'`. Without quotation marks, only a word in capital letters, because `<<` is
-/// also an operator.
+/// also an operator. Prose and inline code only mention it.
 fn heredoc(text: &str) -> Option<Block> {
+    if text.contains('`') || text.ends_with(['.', '!', '?', ':']) {
+        return None;
+    }
     let after = text.split("<<").skip(1);
     let mut words = after.filter_map(|after| {
         let after = after.strip_prefix(['-', '~', '<']).unwrap_or(after);

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{Block, Mark};
-use super::lines::goes_on;
+use super::lines::{goes_on, is_item};
 use super::markup::{
     Character, Found, MAX_TAG, TOKENS, after_role, characters, is_wrapper, mark, name_of, starts_with,
 };
@@ -21,6 +21,9 @@ const VOID: [&str; 13] =
 /// Elements whose closing tag is optional in HTML. They contain a call only if nothing else precedes it in them.
 const OPTIONAL_END: [&str; 8] = ["p", "li", "dt", "dd", "tr", "td", "th", "option"];
 
+/// Characters directly after a placeholder: `<path>/src`, `<key>=<value>`.
+const AFTER_PLACEHOLDER: [char; 5] = ['/', '-', '=', '_', '@'];
+
 /// How far an open quotation reaches if it is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
@@ -34,7 +37,7 @@ enum Extent {
 /// positions open a quotation only after a blank or an opening mark.
 const QUOTATIONS: [(char, &str, Extent); 12] = [
     ('“', "”", Extent::Text),
-    ('„', "“”", Extent::Text),
+    ('„', "“”\"", Extent::Text),
     ('«', "»", Extent::Text),
     ('「', "」", Extent::Text),
     ('『', "』", Extent::Text),
@@ -125,8 +128,13 @@ impl Marks {
             } else {
                 let found =
                     if self.may_begin_mark(rest) { mark(rest, !self.has_text) } else { Found::Nothing };
-                let is_incomplete = matches!(found, Found::Incomplete);
-                if is_incomplete && !is_complete && rest.len() < MAX_TAG {
+                let may_go_on = match found {
+                    Found::Incomplete => true,
+                    // The name of a role may follow.
+                    Found::Neutral(count) => count == rest.len(),
+                    _ => false,
+                };
+                if may_go_on && !is_complete && rest.len() < MAX_TAG {
                     return start_of(at);
                 }
                 self.found(found, rest, &|count| start_of(at + count), blocks)
@@ -209,8 +217,11 @@ impl Marks {
             let ends = rest.trim_start().is_empty() || rest.trim_start().starts_with('<');
             if OPTIONAL_END.contains(&tag.name.text.as_str()) {
                 ends_with_tag |= tag.begins && ends;
-            } else if (tag.begins && !goes_on(rest)) || (tag.introduced && ends) {
-                blocks.push(if blocks.len() < MAX_OPEN { Block::Element(tag.name) } else { Block::Message });
+            } else if (tag.begins && !goes_on(rest) && !rest.starts_with(AFTER_PLACEHOLDER))
+                || (tag.introduced && ends)
+            {
+                let element = Block::Element { name: tag.name, in_item: is_item(line) };
+                blocks.push(if blocks.len() < MAX_OPEN { element } else { Block::Message });
             }
         }
         let roles = std::mem::take(&mut self.roles);
@@ -312,13 +323,22 @@ impl Marks {
         }
         let opens = match styles().find(|(opener, ..)| *opener == ch) {
             Some((.., Extent::Text)) => true,
-            Some(_) => previous.is_none_or(|before| before.is_whitespace() || "([{=:,;-—–".contains(before)),
+            Some(_) => previous.is_none_or(|before| {
+                before.is_whitespace()
+                    || "([{=:,;-—–".contains(before)
+                    // After markup, or after the prefix of a literal: `f"…"`.
+                    || (ch == '"' && !before.is_numeric() && next.is_some_and(begins_text))
+            }),
             None => false,
         };
         if opens {
             self.quotation = Some(ch);
         }
     }
+}
+
+fn begins_text(ch: char) -> bool {
+    ch.is_alphanumeric() || ch == '('
 }
 
 /// Whether `rest` begins with the text of `count` characters that ends a block.
@@ -333,7 +353,7 @@ fn closes(tag: &Mark, open: &Mark) -> bool {
 
 /// Closes the last open element with this name, and those inside it.
 fn close(tag: &Mark, blocks: &mut Vec<Block>) {
-    let is_it = |block: &Block| matches!(block, Block::Element(open) if closes(tag, open));
+    let is_it = |block: &Block| matches!(block, Block::Element { name, .. } if closes(tag, name));
     if let Some(at) = blocks.iter().rposition(is_it).filter(|_| !blocks.contains(&Block::Message)) {
         blocks.truncate(at);
     }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use super::lines::goes_on;
 use crate::fallback::escapes::{Decoded, EntityReader};
 use crate::fallback::families::Family;
 use crate::fallback::grammar::Token;
@@ -82,16 +83,29 @@ pub(super) fn starts_with(chars: &[Character], text: &str) -> bool {
     text.chars().all(|expected| chars.next().is_some_and(|next| next.ch == expected))
 }
 
-/// Reads the mark that begins here. `begins_line`: only list markers and marks precede it on its line.
+/// Reads the mark that begins here. `begins_line`: only list markers and marks precede it on its line. Otherwise, a mark
+/// that opens a block is only mentioned if the sentence goes on after it.
 pub(super) fn mark(chars: &[Character], begins_line: bool) -> Found {
+    let rest = |count| chars.iter().skip(count).map(|next| next.ch).take(2).collect::<String>();
+    match mark_in(chars, begins_line) {
+        Found::Until(_, count) if !begins_line && goes_on(&rest(count)) => Found::Neutral(count),
+        found => found,
+    }
+}
+
+fn mark_in(chars: &[Character], begins_line: bool) -> Found {
     let until = |text: &str, count| Found::Until(text.to_owned(), count);
     match chars.first().map(|first| first.ch) {
         Some('<' | '[') => tag(chars),
         Some('\\') => environment(chars),
         Some('"') if starts_with(chars, "\"\"\"") => until("\"\"\"", 3),
         Some('\'') if starts_with(chars, "'''") => until("'''", 3),
-        // A comment of a programming language.
-        Some('/') if begins_line && starts_with(chars, "/*") => until("*/", 2),
+        // A comment of a programming language, not the pattern of a path.
+        Some('/') if begins_line && starts_with(chars, "/*") => {
+            let is_comment =
+                chars.get(2).is_none_or(|next| next.ch.is_whitespace() || "*!".contains(next.ch));
+            if is_comment { until("*/", 2) } else { Found::Nothing }
+        }
         _ => Found::Nothing,
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::blocks::{Block, PreviousLine, opened_by};
 use super::channels::{Channel, Channels};
-use super::lines::{SHOWN, begins_line, introduces_example, is_prose, may_follow, start_of};
+use super::lines::{SHOWN, begins_line, introduces_example, is_item, is_prose, may_follow, start_of};
 use super::marks::{MAX_OPEN, Marks};
 use super::tags::{Tag, TagReader};
 
@@ -61,7 +61,7 @@ impl Context {
             read: 0,
             marks: Marks::default(),
             blocks: Vec::new(),
-            previous_line: PreviousLine::Other,
+            previous_line: PreviousLine::Empty,
             introduced: false,
             last: (None, None),
             tag: TagReader::new(),
@@ -93,7 +93,7 @@ impl Context {
         let is_open = !self.blocks.is_empty() || self.marks.is_quoted() || self.introduced;
         let line = !is_open && begins_line(&self.line);
         let follows = || {
-            !is_open && !self.marks.is_enclosed() && !introduces_example(&self.line) && may_follow(&self.line)
+            !is_open && !self.marks.is_enclosed() && may_follow(&self.line) && !introduces_example(&self.line)
         };
         Allowed { line, token: line || follows() }
     }
@@ -147,7 +147,7 @@ impl Context {
     pub(in crate::fallback) fn call_made(&mut self, line: bool) {
         self.begin_line();
         if line {
-            self.previous_line = PreviousLine::Other;
+            self.previous_line = PreviousLine::Empty;
         }
         self.introduced = false;
         self.last = (None, None);
@@ -278,10 +278,21 @@ impl Context {
         }
     }
 
-    /// Ends an indented block if the current line, which is not empty, is not part of it.
+    /// Ends an indented block, and the elements of a list item, if the current line, which is not empty, is not part of
+    /// it.
     fn leave_indented(&mut self) {
-        if self.blocks.last() == Some(&Block::Indented) && !self.line.starts_with([' ', '\t']) {
+        if self.line.starts_with([' ', '\t']) {
+            return;
+        }
+        if self.blocks.last() == Some(&Block::Indented) {
             self.blocks.pop();
+        }
+        if self.previous_line == PreviousLine::Empty || is_item(&self.line) {
+            let is_element = |block: &&Block| matches!(block, Block::Element { .. });
+            let elements = self.blocks.iter().rev().take_while(is_element);
+            let in_item = elements.enumerate().filter(|(_, block)| block.is_in_item());
+            let ended = in_item.last().map_or(0, |(at, _)| at + 1);
+            self.blocks.truncate(self.blocks.len() - ended);
         }
     }
 
