@@ -8,9 +8,6 @@ use super::lines::without_list_markers;
 const MIN_FENCE: usize = 3;
 const MIN_DELIMITER: usize = 4;
 
-/// Ends of a line after which the indented lines are a block: `reStructuredText`, YAML.
-const INDENTED_AFTER: [&str; 6] = ["::", ": |", ": |-", ": |+", ": >", ": >-"];
-
 /// An open part of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Block {
@@ -118,10 +115,18 @@ pub(super) fn opened_by(line: &str, previous: PreviousLine) -> Option<(Block, Pr
             is_diff.then_some(Block::Paragraph)
         })
         .or_else(|| {
-            let indents = text.starts_with(".. ") || INDENTED_AFTER.iter().any(|end| text.ends_with(end));
-            indents.then_some(Block::Indented)
+            let is_restructured = text.starts_with(".. ") || text.ends_with("::");
+            (is_restructured || introduces_scalar(text)).then_some(Block::Indented)
         });
     block.map(|block| (block, PreviousLine::Text))
+}
+
+/// Whether the indented lines that follow are a block scalar of YAML: `key: |`, `- >-`, `key: &name |2`.
+fn introduces_scalar(text: &str) -> bool {
+    let (before, last) = text.rsplit_once(' ').unwrap_or(("", text));
+    let is_value = before.is_empty() || before.split(' ').any(|word| word.ends_with(':'));
+    let is_style = |rest: &str| rest.chars().all(|ch| ch.is_ascii_digit() || "+-".contains(ch));
+    is_value && last.strip_prefix(['|', '>']).is_some_and(is_style)
 }
 
 fn fence(text: &str) -> Option<Block> {

@@ -38,7 +38,7 @@ const INTRODUCTIONS: [&str; 21] = [
 ];
 
 /// The word for an example, at the end of a line, or of a phrase such as `par exemple`.
-const EXAMPLES: [&str; 16] = [
+const EXAMPLES: [&str; 22] = [
     "example",
     "examples",
     "beispiel",
@@ -47,14 +47,20 @@ const EXAMPLES: [&str; 16] = [
     "esempio",
     "exemplo",
     "voorbeeld",
+    "exempel",
+    "eksempel",
     "przykład",
+    "příklad",
     "пример",
+    "приклад",
     "örnek",
     "例",
     "예",
     "예시",
     "مثال",
     "उदाहरण",
+    "ví dụ",
+    "contoh",
 ];
 
 /// Words before an example that the text already contains: `I run the first example:`.
@@ -217,7 +223,7 @@ pub(super) fn goes_on(rest: &str) -> bool {
     let text = rest.trim_start();
     let next = text.chars().next();
     if text.len() < rest.len() {
-        next.is_some_and(|next| next.is_lowercase() || next == '[')
+        next.is_some_and(|next| next.is_lowercase() || "[(=|-–—→".contains(next))
     } else {
         next.is_some_and(|next| ",.;:!?)\"'”’»`".contains(next))
     }
