@@ -154,7 +154,7 @@ pub(super) fn introduces_example(before: &str) -> bool {
     let is_frame = |ch: char| ch.is_whitespace() || ch.is_ascii_digit() || ":：,，、*_-#".contains(ch);
     let before = end_of(before);
     let line = before.trim_end_matches(is_frame).to_lowercase();
-    let presents = line.contains("here");
+    let presents = line.split(|ch: char| !ch.is_alphanumeric()).any(|word| word == "here");
     if INTRODUCTIONS.iter().any(|phrase| line.ends_with(phrase)) {
         // `I check what it looks like:` is a question, `Here is what it looks like:` is not.
         return presents || !line.contains("what ");
