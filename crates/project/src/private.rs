@@ -130,7 +130,7 @@ pub fn untrusted_reason(metadata: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt;
 
     if ![rustix::process::geteuid().as_raw(), 0].contains(&metadata.uid()) {
-        return Some("belongs to another user");
+        return Some("belongs to another user (to fix it, run `chown`)");
     }
     (metadata.mode() & 0o022 != 0).then_some("is writable by other users (to fix it, run `chmod go-w`)")
 }
@@ -150,7 +150,13 @@ fn open_checked(path: &Path, options: &OpenOptions, check: fn(&Metadata) -> Resu
 }
 
 fn check_regular(metadata: &Metadata) -> Result<()> {
-    if metadata.is_file() { Ok(()) } else { Err(Error::other("not a regular file")) }
+    if metadata.is_file() {
+        Ok(())
+    } else if metadata.is_dir() {
+        Err(Error::other("not a regular file"))
+    } else {
+        Err(Error::other("not a regular file (to read a pipe or a device, copy it to a file)"))
+    }
 }
 
 fn check(metadata: &Metadata) -> Result<()> {

@@ -15,7 +15,7 @@ use deftool_lang::spec::WorkerSpec;
 use deftool_lang::text::count;
 use deftool_project::{
     Generation, LiveProject, LoadedTool, PermissionRequest, ProjectError, ScriptState, find_root,
-    permission_requests,
+    permission_requests, quote,
 };
 use deftool_script::ScriptRunner;
 use deftool_worker::{ChooseError, ProjectTools, WorkerConfig};
@@ -32,7 +32,7 @@ use super::engine;
 use super::output::{clean, eprint_line};
 use super::secrets::secrets;
 use super::telemetry;
-use super::trust::{ProjectTrust, endpoint_permission_request, server_permission_request};
+use super::trust::{ProjectTrust, endpoint_permission_request, server_permission_request, stored_trust};
 
 /// Maximum number of printed findings; the others are counted.
 const MAX_FINDINGS: usize = 5;
@@ -100,11 +100,11 @@ pub(super) fn open(
     }
     let (servers, mut requests) = requirements(&root, &generation, &spec);
     if recorded.is_none() {
-        let required = endpoint_requirements(options, &generation, &spec);
-        requests.extend(required.map(|request| match stored {
-            Some((path, _)) => PermissionRequest { place: path.display().to_string(), ..request },
-            None => request,
-        }));
+        let required: Vec<_> = endpoint_requirements(options, &generation, &spec).collect();
+        match stored {
+            Some((path, endpoint)) if !scripts.trust => check_server(&root, path, endpoint, required)?,
+            Some(_) | None => requests.extend(required),
+        }
     }
     let trust = ProjectTrust::resolve(&root, requests, scripts.trust)?;
     let scripts = engine::start(scripts)?;
@@ -160,6 +160,31 @@ pub(super) fn endpoint_requirements(
     let (named, has_key) = (options.endpoint.as_deref(), api_key(spec).is_some());
     let endpoint = endpoint_permission_request(&generation.load, spec, named, has_key);
     endpoint.into_iter().chain(server_permission_request(&generation.load, spec, named))
+}
+
+/// Checks that the server of a journal is trusted for the project, like the server of a spec. There is no prompt: a
+/// permission that only a journal needs is not stored.
+///
+/// # Errors
+/// If it is not trusted.
+fn check_server(
+    root: &Path,
+    journal: &Path,
+    endpoint: &str,
+    required: Vec<PermissionRequest>,
+) -> Result<(), CliError> {
+    let missing = stored_trust(root).missing_requests(required);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let grants: Vec<String> = missing.iter().map(|request| request.grants.to_string()).collect();
+    Err(CliError::Usage(format!(
+        "the journal {} names the server {}, which is not trusted ({}); to use it, repeat `--endpoint {}`",
+        clean(&journal.display().to_string()),
+        clean(endpoint),
+        clean(&grants.join(" ")),
+        clean(&quote(endpoint))
+    )))
 }
 
 /// Prints the errors of the project.

@@ -157,6 +157,9 @@ impl JournalReplay {
                 if !matches!(run.phase, Phase::Ready) {
                     return Err(format!("turn {turn} begins before the previous one ends"));
                 }
+                if run.turn.checked_add(1) != Some(turn) {
+                    return Err(format!("turn {turn} follows turn {}", run.turn));
+                }
                 run.turn = turn;
                 run.start_turn(tools.into());
                 run.phase = Phase::Streaming;

@@ -96,9 +96,13 @@ impl Run {
         let mut violations = Vec::new();
         for (index, call) in batch.calls.iter_mut().enumerate().filter(|(_, call)| call.is_unanswered()) {
             open.push(index);
+            let may_have_had_effect = call.may_have_had_effect();
             let violation = call.restrict(tools);
-            // An interrupted call is answered below.
-            violations.extend(violation.filter(|_| !matches!(call.state, CallState::Running { .. })));
+            // An interrupted call that may have had an effect is answered below.
+            if violation.is_some() && !may_have_had_effect {
+                call.state = CallState::Waiting;
+                violations.extend(violation);
+            }
         }
         let unaffordable = open.get(budget.affords(open.len())).copied();
         batch.affordable = batch.affordable.min(unaffordable.unwrap_or(batch.calls.len()));
@@ -138,13 +142,19 @@ impl Run {
             (CallState::Running { .. }, Task::Run { plan: CallPlan { needs_approval: true, .. }, .. })
             | (CallState::Asked, Task::Run { .. }) => self.ask(index),
             (CallState::Running { since_ms }, Task::Run { .. }) => *since_ms = at_ms,
-            (state @ CallState::Asked, Task::Report { .. }) => *state = CallState::Waiting,
-            (CallState::Waiting | CallState::Answered { .. } | CallState::Failed { .. }, _) => {}
+            (CallState::Asked, Task::Report { .. })
+            | (CallState::Waiting | CallState::Answered { .. } | CallState::Failed { .. }, _) => {}
         }
     }
 }
 
 impl BatchCall {
+    /// Whether the call was interrupted, and cannot run again without a decision of the user.
+    fn may_have_had_effect(&self) -> bool {
+        let is_once = matches!(self.task, Task::Run { plan: CallPlan { effect: Effect::Once, .. }, .. });
+        is_once && matches!(self.state, CallState::Running { .. })
+    }
+
     /// Applies the current definition of the tool. Returns why the call is no longer valid.
     fn restrict(&mut self, tools: &ToolSet) -> Option<String> {
         let Task::Run { arguments, plan } = &self.task else { return None };
