@@ -162,6 +162,7 @@ fn project(server: &Server) -> Project {
     );
     let script = r#"
 return function()
+  log.info("runs")
   fs.append("log/runs", tool.name .. "\n")
   while not fs.exists("log/go") do task.wait(0.005) end
   return tool.name .. " is done"
@@ -171,7 +172,7 @@ end
         let parameters = if tool == "pay" { "_amount" } else { "" };
         project.write(
             &format!("scripts/{tool}.lua"),
-            script.replace("()\n  fs.append", &format!("({parameters})\n  fs.append")),
+            script.replace("function()", &format!("function({parameters})")),
         );
     }
     project.write("log/runs", "");
@@ -396,9 +397,14 @@ fn the_server_of_a_journal_must_be_trusted() {
     stored["context"]["endpoint"] = json!(elsewhere.endpoint());
     request.store(&stored);
     let ended = run(&["resume", "changed.journal"]);
-    let required = format!(r#":net ["{}"]"#, elsewhere.address());
+    let expected = format!(
+        "error: the journal changed.journal names the server {url}, which is not trusted (:net [\"{}\"]); \
+         to use it, repeat `--endpoint {url}`\n",
+        elsewhere.address(),
+        url = elsewhere.endpoint()
+    );
     assert_eq!((ended.code, elsewhere.connections()), (Some(2), 0), "{ended:?}");
-    assert!(ended.stderr.contains(&required) && ended.stderr.contains("changed.journal"), "{}", ended.stderr);
+    assert_eq!(ended.stderr, expected);
     // The user can select a server.
     let endpoint = request.server.endpoint();
     let ended = run(&["resume", "changed.journal", "--endpoint", &endpoint]);
@@ -434,6 +440,25 @@ fn a_journal_does_not_select_the_project() {
     let ended = request.project.run(&["resume", "changed.journal", "--trust", "-C", &folder]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(fs::read_to_string(other.path("log/runs")).unwrap(), "look\n");
+}
+
+/// A mistake in a spec does not end a request whose call waits for the tool.
+#[test]
+fn a_request_waits_for_a_broken_tool() {
+    let request = Interrupted::new("look");
+    request.store(&request.stored);
+    let specs = fs::read_to_string(request.project.path("specs/tools.eld")).unwrap();
+    request.project.write("specs/tools.eld", specs.replace(":effect pure", ":effect pur"));
+    let ended = request.project.run(&["resume", "changed.journal", "--trust"]);
+    assert!(
+        ended.code == Some(2)
+            && ended.stderr.contains("waits for the tool `look`, which is missing or has errors"),
+        "{ended:?}"
+    );
+    request.project.write("specs/tools.eld", specs);
+    let ended = request.project.run(&["resume", "changed.journal", "--trust"]);
+    assert!(ended.stderr.contains("tool budget exhausted"), "{ended:?}");
+    assert_eq!(fs::read_to_string(request.project.path("log/runs")).unwrap(), "look\nlook\n");
 }
 
 /// A request does not block the requests after it.
@@ -473,7 +498,9 @@ fn change_lines(path: &Path, change: impl Fn(&mut Value)) {
 #[test]
 fn a_recording_cannot_decide_what_happens_next() {
     let server = Server::answering(|index, _| match index {
-        0 => Answer::chunks(&[call(0, "pay", r#"{"amount": 3}"#), finish("tool_calls")]),
+        0 => {
+            Answer::chunks(&[call(0, "look", "{}"), call(1, "pay", r#"{"amount": 3}"#), finish("tool_calls")])
+        }
         _ => Answer::text("Done."),
     });
     let elsewhere = Server::answering(|_, _| Answer::text("Hello."));
@@ -482,10 +509,11 @@ fn a_recording_cannot_decide_what_happens_next() {
     let ended = project.run(&["run", "hello", "--trust", "--record", "r.jsonl"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
     let replay = || {
+        project.write("log/runs", "");
         let ended = project.run(&["run", "--replay", "r.jsonl", "--replay-lenient", "--trust"]);
         (ended.code, ended.stdout, fs::read_to_string(project.path("log/runs")).unwrap())
     };
-    assert_eq!(replay(), (Some(0), String::from("Done.\n"), String::new()));
+    assert_eq!(replay(), (Some(0), String::from("Done.\n"), String::from("look\n")));
     let url = elsewhere.endpoint();
     let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let in_session = |name: &'static str, value: Value| -> Change {
@@ -524,10 +552,11 @@ fn a_recording_cannot_decide_what_happens_next() {
     for (row, change) in changes {
         fs::write(project.path("r.jsonl"), &before).unwrap();
         change_lines(&project.path("r.jsonl"), change);
+        assert!(fs::read(project.path("r.jsonl")).unwrap() != before, "{row}");
         let (code, _, runs) = replay();
         // An approval without a recorded run fails.
         let expected = if row == "Line.Approval.answer" { Some(1) } else { Some(0) };
-        assert_eq!((code, runs.as_str()), (expected, ""), "{row}");
+        assert_eq!((code, runs.as_str()), (expected, "look\n"), "{row}");
     }
     assert_eq!((server.posts().len(), elsewhere.connections()), (2, 0));
 }
