@@ -24,7 +24,7 @@ const MAX_MESSAGE: usize = 32 << 20;
 const MAX_REPEATED: usize = 1000;
 
 /// Maximum number of requests without a response.
-const MAX_OPEN: usize = 128;
+const MAX_OPEN: usize = 1024;
 
 /// Maximum number of lines that wait to be written.
 const MAX_WAITING: usize = 16;

@@ -37,7 +37,8 @@ pub struct ToolServer {
     approvals: ApprovalMode,
     events: CallEvents,
     calls: Arc<AtomicU64>,
-    turns: Arc<Turns>,
+    /// `None` if there is one session.
+    pub(crate) turns: Option<Arc<Turns>>,
 }
 
 impl ToolServer {
@@ -49,7 +50,7 @@ impl ToolServer {
         approvals: ApprovalMode,
         events: CallEvents,
     ) -> Self {
-        Self { tools, changes, approvals, events, calls: Arc::default(), turns: Arc::default() }
+        Self { tools, changes, approvals, events, calls: Arc::default(), turns: Some(Arc::default()) }
     }
 
     /// Runs an approved call with valid arguments when it is the caller's turn.
@@ -63,7 +64,10 @@ impl ToolServer {
         arguments: Arguments,
         caller: &Caller<'_>,
     ) -> Result<Value, String> {
-        let _turn = self.turns.take(caller.id()).await;
+        let _turn = match &self.turns {
+            Some(turns) => Some(turns.take(caller.id()).await),
+            None => None,
+        };
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("call_{number}");
         let name = &tool.entry.name;

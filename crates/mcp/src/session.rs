@@ -63,10 +63,11 @@ impl ToolServer {
     /// # Errors
     /// If the client does not start a session.
     pub async fn serve(
-        self,
+        mut self,
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), ServeError> {
+        self.turns = None;
         let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
         let transport = SessionTransport::new(Bounded::new(transport), CancelCalls::AtDrop);
         let service =

@@ -3,7 +3,7 @@
 //!
 //! Each caller has its own queue, and free turns go to the callers one after the other. A caller never has more turns than
 //! are free: alone it may use half of them, the next caller half of the rest, and so on. So a caller without turns does
-//! not wait for a call of another caller to end.
+//! not wait for a call of another caller to end, with up to seven other callers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

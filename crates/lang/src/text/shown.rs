@@ -14,6 +14,9 @@
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 
+/// Maximum number of marks after a letter. Thai and Vietnamese need two.
+const MAX_MARKS: usize = 3;
+
 /// Returns whether a reader can see `character` and tell it apart: a letter, mark, number, punctuation mark, symbol, or
 /// the space.
 fn is_exact(character: char) -> bool {
@@ -48,7 +51,7 @@ fn is_exact(character: char) -> bool {
 }
 
 /// Returns whether a letter, mark or symbol has no visible form: those with the Unicode property
-/// `Default_Ignorable_Code_Point`, and the blank Braille pattern.
+/// `Default_Ignorable_Code_Point`, and blank letters and symbols of several scripts.
 fn is_blank(character: char) -> bool {
     is_selector(character)
         || matches!(
@@ -59,8 +62,14 @@ fn is_blank(character: char) -> bool {
                 | '\u{17B4}'
                 | '\u{17B5}'
                 | '\u{2800}'
+                | '\u{303F}'
                 | '\u{3164}'
                 | '\u{FFA0}'
+                | '\u{FFFC}'
+                | '\u{13441}'
+                | '\u{13442}'
+                | '\u{16FE4}'
+                | '\u{1D159}'
         )
 }
 
@@ -103,9 +112,18 @@ fn is_never_visible(character: char) -> bool {
 }
 
 /// Returns text for a question of trust or approval: on one line, with an escape for each character that a reader cannot
-/// see or tell apart.
+/// see or tell apart, and for each mark after several marks, which would cover the text around it.
 pub fn exact(text: &str) -> String {
-    escaped(text, is_exact)
+    let mut marks = 0;
+    escaped(text, |character| {
+        marks = if is_mark(character) { marks + 1 } else { 0 };
+        is_exact(character) && marks <= MAX_MARKS
+    })
+}
+
+fn is_mark(character: char) -> bool {
+    let marks = [Category::NonspacingMark, Category::SpacingMark, Category::EnclosingMark];
+    !character.is_ascii() && marks.contains(&get_general_category(character))
 }
 
 /// Returns text to read, with an escape for each hidden character.
@@ -119,7 +137,7 @@ pub fn one_line(text: String) -> String {
     if text.chars().all(is_shown) { text } else { escaped(&text, is_shown) }
 }
 
-fn escaped(text: &str, is_shown: impl Fn(char) -> bool) -> String {
+fn escaped(text: &str, mut is_shown: impl FnMut(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_shown(character) {
@@ -139,7 +157,7 @@ mod tests {
     /// separators, invisible format characters, tags, blanks, private and unassigned ones.
     const HIDDEN: &str = "\0\u{7}\u{8}\r\u{1b}\u{7f}\u{85}\u{9b}\u{ad}\u{34f}\u{61c}\u{115f}\u{17b4}\u{180e}\u{200b}\
         \u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2064}\u{2065}\u{2066}\u{2069}\u{206f}\u{2800}\u{3164}\
-        \u{e000}\u{fdd0}\u{feff}\u{ffa0}\u{fff0}\u{fff9}\u{ffff}\u{1d173}\u{e0001}\u{e0041}\u{e007f}\u{f0000}\u{10ffff}";
+        \u{303f}\u{fffc}\u{13441}\u{16fe4}\u{1d159}\u{e000}\u{fdd0}\u{feff}\u{ffa0}\u{fff0}\u{fff9}\u{ffff}\u{1d173}\u{e0001}\u{e0041}\u{e007f}\u{f0000}\u{10ffff}";
 
     #[test]
     fn hidden_characters_are_escaped() {
@@ -150,6 +168,13 @@ mod tests {
                 assert_eq!(shown, escape);
             }
         }
+    }
+
+    #[test]
+    fn questions_show_few_marks_after_a_letter() {
+        let stacked = format!("a{}b", "\u{338}".repeat(5));
+        assert_eq!(exact(&stacked), "a\u{338}\u{338}\u{338}\\u{338}\\u{338}b");
+        assert_eq!(readable(&stacked), stacked);
     }
 
     #[test]

@@ -22,16 +22,19 @@ pub fn web_page_refusal<'h>(
 }
 
 /// `host`: a name or an address, which may have a port. Names below `localhost` are reserved (RFC 6761, 6.3). Clients reach
-/// this machine at the unspecified address, too.
+/// this machine at the unspecified address, too, and from a container of Docker Desktop at `host.docker.internal`.
 fn is_loopback_host(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next(),
         None => host.split(':').next(),
     };
     let name = name.unwrap_or_default().to_ascii_lowercase();
-    name == "localhost"
+    // An absolute name ends with a dot.
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    ["localhost", "host.docker.internal"].contains(&name)
         || name.ends_with(".localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback() || address.is_unspecified())
+        || name.parse::<IpAddr>().is_ok_and(|address| is_own(address.to_canonical()))
 }
 
 #[cfg(test)]
@@ -45,6 +48,9 @@ mod tests {
             "localhost",
             "LocalHost:80",
             "app.localhost:80",
+            "localhost.",
+            "host.docker.internal:80",
+            "[::ffff:127.0.0.1]",
             "127.0.0.1:1",
             "127.0.0.2",
             "0.0.0.0:80",

@@ -8,9 +8,11 @@
 //! - [`BoundedSchema::allows`] counts the steps of a validator for one value, and rejects the value if there are too
 //!   many. A recursive schema has no size, so its cost depends on the value.
 //!
-//! Both count at least what a validator does: it may stop earlier, and it remembers some results.
+//! Both count at least what a validator does: it may stop earlier. It remembers whether a container is valid for a
+//! recursive schema, which is counted where it is certain
+//! ([`Expansion::entries`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow::{self, Break, Continue};
 
 use serde_json::{Map, Value};
@@ -36,6 +38,9 @@ const PATTERN: usize = 50;
 
 /// Number of listed values, such as those of an `enum`, that cost as much as a subschema.
 const LISTED: usize = 32;
+
+/// Minimum number of visits to recursive schemas after which a validator remembers the result of a visit.
+const MIN_REMEMBERED: usize = 16;
 
 /// Number of bytes that a pattern matches in one step.
 const MATCHED: usize = 16;
@@ -69,8 +74,7 @@ impl BoundedSchema {
     /// If it is too large, or refers to another document.
     pub(super) fn new(schema: &Value) -> Result<Self, CostError> {
         let graph = Graph::of(schema);
-        let (visited, open) = (HashMap::new(), Vec::new());
-        let mut expansion = Expansion { graph: &graph, visited, open, is_recursive: false };
+        let mut expansion = Expansion::new(&graph);
         let size = match expansion.measure(schema, 1) {
             Continue(measured) => measured.size,
             Break(error) => return Err(error),
@@ -84,20 +88,26 @@ impl BoundedSchema {
 
     /// Returns whether a validator needs at most [`MAX_STEPS`] for `value`.
     pub(super) fn allows(&self, value: &Value) -> bool {
-        self.is_within(MAX_STEPS, value)
+        self.is_within(MAX_STEPS, true, value)
     }
 
     /// Returns whether a validator needs at most [`MAX_ERROR_STEPS`] to describe why `value` is invalid.
     pub(super) fn allows_errors(&self, value: &Value) -> bool {
-        self.is_within(MAX_ERROR_STEPS, value)
+        self.is_within(MAX_ERROR_STEPS, false, value)
     }
 
-    fn is_within(&self, steps: usize, value: &Value) -> bool {
+    /// `remembers`: the validator remembers results, which it does not if it describes errors.
+    fn is_within(&self, steps: usize, remembers: bool, value: &Value) -> bool {
         if self.size.is_some_and(|size| size.saturating_mul(size_of(value)) <= steps) {
             return true;
         }
         let graph = Graph::of(&self.schema);
-        let mut run = DryRun { graph: &graph, steps_left: steps, path: Vec::new() };
+        let mut expansion = Expansion::new(&graph);
+        // Its size was checked before.
+        let _ = expansion.measure(&self.schema, 1);
+        let entries = if remembers { expansion.entries } else { HashSet::new() };
+        let (path, remembered) = (Vec::new(), HashMap::new());
+        let mut run = DryRun { graph: &graph, entries, steps_left: steps, path, remembered, visits: 0 };
         run.visit(&self.schema, value, Purpose::Validate).is_continue()
     }
 }
@@ -275,6 +285,9 @@ struct Expansion<'g, 'v> {
     /// The visited schemas that may still belong to a component with an earlier one.
     open: Vec<*const Value>,
     is_recursive: bool,
+    /// The first schemas of the components that are reached from outside only through this schema. A validator stops
+    /// at a reference to it from inside, and remembers the result.
+    entries: HashSet<*const Value>,
 }
 
 struct Visited {
@@ -283,6 +296,8 @@ struct Visited {
     /// Number of subschemas: of the component, or of this schema without the component while it is open.
     size: usize,
     height: usize,
+    /// The first visited schema of the component.
+    entry: *const Value,
 }
 
 /// The result of a visit.
@@ -294,7 +309,12 @@ struct Measured {
     earliest: Option<usize>,
 }
 
-impl<'v> Expansion<'_, 'v> {
+impl<'g, 'v> Expansion<'g, 'v> {
+    fn new(graph: &'g Graph<'v>) -> Self {
+        let (visited, open, entries) = (HashMap::new(), Vec::new(), HashSet::new());
+        Self { graph, visited, open, is_recursive: false, entries }
+    }
+
     fn measure(&mut self, schema: &'v Value, depth: usize) -> ControlFlow<CostError, Measured> {
         let Value::Object(members) = schema else {
             return Continue(Measured { size: 1, height: 1, earliest: None });
@@ -310,6 +330,9 @@ impl<'v> Expansion<'_, 'v> {
                 return Continue(Measured { size: 0, height: 1, earliest: Some(known.number) });
             }
             Some(known) => {
+                if known.entry != address {
+                    self.entries.remove(&known.entry);
+                }
                 return Continue(Measured { size: known.size, height: known.height, earliest: None });
             }
             None => {}
@@ -318,32 +341,38 @@ impl<'v> Expansion<'_, 'v> {
             return Break(CostError::Unresolved((*reference).to_owned()));
         }
         let (number, start) = (self.visited.len(), self.open.len());
-        self.visited.insert(address, Visited { number, is_open: true, size: 0, height: 1 });
+        let entry = address;
+        self.visited.insert(address, Visited { number, is_open: true, size: 0, height: 1, entry });
         self.open.push(address);
         let names = members.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
         let patterns = names + usize::from(members.contains_key("pattern"));
         let (mut size, mut height) = (1 + cost_of_lists(members) + PATTERN * patterns, 0);
-        let mut earliest = number;
+        let (mut earliest, mut refers_to_itself) = (number, false);
         let graph = self.graph;
         graph.each(schema, members, |_, inner| {
             let inner = self.measure(inner, depth + 1)?;
             size = size.saturating_add(inner.size);
             height = height.max(inner.height);
+            refers_to_itself |= inner.earliest == Some(number);
             earliest = earliest.min(inner.earliest.unwrap_or(number));
             Continue(())
         })?;
         height += 1;
         if earliest < number {
-            self.visited.insert(address, Visited { number, is_open: true, size, height });
+            self.visited.insert(address, Visited { number, is_open: true, size, height, entry });
             return Continue(Measured { size: 0, height, earliest: Some(earliest) });
         }
         let component = self.open.split_off(start);
+        if refers_to_itself {
+            self.entries.insert(address);
+        }
         let sizes = component.iter().filter_map(|address| self.visited.get(address)).map(|known| known.size);
         size = sizes.fold(size, usize::saturating_add);
         for address in component {
-            self.visited.entry(address).and_modify(|known| (known.is_open, known.size) = (false, size));
+            let close = |known: &mut Visited| (known.is_open, known.size, known.entry) = (false, size, entry);
+            self.visited.entry(address).and_modify(close);
         }
-        self.visited.insert(address, Visited { number, is_open: false, size, height });
+        self.visited.insert(address, Visited { number, is_open: false, size, height, entry });
         Continue(Measured { size, height, earliest: None })
     }
 }
@@ -381,9 +410,15 @@ const NAME: &Value = &Value::Null;
 /// Counts the steps of a validator.
 struct DryRun<'g, 'v> {
     graph: &'g Graph<'v>,
+    /// The schemas whose results are remembered for containers ([`Expansion::entries`]).
+    entries: HashSet<*const Value>,
     steps_left: usize,
     /// The visits from the root to the current one: schema, value and purpose.
     path: Vec<(*const Value, *const Value, Purpose)>,
+    /// The steps of a repeated visit, and the number of visits in it, by schema and value.
+    remembered: HashMap<(*const Value, *const Value), (usize, usize)>,
+    /// Number of visits whose results may be remembered.
+    visits: usize,
 }
 
 impl<'v> DryRun<'_, 'v> {
@@ -399,6 +434,37 @@ impl<'v> DryRun<'_, 'v> {
         if self.path.len() == MAX_DEPTH {
             return Break(());
         }
+        if !self.is_remembered(visit) || !(value.is_object() || value.is_array()) {
+            return self.visit_now(schema, members, value, purpose);
+        }
+        let key = (visit.0, visit.1);
+        if let Some((steps, visits)) = self.remembered.get(&key).copied() {
+            self.visits += visits;
+            return self.take(steps);
+        }
+        let (steps_before, visits_before) = (self.steps_left, self.visits);
+        self.visits += 1;
+        self.visit_now(schema, members, value, purpose)?;
+        let (steps, visits) = (steps_before - self.steps_left, self.visits - visits_before);
+        self.remembered.insert(key, if visits < MIN_REMEMBERED { (steps, visits) } else { (1, 0) });
+        Continue(())
+    }
+
+    /// Whether a validator may remember the result of this visit: of a reference from inside a component to its entry.
+    fn is_remembered(&self, (schema, _, purpose): (*const Value, *const Value, Purpose)) -> bool {
+        purpose == Purpose::Validate
+            && self.entries.contains(&schema)
+            && self.path.iter().any(|(visited, ..)| *visited == schema)
+    }
+
+    fn visit_now(
+        &mut self,
+        schema: &'v Value,
+        members: &'v Map<String, Value>,
+        value: &Value,
+        purpose: Purpose,
+    ) -> ControlFlow<()> {
+        let visit = (std::ptr::from_ref(schema), std::ptr::from_ref(value), purpose);
         self.take(1 + cost_of_lists(members) + cost_of_value(members, value))?;
         self.path.push(visit);
         let graph = self.graph;

@@ -139,8 +139,10 @@ fn a_recursive_schema_is_limited_by_the_value() {
     let twice = json!({"$ref": "#", "description": "again"});
     let schema = json!({"allOf": [{"properties": {"a": twice}}, {"properties": {"a": twice}}]});
     let schema = BoundedSchema::new(&schema).unwrap();
-    assert!(schema.is_within(10_000, &nested(10)));
-    assert!(!schema.is_within(100_000, &nested(60)));
+    assert!(schema.is_within(10_000, true, &nested(10)));
+    assert!(schema.allows(&nested(60)));
+    // Errors are not remembered.
+    assert!(!schema.is_within(100_000, false, &nested(60)));
     // Each value is visited once.
     let tree = BoundedSchema::new(&json!({"properties": {"a": {"$ref": "#"}}})).unwrap();
     assert!(tree.allows(&nested(100)));
@@ -157,7 +159,7 @@ fn schemas_that_refer_to_each_other_are_small() {
     assert!(schema.allows(&json!({"a": [{"a": [{"a": []}, {}]}, {}]})));
     // Each level of lists multiplies the paths by twenty.
     let deep = (0..10).fold(json!({}), |inner, _| json!({"a": [inner]}));
-    assert!(!schema.is_within(100_000, &deep));
+    assert!(!schema.is_within(100_000, true, &deep));
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn a_cycle_without_progress_ends() {
     let definitions: Map<String, Value> =
         (0..14).map(|number| (format!("d{number}"), json!({"anyOf": all}))).collect();
     let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
-    assert!(!BoundedSchema::new(&schema).unwrap().is_within(100_000, &json!(1)));
+    assert!(!BoundedSchema::new(&schema).unwrap().is_within(100_000, true, &json!(1)));
 }
 
 #[test]
@@ -179,7 +181,7 @@ fn nested_searches_for_evaluated_members_are_counted() {
         schema = json!({"allOf": [schema], "unevaluatedProperties": {"$ref": "#/$defs/s"}});
     }
     schema["$defs"] = json!({"s": {"properties": {"a": {"$ref": "#/$defs/s"}}}});
-    assert!(!BoundedSchema::new(&schema).unwrap().is_within(100_000, &json!({"b": 1})));
+    assert!(!BoundedSchema::new(&schema).unwrap().is_within(100_000, true, &json!({"b": 1})));
 }
 
 #[test]
@@ -187,4 +189,40 @@ fn long_lists_are_allowed() {
     let items = json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true});
     let schema = BoundedSchema::new(&items).unwrap();
     assert!(schema.allows(&(0..1_000_000).collect::<Value>()));
+}
+
+/// Twenty kinds of blocks, of which each may contain blocks of any kind, as in a document editor.
+#[test]
+fn deep_documents_are_allowed() {
+    let kind = |number: usize| {
+        json!({
+            "properties": {
+                "type": {"const": format!("k{number}")},
+                "children": {"type": "array", "items": {"$ref": "#/$defs/block"}}
+            },
+            "required": ["type"]
+        })
+    };
+    for union in ["oneOf", "anyOf"] {
+        let kinds: Vec<Value> = (0..20).map(kind).collect();
+        let schema =
+            json!({"properties": {"doc": {"$ref": "#/$defs/block"}}, "$defs": {"block": {union: kinds}}});
+        let block = |inner: Value| json!({"type": "k7", "children": [inner, {"type": "k3"}]});
+        let deep = (0..30).fold(json!({"type": "k1"}), |inner, _| block(inner));
+        assert!(BoundedSchema::new(&schema).unwrap().allows(&json!({"doc": deep})), "{union}");
+    }
+}
+
+/// An expression of sixteen operators with two operands each.
+#[test]
+fn deep_expressions_are_allowed() {
+    let operator = |number: usize| {
+        let operand = json!({"$ref": "#/$defs/expression"});
+        json!({"properties": {"op": {"const": number}, "left": operand, "right": operand}})
+    };
+    let mut all: Vec<Value> = (0..16).map(operator).collect();
+    all.push(json!({"type": "number"}));
+    let schema = json!({"$ref": "#/$defs/expression", "$defs": {"expression": {"anyOf": all}}});
+    let balanced = (0..6).fold(json!(1), |operand, _| json!({"op": 3, "left": operand, "right": operand}));
+    assert!(BoundedSchema::new(&schema).unwrap().allows(&balanced));
 }
