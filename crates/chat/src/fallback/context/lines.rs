@@ -217,14 +217,3 @@ fn indent(line: &str) -> usize {
     let blanks = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t'));
     blanks.map(|byte| if byte == b'\t' { CODE_INDENT } else { 1 }).sum()
 }
-
-/// Whether a sentence goes on with `rest`, the text after a mark.
-pub(super) fn goes_on(rest: &str) -> bool {
-    let text = rest.trim_start();
-    let next = text.chars().next();
-    if text.len() < rest.len() {
-        next.is_some_and(|next| next.is_lowercase() || "[(=|-–—→".contains(next))
-    } else {
-        next.is_some_and(|next| ",.;:!?)\"'”’»`".contains(next))
-    }
-}

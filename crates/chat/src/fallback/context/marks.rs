@@ -6,9 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{Block, Mark};
-use super::lines::{goes_on, is_item};
+use super::lines::is_item;
 use super::markup::{
-    Character, Found, MAX_TAG, TOKENS, after_role, characters, is_wrapper, mark, name_of, starts_with,
+    Character, Found, MAX_TAG, TOKENS, after_role, characters, goes_on, is_wrapper, mark, name_of,
+    starts_with,
 };
 
 /// Maximum number of open elements of a line, and of open blocks. Beyond it, everything that follows is shown.

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::lines::goes_on;
 use crate::fallback::escapes::{Decoded, EntityReader};
 use crate::fallback::families::Family;
 use crate::fallback::grammar::Token;
@@ -81,6 +80,17 @@ pub(super) fn characters(text: &str, from: usize) -> Vec<Character> {
 pub(super) fn starts_with(chars: &[Character], text: &str) -> bool {
     let mut chars = chars.iter();
     text.chars().all(|expected| chars.next().is_some_and(|next| next.ch == expected))
+}
+
+/// Whether a sentence goes on with `rest`, the text after a mark.
+pub(super) fn goes_on(rest: &str) -> bool {
+    let text = rest.trim_start();
+    let next = text.chars().next();
+    if text.len() < rest.len() {
+        next.is_some_and(|next| next.is_lowercase() || "[(=|-–—→".contains(next))
+    } else {
+        next.is_some_and(|next| ",.;:!?)\"'”’»`".contains(next))
+    }
 }
 
 /// Reads the mark that begins here. `begins_line`: only list markers and marks precede it on its line. Otherwise, a mark

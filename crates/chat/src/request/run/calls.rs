@@ -204,11 +204,6 @@ pub(super) fn budget_failure(config: &RunConfig) -> Failure {
     Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, detail)
 }
 
-/// `details`: the violations of each invalid call.
-pub(super) fn invalid_arguments_failure(details: &[String]) -> Failure {
-    Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n"))
-}
-
 /// Returns the answer to a call for the model.
 pub(super) fn answer_text(result: Result<Value, ToolError>) -> String {
     match result {

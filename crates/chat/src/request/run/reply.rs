@@ -4,7 +4,7 @@ use deftool_lang::schema::{ToolKind, ToolSet};
 use deftool_lang::spec::OnFailure;
 use deftool_lang::text::append;
 
-use super::calls::{budget_failure, invalid_arguments_failure};
+use super::calls::budget_failure;
 use super::state::{Phase, Run};
 use crate::fallback::{Forms, TextCall};
 use crate::request::event::Event;
@@ -228,14 +228,15 @@ impl Run {
         if self.config.on_invalid_arguments == OnFailure::Report {
             return None;
         }
-        let details: Vec<String> = checked
+        let details: Vec<&str> = checked
             .iter()
             .filter_map(|call| match call {
                 Checked::Valid { .. } => None,
-                Checked::Invalid { arguments: _, detail } => Some(detail.clone()),
+                Checked::Invalid { arguments: _, detail } => Some(detail.as_str()),
             })
             .collect();
-        (!details.is_empty()).then(|| invalid_arguments_failure(&details))
+        (!details.is_empty())
+            .then(|| Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n")))
     }
 
     fn record_signal(&mut self, name: &str, arguments: &RawArguments, emitted_at_ms: u64, tools: &ToolSet) {

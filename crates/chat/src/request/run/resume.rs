@@ -12,12 +12,12 @@ use deftool_lang::spec::{BudgetUnit, Effect, OnFailure};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 
 use super::batch::{BatchCall, CallPlan, CallState, Task};
-use super::calls::invalid_arguments_failure;
 use super::model::Budget;
 use super::state::{Phase, Run};
 use crate::RawArguments;
 use crate::request::config::RunConfig;
 use crate::request::event::Event;
+use crate::request::outcome::{FailReason, Failure, kind};
 use crate::request::validate::{Checked, check, unknown_names};
 
 /// A request that was restored from its journal.
@@ -92,8 +92,7 @@ impl Run {
     fn reopen_calls(&mut self, tools: &ToolSet, asks: bool) {
         let budget = self.budget;
         let Phase::Calling(batch) = &mut self.phase else { return };
-        let mut open = Vec::new();
-        let mut violations = Vec::new();
+        let (mut open, mut violations, mut kind) = (Vec::new(), Vec::new(), kind::INVALID_ARGUMENTS);
         for (index, call) in batch.calls.iter_mut().enumerate().filter(|(_, call)| call.is_unanswered()) {
             open.push(index);
             let may_have_had_effect = call.may_have_had_effect();
@@ -102,12 +101,15 @@ impl Run {
             if violation.is_some() && !may_have_had_effect {
                 call.state = CallState::Waiting;
                 violations.extend(violation);
+                if tools.get(&call.name).is_none() {
+                    kind = kind::UNKNOWN_TOOL;
+                }
             }
         }
         let unaffordable = open.get(budget.affords(open.len())).copied();
         batch.affordable = batch.affordable.min(unaffordable.unwrap_or(batch.calls.len()));
         if !violations.is_empty() && self.config.on_invalid_arguments == OnFailure::Fail {
-            return self.finish_failed(invalid_arguments_failure(&violations));
+            return self.finish_failed(Failure::new(FailReason::ToolParseError, kind, violations.join("\n")));
         }
         for index in open {
             self.reopen_call(index, asks);
