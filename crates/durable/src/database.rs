@@ -5,16 +5,15 @@
 //! connection and its limits protect against what a schema does not show, such as pages that refer to each other.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use deftool_project::check_private;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::files::Files;
 use crate::model::{FORMAT, OpenError};
 
 /// Marks a database as a journal: `deft`.
@@ -61,8 +60,6 @@ const INSTRUCTIONS: i32 = 10_000;
 /// Access to a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reading and writing. A missing file is created.
-    Create,
     /// Reading and writing.
     Write,
     /// Reading.
@@ -71,6 +68,7 @@ pub(crate) enum Access {
 
 /// A database that is a journal, or empty.
 pub(crate) struct Database {
+    /// The name of the journal, for messages.
     pub(crate) path: PathBuf,
     pub(crate) connection: Connection,
     /// Whether the tables exist. The process that created the file may have ended before it created them.
@@ -84,33 +82,37 @@ impl Database {
     ///
     /// # Errors
     /// If it is neither a journal of this version nor empty, or cannot be used.
-    pub(crate) fn open(path: &Path, access: Access) -> Result<Self, OpenError> {
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            // Not opened: closing a file releases the locks of all connections of this process.
-            match check_private(&beside(path, suffix)) {
-                Err(error) if !suffix.is_empty() && error.kind() == ErrorKind::NotFound => {}
-                checked => checked.map_err(|error| OpenError::of_io(path, &error))?,
-            }
-        }
-        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-        flags.set(OpenFlags::SQLITE_OPEN_CREATE, access == Access::Create);
-        match Self::connect(path, &absolute(path)?, flags) {
-            // SQLite cannot read a file in a read-only folder in the usual way. No process uses the file, because there is
-            // no log of changes, so it cannot change.
-            Err(OpenError::Unreadable { .. }) if access == Access::Read && !beside(path, "-wal").exists() => {
-                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                Self::connect(path, &immutable_uri(&absolute(path)?), flags)
+    pub(crate) fn open(files: &Files, access: Access) -> Result<Self, OpenError> {
+        let checked = files.check()?;
+        let flags = OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let opened = match Self::connect(files, &files.database, flags | OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            // SQLite cannot read a file in a read-only folder in the usual way.
+            Err(OpenError::NotOpened { .. }) if access == Access::Read => {
+                let changes = files.beside("-wal");
+                if changes.exists() {
+                    return Err(OpenError::UnreadableChanges { path: files.given.clone(), changes });
+                }
+                // No process uses the file, because there is no log of changes, so it cannot change.
+                let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                Self::connect(files, &immutable_uri(&files.database), flags)
             }
             opened => opened,
+        }?;
+        // SQLite opened the files by their names, so they may have been replaced after the check.
+        if files.check()? != checked {
+            let detail = String::from("the file was replaced while it was opened");
+            return Err(OpenError::Unreadable { path: files.given.clone(), detail });
         }
+        Ok(opened)
     }
 
-    fn connect(path: &Path, name: &Path, flags: OpenFlags) -> Result<Self, OpenError> {
+    fn connect(files: &Files, name: &Path, flags: OpenFlags) -> Result<Self, OpenError> {
+        let path = &files.given;
         let error = |error: rusqlite::Error| OpenError::of_sqlite(path, &error);
         let connection =
             Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(error)?;
         let mut database =
-            Self { path: path.to_owned(), connection, has_tables: false, deadline: Arc::default() };
+            Self { path: path.clone(), connection, has_tables: false, deadline: Arc::default() };
         database.protect().map_err(error)?;
         database.begin_reading();
         database.has_tables = database.check_schema()?;
@@ -221,18 +223,6 @@ impl Database {
     pub(crate) fn error(&self, error: &rusqlite::Error) -> OpenError {
         OpenError::of_sqlite(&self.path, error)
     }
-}
-
-/// Returns the path of a file that SQLite keeps beside the database.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// Returns the absolute path: SQLite interprets a relative path such as `file:x` as a URI.
-fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
-    std::path::absolute(path).map_err(|error| OpenError::of_io(path, &error))
 }
 
 /// Returns the URI of a file that does not change while it is read.

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use deftool_chat::request::JournalEntry;
-use deftool_project::{lock_private, open_or_create_private};
 use deftool_worker::{Durability, Journal, JournalError, JournaledRequest};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
+use crate::files::Files;
 use crate::model::{OpenError, RequestSummary, describe};
 use crate::queue::{Batch, Queue};
 use crate::store::Store;
@@ -37,17 +37,29 @@ impl SqliteJournal {
     /// # Errors
     /// If the file is not a journal of this version, cannot be written, or another process has opened it.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let lock = lock(path)?;
-        let created = open_or_create_private(path, File::options().write(true));
-        drop(created.map_err(|error| OpenError::of_io(path, &error))?);
-        let store = Store::create(path)?;
+        Self::open_files(&Files::existing_or_new(path)?)
+    }
+
+    /// Opens an existing journal.
+    ///
+    /// # Errors
+    /// Like [`open`](Self::open), or if the file does not exist.
+    pub fn open_existing(path: &Path) -> Result<Self, OpenError> {
+        Self::open_files(&Files::existing(path)?)
+    }
+
+    fn open_files(files: &Files) -> Result<Self, OpenError> {
+        let path = &files.given;
+        let lock = files.lock()?;
+        files.create()?;
+        let store = Store::create(files)?;
         let queue = Arc::<Queue>::default();
         let entries = Arc::clone(&queue);
         let writer = std::thread::Builder::new()
             .name(String::from("deftool-journal"))
             .spawn(move || write_all(store, &entries))
             .map_err(|error| OpenError::of_io(path, &error))?;
-        Ok(Self { path: path.to_owned(), queue, writer: Mutex::new(Some(writer)), _lock: lock })
+        Ok(Self { path: path.clone(), queue, writer: Mutex::new(Some(writer)), _lock: lock })
     }
 
     /// Returns the same journal, which stores `context` with each new request, for the program that continues it.
@@ -61,26 +73,38 @@ impl SqliteJournal {
     /// # Errors
     /// If the file is not a journal of this version or cannot be read.
     pub fn requests(path: &Path) -> Result<Vec<RequestSummary>, OpenError> {
-        Store::read(path)?.requests()
+        let requests = Store::read(path)?.requests()?;
+        Ok(requests.into_iter().map(|(_, request)| request).collect())
     }
 
     /// Returns the start of a request of the journal at `path`, and its entries with their times.
     ///
     /// # Errors
-    /// If the file is not a journal of this version or cannot be read, or the request is unknown.
+    /// If the file is not a journal of this version or cannot be read, or the request is unknown or damaged.
     pub fn load(path: &Path, id: &str) -> Result<(JournaledRequest, Vec<(u64, JournalEntry)>), OpenError> {
         Store::read(path)?.load(id)
     }
 
-    /// Removes requests of the journal at `path`.
+    /// Removes the requests of the journal at `path` that `is_removed` selects. Returns their number, and the errors of
+    /// selected requests that could not be removed.
     ///
     /// # Errors
-    /// If the file is not a journal of this version or cannot be written, another process has opened it, or a request is
-    /// unknown.
-    pub fn remove(path: &Path, ids: &[String]) -> Result<(), OpenError> {
-        let _lock = lock(path)?;
-        let mut store = Store::write_to(path)?;
-        ids.iter().try_for_each(|id| store.remove(id))
+    /// If the file is not a journal of this version or cannot be written, or another process has opened it.
+    pub fn remove(
+        path: &Path,
+        is_removed: impl Fn(&RequestSummary) -> bool,
+    ) -> Result<(usize, Vec<OpenError>), OpenError> {
+        let files = Files::existing(path)?;
+        let _lock = files.lock()?;
+        let mut store = Store::write_to(&files)?;
+        let (mut removed, mut errors) = (0, Vec::new());
+        for (number, request) in store.requests()?.iter().filter(|(_, request)| is_removed(request)) {
+            match store.remove(*number, &request.id) {
+                Ok(()) => removed += 1,
+                Err(error) => errors.push(error),
+            }
+        }
+        Ok((removed, errors))
     }
 
     /// Writes everything and closes the file.
@@ -158,23 +182,5 @@ fn write_all(mut store: Store, queue: &Queue) {
         for waiter in waiters {
             let _ = waiter.send(written.clone());
         }
-    }
-}
-
-/// Locks the journal for this process, with a file beside it.
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".lock");
-    let unusable = |error: std::io::Error| {
-        let beside = PathBuf::from(&beside);
-        OpenError::of_io(&beside, &error)
-    };
-    let file = open_or_create_private(Path::new(&beside), File::options().write(true)).map_err(unusable)?;
-    match lock_private(&file) {
-        Ok(true) => Ok(file),
-        Ok(false) => Err(OpenError::Locked { path: path.to_owned() }),
-        Err(error) => Err(unusable(std::io::Error::other(format!(
-            "{error}; network file systems often have no locks: store the journal on a local disk"
-        )))),
     }
 }

@@ -27,6 +27,7 @@
 //! journal are read, with limits.
 
 mod database;
+mod files;
 mod journal;
 mod model;
 mod queue;

@@ -69,6 +69,26 @@ pub enum OpenError {
         /// The cause.
         detail: String,
     },
+    /// The file, or one that SQLite keeps beside it, cannot be opened.
+    #[error("{}: {detail}", path.display())]
+    NotOpened {
+        /// The journal.
+        path: PathBuf,
+        /// The cause.
+        detail: String,
+    },
+    /// Changes of the journal are in a second file, which cannot be used in a read-only folder.
+    #[error(
+        "{} has changes in {}, which cannot be read in this folder; copy both files to a folder that you can write",
+        path.display(),
+        changes.display()
+    )]
+    UnreadableChanges {
+        /// The journal.
+        path: PathBuf,
+        /// The file with its changes.
+        changes: PathBuf,
+    },
 }
 
 impl OpenError {
@@ -81,6 +101,9 @@ impl OpenError {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotAJournal { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
+                Self::NotOpened { path, detail: describe(error) }
+            }
             _ => Self::Unreadable { path, detail: describe(error) },
         }
     }

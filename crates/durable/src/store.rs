@@ -10,11 +10,15 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Params, Row, params};
 
 use crate::database::{Access, Database};
-use crate::model::{FORMAT, OpenError, RequestSummary};
+use crate::files::Files;
+use crate::model::{FORMAT, OpenError, RequestSummary, describe};
 use crate::queue::Item;
 
 /// Minimum number of bytes of a row in a file, in addition to its texts.
 const ROW: u64 = 4;
+
+/// Reads the rows of the table `request`.
+const REQUEST: &str = "SELECT number, id, context, start, state FROM request";
 
 /// The tables of a journal.
 pub(crate) struct Store {
@@ -25,8 +29,8 @@ pub(crate) struct Store {
 
 impl Store {
     /// Opens a journal for writing. Creates the tables if they do not exist.
-    pub(crate) fn create(path: &Path) -> Result<Self, OpenError> {
-        let mut database = Database::open(path, Access::Create)?;
+    pub(crate) fn create(files: &Files) -> Result<Self, OpenError> {
+        let mut database = Database::open(files, Access::Write)?;
         if !database.has_tables {
             database.create_tables()?;
         }
@@ -34,13 +38,13 @@ impl Store {
     }
 
     /// Opens an existing journal for writing.
-    pub(crate) fn write_to(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self { database: Database::open(path, Access::Write)?, known: HashMap::new() })
+    pub(crate) fn write_to(files: &Files) -> Result<Self, OpenError> {
+        Ok(Self { database: Database::open(files, Access::Write)?, known: HashMap::new() })
     }
 
     /// Opens an existing journal for reading.
     pub(crate) fn read(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self { database: Database::open(path, Access::Read)?, known: HashMap::new() })
+        Ok(Self { database: Database::open(&Files::existing(path)?, Access::Read)?, known: HashMap::new() })
     }
 
     /// Writes items in one transaction.
@@ -59,6 +63,8 @@ impl Store {
             let mut add_entry = transaction.prepare_cached(
                 "INSERT INTO entry (request, number, at_ms, entry) VALUES (?1, ?2, ?3, ?4)",
             )?;
+            // A new request may get the number of a request that another program removed.
+            let mut remove_entries = transaction.prepare_cached("DELETE FROM entry WHERE request = ?1")?;
             let mut end = transaction.prepare_cached("UPDATE request SET state = ?2 WHERE number = ?1")?;
             for item in items {
                 match item {
@@ -68,6 +74,7 @@ impl Store {
                             context,
                             to_json(&*start)?
                         ])?;
+                        remove_entries.execute([number])?;
                         known.insert(start.session.request_id, (number, 1));
                     }
                     Item::Entry { request_id, at_ms, entry } => {
@@ -93,35 +100,54 @@ impl Store {
         transaction.commit()
     }
 
-    /// Returns all requests, oldest first.
-    pub(crate) fn requests(&self) -> Result<Vec<RequestSummary>, OpenError> {
-        self.rows("SELECT number, id, context, start, state FROM request ORDER BY number", [], |row| {
-            let texts = [text(row, 1)?, text(row, 2)?, text(row, 3)?];
-            let state = if row.get_ref(4)? == ValueRef::Null { None } else { Some(text(row, 4)?) };
-            Ok(summary(row.get(0)?, texts, state))
-        })
+    /// Returns all requests with their numbers, oldest first.
+    pub(crate) fn requests(&self) -> Result<Vec<(i64, RequestSummary)>, OpenError> {
+        let mut requests = self.rows(&format!("{REQUEST} ORDER BY number"), [], |row| {
+            let (number, summary, _) = request(row)?;
+            Ok((number, summary))
+        })?;
+        for (number, request) in &mut requests {
+            // The entries of a request that ended are not needed to continue it. An error of the database is not damage
+            // of one request: reading the request reports it.
+            if request.state.is_none()
+                && request.damage.is_none()
+                && let Ok(Err(damage)) = self.entries(*number)
+            {
+                request.damage = Some(damage);
+            }
+        }
+        Ok(requests)
     }
 
     /// Returns the start of a request and its entries, with their times.
     pub(crate) fn load(&self, id: &str) -> Result<(JournaledRequest, Vec<(u64, JournalEntry)>), OpenError> {
-        let found = self.rows("SELECT number, start FROM request WHERE id = ?1", [id], |row| {
-            Ok((row.get::<_, i64>(0)?, text(row, 1)?))
-        })?;
-        let unknown = || OpenError::UnknownRequest { id: id.to_owned() };
-        let (number, start) = found.into_iter().next().ok_or_else(unknown)?;
-        let entries = self.rows(
-            "SELECT at_ms, entry FROM entry WHERE request = ?1 ORDER BY number",
-            [number],
-            |row| Ok((row.get::<_, i64>(0)?, text(row, 1)?)),
-        )?;
-        let damaged = |error: String| {
+        let number: Option<i64> = id.strip_prefix('#').and_then(|number| number.parse().ok());
+        let found =
+            self.rows(&format!("{REQUEST} WHERE id = ?1 OR number = ?2"), params![id, number], request)?;
+        let (number, _, start) = found
+            .into_iter()
+            .find(|(_, summary, _)| summary.id == id)
+            .ok_or_else(|| OpenError::UnknownRequest { id: id.to_owned() })?;
+        let entries = self.entries(number)?;
+        start.and_then(|start| Ok((start, entries?))).map_err(|error| {
             let detail = format!("the request {id} is damaged: {error}");
             OpenError::Unreadable { path: self.database.path.clone(), detail }
-        };
-        let entries = entries
-            .into_iter()
-            .map(|(at_ms, entry)| Ok((u64::try_from(at_ms).unwrap_or(0), parse(&entry).map_err(damaged)?)));
-        Ok((parse(&start).map_err(damaged)?, entries.collect::<Result<_, OpenError>>()?))
+        })
+    }
+
+    /// Returns the entries of a request, with their times, or the reason why they are damaged.
+    fn entries(&self, request: i64) -> Result<Result<Vec<(u64, JournalEntry)>, String>, OpenError> {
+        let sql = "SELECT number, at_ms, entry FROM entry WHERE request = ?1 ORDER BY number";
+        let entries = self.rows(sql, [request], |row| {
+            Ok((row.get_ref(0)?.as_i64().ok(), row.get_ref(1)?.as_i64().unwrap_or(0), text(row, 2)?))
+        })?;
+        let entries = entries.into_iter().zip(1..).map(|((number, at_ms, entry), expected)| {
+            if number != Some(expected) {
+                return Err(format!("the entry {expected} is missing or has another number"));
+            }
+            Ok((u64::try_from(at_ms).unwrap_or(0), parse(&entry)?))
+        });
+        Ok(entries.collect())
     }
 
     /// Reads rows. If pages of a damaged file refer to each other, it contains endless rows.
@@ -152,27 +178,19 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes a request.
-    pub(crate) fn remove(&mut self, id: &str) -> Result<(), OpenError> {
-        self.known.remove(id);
-        if !self.database.has_tables {
-            return Err(OpenError::UnknownRequest { id: id.to_owned() });
-        }
+    /// Removes a request. `id` is for the error.
+    pub(crate) fn remove(&mut self, number: i64, id: &str) -> Result<(), OpenError> {
         self.database.begin_writing();
         let remove = |connection: &mut Connection| {
             let transaction = connection.transaction()?;
-            transaction.execute(
-                "DELETE FROM entry WHERE request = (SELECT number FROM request WHERE id = ?1)",
-                [id],
-            )?;
-            let removed = transaction.execute("DELETE FROM request WHERE id = ?1", [id])?;
-            transaction.commit().map(|()| removed)
+            transaction.execute("DELETE FROM entry WHERE request = ?1", [number])?;
+            transaction.execute("DELETE FROM request WHERE number = ?1", [number])?;
+            transaction.commit()
         };
-        match remove(&mut self.database.connection) {
-            Ok(0) => Err(OpenError::UnknownRequest { id: id.to_owned() }),
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.database.error(&error)),
-        }
+        remove(&mut self.database.connection).map_err(|error| {
+            let detail = format!("cannot remove the request {id}: {}", describe(&error));
+            OpenError::Unreadable { path: self.database.path.clone(), detail }
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -180,22 +198,33 @@ impl Store {
     }
 }
 
-/// Summarises a row of the table `request`.
-fn summary(number: i64, [id, context, start]: [String; 3], state: Option<String>) -> RequestSummary {
-    let id = if id.is_empty() { format!("#{number}") } else { id };
-    let start = parse::<JournaledRequest>(&start);
-    let state = state.map(|state| parse::<FinalState>(&state)).transpose();
-    let damage = start.as_ref().err().or(state.as_ref().err()).cloned();
+/// Converts a row of [`REQUEST`]: the number of the request, its summary, and its start or the reason why it is damaged.
+#[allow(clippy::type_complexity)] // used twice
+fn request(
+    row: &Row<'_>,
+) -> Result<(i64, RequestSummary, Result<JournaledRequest, String>), rusqlite::Error> {
+    let (number, id, context) = (row.get(0)?, text(row, 1)?, text(row, 2)?);
+    let mut start = parse::<JournaledRequest>(&text(row, 3)?);
     let (mut worker, mut prompt, mut submitted_at_ms) = (String::new(), String::new(), 0);
-    if let Ok(JournaledRequest { session, .. }) = start {
-        let prompts = session.conversation.into_iter().rev().filter_map(|message| match message {
-            Message::User { content } => Some(content),
+    if let Ok(JournaledRequest { session, .. }) = &start {
+        let last = session.conversation.iter().rev().find_map(|message| match message {
+            Message::User { content } => Some(content.clone()),
             _ => None,
         });
-        prompt = { prompts }.next().unwrap_or_default();
-        (worker, submitted_at_ms) = (session.worker, session.submitted_at_ms);
+        prompt = last.unwrap_or_default();
+        (worker, submitted_at_ms) = (session.worker.clone(), session.submitted_at_ms);
+        if session.request_id != id {
+            start = Err(String::from("its id is not that of its start"));
+        }
     }
-    RequestSummary { id, context, worker, prompt, submitted_at_ms, state: state.unwrap_or_default(), damage }
+    let state = match row.get_ref(4)? {
+        ValueRef::Null => None,
+        _ => parse::<FinalState>(&text(row, 4)?).map_err(|error| start = Err(error)).ok(),
+    };
+    let damage = start.as_ref().err().cloned();
+    let id = if id.is_empty() { format!("#{number}") } else { id };
+    let summary = RequestSummary { id, context, worker, prompt, submitted_at_ms, state, damage };
+    Ok((number, summary, start))
 }
 
 /// Returns the text of a column. A value of another type is not a text, so its request is damaged.
@@ -221,11 +250,12 @@ fn parse<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, String> {
 /// Returns the number of a request, and that of its next entry.
 fn position(connection: &Connection, id: &str) -> Result<(i64, i64), rusqlite::Error> {
     connection.query_row(
-        "SELECT request.number, coalesce(max(entry.number), 0) + 1 \
-         FROM request LEFT JOIN entry ON entry.request = request.number WHERE request.id = ?1 \
-         GROUP BY request.number",
+        "SELECT number, (SELECT max(entry.number) FROM entry WHERE entry.request = request.number) FROM request WHERE id = ?1",
         [id],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| {
+            let last: i64 = row.get::<_, Option<_>>(1)?.unwrap_or(0);
+            Ok((row.get(0)?, last.checked_add(1).ok_or(rusqlite::Error::IntegralValueOutOfRange(1, last))?))
+        },
     )
 }
 

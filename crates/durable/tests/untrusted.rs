@@ -18,18 +18,25 @@ fn journal(folder: &Path, count: usize) -> PathBuf {
     let journal = SqliteJournal::open(&path).unwrap();
     for number in 0..count {
         let id = format!("req_{number}");
-        let session = serde_json::from_value(json!({
-            "request_id": id, "job_name": "", "worker": "w", "url": "", "model": "m", "server": {},
-            "conversation": [{"role": "user", "content": "x".repeat(1_500)}], "parallel_tool_calls": true,
-            "submitted_at_ms": 0, "zone": "UTC", "local_time": "", "id_seed": 1,
-        }));
-        journal.begin(JournaledRequest { session: session.unwrap(), config: RunConfig::default() });
-        let entry = |number| json!({"call_id": "c", "log": format!("info: {number}")});
-        let entries = (0..3).map(|number| serde_json::from_value::<JournalEntry>(entry(number)).unwrap());
-        journal.append(&id, 5, entries.collect());
+        journal.begin(start(&id));
+        journal.append(&id, 5, entries(3));
     }
     journal.close().unwrap();
     path
+}
+
+fn start(id: &str) -> JournaledRequest {
+    let session = serde_json::from_value(json!({
+        "request_id": id, "job_name": "", "worker": "w", "url": "", "model": "m", "server": {},
+        "conversation": [{"role": "user", "content": "x".repeat(1_500)}], "parallel_tool_calls": true,
+        "submitted_at_ms": 0, "zone": "UTC", "local_time": "", "id_seed": 1,
+    }));
+    JournaledRequest { session: session.unwrap(), config: RunConfig::default() }
+}
+
+fn entries(count: usize) -> Vec<JournalEntry> {
+    let entry = |number| json!({"call_id": "c", "log": format!("info: {number}")});
+    (0..count).map(|number| serde_json::from_value(entry(number)).unwrap()).collect()
 }
 
 /// Returns the errors of all uses of a journal.
@@ -37,7 +44,7 @@ fn errors(path: &Path) -> Vec<String> {
     let errors = [
         SqliteJournal::requests(path).err(),
         SqliteJournal::load(path, "req_0").err(),
-        SqliteJournal::remove(path, &[String::from("req_0")]).err(),
+        SqliteJournal::remove(path, |_| true).err(),
         SqliteJournal::open(path).err(),
     ];
     errors.into_iter().map(|error| error.map_or_else(String::new, |error| error.to_string())).collect()
@@ -113,30 +120,55 @@ fn pages_that_refer_to_each_other_are_detected() {
 
 #[test]
 fn a_damaged_request_does_not_affect_the_others() {
-    for (sql, is_listed) in [
-        ("UPDATE request SET start = '{' WHERE id = 'req_0'", false),
-        ("UPDATE request SET start = x'00ff' WHERE id = 'req_0'", false),
-        ("UPDATE request SET state = '\"unknown\"' WHERE id = 'req_0'", false),
-        ("UPDATE entry SET entry = '[]' WHERE request = 1 AND number = 2", true),
+    for (sql, id) in [
+        ("UPDATE request SET start = '{' WHERE number = 1", "req_0"),
+        ("UPDATE request SET start = x'00ff' WHERE number = 1", "req_0"),
+        ("UPDATE request SET state = '\"unknown\"' WHERE number = 1", "req_0"),
+        ("UPDATE request SET id = x'00' WHERE number = 1", "#1"),
+        ("UPDATE request SET id = '' WHERE number = 1", "#1"),
+        ("UPDATE request SET id = 'req_9' WHERE number = 1", "req_9"),
+        ("UPDATE entry SET entry = '[]' WHERE request = 1 AND number = 2", "req_0"),
+        ("UPDATE entry SET number = 9223372036854775807 WHERE request = 1 AND number = 3", "req_0"),
+        ("UPDATE entry SET number = 'x' WHERE request = 1 AND number = 3", "req_0"),
+        ("DELETE FROM entry WHERE request = 1 AND number = 1", "req_0"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = journal(folder.path(), 2);
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
         let requests = SqliteJournal::requests(&path).unwrap();
         let [damaged, other] = &requests[..] else { panic!("{requests:?}") };
-        assert_eq!(damaged.damage.is_none(), is_listed, "{sql}: {damaged:?}");
+        assert!(damaged.damage.is_some() && damaged.id == id, "{sql}: {damaged:?}");
         assert_eq!((other.id.as_str(), &other.damage, other.prompt.len()), ("req_1", &None, 1_500), "{sql}");
-        assert_eq!(SqliteJournal::load(&path, "req_1").unwrap().1.len(), 3, "{sql}");
-        if !sql.contains("state") {
-            let error = SqliteJournal::load(&path, "req_0").unwrap_err().to_string();
-            assert!(error.contains("the request req_0 is damaged"), "{sql}: {error}");
-        }
+        let error = SqliteJournal::load(&path, id).unwrap_err().to_string();
+        assert!(error.contains(&format!("the request {id} is damaged: ")), "{sql}: {error}");
+
+        let writer = SqliteJournal::open_existing(&path).unwrap();
+        writer.append("req_1", 6, entries(1));
+        writer.begin(start("req_2"));
+        writer.append("req_2", 6, entries(2));
+        writer.close().unwrap();
+        drop(writer);
+        let (removed, errors) = SqliteJournal::remove(&path, |request| request.damage.is_some()).unwrap();
+        assert!(removed == 1 && errors.is_empty(), "{sql}: {errors:?}");
+        let requests = SqliteJournal::requests(&path).unwrap();
+        let left: Vec<_> = requests.iter().map(|request| (request.id.as_str(), &request.damage)).collect();
+        assert_eq!(left, [("req_1", &None), ("req_2", &None)], "{sql}");
+        let count = |id| SqliteJournal::load(&path, id).unwrap().1.len();
+        assert_eq!((count("req_1"), count("req_2")), (4, 2), "{sql}");
     }
+}
+
+#[test]
+fn entries_without_a_request_do_not_affect_a_new_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = journal(folder.path(), 2);
-    Connection::open(&path).unwrap().execute_batch("UPDATE request SET id = x'00' WHERE number = 1").unwrap();
-    let requests = SqliteJournal::requests(&path).unwrap();
-    assert_eq!((requests[0].id.as_str(), requests[1].id.as_str()), ("#1", "req_1"));
+    let sql = "PRAGMA foreign_keys = OFF; DELETE FROM request WHERE number = 2";
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let writer = SqliteJournal::open(&path).unwrap();
+    writer.begin(start("req_2"));
+    writer.append("req_2", 6, entries(1));
+    writer.close().unwrap();
+    assert_eq!(SqliteJournal::load(&path, "req_2").unwrap().1.len(), 1);
 }
 
 #[test]

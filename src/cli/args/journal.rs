@@ -72,7 +72,7 @@ pub(in crate::cli) enum RequestsAction {
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
     },
-    /// Remove the requests that have ended
+    /// Remove the requests that have ended or are damaged
     #[command(after_help = "Examples:\n  deftool requests prune issues.journal")]
     Prune {
         /// Journal

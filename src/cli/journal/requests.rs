@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::args::{RequestsAction, RequestsOptions};
 use crate::cli::command::{CliError, Exit};
-use crate::cli::output::{clean, cut, eprint_line, print, print_json};
+use crate::cli::output::{clean, cut, eprint_error, eprint_line, print, print_json};
 use crate::cli::show::print_event_json;
 
 /// Maximum number of shown characters of a prompt.
@@ -26,14 +26,8 @@ pub(in crate::cli) fn run(options: &RequestsOptions) -> Result<Exit, CliError> {
                 }
             }
         }
-        RequestsAction::Cancel { journal, ids } => cancel(journal, ids)?,
-        RequestsAction::Prune { journal } => {
-            let ended =
-                SqliteJournal::requests(journal)?.into_iter().filter(|request| request.state.is_some());
-            let ids: Vec<String> = ended.map(|request| request.id).collect();
-            SqliteJournal::remove(journal, &ids)?;
-            eprint_line(&format!("removed {}", count(ids.len(), "request")));
-        }
+        RequestsAction::Cancel { journal, ids } => return cancel_all(journal, ids),
+        RequestsAction::Prune { journal } => return prune(journal),
     }
     Ok(Exit::Clean)
 }
@@ -80,20 +74,45 @@ fn listed(request: &RequestSummary) -> Listed<'_> {
     Listed { id, state, worker, submitted_at_ms: *submitted_at_ms, prompt }
 }
 
-/// Ends requests as canceled.
-fn cancel(path: &Path, ids: &[String]) -> Result<(), CliError> {
-    let journal = SqliteJournal::open(path)?;
+/// Ends requests as canceled. A request that cannot be canceled does not affect the others.
+fn cancel_all(path: &Path, ids: &[String]) -> Result<Exit, CliError> {
+    let journal = SqliteJournal::open_existing(path)?;
+    let mut failed = 0;
     for id in ids {
-        let (request, entries) = SqliteJournal::load(path, id)?;
-        let at_ms = entries.last().map_or(0, |(at_ms, _)| *at_ms);
-        let start = request.session.run_start();
-        let restored = Run::restore(request.config, start, entries);
-        let mut run = restored.map_err(|error| CliError::Usage(format!("{id}: {error}")))?.run;
-        if run.outcome().is_some() {
-            return Err(CliError::Usage(format!("the request {id} has ended")));
+        if let Err(error) = cancel(path, &journal, id) {
+            eprint_error(&error.to_string());
+            failed += 1;
         }
-        run.cancel(at_ms);
-        journal.append(id, at_ms, run.take_events().into_iter().map(JournalEntry::Event).collect());
     }
-    super::close(&journal).map_err(CliError::Usage)
+    super::close(&journal).map_err(CliError::Usage)?;
+    Ok(match failed {
+        0 => Exit::Clean,
+        _ if failed == ids.len() => Exit::NotAttempted,
+        _ => Exit::Failed,
+    })
+}
+
+fn cancel(path: &Path, journal: &SqliteJournal, id: &str) -> Result<(), CliError> {
+    let (request, entries) = SqliteJournal::load(path, id)?;
+    let at_ms = entries.last().map_or(0, |(at_ms, _)| *at_ms);
+    let start = request.session.run_start();
+    let restored = Run::restore(request.config, start, entries);
+    let mut run = restored.map_err(|error| CliError::Usage(format!("{id}: {error}")))?.run;
+    if run.outcome().is_some() {
+        return Err(CliError::Usage(format!("the request {id} has ended")));
+    }
+    run.cancel(at_ms);
+    journal.append(id, at_ms, run.take_events().into_iter().map(JournalEntry::Event).collect());
+    Ok(())
+}
+
+/// Removes the requests that cannot be continued.
+fn prune(path: &Path) -> Result<Exit, CliError> {
+    let is_removed = |request: &RequestSummary| request.state.is_some() || request.damage.is_some();
+    let (removed, errors) = SqliteJournal::remove(path, is_removed)?;
+    for error in &errors {
+        eprint_error(&error.to_string());
+    }
+    eprint_line(&format!("removed {}", count(removed, "request")));
+    Ok(if errors.is_empty() { Exit::Clean } else { Exit::Failed })
 }

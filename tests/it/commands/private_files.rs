@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::process::Command;
 
+use deftool_durable::SqliteJournal;
 use deftool_test_support::server::{Answer, Server};
 
 use crate::support::ledger::wait_until;
@@ -118,6 +119,36 @@ fn a_read_only_archive_can_be_listed_and_viewed() {
     }
     let ended = run_mounted(&project, mount, &["requests", "prune", journal]).unwrap();
     assert!(ended.code == Some(2) && ended.stderr.contains("Read-only file system"), "{ended:?}");
+}
+
+/// The process of the journal was killed, so its last changes are in a second file.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_read_only_archive_with_unwritten_changes_is_explained() {
+    let project = Project::new();
+    fs::create_dir(project.path("archive")).unwrap();
+    let journal = SqliteJournal::open(&project.path("j")).unwrap();
+    for suffix in ["", "-wal"] {
+        fs::copy(project.path(&format!("j{suffix}")), project.path(&format!("archive/j{suffix}"))).unwrap();
+    }
+    drop(journal);
+    symlink("archive/j", project.path("link")).unwrap();
+    let mount = "mount --bind archive archive && mount -o remount,ro,bind archive";
+    for name in ["archive/j", "link"] {
+        let Some(ended) = run_mounted(&project, mount, &["requests", "list", name]) else { return };
+        let (start, end) = (format!("error: {name} has changes in "), "archive/j-wal, which cannot be read");
+        assert!(ended.code == Some(2) && ended.stderr.starts_with(&start), "{ended:?}");
+        assert!(ended.stderr.contains(end), "{ended:?}");
+    }
+}
+
+#[test]
+fn canceling_a_request_creates_no_journal() {
+    let project = Project::empty();
+    let ended = project.run(&["requests", "cancel", "typo", "req_1"]);
+    let expected = "error: typo: No such file or directory (os error 2)\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(2), expected));
+    assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 0);
 }
 
 #[cfg(target_os = "linux")]

@@ -484,6 +484,44 @@ fn each_request_is_continued_by_itself() {
     assert!(ended.stderr.contains("tool budget exhausted"), "{}", ended.stderr);
 }
 
+#[test]
+fn a_damaged_request_does_not_affect_the_others() {
+    let request = Interrupted::new("look");
+    let project = &request.project;
+    let path = project.path("several.journal");
+    let journal = Arc::new(SqliteJournal::open(&path).unwrap());
+    for id in ["req_1", "req_2", "req_3"] {
+        let mut start = request.stored["start"].clone();
+        start["session"]["request_id"] = json!(id);
+        let context = request.stored["context"].to_string();
+        Arc::clone(&journal).with_context(context).begin(serde_json::from_value(start).unwrap());
+    }
+    journal.close().unwrap();
+    drop(journal);
+    let mut bytes = fs::read(&path).unwrap();
+    let id = br#""request_id":"req_1""#;
+    let at = bytes.windows(id.len()).position(|window| window == id).unwrap();
+    bytes[at] = b'!';
+    fs::write(&path, bytes).unwrap();
+
+    let ended = project.run(&["requests", "list", "several.journal"]);
+    let states: Vec<_> = ended.stdout.lines().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(states, ["damaged", "unfinished", "unfinished"], "{ended:?}");
+    let ended = project.run(&["requests", "cancel", "several.journal", "req_1", "typo", "req_3"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for error in ["the request req_1 is damaged", "error: unknown request typo"] {
+        assert!(ended.stderr.contains(error), "{}", ended.stderr);
+    }
+    let ended = project.run(&["resume", "several.journal", "--trust"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for error in ["the request req_1 is damaged", "tool budget exhausted"] {
+        assert!(ended.stderr.contains(error), "{}", ended.stderr);
+    }
+    let ended = project.run(&["requests", "prune", "several.journal"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "removed 3 requests\n"), "{ended:?}");
+    assert_eq!(SqliteJournal::requests(&path).unwrap(), []);
+}
+
 /// Returns the lines of a file of JSON lines, each changed by `change`.
 fn change_lines(path: &Path, change: impl Fn(&mut Value)) {
     let text = fs::read_to_string(path).unwrap();
