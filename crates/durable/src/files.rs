@@ -121,8 +121,7 @@ fn identity(metadata: &Metadata) -> Result<Identity, Error> {
     use std::os::unix::fs::MetadataExt;
 
     if metadata.nlink() > 1 {
-        let why = "the file has several names (hard links), and each name would have its own lock and changes; copy the \
-                   file and use the copy";
+        let why = "the file has several names (hard links), and each would have its own lock and changes; remove the others";
         return Err(Error::other(why));
     }
     Ok(Some((metadata.dev(), metadata.ino())))

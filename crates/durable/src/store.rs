@@ -198,11 +198,11 @@ impl Store {
     }
 }
 
-/// Converts a row of [`REQUEST`]: the number of the request, its summary, and its start or the reason why it is damaged.
-#[allow(clippy::type_complexity)] // used twice
-fn request(
-    row: &Row<'_>,
-) -> Result<(i64, RequestSummary, Result<JournaledRequest, String>), rusqlite::Error> {
+/// A row of the table `request`: its number, its summary, and its start or the reason why it is damaged.
+type Found = (i64, RequestSummary, Result<JournaledRequest, String>);
+
+/// Converts a row of [`REQUEST`].
+fn request(row: &Row<'_>) -> Result<Found, rusqlite::Error> {
     let (number, id, context) = (row.get(0)?, text(row, 1)?, text(row, 2)?);
     let mut start = parse::<JournaledRequest>(&text(row, 3)?);
     let (mut worker, mut prompt, mut submitted_at_ms) = (String::new(), String::new(), 0);
