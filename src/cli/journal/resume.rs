@@ -150,9 +150,11 @@ fn open_tools(entries: &[(u64, JournalEntry)]) -> BTreeMap<String, String> {
     for (_, entry) in entries {
         match entry {
             JournalEntry::Event(Event::ToolCall { id, name, .. }) => {
-                drop(open.insert(id.clone(), name.clone()))
+                open.insert(id.clone(), name.clone());
             }
-            JournalEntry::Event(Event::ToolFinished { id, .. }) => drop(open.remove(id)),
+            JournalEntry::Event(Event::ToolFinished { id, .. }) => {
+                open.remove(id);
+            }
             _ => {}
         }
     }

@@ -149,6 +149,8 @@ fn lines(events: Vec<Value>, result: Value) -> Vec<String> {
     let is_pause = |event: &Value| event["type"] == "resumed" && event["superseded"] == "";
     let mut events = merged(without_times(events));
     events.retain(|event| !is_pause(event));
+    // Then the question is asked again.
+    events.dedup_by(|event, before| event["type"] == "approval" && event == before);
     events.extend(without_times(vec![result]));
     events.iter().map(Value::to_string).collect()
 }
