@@ -1,6 +1,6 @@
 //! The requests of the simulation, in process and on Restate: both must have the same events and the same results.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -149,8 +149,10 @@ fn lines(events: Vec<Value>, result: Value) -> Vec<String> {
     let is_pause = |event: &Value| event["type"] == "resumed" && event["superseded"] == "";
     let mut events = merged(without_times(events));
     events.retain(|event| !is_pause(event));
-    // Then the question is asked again.
-    events.dedup_by(|event, before| event["type"] == "approval" && event == before);
+    // Then the open questions are asked again.
+    let mut asked = HashSet::new();
+    let is_question = |event: &Value| event["type"] == "approval" && event["answer"].is_null();
+    events.retain(|event| !is_question(event) || asked.insert(event.to_string()));
     events.extend(without_times(vec![result]));
     events.iter().map(Value::to_string).collect()
 }
