@@ -1,6 +1,6 @@
 //! The requests of the simulation, in process and on Restate: both must have the same events and the same results.
 
-use std::collections::{BTreeMap, HashSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
