@@ -23,8 +23,9 @@
 //! # }
 //! ```
 //!
-//! Invariants: no token of a server leaves the client; a call stops when it is canceled, or when its session or its connection ends; a call that needs approval runs only after
-//! the user approved it; nothing is written to stdout except messages of the protocol; no server is contacted before
+//! Invariants: no token of a server leaves the client; a call stops when it is canceled, and when its session ends (on
+//! stdin, some seconds after the end of the input); a call that needs approval runs only after the user approved it;
+//! nothing is written to stdout except messages of the protocol; no server is contacted before
 //! [`RemoteTools::connect`] or [`inspect`].
 
 mod approval;

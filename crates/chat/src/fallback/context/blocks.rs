@@ -153,8 +153,8 @@ fn is_delimiter(text: &str) -> bool {
     text.len() >= MIN_DELIMITER && chars.all(|ch| ch == first)
 }
 
-/// `<<WORD`, `<<-WORD`, `<<~WORD`, `<<<WORD`, `<<'word'`. Without quotation marks, only a word in capital letters, because `<<` is
-/// also an operator. Prose and inline code only mention it.
+/// `<<WORD`, `<<-WORD`, `<<~WORD`, `<<<WORD`, `<<'word'`. Without quotation marks, only a word in capital letters, because
+/// `<<` is also an operator. Prose and inline code only mention it.
 fn heredoc(text: &str) -> Option<Block> {
     if text.contains('`') || text.ends_with(['.', '!', '?', ':']) {
         return None;

@@ -9,8 +9,7 @@
 //!   many. A recursive schema has no size, so its cost depends on the value.
 //!
 //! Both count at least what a validator does: it may stop earlier. It remembers whether a container is valid for a
-//! recursive schema, which is counted where it is certain
-//! ([`Expansion::entries`]).
+//! recursive schema, which is counted where it is certain ([`Expansion::entries`]).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -27,7 +26,7 @@ pub(super) const MAX_SUBSCHEMAS: usize = 100_000;
 /// Maximum nesting of subschemas and their targets. A validator uses its stack for each level.
 const MAX_DEPTH: usize = 300;
 
-/// Maximum number of steps for the validation of one value: less than a second.
+/// Maximum number of steps for the validation of one value.
 const MAX_STEPS: usize = 10_000_000;
 
 /// Maximum number of steps to describe why a value is invalid. Each takes a hundred times as long.
