@@ -12,6 +12,9 @@ pub const MAX_SOURCE: usize = 1 << 20;
 pub const TOP_LEVEL_LIMIT: Duration = Duration::from_millis(250);
 /// Time limit of one compilation.
 pub(super) const COMPILE_LIMIT: Duration = Duration::from_secs(5);
+/// Time limit of a child process for one compilation. Much longer than its own limit: on a busy machine it waits for a
+/// processor, and a source that is not compiled for this reason would be reported as faulty.
+pub(super) const CHILD_COMPILE_LIMIT: Duration = Duration::from_secs(30);
 /// Stack size of a script thread, in bytes. Luau limits its own depth of C calls to 200.
 pub(super) const STACK_SIZE: usize = 4 << 20;
 /// Maximum number of log and progress lines of a call. Further lines are counted and dropped.

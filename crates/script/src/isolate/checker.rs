@@ -13,7 +13,7 @@ use super::peer::Peer;
 use super::protocol::{GREETING, Octets, Reply, Request, START_LIMIT, invalid};
 use crate::control::lock;
 use crate::error::clean;
-use crate::limits::COMPILE_LIMIT;
+use crate::limits::CHILD_COMPILE_LIMIT;
 use crate::script::contract::{Contract, LoadError, compile_timeout};
 
 /// The last argument of the child, which identifies it in process lists.
@@ -80,7 +80,7 @@ type Checked = Result<Contract, LoadError>;
 
 /// Sends `request` to `peer` and returns its answer, and the peer for the next request. A peer that fails is killed.
 fn ask(mut peer: Peer, request: &Request) -> Result<(Checked, Peer), Option<io::Error>> {
-    match peer.ask::<Reply>(request, COMPILE_LIMIT)? {
+    match peer.ask::<Reply>(request, CHILD_COMPILE_LIMIT)? {
         Reply::Checked(contract) => Ok((contract, peer)),
         _ => Err(Some(invalid(String::from("unexpected message")))),
     }

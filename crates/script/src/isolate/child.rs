@@ -24,12 +24,10 @@ use super::protocol::{
 use crate::control::{Answer, grace, timed_out};
 use crate::error::clean;
 use crate::events::{ScriptEvent, ScriptSink};
-use crate::limits::{COMPILE_LIMIT, MAX_EVENTS, MAX_LINE};
+use crate::limits::{CHILD_COMPILE_LIMIT, MAX_EVENTS, MAX_LINE};
 use crate::script::Script;
 use crate::script::contract::compile_timeout;
 
-/// Time limit for loading a script. The child's own limit is shorter.
-const LOAD_LIMIT: Duration = COMPILE_LIMIT.saturating_add(Duration::from_secs(1));
 /// Time from the cancellation of a call to the kill of its process. The caller does not wait for it.
 const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 /// Time limit for the end of a process that has closed its pipes.
@@ -161,7 +159,7 @@ impl Child {
         let mut stopped = std::pin::pin!(stopped);
         let mut canceled = false;
         let limit = job.timeout.saturating_add(grace(job.timeout));
-        let mut clock = std::pin::pin!(sleep(if is_loaded { limit } else { LOAD_LIMIT }));
+        let mut clock = std::pin::pin!(sleep(if is_loaded { limit } else { CHILD_COMPILE_LIMIT }));
         tokio::select! {
             written = self.input.write_all(&requests) => if written.is_err() { return Ended::Gone },
             () = &mut stopped => return Ended::Broken(canceled_error()),
