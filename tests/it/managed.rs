@@ -226,7 +226,7 @@ async fn a_server_that_fails_repeatedly_is_not_restarted_until_a_manual_restart(
     assert_eq!((worker.state(), worker.status().restarts), (WorkerState::Failed, 5));
     std::fs::remove_file(&count).unwrap();
     worker.restart();
-    worker.ready().await.unwrap();
+    worker.ready().await.unwrap_or_else(|not_ready| panic!("{not_ready}\n{:#?}", worker.status()));
     assert_eq!(say(&worker, "hello").await.text(), "hi");
     stop(worker).await;
 }

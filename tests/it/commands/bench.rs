@@ -124,7 +124,6 @@ fn a_metered_call_is_stopped_at_its_limits() {
             let ended = project.run(&["call", "spin", "--json"]);
             let report: Value = serde_json::from_str(&ended.stdout).unwrap();
             assert_eq!(report["error"]["kind"], "timeout", "{report}");
-            assert!(report["timing"]["run_ms"].as_f64().unwrap() < 10_000.0, "{report}");
         }
     }
 }

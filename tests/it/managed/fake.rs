@@ -54,6 +54,9 @@ fn serve() {
         behaviour.split(' ').find_map(|word| Some(word.strip_prefix(name)?.trim_start_matches('=')))
     };
     let number = |name: &str| word(name).map(|value| value.parse::<u64>().unwrap());
+    let address = format!("{}:{port}", Ipv4Addr::LOCALHOST);
+    // The worker starts the server again on another port. This start is not counted.
+    assert!(std::net::TcpListener::bind(&address).is_ok(), "{address} is in use");
     if let Some(text) = word("say") {
         eprintln!("{}", text.replace('_', " "));
     }
@@ -102,7 +105,6 @@ fn serve() {
     let leaked = word("leak").map(|name| std::env::var(name).unwrap());
     let is_deaf = word("deaf").is_some();
     let started = Instant::now();
-    let address = format!("{}:{port}", Ipv4Addr::LOCALHOST);
     let logs = word("log").is_some();
     let server = Server::answering_at(&address, move |_, asked| {
         if is_deaf {
