@@ -9,6 +9,7 @@ mod language;
 #[cfg(unix)]
 mod managed;
 mod real;
+mod reports;
 mod repository;
 #[cfg(feature = "restate")]
 mod restate;
