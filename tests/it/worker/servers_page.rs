@@ -37,9 +37,23 @@ fn generated() -> String {
         writeln!(page, "| {} | {} | {} |", dialect_name(fact.dialect), fact.feature.title(), fact.source)
             .unwrap();
     }
+    page.push_str(TEMPLATES);
+    page.push_str(include_str!("../../interop/expected.md"));
     page.push_str(LIMITS);
     page
 }
+
+const TEMPLATES: &str = "
+## What models read
+
+Chat templates differ in what they accept and show. `tests/interop/run` has conversations of three turns with the chat templates of llama.cpp
+and vLLM, and with validators, encoders and SDKs of vendors. A server that cannot read a request answers 400 with the error of its template.
+The conversation has parallel calls, thoughts, a failed call and a signal. *accepted*: whether deftool gets through, with another body if
+necessary. *system*, *budget*, *names*, *arguments*: whether the model reads the system messages, the line with the iterations left, and all
+calls. *ids*: the call ids that it reads, if any. *results*: how it reads a string. *thoughts*: whether it reads its earlier thoughts, if the
+template shows thoughts.
+
+";
 
 const LIMITS: &str = "
 ## Known limits
