@@ -2,7 +2,8 @@
 //!
 //! [`emit`] produces the JSON for a [`Target`]. [`check_tool`] checks a schema. [`compile_tool`] produces the
 //! [`ToolEntry`] of a request: the definition to send and the validator for the resulting calls. [`Importer`] converts
-//! definitions back to tools, and [`emit_gptel`] converts tools to Emacs Lisp.
+//! definitions back to tools, and [`emit_gptel`] converts tools to Emacs Lisp. [`to_current_draft`] and
+//! [`offered_parameters`] adapt the schemas of other programs.
 //!
 //! No target changes a schema silently: its [`support`] table lists the support level of each keyword, the component
 //! that enforces it, and the source of that information. [`check_target`] reports each keyword without full support.
@@ -16,6 +17,7 @@ mod cost;
 mod cycles;
 mod ecma;
 mod examples;
+mod foreign;
 mod fuzz;
 mod gptel;
 mod import;
@@ -36,6 +38,7 @@ pub use compare::{Change, Impact, compare_definitions};
 pub use compile::{check_tool, compile_tool, compile_tool_for};
 pub use confirm::{Conditions, Confirmation};
 pub use examples::{Example, Expected, Refusal, try_examples};
+pub use foreign::{offered_parameters, to_current_draft};
 pub use fuzz::{Fuzzer, InvalidArguments, shrink};
 pub use gptel::{emit_gptel, lost_in_gptel};
 pub use import::{Import, ImportFormat, Importer, repeated_member};

@@ -46,17 +46,18 @@ impl ToolEntry {
     pub fn new(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> Result<Self, SchemaError> {
         let (name, parameters) = split_definition(&definition);
         let validator = ArgumentValidator::compile(&name, &parameters)?;
-        Ok(Self::of_parts(name, kind, definition, validator, timeout))
+        Ok(Self::with_validator(name, kind, definition, validator, timeout))
     }
 
     /// Like [`ToolEntry::new`], but the validator ignores invalid keywords, which are returned as errors.
     pub fn lenient(kind: ToolKind, definition: Value, timeout: Option<Duration>) -> (Self, Vec<SchemaError>) {
         let (name, parameters) = split_definition(&definition);
         let (validator, problems) = ArgumentValidator::compile_lenient(&name, parameters);
-        (Self::of_parts(name, kind, definition, validator, timeout), problems)
+        (Self::with_validator(name, kind, definition, validator, timeout), problems)
     }
 
-    fn of_parts(
+    /// Creates a tool whose calls are validated by another schema than the one in its definition.
+    pub fn with_validator(
         name: String,
         kind: ToolKind,
         definition: Value,

@@ -12,7 +12,7 @@ use crate::schema::cycles::ReferenceCycles;
 use crate::schema::pointer::{escape, resolve};
 use crate::spec::keywords::{self, ValueKind};
 
-/// Maximum number of schemas that one null check visits; branches may refer to each other without end.
+/// Maximum number of schemas that the check of one type visits; branches may refer to each other without end.
 const MAX_VISITS: usize = 1000;
 
 /// Maximum `anyOf` nesting.
@@ -175,11 +175,16 @@ pub(crate) fn required_names(schema: &Value) -> HashSet<&str> {
 
 /// Returns whether `null` is valid under `schema`, based on types and values only.
 pub(crate) fn accepts_null(root: &Value, schema: &Value) -> bool {
-    allows_null(root, schema, MAX_BRANCHES, &mut { MAX_VISITS })
+    accepts(root, schema, "null")
 }
 
-fn allows_null(root: &Value, schema: &Value, branches_left: usize, visits_left: &mut usize) -> bool {
-    // All of these must allow null.
+/// Returns whether a value of the type `word` may be valid under `schema`, based on types and values only.
+pub(crate) fn accepts(root: &Value, schema: &Value, word: &str) -> bool {
+    allows(root, schema, word, MAX_BRANCHES, &mut { MAX_VISITS })
+}
+
+fn allows(root: &Value, schema: &Value, word: &str, branches_left: usize, visits_left: &mut usize) -> bool {
+    // All of these must allow it.
     let mut pending = vec![schema];
     while let Some(schema) = pending.pop() {
         let Value::Object(members) = schema else {
@@ -196,12 +201,12 @@ fn allows_null(root: &Value, schema: &Value, branches_left: usize, visits_left: 
                 pending.extend(target);
                 target.is_some()
             }
-            ("type", Value::String(word)) => word == "null",
-            ("type", Value::Array(words)) => words.iter().any(|word| word == "null"),
-            ("enum", Value::Array(values)) => values.contains(&Value::Null),
-            ("const", value) => value.is_null(),
+            ("type", Value::String(known)) => known == word,
+            ("type", Value::Array(words)) => words.iter().any(|known| known == word),
+            ("enum", Value::Array(values)) => values.iter().any(|value| type_of(value) == word),
+            ("const", value) => type_of(value) == word,
             ("anyOf" | "oneOf", Value::Array(branches)) => branches_left.checked_sub(1).is_some_and(|left| {
-                branches.iter().any(|branch| allows_null(root, branch, left, visits_left))
+                branches.iter().any(|branch| allows(root, branch, word, left, visits_left))
             }),
             ("allOf", Value::Array(parts)) => {
                 pending.extend(parts);
@@ -214,4 +219,15 @@ fn allows_null(root: &Value, schema: &Value, branches_left: usize, visits_left: 
         }
     }
     true
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
