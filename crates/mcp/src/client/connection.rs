@@ -1,5 +1,6 @@
 //! One connection to a server: the handshake, and the list of its tools.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
-    SubscriptionFilter, Tool,
+    ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams,
+    ProtocolVersion, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService,
@@ -17,11 +18,12 @@ use rmcp::service::{
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
-use rmcp::{ClientHandler, Peer, RoleClient};
+use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
+use super::request::request;
 use crate::server::MAX_MESSAGE;
 
 /// Time limit for the start of a server and the handshake. `npx` and `uvx` may have to download the server first.
@@ -38,6 +40,9 @@ const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum number of tools of one server.
 const MAX_TOOLS: usize = 1000;
+
+/// Maximum number of pages of the list of tools.
+const MAX_PAGES: usize = 100;
 
 /// A program that serves on its standard streams.
 pub struct ServerProgram {
@@ -178,39 +183,17 @@ impl Connection {
         Ok(Self { peer: service.peer().clone(), service, changed, program: ended })
     }
 
-    /// Returns the tools that the server offers.
+    /// Returns the tools that the server offers, as it lists them.
     ///
     /// # Errors
-    /// If the server does not list them in time, or lists too many. The error is a clause that omits the name of the
-    /// server.
-    pub(super) async fn list(server: &RemoteServer, peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
-        let listed = async {
-            let mut tools = Vec::new();
-            let mut cursor = None;
-            loop {
-                let mut page = PaginatedRequestParams::default();
-                page.cursor = cursor;
-                let page = peer.list_tools(Some(page)).await;
-                let page = page.map_err(|error| format!("cannot list its tools: {}", cause_of(&error)))?;
-                let is_empty = page.tools.is_empty();
-                tools.extend(page.tools);
-                if tools.len() > MAX_TOOLS {
-                    return Err(format!("offers more than {MAX_TOOLS} tools"));
-                }
-                cursor = page.next_cursor;
-                if cursor.is_none() || is_empty {
-                    return Ok(tools);
-                }
-            }
-        };
-        let listed = tokio::time::timeout(LIST_LIMIT, listed).await;
+    /// If the server does not list them in time. The error is a clause that omits the name of the server.
+    pub(super) async fn list(server: &RemoteServer, peer: &Peer<RoleClient>) -> Result<Listing, String> {
+        let listed = tokio::time::timeout(LIST_LIMIT, list_pages(peer)).await;
         let listed = listed.unwrap_or_else(|_| Err(format!("did not list its tools within {LIST_LIMIT:?}")));
-        let listed = listed.and_then(|tools| {
-            let mut tools = serde_json::to_value(tools).map_err(|error| error.to_string())?;
-            (server.redact)(&mut tools);
-            serde_json::from_value(tools).map_err(|error| error.to_string())
-        });
-        listed.map_err(|error| server.redacted(error))
+        let mut listing = listed.map_err(|error| server.redacted(error))?;
+        listing.tools.iter_mut().for_each(&server.redact);
+        listing.problem = listing.problem.map(|problem| server.redacted(problem));
+        Ok(listing)
     }
 
     /// Closes the connection, and waits until the program has ended.
@@ -228,6 +211,47 @@ impl Connection {
             changed.notify_one();
         }
     }
+}
+
+/// The tools of a server, as it lists them.
+pub(super) struct Listing {
+    pub(super) tools: Vec<Value>,
+    /// Why the list is not complete, as a clause.
+    pub(super) problem: Option<String>,
+}
+
+/// Reads the list of tools, page by page. A server that repeats itself has no more pages.
+async fn list_pages(peer: &Peer<RoleClient>) -> Result<Listing, String> {
+    let (mut tools, mut known, mut cursors) = (Vec::new(), HashSet::new(), HashSet::new());
+    let mut page = PaginatedRequestParams::default();
+    let problem = loop {
+        let asked = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page.clone()));
+        let answer = match request(peer, asked).await {
+            Ok(answer) => answer,
+            Err(ServiceError::McpError(error)) if !cursors.is_empty() => {
+                break Some(format!("cannot list the rest of its tools: {}", error.message));
+            }
+            Err(error) => return Err(format!("cannot list its tools: {}", cause_of(&error))),
+        };
+        let Some(listed) = answer.get("tools").and_then(Value::as_array) else {
+            return Err(String::from("cannot list its tools: the answer has no list `tools`"));
+        };
+        // The same definition twice is one tool.
+        tools.extend(listed.iter().filter(|tool| known.insert(tool.to_string())).cloned());
+        if tools.len() > MAX_TOOLS {
+            tools.truncate(MAX_TOOLS);
+            break Some(format!("offers more than {MAX_TOOLS} tools; the rest is left out"));
+        }
+        let Some(cursor) = answer.get("nextCursor").and_then(Value::as_str) else { break None };
+        if !cursors.insert(cursor.to_owned()) {
+            break Some(String::from("repeats a cursor in the list of its tools, which ends there"));
+        }
+        if cursors.len() == MAX_PAGES {
+            break Some(format!("lists its tools in more than {MAX_PAGES} pages; the rest is left out"));
+        }
+        page.cursor = Some(cursor.to_owned());
+    };
+    Ok(Listing { tools, problem })
 }
 
 /// Returns the cause of a failed handshake: a clause that omits the name of the server.

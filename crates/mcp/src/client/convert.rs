@@ -1,10 +1,12 @@
-//! Conversion between MCP and deftool: tools and results.
+//! The tools of a server, item by item: one that cannot be used is left out and named.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use deftool_lang::schema::{ArgumentValidator, Confirmation, ToolEntry, ToolKind};
-use rmcp::model::{CallToolResult, ContentBlock, Tool};
+use deftool_lang::schema::{
+    ArgumentValidator, Confirmation, ToolEntry, ToolKind, offered_parameters, to_current_draft,
+};
+use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::connection::RemoteServer;
@@ -20,20 +22,30 @@ pub(super) struct RemoteTool {
 }
 
 /// Converts the tools that a server lists. Returns the usable ones, and a clause for each problem.
-pub(super) fn tools_of(server: &RemoteServer, listed: Vec<Tool>) -> (Vec<RemoteTool>, Vec<String>) {
+pub(super) fn tools_of(server: &RemoteServer, listed: &[Value]) -> (Vec<RemoteTool>, Vec<String>) {
     let mut problems = Vec::new();
+    let (named, nameless): (Vec<_>, Vec<_>) =
+        listed.iter().map(|tool| (name_of(tool), tool)).partition(|(name, _)| name.is_some());
+    if !nameless.is_empty() {
+        problems.push(match nameless.len() {
+            1 => String::from("offers a tool without a name, which is left out"),
+            count => format!("offers {count} tools without a name, which are left out"),
+        });
+    }
     if let Some(wanted) = &server.tools {
-        let known: HashSet<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
+        let known: HashSet<&str> = named.iter().filter_map(|(name, _)| *name).collect();
         let missing = wanted.iter().filter(|name| !known.contains(name.as_str()));
         problems.extend(missing.map(|name| format!("offers no tool `{name}`, which `:tools` lists")));
     }
     let is_wanted =
-        |tool: &Tool| server.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|name| *name == tool.name));
+        |name: &str| server.tools.as_ref().is_none_or(|wanted| wanted.iter().any(|known| known == name));
     let mut seen = HashSet::new();
     let mut tools = Vec::new();
-    for tool in listed.into_iter().filter(is_wanted) {
-        let name = tool.name.clone();
-        match convert(server, tool, &mut problems) {
+    for (name, tool) in named.iter().filter_map(|(name, tool)| Some(((*name)?, *tool))) {
+        if !is_wanted(name) {
+            continue;
+        }
+        match convert(server, name, tool, &mut problems) {
             Ok(tool) if server.only.as_ref().is_some_and(|only| !only.contains(&tool.entry.name)) => {}
             Ok(tool) if seen.insert(tool.entry.name.clone()) => tools.push(tool),
             Ok(tool) => {
@@ -45,63 +57,52 @@ pub(super) fn tools_of(server: &RemoteServer, listed: Vec<Tool>) -> (Vec<RemoteT
     (tools, problems)
 }
 
-fn convert(server: &RemoteServer, tool: Tool, problems: &mut Vec<String>) -> Result<RemoteTool, String> {
+fn name_of(tool: &Value) -> Option<&str> {
+    tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
+}
+
+fn convert(
+    server: &RemoteServer,
+    remote_name: &str,
+    tool: &Value,
+    problems: &mut Vec<String>,
+) -> Result<RemoteTool, String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let allowed: String = tool.name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
+    let allowed: String = remote_name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
     let name = format!("{}__{allowed}", server.name);
     if name.len() > MAX_NAME {
         return Err(format!(
             "the name `{name}` is longer than {MAX_NAME} characters; shorten the server's `:name`"
         ));
     }
+    let schema = match tool.get("inputSchema") {
+        // A tool without arguments; PHP writes an empty object as a list.
+        None | Some(Value::Null | Value::Bool(true)) => json!({"type": "object"}),
+        Some(Value::Array(items)) if items.is_empty() => json!({"type": "object"}),
+        Some(schema @ Value::Object(_)) => to_current_draft(schema),
+        Some(_) => return Err(String::from("its `inputSchema` is not an object")),
+    };
+    let validator = ArgumentValidator::compile(&name, &schema).map_err(|error| error.to_string())?;
+    let parameters =
+        offered_parameters(&schema).ok_or("the arguments in its `inputSchema` are not an object")?;
+    let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
     let definition = json!({"type": "function", "function": {
         "name": name,
-        "description": tool.description.unwrap_or_default(),
-        "parameters": Value::Object(Arc::unwrap_or_clone(tool.input_schema)),
+        "description": description,
+        "parameters": parameters,
     }});
-    let mut entry =
-        ToolEntry::new(ToolKind::Normal, definition, server.timeout).map_err(|error| error.to_string())?;
+    let kind = ToolKind::Normal;
+    let mut entry = ToolEntry::with_validator(name.clone(), kind, definition, validator, server.timeout);
     if server.confirm {
         entry.confirm = Confirmation::Always;
     }
-    let output = tool.output_schema.map(|schema| Value::Object(Arc::unwrap_or_clone(schema)));
+    if let Err(error) = serde_json::from_value::<Tool>(tool.clone()) {
+        problems.push(format!("offers `{remote_name}`, which breaks the protocol and is used without the bad part: {error}"));
+    }
+    let output = tool.get("outputSchema").filter(|schema| schema.is_object()).map(to_current_draft);
     match output.map(|schema| ArgumentValidator::compile(&name, &schema)).transpose() {
         Ok(schema) => entry.returns = schema,
-        Err(error) => problems.push(format!("results of `{}` are not checked: {error}", tool.name)),
+        Err(error) => problems.push(format!("results of `{remote_name}` are not checked: {error}")),
     }
-    Ok(RemoteTool { remote_name: tool.name.into_owned(), entry: Arc::new(entry) })
-}
-
-/// Returns the result of a call: the structured result, a single text as it is, or the array of all content blocks.
-///
-/// # Errors
-/// If a block is not JSON.
-pub(super) fn value_of(result: CallToolResult) -> Result<Value, serde_json::Error> {
-    if let Some(structured) = result.structured_content {
-        return Ok(structured);
-    }
-    match result.content.as_slice() {
-        [ContentBlock::Text(text)] => Ok(Value::String(text.text.clone())),
-        blocks => blocks.iter().map(block).collect::<Result<_, _>>().map(Value::Array),
-    }
-}
-
-/// Returns a content block without its metadata for hosts.
-fn block(block: &ContentBlock) -> Result<Value, serde_json::Error> {
-    let mut value = serde_json::to_value(block)?;
-    if let Value::Object(members) = &mut value {
-        members.shift_remove("annotations");
-        members.shift_remove("_meta");
-    }
-    Ok(value)
-}
-
-/// Returns the text of a failed call, for the model.
-pub(super) fn text_of(result: &CallToolResult) -> String {
-    let texts = result.content.iter().filter_map(|block| match block {
-        ContentBlock::Text(text) => Some(text.text.as_str()),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
-    if text.is_empty() { String::from("the tool failed without a message") } else { text }
+    Ok(RemoteTool { remote_name: remote_name.to_owned(), entry: Arc::new(entry) })
 }

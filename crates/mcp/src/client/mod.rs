@@ -2,6 +2,8 @@
 
 mod connection;
 mod convert;
+mod request;
+mod result;
 mod server;
 mod supervisor;
 
@@ -9,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use deftool_lang::schema::ToolSet;
+use deftool_lang::schema::{ToolEntry, ToolSet};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, ToolSource, Toolbox};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
@@ -39,8 +41,8 @@ pub struct ConnectError {
 pub struct Offer {
     /// The tools as the server lists them: the elements of `tools` in the answer to `tools/list`.
     pub listed: Vec<Value>,
-    /// The names of the usable tools, as `NAME__TOOL`.
-    pub names: Vec<String>,
+    /// The usable tools, called `NAME__TOOL`.
+    pub tools: Vec<Arc<ToolEntry>>,
     /// The problems of the tools, one clause each.
     pub problems: Vec<String>,
 }
@@ -53,12 +55,11 @@ pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let connection = Connection::open(server).await?;
     let listed = Connection::list(server, &connection.peer).await;
     connection.close().await;
-    let listed = listed?;
-    let values = listed.iter().map(serde_json::to_value).collect::<Result<_, _>>();
-    let values = values.map_err(|error| error.to_string())?;
-    let (tools, problems) = tools_of(server, listed);
-    let names = tools.iter().map(|tool| tool.entry.name.clone()).collect();
-    Ok(Offer { listed: values, names, problems })
+    let listing = listed?;
+    let (tools, mut problems) = tools_of(server, &listing.tools);
+    problems.extend(listing.problem);
+    let tools = tools.into_iter().map(|tool| tool.entry).collect();
+    Ok(Offer { listed: listing.tools, tools, problems })
 }
 
 /// The tools of several MCP servers. The servers are stopped when it is dropped.
@@ -87,6 +88,7 @@ impl RemoteTools {
                 status,
                 tools: Mutex::default(),
                 problems: Mutex::default(),
+                result_problems: Mutex::default(),
                 version,
                 report,
             });

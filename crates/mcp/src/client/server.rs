@@ -1,24 +1,30 @@
 //! A server and its connection: its tools, and their calls.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deftool_lang::schema::ToolEntry;
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, check_result};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, RequestParamsMeta};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, RequestParamsMeta};
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::connection::{RemoteServer, cause_of};
-use super::convert::{RemoteTool, text_of, value_of};
+use super::convert::RemoteTool;
+use super::request::request;
+use super::result::CallResult;
 
 /// Time limit of a call without its own limit.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum number of problems of one listing that are reported.
 const MAX_PROBLEMS: usize = 5;
+
+/// Maximum number of reported problems of results.
+const MAX_RESULT_PROBLEMS: usize = 20;
 
 /// Maximum wait for the reason why a connection was lost.
 const REASON_LIMIT: Duration = Duration::from_secs(2);
@@ -44,6 +50,8 @@ pub(super) struct Server {
     pub(super) tools: Mutex<Arc<Vec<RemoteTool>>>,
     /// The problems of the last listing, which were reported.
     pub(super) problems: Mutex<Vec<String>>,
+    /// The problems of results, which were reported.
+    pub(super) result_problems: Mutex<HashSet<String>>,
     /// The changes of the tools of all servers.
     pub(super) version: Arc<AtomicU64>,
     pub(super) report: Report,
@@ -52,6 +60,16 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn report(&self, message: &str) {
         (self.report)(&self.options.name, message);
+    }
+
+    /// Reports a problem of a result, unless it was reported before.
+    fn report_once(&self, problem: String) {
+        let problem = self.options.redacted(problem);
+        let mut known = self.result_problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MAX_RESULT_PROBLEMS && !known.contains(&problem) {
+            self.report(&problem);
+            known.insert(problem);
+        }
     }
 
     pub(super) fn tools(&self) -> Arc<Vec<RemoteTool>> {
@@ -132,16 +150,10 @@ impl Server {
                 };
                 peer.clone()
             };
-            peer.call_tool_once(params).await
+            request(&peer, ClientRequest::CallToolRequest(CallToolRequest::new(params))).await
         };
         match tokio::time::timeout(limit, answer).await {
-            Ok(Ok(CallToolResponse::Complete(result))) => {
-                self.check(Arc::clone(&tool.entry), self.result(result)?, limit).await
-            }
-            Ok(Ok(_)) => Err(self.error(
-                ToolErrorKind::Failure,
-                "the tool asks for more input, which deftool does not support",
-            )),
+            Ok(Ok(result)) => self.result(tool, &result, limit).await,
             Ok(Err(ServiceError::McpError(error))) => {
                 Err(self.error(ToolErrorKind::Failure, &format!("{} ({})", error.message, error.code.0)))
             }
@@ -160,11 +172,31 @@ impl Server {
         }
     }
 
-    fn result(&self, result: CallToolResult) -> Result<Value, ToolError> {
-        if result.is_error == Some(true) {
-            return Err(ToolError::new(ToolErrorKind::Failure, text_of(&result)));
+    async fn result(
+        &self,
+        tool: &RemoteTool,
+        result: &Value,
+        limit: Duration,
+    ) -> Result<Value, ToolError> {
+        // Results of another kind ask for input, or name a task.
+        if result.get("resultType").is_some_and(|kind| kind != "complete" && !kind.is_null()) {
+            let message = "the tool asks for more input, which deftool does not support";
+            return Err(self.error(ToolErrorKind::Failure, message));
         }
-        value_of(result).map_err(|error| self.error(ToolErrorKind::Unserialisable, &error.to_string()))
+        let failure = |message| ToolError::new(ToolErrorKind::Failure, message);
+        let CallResult { value, is_structured, unknown } = CallResult::read(result).map_err(failure)?;
+        for kind in unknown {
+            let name = &tool.remote_name;
+            self.report_once(format!("`{name}` returns content of the unknown type `{kind}`, which is left out"));
+        }
+        if is_structured {
+            return self.check(Arc::clone(&tool.entry), value, limit).await;
+        }
+        if tool.entry.returns.is_some() {
+            let name = &tool.remote_name;
+            self.report_once(format!("`{name}` returns a text instead of the result that its schema describes"));
+        }
+        Ok(value)
     }
 
     /// Returns the result of a call if it matches the output schema of the tool. Validates it in another thread and with

@@ -93,9 +93,10 @@ async fn connect(server: &Arc<Server>, stop: &CancellationToken) -> Option<Strin
 /// # Errors
 /// If the server does not list them. The error is a clause that omits the name of the server.
 async fn list(server: &Arc<Server>, peer: &Peer<RoleClient>) -> Result<(), String> {
-    let (listed, of) = (Connection::list(&server.options, peer).await?, Arc::clone(server));
-    let converted = tokio::task::spawn_blocking(move || tools_of(&of.options, listed)).await;
-    let (tools, problems) = converted.map_err(|error| error.to_string())?;
+    let (listing, of) = (Connection::list(&server.options, peer).await?, Arc::clone(server));
+    let converted = tokio::task::spawn_blocking(move || tools_of(&of.options, &listing.tools)).await;
+    let (tools, mut problems) = converted.map_err(|error| error.to_string())?;
+    problems.extend(listing.problem);
     server.set_tools(tools, problems);
     Ok(())
 }
