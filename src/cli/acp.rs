@@ -74,7 +74,7 @@ impl Host for Agent {
             for OpenedWorker { worker, .. } in &opened {
                 worker.stop();
             }
-            for OpenedWorker { worker, remote } in opened {
+            for OpenedWorker { worker, remote, .. } in opened {
                 worker.stopped().await;
                 close_remote(remote).await;
             }
@@ -117,7 +117,13 @@ impl Agent {
             model: session.model.filter(|name| !name.is_empty()),
             ..SubmitRequest::default()
         };
-        Ok(OpenedSession { id, worker: opened.worker.clone(), request, store: Box::new(writer) })
+        Ok(OpenedSession {
+            id,
+            worker: opened.worker.clone(),
+            request,
+            store: Box::new(writer),
+            notices: opened.left_out.clone(),
+        })
     }
 
     /// Opens the project at `root`, and connects its worker.

@@ -40,7 +40,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
     } else {
         let mut load = load_with(&inputs, &dirs.current, &load_options)?;
         if options.online {
-            online::check(&mut load)?;
+            online::check(&mut load, &options.targets)?;
         }
         selection.apply(&mut load);
         (load, true)

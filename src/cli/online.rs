@@ -1,11 +1,16 @@
-//! `check --online`: starts or contacts the MCP servers of the specs, and checks what they offer.
+//! `check --online`: starts or contacts the MCP servers of the specs, and checks what they offer, with `--target` also
+//! whether the APIs accept it.
 
 use std::path::Path;
 
+use deftool_lang::schema::support::SupportLevel;
+use deftool_lang::schema::{Limitation, Target, limitations};
 use deftool_lang::spec::McpServer;
 use deftool_lang::text::one_line;
 use deftool_mcp::{Offer, inspect};
 use deftool_project::{Load, McpOffer, mcp_permission_request};
+
+use serde_json::Value;
 
 use super::command::CliError;
 use super::output::clean;
@@ -16,7 +21,7 @@ use super::worker::Servers;
 ///
 /// # Errors
 /// If a server is not trusted.
-pub(super) fn check(load: &mut Load) -> Result<(), CliError> {
+pub(super) fn check(load: &mut Load, targets: &[Target]) -> Result<(), CliError> {
     let is_checked = |server: &&McpServer| load.checked.contains(&server.source);
     let servers: Vec<McpServer> = load.mcp_servers.iter().filter(is_checked).cloned().collect();
     let runtime =
@@ -24,12 +29,32 @@ pub(super) fn check(load: &mut Load) -> Result<(), CliError> {
     for server in servers {
         let root = load.root_of(server.source).unwrap_or(Path::new(".")).to_owned();
         let offer = runtime.block_on(offer_of(load, &server, &root))?;
-        load.report_mcp_server(
-            &server,
-            offer.map(|Offer { names, problems, .. }| McpOffer { names, problems }),
-        );
+        load.report_mcp_server(&server, offer.map(|offer| describe(offer, targets)));
     }
     Ok(())
+}
+
+/// Returns what workers can use of an offer, and what the targets do not accept.
+fn describe(offer: Offer, targets: &[Target]) -> McpOffer {
+    let names = offer.tools.iter().map(|tool| tool.name.clone()).collect();
+    let mut problems = offer.problems;
+    for (target, tool) in targets.iter().flat_map(|target| offer.tools.iter().map(move |tool| (target, tool)))
+    {
+        let parameters = tool.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
+        let refused = limitations(*target, parameters).into_iter();
+        let refused = refused.filter(|limitation| limitation.support.level == SupportLevel::Refused);
+        problems.extend(refused.map(|Limitation { support, pointer, word }| {
+            let what = if word.is_empty() { support.about() } else { format!("`{word}`") };
+            format!(
+                "offers `{}`, of which {} rejects {what} at {pointer}: {}",
+                tool.name,
+                target.as_str(),
+                support.detail
+            )
+        }));
+    }
+    let changes = if targets.is_empty() { Vec::new() } else { offer.changes };
+    McpOffer { names, problems, changes }
 }
 
 /// Returns what a server of the project at `root` offers, or why it cannot be used.

@@ -53,7 +53,7 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         open_worker: Box::new(move |spec| {
             let workers = Arc::clone(&workers);
             let open = async move {
-                let OpenedWorker { worker, remote } = Box::pin(workers.open(spec, Vec::new())).await?;
+                let OpenedWorker { worker, remote, .. } = Box::pin(workers.open(spec, Vec::new())).await?;
                 let close = move || close_remote(remote).boxed();
                 Ok(deftool_rpc::OpenedWorker { worker, close: Box::new(close) })
             };

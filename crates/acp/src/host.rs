@@ -27,15 +27,27 @@ pub struct SessionRequest {
     pub servers: Vec<ClientServer>,
 }
 
-/// An MCP server that the client configured: a program that is started.
+/// An MCP server that the client configured.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClientServer {
     /// The name. Its tools are called `NAME__TOOL`.
     pub name: String,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// Additional environment variables.
-    pub env: Vec<(String, String)>,
+    /// How to reach it.
+    pub transport: ClientTransport,
+}
+
+/// How to reach an MCP server of the client.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ClientTransport {
+    /// A program that is started.
+    Program {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Additional environment variables.
+        env: Vec<(String, String)>,
+    },
+    /// A transport that the agent does not announce. The session opens without the server.
+    Unsupported,
 }
 
 /// An open session.
@@ -48,6 +60,8 @@ pub struct OpenedSession {
     pub request: SubmitRequest,
     /// Stores the conversation.
     pub store: Box<dyn SessionStore>,
+    /// Messages for the user, such as a server that cannot be used. Shown at the first prompt.
+    pub notices: Vec<String>,
 }
 
 /// Stores the conversation of a session.

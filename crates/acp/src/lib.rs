@@ -20,5 +20,5 @@ mod server;
 mod turn;
 mod updates;
 
-pub use host::{ClientServer, Host, OpenedSession, SessionRequest, SessionStore};
+pub use host::{ClientServer, ClientTransport, Host, OpenedSession, SessionRequest, SessionStore};
 pub use server::serve;

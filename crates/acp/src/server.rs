@@ -25,10 +25,10 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::host::{ClientServer, Host, OpenedSession, SessionRequest};
+use crate::host::{ClientServer, ClientTransport, Host, OpenedSession, SessionRequest};
 use crate::lines;
 use crate::turn::{Peer, failed, send};
-use crate::updates::{prompt_text, replay};
+use crate::updates::{prompt_text, replay, warning};
 
 /// Serves one client until `input` ends, `output` fails or `stop` is canceled. Then cancels all prompts, stores their
 /// replies, and closes the host. Must be called in a multi-threaded runtime.
@@ -167,7 +167,7 @@ impl Server {
             let opened = session.opened.try_lock().map_err(|_| busy())?;
             return Ok((id.clone(), opened.request.messages.clone()));
         }
-        let servers = servers.into_iter().map(client_server).collect::<Result<_, _>>()?;
+        let servers = servers.into_iter().filter_map(client_server).collect();
         let opening = self.host.open(SessionRequest { folder, id, servers });
         let opened = self.canceled.run_until_cancelled(opening).await;
         let opened =
@@ -244,27 +244,28 @@ impl Prompt {
         if text.trim().is_empty() {
             return Err(invalid(String::from("the prompt is empty")));
         }
+        for message in std::mem::take(&mut self.opened.notices) {
+            peer.update(warning(&message));
+        }
         let stop_reason = send(&mut self.opened, &peer, text, &self.canceled).await?;
         Ok(PromptResponse::new(stop_reason))
     }
 }
 
-/// Returns an MCP server of the client.
-///
-/// # Errors
-/// If its transport is not supported.
-fn client_server(server: McpServer) -> Result<ClientServer, Error> {
-    match server {
+/// Returns an MCP server of the client; `None` for a transport that the protocol did not have when this was written.
+fn client_server(server: McpServer) -> Option<ClientServer> {
+    let (name, transport) = match server {
         McpServer::Stdio(server) => {
             let program = server.command.display().to_string();
-            Ok(ClientServer {
-                name: server.name,
-                command: std::iter::once(program).chain(server.args).collect(),
-                env: server.env.into_iter().map(|variable| (variable.name, variable.value)).collect(),
-            })
+            let command = std::iter::once(program).chain(server.args).collect();
+            let env = server.env.into_iter().map(|variable| (variable.name, variable.value)).collect();
+            (server.name, ClientTransport::Program { command, env })
         }
-        _ => Err(invalid(String::from("unsupported MCP server: only programs can be used, not URLs"))),
-    }
+        McpServer::Http(server) => (server.name, ClientTransport::Unsupported),
+        McpServer::Sse(server) => (server.name, ClientTransport::Unsupported),
+        _ => return None,
+    };
+    Some(ClientServer { name, transport })
 }
 
 fn busy() -> Error {

@@ -155,6 +155,11 @@ fn chunk(text: &str) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(text))
 }
 
+/// Returns a notice about something that does not work.
+pub(crate) fn warning(message: &str) -> SessionUpdate {
+    notice(NoticeSeverity::Warning, message)
+}
+
 fn notice(severity: NoticeSeverity, title: &str) -> SessionUpdate {
     SessionUpdate::Notice(Notice::new(severity, one_line(title.to_owned())))
 }

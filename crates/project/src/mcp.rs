@@ -13,6 +13,8 @@ pub struct McpOffer {
     pub names: Vec<String>,
     /// The problems of the tools, one clause each: `offers no tool …`.
     pub problems: Vec<String>,
+    /// What is not sent to model APIs, one clause for each tool.
+    pub changes: Vec<String>,
 }
 
 impl Load {
@@ -20,7 +22,7 @@ impl Load {
     pub fn report_mcp_server(&mut self, server: &McpServer, offer: Result<McpOffer, String>) {
         let name = &server.name.value;
         let at = Location { source: server.source, span: server.name.span };
-        let McpOffer { names, problems } = match offer {
+        let McpOffer { names, problems, changes } = match offer {
             Ok(offer) => offer,
             Err(reason) => {
                 return self.findings.push(rules::mcp_unavailable::finding(at, name, &one_line(reason)));
@@ -28,7 +30,9 @@ impl Load {
         };
         let problems =
             problems.into_iter().map(|problem| rules::mcp_tool::finding(at, name, &one_line(problem)));
-        self.findings.extend(problems);
+        let changes =
+            changes.into_iter().map(|change| rules::mcp_schema::finding(at, name, &one_line(change)));
+        self.findings.extend(problems.chain(changes));
         let is_offered = |tool: &String| tool == name || !server.is_named_by(tool) || names.contains(tool);
         for worker in &self.workers {
             let WorkerSpec { source: Some(source), tools: Some(tools), .. } = worker else { continue };

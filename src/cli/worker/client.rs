@@ -17,7 +17,7 @@ use super::{OpenWorker, connect, endpoint_requirements, join, requirements};
 use crate::cli::args::WorkerOptions;
 use crate::cli::command::{CliError, Exit};
 use crate::cli::interrupt::Signals;
-use crate::cli::output::eprint_line;
+use crate::cli::output::{clean, eprint_line};
 use crate::cli::trust::{ProjectTrust, missing_permissions};
 
 /// Maximum number of requests that wait for a slot of a worker.
@@ -42,6 +42,8 @@ pub(in crate::cli) struct ClientWorkers {
 pub(in crate::cli) struct OpenedWorker {
     pub(in crate::cli) worker: Worker,
     pub(in crate::cli) remote: Option<Arc<RemoteTools>>,
+    /// The MCP servers of the client that cannot be used, one clause each.
+    pub(in crate::cli) left_out: Vec<String>,
 }
 
 impl ClientWorkers {
@@ -70,10 +72,17 @@ impl ClientWorkers {
         let opened = OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
         let journal = self.journal.as_ref().map(|of_worker| of_worker(&opened));
         let remote = opened.servers.connect().await?;
+        let mut left_out = opened.servers.unsupported();
+        left_out.extend(
+            remote.iter().flat_map(|remote| remote.left_out()).map(|error| clean(&error.to_string())),
+        );
+        for server in &left_out {
+            eprint_line(&format!("warning: {server}; its tools are left out"));
+        }
         let tools = join(opened.tools, remote.as_ref());
         let config = WorkerConfig { queue: MAX_QUEUE, journal, ..opened.config };
         let worker = connect(&self.options, &opened.spec, config, tools, true).await?;
-        Ok(OpenedWorker { worker, remote })
+        Ok(OpenedWorker { worker, remote, left_out })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use deftool_acp::ClientServer;
+use deftool_acp::{ClientServer, ClientTransport};
 use deftool_lang::spec::{McpServer, McpTransport, WorkerSpec};
 use deftool_lang::text::one_line;
 use deftool_lang::tool::{JoinedTools, ToolSource};
@@ -51,9 +51,19 @@ impl Servers {
         Self { used, added: Vec::new(), tools, root: root.to_owned() }
     }
 
-    /// Adds servers that a client configured. All of their tools are used.
+    /// Adds servers that a client configured. All of their tools are used. One that cannot be used is left out.
     pub(in crate::cli) fn add(&mut self, servers: Vec<ClientServer>) {
         self.added = servers;
+    }
+
+    /// Returns the servers of the client whose transport is not supported, one clause each.
+    pub(in crate::cli) fn unsupported(&self) -> Vec<String> {
+        let servers = self.added.iter().filter(|server| server.transport == ClientTransport::Unsupported);
+        servers
+            .map(|server| {
+                format!("MCP server `{}`: only programs can be used, not URLs", clean(&server.name))
+            })
+            .collect()
     }
 
     pub(in crate::cli) fn permission_requests(&self, load: &Load) -> Vec<PermissionRequest> {
@@ -73,7 +83,7 @@ impl Servers {
             let unusable = |reason| CliError::Usage(format!("MCP server `{}`: {reason}", server.name.value));
             Self::remote(server, tools, &self.root).map_err(unusable)
         });
-        let added = self.added.iter().map(|server| Ok(remote_of_client(server, &self.root)));
+        let added = self.added.iter().filter_map(|server| remote_of_client(server, &self.root)).map(Ok);
         let servers = servers.chain(added).collect::<Result<_, CliError>>()?;
         let report = |server: &str, message: &str| {
             eprint_line(&cut(&format!("MCP server `{server}`: {}", one_line(clean(message))), 2 * MAX_LINE));
@@ -119,6 +129,7 @@ impl Servers {
             transport,
             tools: server.tools.as_ref().map(|names| names.iter().map(|name| name.value.clone()).collect()),
             only: tools.filter(is_partial).map(<[String]>::to_vec),
+            is_required: true,
             confirm: server.confirm,
             timeout: server.timeout,
             redact,
@@ -126,25 +137,22 @@ impl Servers {
     }
 }
 
-/// Returns how to use a server of a client.
-fn remote_of_client(server: &ClientServer, root: &Path) -> RemoteServer {
-    let variables = server.env.clone();
+/// Returns how to use a server of a client, if its transport is supported.
+fn remote_of_client(server: &ClientServer, root: &Path) -> Option<RemoteServer> {
+    let ClientTransport::Program { command, env } = &server.transport else { return None };
     // The name is a part of the names of the tools.
     let usable = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    RemoteServer {
+    let program = launch(command.clone(), Vec::new(), env.clone(), root.to_owned());
+    Some(RemoteServer {
         name: server.name.chars().map(usable).collect(),
-        transport: ServerTransport::Program(launch(
-            server.command.clone(),
-            Vec::new(),
-            variables,
-            root.to_owned(),
-        )),
+        transport: ServerTransport::Program(program),
         tools: None,
         only: None,
+        is_required: false,
         confirm: true,
         timeout: None,
         redact: redact(None),
-    }
+    })
 }
 
 /// Returns a function that redacts the token of a server as the API key is redacted.

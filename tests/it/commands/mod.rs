@@ -21,6 +21,7 @@ mod lsp;
 pub(crate) mod managed;
 mod mcp;
 mod mcp_http;
+mod mcp_items;
 mod mcp_servers;
 mod otel;
 #[cfg(unix)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams,
-    ProtocolVersion, SubscriptionFilter,
+    ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
+    PaginatedRequestParams, ProtocolVersion, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService,
@@ -84,6 +84,8 @@ pub struct RemoteServer {
     pub tools: Option<Vec<String>>,
     /// The tools to use, as `NAME__TOOL`; `None`: all.
     pub only: Option<Vec<String>>,
+    /// Whether nothing works without it. A server that is not required is left out if it does not start.
+    pub is_required: bool,
     /// Whether each call needs the user's approval.
     pub confirm: bool,
     /// Time limit of a call.

@@ -14,11 +14,27 @@ use super::connection::RemoteServer;
 /// Maximum length of a tool name in requests to models.
 const MAX_NAME: usize = 64;
 
+/// Keywords that model APIs reject at the top of a schema.
+const UNSENT: [&str; 6] = ["anyOf", "oneOf", "allOf", "not", "enum", "const"];
+
 /// A tool of a server.
 pub(super) struct RemoteTool {
     /// The name that the server gives it.
     pub(super) remote_name: String,
     pub(super) entry: Arc<ToolEntry>,
+    /// The keywords at the top of its schema that are not sent.
+    unsent: Vec<String>,
+}
+
+impl RemoteTool {
+    /// Describes what is not sent, if anything.
+    pub(super) fn change(&self) -> Option<String> {
+        let unsent = (!self.unsent.is_empty()).then(|| self.unsent.join(", "))?;
+        let name = &self.entry.name;
+        Some(format!(
+            "offers `{name}` with {unsent} at the top, which is not sent; calls are validated against it"
+        ))
+    }
 }
 
 /// Converts the tools that a server lists. Returns the usable ones, and a clause for each problem.
@@ -97,12 +113,16 @@ fn convert(
         entry.confirm = Confirmation::Always;
     }
     if let Err(error) = serde_json::from_value::<Tool>(tool.clone()) {
-        problems.push(format!("offers `{remote_name}`, which breaks the protocol and is used without the bad part: {error}"));
+        problems.push(format!(
+            "offers `{remote_name}`, which breaks the protocol and is used without the bad part: {error}"
+        ));
     }
     let output = tool.get("outputSchema").filter(|schema| schema.is_object()).map(to_current_draft);
     match output.map(|schema| ArgumentValidator::compile(&name, &schema)).transpose() {
         Ok(schema) => entry.returns = schema,
         Err(error) => problems.push(format!("results of `{remote_name}` are not checked: {error}")),
     }
-    Ok(RemoteTool { remote_name: remote_name.to_owned(), entry: Arc::new(entry) })
+    let unsent = UNSENT.iter().filter(|keyword| schema.get(**keyword).is_some());
+    let unsent = unsent.map(|keyword| format!("`{keyword}`")).collect();
+    Ok(RemoteTool { remote_name: remote_name.to_owned(), entry: Arc::new(entry), unsent })
 }

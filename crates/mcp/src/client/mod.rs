@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use connection::Connection;
 pub use connection::{Launch, Redact, RemoteServer, ServerProgram, ServerTransport};
-use convert::tools_of;
+use convert::{RemoteTool, tools_of};
 pub use server::Report;
 use server::{Server, Status};
 use supervisor::supervise;
@@ -45,6 +45,8 @@ pub struct Offer {
     pub tools: Vec<Arc<ToolEntry>>,
     /// The problems of the tools, one clause each.
     pub problems: Vec<String>,
+    /// What model APIs do not accept and is not sent, one clause for each tool.
+    pub changes: Vec<String>,
 }
 
 /// Connects to a server, lists its tools, and closes the connection.
@@ -58,8 +60,9 @@ pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let listing = listed?;
     let (tools, mut problems) = tools_of(server, &listing.tools);
     problems.extend(listing.problem);
+    let changes = tools.iter().filter_map(RemoteTool::change).collect();
     let tools = tools.into_iter().map(|tool| tool.entry).collect();
-    Ok(Offer { listed: listing.tools, tools, problems })
+    Ok(Offer { listed: listing.tools, tools, problems, changes })
 }
 
 /// The tools of several MCP servers. The servers are stopped when it is dropped.
@@ -69,6 +72,7 @@ pub struct RemoteTools {
     cached: Mutex<Option<(u64, ToolSet)>>,
     stop: CancellationToken,
     tasks: TaskTracker,
+    left_out: Vec<ConnectError>,
 }
 
 impl RemoteTools {
@@ -76,7 +80,7 @@ impl RemoteTools {
     /// established again. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// If a server does not offer its tools in time.
+    /// If a required server does not offer its tools in time.
     pub async fn connect(servers: Vec<RemoteServer>, report: Report) -> Result<Self, ConnectError> {
         let (version, stop, tasks) =
             (Arc::new(AtomicU64::new(0)), CancellationToken::new(), TaskTracker::new());
@@ -97,24 +101,34 @@ impl RemoteTools {
         });
         let servers: Vec<_> = servers.collect();
         tasks.close();
-        let tools = Self { servers: Arc::new(servers), version, cached: Mutex::default(), stop, tasks };
+        let (servers, cached, left_out) = (Arc::new(servers), Mutex::default(), Vec::new());
+        let mut tools = Self { servers, version, cached, stop, tasks, left_out };
         let started = tools.servers.iter().map(|server| async {
             let mut status = server.status.subscribe();
             let known = status.wait_for(|status| !matches!(status, Status::Starting)).await;
             match known.as_deref() {
                 Ok(Status::Lost(reason)) => {
-                    Err(ConnectError { name: server.options.name.clone(), reason: reason.clone() })
+                    let error = ConnectError { name: server.options.name.clone(), reason: reason.clone() };
+                    if server.options.is_required { Err(error) } else { Ok(Some(error)) }
                 }
-                _ => Ok(()),
+                _ => Ok(None),
             }
         });
         match try_join_all(started).await {
-            Ok(_) => Ok(tools),
+            Ok(left_out) => {
+                tools.left_out = left_out.into_iter().flatten().collect();
+                Ok(tools)
+            }
             Err(error) => {
                 tools.close().await;
                 Err(error)
             }
         }
+    }
+
+    /// Returns the servers that are not required and did not start.
+    pub fn left_out(&self) -> &[ConnectError] {
+        &self.left_out
     }
 
     /// Closes the connections, and waits until the programs have ended.

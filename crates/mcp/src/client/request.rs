@@ -30,7 +30,8 @@ impl Drop for OpenRequest<'_> {
         if let Some(id) = self.id.take() {
             let reason = Some(String::from("the call was canceled"));
             // The first poll queues the message; nothing waits until it is sent.
-            let _ = self.peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).now_or_never();
+            let _ =
+                self.peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).now_or_never();
         }
     }
 }

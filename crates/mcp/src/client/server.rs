@@ -172,12 +172,7 @@ impl Server {
         }
     }
 
-    async fn result(
-        &self,
-        tool: &RemoteTool,
-        result: &Value,
-        limit: Duration,
-    ) -> Result<Value, ToolError> {
+    async fn result(&self, tool: &RemoteTool, result: &Value, limit: Duration) -> Result<Value, ToolError> {
         // Results of another kind ask for input, or name a task.
         if result.get("resultType").is_some_and(|kind| kind != "complete" && !kind.is_null()) {
             let message = "the tool asks for more input, which deftool does not support";
@@ -187,14 +182,18 @@ impl Server {
         let CallResult { value, is_structured, unknown } = CallResult::read(result).map_err(failure)?;
         for kind in unknown {
             let name = &tool.remote_name;
-            self.report_once(format!("`{name}` returns content of the unknown type `{kind}`, which is left out"));
+            self.report_once(format!(
+                "`{name}` returns content of the unknown type `{kind}`, which is left out"
+            ));
         }
         if is_structured {
             return self.check(Arc::clone(&tool.entry), value, limit).await;
         }
         if tool.entry.returns.is_some() {
             let name = &tool.remote_name;
-            self.report_once(format!("`{name}` returns a text instead of the result that its schema describes"));
+            self.report_once(format!(
+                "`{name}` returns a text instead of the result that its schema describes"
+            ));
         }
         Ok(value)
     }

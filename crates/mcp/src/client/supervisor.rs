@@ -36,7 +36,11 @@ pub(super) async fn supervise(server: Arc<Server>, stop: CancellationToken) {
         }
         let before = server.status.send_replace(Status::Lost(reason.clone()));
         // The first failure is an error of the start.
-        if !matches!(before, Status::Starting) {
+        if matches!(before, Status::Starting) {
+            if !server.options.is_required {
+                return;
+            }
+        } else {
             server.report(&format!("{reason}; trying again in {delay:?}"));
         }
         tokio::select! {

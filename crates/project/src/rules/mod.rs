@@ -16,6 +16,7 @@ rules! {
     unknown_worker_tool: UNKNOWN_WORKER_TOOL,
     mcp_unavailable: MCP_UNAVAILABLE,
     mcp_tool: MCP_TOOL,
+    mcp_schema: MCP_SCHEMA,
     bios_file: BIOS_FILE,
     bios_placeholder: BIOS_PLACEHOLDER,
     too_many_tools: TOO_MANY_TOOLS,

@@ -1,0 +1,330 @@
+//! MCP servers that break the protocol in one item: it is left out or ignored, named once, and the rest works.
+
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::project::{Ended, Project, command_in};
+
+/// A project with the server `t` that answers with `pages` and `result`.
+fn project(pages: &Value, result: &Value, replies: &str) -> Project {
+    let project = Project::empty();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/played.py");
+    project.write(
+        "specs/a.eld",
+        format!(
+            "(defmcp :name \"t\" :command [\"python3\" \"{}\"])\n(defworker :name \"w\" :on-tool-error report)\n",
+            server.display()
+        ),
+    );
+    project.write("server.json", json!({"list": pages, "call": result}).to_string());
+    project.write("stub.eld", format!("(defscenario :name \"s\" {replies} (reply \"done\"))"));
+    project
+}
+
+/// The outcome of a run.
+struct Ran {
+    shown: String,
+    /// The parameters of the offered tools, by name.
+    offered: serde_json::Map<String, Value>,
+}
+
+/// Runs the worker, whose model calls `tool` with `{}`.
+fn run(pages: &Value, result: &Value, tool: &str) -> Ran {
+    let project = project(pages, result, &format!("(reply (call \"{tool}\"))"));
+    let run = ["run", "x", "--trust", "--record", "run.jsonl"];
+    let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool")];
+    let mut command = command_in(&project.path(""), &[&stub[..], &run].concat());
+    let ended = Ended::of(command.stdin(Stdio::null()).output().unwrap());
+    let recorded = std::fs::read_to_string(project.path("run.jsonl")).unwrap();
+    let mut offered = serde_json::Map::new();
+    for line in recorded.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        add_definitions(&line, &mut offered);
+    }
+    Ran { shown: ended.stderr, offered }
+}
+
+/// Collects the definitions of tools in a line of a recording.
+fn add_definitions(value: &Value, offered: &mut serde_json::Map<String, Value>) {
+    match value {
+        Value::Object(members) => {
+            if let (Some(Value::String(name)), Some(parameters)) =
+                (members.get("name"), members.get("parameters"))
+            {
+                offered.insert(name.clone(), parameters.clone());
+            }
+            members.values().for_each(|member| add_definitions(member, offered));
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_definitions(item, offered)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn ping() -> Value {
+    json!({"name": "ping", "description": "Ping.", "inputSchema": {"type": "object"}})
+}
+
+fn pong() -> Value {
+    json!({"content": [{"type": "text", "text": "pong"}]})
+}
+
+/// Other tools that are listed beside `ping`: what is offered for the tool `x`, and what is reported once.
+#[test]
+fn one_bad_tool_is_left_out_or_used_without_its_bad_part() {
+    let plain = json!({"type": "object", "properties": {}});
+    let of = |schema: Value| json!({"name": "x", "description": "X.", "inputSchema": schema});
+    let rows = [
+        (
+            json!({"name": "x"}),
+            Some(plain.clone()),
+            "offers `x`, which breaks the protocol and is used without the bad part: missing field `inputSchema`",
+        ),
+        (of(Value::Null), Some(plain.clone()), "offers `x`, which breaks the protocol"),
+        (of(json!([])), Some(plain.clone()), "offers `x`, which breaks the protocol"),
+        (of(json!({})), Some(plain.clone()), ""),
+        (of(json!({"type": "object", "properties": []})), Some(plain.clone()), ""),
+        (of(json!("none")), None, "offers `x`, which is left out: its `inputSchema` is not an object"),
+        (
+            of(json!({"type": "string", "description": "the title"})),
+            None,
+            "offers `x`, which is left out: the arguments in its `inputSchema` are not an object",
+        ),
+        (
+            of(json!({"type": "object", "properties": {"a": {"type": "no-type"}}})),
+            None,
+            "offers `x`, which is left out: the schema of `t__x` does not compile at /properties/a/type",
+        ),
+        (
+            json!({"description": "No name.", "inputSchema": {}}),
+            None,
+            "offers a tool without a name, which is left out",
+        ),
+        (json!({"name": 5, "inputSchema": {}}), None, "offers a tool without a name, which is left out"),
+        (json!("ping"), None, "offers a tool without a name, which is left out"),
+        (
+            json!({"name": "x", "inputSchema": {}, "annotations": {"readOnlyHint": "yes"}}),
+            Some(plain.clone()),
+            "offers `x`, which breaks the protocol and is used without the bad part: invalid type: string \"yes\", expected a boolean",
+        ),
+        (
+            json!({"name": "x", "inputSchema": {}, "annotations": [], "title": 5, "icons": "none"}),
+            Some(plain.clone()),
+            "offers `x`, which breaks the protocol",
+        ),
+        (
+            json!({"name": "x", "inputSchema": {}, "outputSchema": null, "annotations": null, "added": 1}),
+            Some(plain.clone()),
+            "",
+        ),
+        (
+            json!({"name": "x", "inputSchema": {}, "outputSchema": []}),
+            Some(plain.clone()),
+            "offers `x`, which breaks the protocol",
+        ),
+        (
+            of(json!({"type": "object", "properties": {"a": {"type": "array"}}})),
+            Some(json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}}})),
+            "",
+        ),
+        (
+            of(
+                json!({"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, {"type": "object", "properties": {"b": {"type": "string"}}}]}),
+            ),
+            Some(json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}})),
+            "",
+        ),
+        (
+            of(
+                json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"t": {"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}}}),
+            ),
+            Some(
+                json!({"type": "object", "properties": {"t": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": {}}}}),
+            ),
+            "",
+        ),
+    ];
+    for (tool, offered, report) in rows {
+        let ran = run(&json!([{"tools": [tool, ping()]}]), &pong(), "t__ping");
+        assert!(ran.shown.contains("tool   t__ping {} → \"pong\""), "{tool}: {}", ran.shown);
+        assert_eq!(ran.offered.get("t__x"), offered.as_ref(), "{tool}: {}", ran.shown);
+        assert_eq!(ran.offered.len(), 1 + usize::from(offered.is_some()), "{tool}");
+        let reports: Vec<&str> =
+            ran.shown.lines().filter(|line| line.starts_with("MCP server `t`")).collect();
+        assert_eq!(reports.len(), usize::from(!report.is_empty()), "{tool}: {reports:?}");
+        assert!(reports.iter().all(|line| line.contains(report)), "{tool}: {reports:?}");
+    }
+}
+
+/// Lists of tools: the names that are offered, and what is reported.
+#[test]
+fn a_list_that_does_not_end_is_used_as_far_as_it_goes() {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {}});
+    let rows = [
+        (
+            json!([{"tools": [tool("a")], "nextCursor": "1"}, {"tools": [tool("b")]}]),
+            vec!["t__a", "t__b"],
+            "",
+        ),
+        // The cursor does not move.
+        (
+            json!([{"tools": [tool("a")], "nextCursor": "1"}]),
+            vec!["t__a"],
+            "repeats a cursor in the list of its tools, which ends there",
+        ),
+        (
+            json!([{"tools": [tool("a")], "nextCursor": "1"}, {"tools": [tool("b")], "nextCursor": "1"}]),
+            vec!["t__a", "t__b"],
+            "repeats a cursor",
+        ),
+        (
+            json!([{"tools": [tool("a")], "nextCursor": "1"}, {"tools": [], "nextCursor": "2"}, {"tools": [tool("b")], "nextCursor": null}]),
+            vec!["t__a", "t__b"],
+            "",
+        ),
+        (
+            json!([{"tools": [tool("a"), null], "nextCursor": 5}]),
+            vec!["t__a"],
+            "offers a tool without a name",
+        ),
+        (
+            json!([{"tools": [tool("a")], "nextCursor": "1"}, null]),
+            vec!["t__a"],
+            "cannot list the rest of its tools: unknown method",
+        ),
+    ];
+    for (pages, offered, report) in rows {
+        let ran = run(&pages, &pong(), "t__a");
+        assert!(ran.shown.contains("tool   t__a {} → \"pong\""), "{pages}: {}", ran.shown);
+        assert_eq!(ran.offered.keys().collect::<Vec<_>>(), offered, "{pages}");
+        let reports: Vec<&str> =
+            ran.shown.lines().filter(|line| line.starts_with("MCP server `t`")).collect();
+        assert_eq!(reports.len(), usize::from(!report.is_empty()), "{pages}: {reports:?}");
+        assert!(reports.iter().all(|line| line.contains(report)), "{pages}: {reports:?}");
+    }
+    let endless = json!([{"tools": "none"}]);
+    let project = project(&endless, &pong(), "");
+    let ended = project.run(&["run", "x", "--trust", "--endpoint", "http://127.0.0.1:1/v1"]);
+    let reason = "error: MCP server `t`: cannot list its tools: the answer has no list `tools`";
+    assert!(ended.stderr.contains(reason), "{ended:?}");
+}
+
+/// Results of calls: what the model gets, and what is reported.
+#[test]
+fn what_is_unknown_in_a_result_is_left_out() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let image = json!({"type": "image", "data": "UE5HUE5HUA==", "mimeType": "image/png"});
+    let odd = json!({"audience": ["robot"], "priority": "high", "lastModified": 5});
+    let rows = [
+        (json!({"content": [text("a"), text("b")]}), r#""a\nb""#, ""),
+        (json!({"content": [{"type": "text", "text": "a", "annotations": odd, "_meta": 5}]}), r#""a""#, ""),
+        (
+            json!({"content": [text("a")], "structuredContent": null, "isError": false, "_meta": null}),
+            r#""a""#,
+            "",
+        ),
+        (json!({"content": [text("a")], "structuredContent": {"n": 1}}), r#"{"n":1}"#, ""),
+        (json!({"content": [text("a"), image]}), r#""a\n[image: image/png, 7 bytes, not shown]""#, ""),
+        (json!({"content": [{"type": "image", "data": "UE5H"}]}), r#""[image: 3 bytes, not shown]""#, ""),
+        (
+            json!({"content": [{"type": "resource", "resource": {"uri": "x:1", "text": "a"}}, {"type": "resource", "resource": {"uri": "x:2", "blob": "UE5H"}}]}),
+            r#""a\n[resource: x:2, 3 bytes, not shown]""#,
+            "",
+        ),
+        (
+            json!({"content": [{"type": "resource_link", "uri": "x:1", "name": "one"}]}),
+            r#""[resource: one, x:1]""#,
+            "",
+        ),
+        (
+            json!({"content": [text("a"), {"type": "hologram", "data": "UE5H"}, {"type": "hologram"}]}),
+            r#""a\n[content of the unknown type `hologram`, not shown]\n[content of the unknown type `hologram`, not shown]""#,
+            "`x` returns content of the unknown type `hologram`, which is left out",
+        ),
+        (json!({"content": "a"}), r#""a""#, ""),
+        (json!({"content": [{"text": "a"}]}), r#""a""#, ""),
+        (json!({"content": []}), r#""""#, ""),
+        (json!({}), r#""""#, ""),
+        (
+            json!({"content": [{"type": "text"}], "isError": true}),
+            "failed: [content of the unknown type `text`, not shown]",
+            "",
+        ),
+        (json!({"content": null, "isError": true}), "failed: the tool failed without a message", ""),
+    ];
+    let tool = json!({"name": "x", "inputSchema": {}});
+    for (result, value, report) in rows {
+        let ran = run(&json!([{"tools": [tool]}]), &result, "t__x");
+        assert!(ran.shown.contains(&format!("tool   t__x {{}} → {value}")), "{result}: {}", ran.shown);
+        let reports: Vec<&str> =
+            ran.shown.lines().filter(|line| line.starts_with("MCP server `t`")).collect();
+        assert_eq!(reports.len(), usize::from(!report.is_empty()), "{result}: {reports:?}");
+        assert!(reports.iter().all(|line| line.contains(report)), "{result}: {reports:?}");
+    }
+    let tool = json!({"name": "x", "inputSchema": {}, "outputSchema": {"type": "object", "required": ["n"]}});
+    let ran = run(&json!([{"tools": [tool]}]), &pong(), "t__x");
+    assert!(ran.shown.contains("→ \"pong\""), "{}", ran.shown);
+    assert!(
+        ran.shown.contains("`x` returns a text instead of the result that its schema describes"),
+        "{}",
+        ran.shown
+    );
+}
+
+/// A call is validated by the draft that the schema declares, and by alternatives that are not sent.
+#[test]
+fn calls_are_validated_by_the_schema_of_the_server() {
+    let pair = json!([{"type": "string"}, {"type": "integer"}]);
+    let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+        "properties": {"t": {"type": "array", "items": pair, "additionalItems": false}}});
+    let either = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
+    let pages =
+        json!([{"tools": [{"name": "old", "inputSchema": old}, {"name": "either", "inputSchema": either}]}]);
+    let replies = r#"(reply (call "t__old" (:t ["a" 1])) (call "t__either" (:b "x")))
+        (reply (call "t__old" (:t [1 "a"]))) (reply (call "t__old" (:t ["a" 1 2]))) (reply (call "t__either" ()))"#;
+    let project = project(&pages, &pong(), replies);
+    let worker = std::fs::read_to_string(project.path("specs/a.eld")).unwrap();
+    let worker = worker.replace("report)", "report :on-invalid-arguments report)");
+    project.write("specs/a.eld", worker);
+    let stub = ["stub", "stub.eld", "--quiet", "--", env!("CARGO_BIN_EXE_deftool"), "run", "x", "--trust"];
+    let ended = Ended::of(command_in(&project.path(""), &stub).stdin(Stdio::null()).output().unwrap());
+    for expected in [
+        r#"tool   t__old {"t":["a",1]} → "pong""#,
+        r#"tool   t__either {"b":"x"} → "pong""#,
+        r#"1 is not of type "string""#,
+        "False schema does not allow 2",
+        "is not valid under any of the schemas",
+    ] {
+        assert!(ended.stderr.contains(expected), "{expected}\n{}", ended.stderr);
+    }
+}
+
+/// `check --online --target` names what an API rejects, and what is not sent.
+#[test]
+fn what_a_target_rejects_is_checked() {
+    let either = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)"}},
+        "anyOf": [{"required": ["a"]}, {"properties": {"b": {"type": "array", "items": [{"type": "string"}]}}}]});
+    let pages = json!([{"tools": [ping(), {"name": "either", "inputSchema": either}]}]);
+    let project = project(&pages, &pong(), "");
+    let state = project.path("state").display().to_string();
+    let deftool = |arguments: &[&str]| {
+        let mut command = command_in(&project.path(""), arguments);
+        Ended::of(command.env("XDG_STATE_HOME", &state).output().unwrap())
+    };
+    assert_eq!(deftool(&["trust", "grant"]).code, Some(0));
+    let check = ["check", "--online", "--format", "concise"];
+    let checked = deftool(&check);
+    assert!(checked.code == Some(0) && !checked.stdout.contains("MCP server"), "{checked:?}");
+    let checked = deftool(&[&check[..], &["--target", "openai", "--target", "openai-strict"]].concat());
+    let lines = [
+        "warning[DT315]: MCP server `t` offers `t__either`, of which openai rejects `pattern` at /properties/a/pattern: newer models answer 400",
+        "warning[DT315]: MCP server `t` offers `t__either`, of which openai-strict rejects `prefixItems` at /properties/b/prefixItems: ",
+        "note[DT316]: MCP server `t` offers `t__either` with `anyOf` at the top, which is not sent; calls are validated against it",
+    ];
+    for line in lines {
+        assert!(checked.stdout.contains(line), "{line}\n{checked:?}");
+    }
+}
