@@ -304,6 +304,48 @@ async fn mcp_servers_of_the_client_are_used() {
     .await;
 }
 
+/// An editor lists servers that cannot be used: the session opens without them, and names each.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_cannot_be_used_are_left_out() {
+    let server = Server::script([Answer::text("ok"), Answer::text("again")]);
+    let project = rpc::project();
+    let mut client = RawClient::start(&project, &["--trust", "--endpoint", &server.endpoint()]);
+    let notices = json!({"protocolVersion": 1, "clientCapabilities": {"session": {"notices": {}}}});
+    client.send("initialize", &notices);
+    client.receive();
+    let servers = json!([
+        {"type": "http", "name": "linear", "url": "https://mcp.linear.invalid/mcp", "headers": []},
+        {"type": "sse", "name": "old", "url": "https://x.invalid/sse", "headers": []},
+        {"name": "gone", "command": "/no/such/program", "args": [], "env": []},
+        {"name": "ends", "command": "/bin/sh", "args": ["-c", "echo no key >&2; exit 7"], "env": []},
+    ]);
+    client.send("session/new", &json!({"cwd": project.path(""), "mcpServers": servers}));
+    let session = client.receive()["result"]["sessionId"].as_str().unwrap().to_owned();
+    let mut prompt = |text: &str| {
+        let prompt = json!([{"type": "text", "text": text}]);
+        client.send("session/prompt", &json!({"sessionId": session, "prompt": prompt}));
+        let mut notices = Vec::new();
+        loop {
+            let message = client.receive();
+            let update = &message["params"]["update"];
+            if update["sessionUpdate"] == "notice" {
+                notices.push(update["title"].as_str().unwrap().to_owned());
+            } else if message.get("result").is_some() {
+                assert_eq!(message["result"]["stopReason"], "end_turn");
+                return notices;
+            }
+        }
+    };
+    let notices = prompt("Hello.");
+    let [linear, old, gone, ends] = notices.as_slice() else { panic!("{notices:?}") };
+    assert_eq!(linear, "MCP server `linear`: only programs can be used, not URLs");
+    assert_eq!(old, "MCP server `old`: only programs can be used, not URLs");
+    assert!(gone.starts_with("MCP server `gone`: cannot be started: "), "{gone}");
+    assert_eq!(ends, "MCP server `ends`: exited with code 7: no key");
+    assert_eq!(prompt("Again."), [""; 0]);
+    client.disconnect();
+}
+
 /// A client with raw messages.
 struct RawClient {
     agent: Child,
@@ -360,16 +402,10 @@ fn errors_are_reported_and_the_agent_goes_on() {
     let project = rpc::project();
     let mut client = RawClient::start(&project, &["--trust", "--endpoint", "http://127.0.0.1:1"]);
     let root = project.path("").display().to_string().trim_end_matches('/').to_owned();
-    let remote = json!([{"type": "http", "name": "x", "url": "http://127.0.0.1:1", "headers": []}]);
     let new = |cwd: &str| json!({"cwd": cwd, "mcpServers": []});
     let load = |id: &str| json!({"sessionId": id, "cwd": root, "mcpServers": []});
     let cases = [
         ("session/new", new("specs"), "-32602 `cwd` is not an absolute path: specs"),
-        (
-            "session/new",
-            json!({"cwd": root, "mcpServers": remote}),
-            "-32602 unsupported MCP server: only programs can be used, not URLs",
-        ),
         (
             "session/new",
             new(&root),

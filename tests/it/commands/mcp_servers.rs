@@ -86,14 +86,14 @@ fn the_official_servers_can_be_used() {
     let shown = run(&project, &["--trust"]);
     for expected in [
         r#"tool   all__echo {"message":"hi"} → "Echo: hi""#,
-        r#"tool   all__get-tiny-image {} → [{"type":"text","text":"Here's the image you requested:"},{"type":"image","data":"iVBOR"#,
+        r#"tool   all__get-tiny-image {} → "Here's the image you requested:\n[image: image/png, "#,
         r#"→ {"temperature":36,"conditions":"Light rain / drizzle","humidity":82}"#,
-        r#"{"type":"resource_link","uri":"demo://resource/dynamic/blob/1""#,
+        r#"[resource: Blob Resource 1, demo://resource/dynamic/blob/1"#,
         r#"tool   files__read_text_file {"path":"note.txt"} → {"content":"a note\n"}"#,
         r#"tool   files__read_text_file {"path":"/etc/passwd"} → failed: Access denied"#,
         r#"tool   fast__add {"a":1,"b":2} → {"result":3}"#,
         "tool   fast__fail {} → failed: Error calling tool 'fail': no luck",
-        r#"tool   fast__picture {} → [{"type":"image","data":"UE5H","mimeType":"image/png"}]"#,
+        r#"tool   fast__picture {} → "[image: image/png, 3 bytes, not shown]""#,
         r#""one" is not of type "integer""#,
         "unknown tool: `files__write_file`",
     ] {
