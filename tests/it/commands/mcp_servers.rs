@@ -68,11 +68,12 @@ fn the_official_servers_can_be_used() {
     }
     let everything = file("node_modules/.bin/mcp-server-everything");
     let filesystem = file("node_modules/.bin/mcp-server-filesystem");
-    let (python, server) = (file(".venv/bin/python"), file("server.py"));
+    let (python, server, typescript) = (file(".venv/bin/python"), file("server.py"), file("server.mjs"));
     let servers = format!(
         r#"(defmcp :name "all" :command ["{everything}"])
 (defmcp :name "files" :command ["{filesystem}" "."] :tools ["read_text_file"])
-(defmcp :name "fast" :command ["{python}" "{server}"])"#
+(defmcp :name "fast" :command ["{python}" "{server}"])
+(defmcp :name "ts" :command ["node" "{typescript}"])"#
     );
     let replies = r#"
  (reply (call "all__echo" (:message "hi")) (call "all__get-tiny-image") (call "all__get-structured-content" (:location "Chicago"))
@@ -80,6 +81,7 @@ fn the_official_servers_can_be_used() {
  (reply (call "files__read_text_file" (:path "note.txt")) (call "files__read_text_file" (:path "/etc/passwd")))
  (reply (call "fast__add" (:a 1 :b 2)) (call "fast__fail") (call "fast__picture"))
  (reply (call "fast__add" (:a "one" :b 2)))
+ (reply (call "ts__join" (:pair ["a" 1])) (call "ts__join" (:pair ["a" "b"])))
  (reply (call "files__write_file" (:path "x" :content "")))"#;
     let project = project(&servers, replies);
     project.write("note.txt", "a note\n");
@@ -95,6 +97,9 @@ fn the_official_servers_can_be_used() {
         "tool   fast__fail {} → failed: Error calling tool 'fail': no luck",
         r#"tool   fast__picture {} → "[image: image/png, 3 bytes, not shown]""#,
         r#""one" is not of type "integer""#,
+        // Its schema is a draft-07 tuple.
+        r#"tool   ts__join {"pair":["a",1]} → "a 1""#,
+        r#""b" is not of type "integer""#,
         "unknown tool: `files__write_file`",
     ] {
         assert!(shown.contains(expected), "{expected}\n{shown}");

@@ -49,8 +49,10 @@ pub fn offered_parameters(schema: &Value) -> Option<Value> {
 /// Returns `schema` and the schemas that it refers to at the top, one after the other.
 fn referred(schema: &Value) -> Vec<&Value> {
     let mut chain = vec![schema];
-    while let Some(next) =
-        chain.last().and_then(|last| resolve(schema, last.get("$ref")?)).filter(|next| !chain.contains(next))
+    while let Some(next) = chain
+        .last()
+        .and_then(|last| resolve(schema, last.get("$ref")?))
+        .filter(|next| !chain.iter().any(|known| std::ptr::eq(*known, *next)))
     {
         chain.push(next);
     }
