@@ -11,10 +11,10 @@
 //!
 //! let tools = ToolSet::default();
 //! let hello = Message::User { content: String::from("Hello") };
-//! let start = RunStart { conversation: vec![hello.clone()], ..RunStart::default() };
+//! let start = RunStart { conversation: vec![hello], ..RunStart::default() };
 //! let mut run = Run::new(RunConfig::default(), start);
 //! let Step::Stream(request) = run.next_step(&tools, &BiosV1::default()) else { unreachable!() };
-//! assert!(request.messages.contains(&hello.into()));
+//! assert_eq!(request.messages.len(), 2, "the engine's system message and the user's message");
 //!
 //! // The driver sends the request. These are the bytes of the answer.
 //! let answer = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";

@@ -29,7 +29,7 @@ pub enum Message {
     Tool {
         /// The id of the call.
         tool_call_id: String,
-        /// The result as JSON text.
+        /// The result: JSON, or the text of a tool that returns text.
         content: String,
     },
 }

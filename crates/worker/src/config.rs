@@ -84,6 +84,7 @@ impl WorkerConfig {
             fallback: spec.fallback,
             on_invalid_arguments: spec.on_invalid_arguments,
             on_tool_error: spec.on_tool_error,
+            string_results: spec.string_results,
             final_turn: spec.final_turn,
             parallel: spec.parallel,
             bios_budget: spec.bios_budget,

@@ -83,6 +83,8 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             ("RunConfig.on_invalid_arguments", Nothing),
             // The calls that ended were handled by it.
             ("RunConfig.on_tool_error", Restores),
+            // The form of the results of the past part of the conversation.
+            ("RunConfig.string_results", Restores),
             ("RunConfig.final_turn", Nothing),
             ("RunConfig.parallel", Nothing),
             ("RunConfig.bios_budget", Nothing),
@@ -98,6 +100,8 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             ("CallPlan.timeout", Limits),
             ("CallPlan.needs_approval", Limits),
             ("CallPlan.effect", Limits),
+            // The form of the results of the past part of the conversation.
+            ("CallPlan.text_result", Restores),
             ("JournalEntry.call_id", Nothing),
             ("JournalEntry.log", Nothing),
             ("Event.Submitted", Restores),

@@ -71,7 +71,8 @@ fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
     true
 }
 
-fn join(before: &mut String, after: &str) {
+/// Appends a text as a paragraph of its own.
+pub(crate) fn join(before: &mut String, after: &str) {
     if !before.is_empty() && !after.is_empty() {
         before.push_str("\n\n");
     }

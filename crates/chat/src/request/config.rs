@@ -1,6 +1,6 @@
 //! The configuration and the start of a request.
 
-use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};
+use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, StringResults, SystemMessages};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -29,6 +29,8 @@ pub struct RunConfig {
     pub on_invalid_arguments: OnFailure,
     /// Effect of a failed tool.
     pub on_tool_error: OnFailure,
+    /// The form of results that are strings, unless the tool returns text.
+    pub string_results: StringResults,
     /// Whether the model gets one last turn with exit tools only after the budget is exhausted.
     pub final_turn: bool,
     /// Whether the calls of one reply run in parallel.
@@ -56,6 +58,7 @@ impl Default for RunConfig {
             fallback: Fallback::default(),
             on_invalid_arguments: OnFailure::default(),
             on_tool_error: OnFailure::default(),
+            string_results: StringResults::default(),
             final_turn: false,
             parallel: false,
             bios_budget: BiosBudget::default(),

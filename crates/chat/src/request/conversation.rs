@@ -1,7 +1,8 @@
 //! The messages of a chat request, and the growing conversation.
 //!
-//! A chat request contains the BIOS, the worker's system message, the request's system message, the conversation, and
-//! finally the variable BIOS lines. Only answered calls are added to the conversation.
+//! A chat request contains the BIOS, the worker's system message, the request's system message and the conversation.
+//! The variable BIOS lines are at the end of the last result or user message by default. They are not part of the
+//! conversation. Only answered calls are added to it.
 
 use std::sync::Arc;
 
@@ -9,14 +10,14 @@ use deftool_lang::spec::{BiosBudget, SystemMessages};
 
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
-use crate::body::{merge_neighbours, pair_calls};
+use crate::body::{join, merge_neighbours, pair_calls};
 use crate::{Message, MessageToolCall};
 
 /// One answered call.
 #[derive(Debug)]
 pub(super) struct AnsweredCall {
     pub(super) call: MessageToolCall,
-    /// The answer as JSON text.
+    /// The answer for the model.
     pub(super) content: String,
 }
 
@@ -32,7 +33,7 @@ pub(super) fn messages_to_send(
     let request = system_prompt.unwrap_or_default();
     let (first, last) = match config.bios_budget {
         BiosBudget::Head => (BiosPart::Whole, None),
-        BiosBudget::Tail => (BiosPart::Head, Some(BiosPart::Tail)),
+        BiosBudget::Result | BiosBudget::Tail => (BiosPart::Head, Some(BiosPart::Tail)),
     };
     context.part = first;
     let head = bios.bios(&context);
@@ -41,6 +42,10 @@ pub(super) fn messages_to_send(
         bios.bios(&context)
     });
     let tail = tail.unwrap_or_default();
+    let (tail, lines) = match config.bios_budget {
+        BiosBudget::Result => (String::new(), tail),
+        BiosBudget::Head | BiosBudget::Tail => (tail, String::new()),
+    };
     let mut messages = Vec::with_capacity(conversation.len() + 4);
     match config.system_messages {
         SystemMessages::Combined => {
@@ -68,7 +73,22 @@ pub(super) fn messages_to_send(
         }
     }
     let merged = merge_neighbours(messages);
-    if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) }
+    let mut messages = if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) };
+    append_lines(&mut messages, lines);
+    messages
+}
+
+/// Appends lines to the last result or user message. A conversation without one gets a system message.
+fn append_lines(messages: &mut Vec<Arc<Message>>, lines: String) {
+    if lines.is_empty() {
+        return;
+    }
+    let is_input =
+        |message: &&mut Arc<Message>| matches!(***message, Message::User { .. } | Message::Tool { .. });
+    match messages.iter_mut().rev().find(is_input).map(Arc::make_mut) {
+        Some(Message::User { content } | Message::Tool { tool_call_id: _, content }) => join(content, &lines),
+        Some(Message::System { .. } | Message::Assistant { .. }) | None => push_system(messages, lines),
+    }
 }
 
 /// Appends one reply and the answers to its calls.

@@ -36,4 +36,4 @@ pub use run::{
 };
 pub use text_calls::coerce_arguments;
 
-pub use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, SystemMessages};
+pub use deftool_lang::spec::{BiosBudget, BudgetUnit, Fallback, OnFailure, StringResults, SystemMessages};

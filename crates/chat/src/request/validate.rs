@@ -59,7 +59,12 @@ pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Ch
             match tool.accept(value.clone()) {
                 Ok(arguments) => {
                     let needs_approval = tool.needs_approval(&arguments);
-                    let plan = CallPlan { timeout: tool.timeout, needs_approval, effect: tool.effect };
+                    let plan = CallPlan {
+                        timeout: tool.timeout,
+                        needs_approval,
+                        effect: tool.effect,
+                        text_result: tool.text_results,
+                    };
                     Checked::Valid { arguments, plan }
                 }
                 Err((arguments, violations)) => Checked::Invalid {

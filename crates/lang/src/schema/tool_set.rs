@@ -35,6 +35,8 @@ pub struct ToolEntry {
     pub confirm: Confirmation,
     /// The consequence of running a call twice.
     pub effect: Effect,
+    /// Whether the model gets a result that is a string as it is, without JSON quotes.
+    pub text_results: bool,
 }
 
 impl ToolEntry {
@@ -65,7 +67,17 @@ impl ToolEntry {
         timeout: Option<Duration>,
     ) -> Self {
         let (confirm, effect) = (Confirmation::default(), Effect::default());
-        Self { name, kind, definition, validator, returns: None, timeout, confirm, effect }
+        Self {
+            name,
+            kind,
+            definition,
+            validator,
+            returns: None,
+            timeout,
+            confirm,
+            effect,
+            text_results: false,
+        }
     }
 
     /// Converts the tool to strict mode: the definition is in the `openai-strict` format, and the validator removes

@@ -40,6 +40,6 @@ pub use tool::{Argument, Effect, Origin, Permissions, SampleCall, TargetOverride
 pub use units::parse_duration;
 pub use value::ToolValueError;
 pub use worker::{
-    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, SystemMessages,
-    Timers, WorkerSpec,
+    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, ServerSpec, StringResults,
+    SystemMessages, Timers, WorkerSpec,
 };

@@ -217,7 +217,7 @@ pub(super) const PERMISSIONS: [Key; 5] = [
 
 const REPORT: &[&str] = &["fail", "report"];
 
-pub(super) const WORKER: [Key; 32] = [
+pub(super) const WORKER: [Key; 33] = [
     key_of("name", KeyValue::Text, "The name for `--worker`, also sent to the model."),
     key_of("endpoint", KeyValue::Text, "The base URL of the server, with `/v1`."),
     key_of("model", KeyValue::Text, "The name of the model. Default: the first model of the server."),
@@ -276,8 +276,9 @@ pub(super) const WORKER: [Key; 32] = [
     key_of("bios", KeyValue::Text, "A file with the engine's own system message, or nil for none."),
     key_of(
         "bios-budget",
-        KeyValue::Words(&["tail", "head"]),
-        "Whether time and budget are sent in the last or in the first system message. Default: `tail`.",
+        KeyValue::Words(&["result", "head", "tail"]),
+        "Whether time and budget are sent at the end of the last result, or in the first or a last system message. \
+         Default: `result`.",
     ),
     key_of(
         "on-invalid-arguments",
@@ -288,6 +289,11 @@ pub(super) const WORKER: [Key; 32] = [
         "on-tool-error",
         KeyValue::Words(REPORT),
         "Whether an error of a tool ends the request or is reported to the model. Default: `fail`.",
+    ),
+    key_of(
+        "string-results",
+        KeyValue::Words(&["json", "raw"]),
+        "Whether a result of a script that is a string is sent as JSON or as it is. Default: `json`.",
     ),
     key_of(
         "final-turn",

@@ -103,11 +103,25 @@ pub enum SystemMessages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BiosBudget {
+    /// At the end of the last message: a tool's result, or the user's message. No chat template rejects or drops it,
+    /// and a local server can reuse its prompt cache.
+    #[default]
+    Result,
     /// In the first system message.
     Head,
-    /// In a last system message, so that a local server can reuse its prompt cache.
-    #[default]
+    /// In a last system message.
     Tail,
+}
+
+/// The form in which the model gets a script's result that is a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StringResults {
+    /// As JSON, in quotes, like all other results.
+    #[default]
+    Json,
+    /// As it is.
+    Raw,
 }
 
 /// The system message of the engine.
@@ -202,6 +216,8 @@ pub struct WorkerSpec {
     pub on_invalid_arguments: OnFailure,
     /// The effect of a failing tool.
     pub on_tool_error: OnFailure,
+    /// The form of results that are strings.
+    pub string_results: StringResults,
     /// Whether the model gets one last turn, with only the exit tools, after the budget is spent.
     pub final_turn: bool,
     /// Whether the calls of one reply run at the same time.
@@ -240,6 +256,7 @@ impl WorkerSpec {
             bios_budget: BiosBudget::default(),
             on_invalid_arguments: OnFailure::default(),
             on_tool_error: OnFailure::default(),
+            string_results: StringResults::default(),
             final_turn: false,
             parallel: false,
             timers: Timers::default(),

@@ -36,6 +36,8 @@ fn each_key_sets_its_own_member() {
         (":fallback on", &["fallback: On,"]),
         (":system-messages combined", &["system_messages: Combined,"]),
         (":bios-budget head", &["bios_budget: Head,"]),
+        (":bios-budget tail", &["bios_budget: Tail,"]),
+        (":string-results raw", &["string_results: Raw,"]),
         (":on-invalid-arguments report", &["on_invalid_arguments: Report,"]),
         (":on-tool-error report", &["on_tool_error: Report,"]),
         (":final-turn t", &["final_turn: true,"]),

@@ -109,6 +109,7 @@ fn convert(
     }});
     let kind = ToolKind::Normal;
     let mut entry = ToolEntry::with_validator(name.clone(), kind, definition, validator, server.timeout);
+    entry.text_results = true;
     if server.confirm {
         entry.confirm = Confirmation::Always;
     }

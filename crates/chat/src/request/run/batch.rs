@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deftool_lang::schema::Arguments;
-use deftool_lang::spec::Effect;
+use deftool_lang::spec::{Effect, StringResults};
 use deftool_lang::tool::{ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -41,16 +41,20 @@ pub(in crate::request) struct CallPlan {
     pub(in crate::request) needs_approval: bool,
     /// The consequence of running it twice.
     pub(in crate::request) effect: Effect,
+    /// Whether a result that is a string is sent as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::request) text_result: bool,
 }
 
 impl CallPlan {
-    /// Returns the stricter part of both plans.
-    pub(super) fn stricter(self, other: Self) -> Self {
-        let timeouts = self.timeout.into_iter().chain(other.timeout);
+    /// Returns the current plan with the limits of both plans.
+    pub(super) fn stricter(self, current: Self) -> Self {
+        let timeouts = self.timeout.into_iter().chain(current.timeout);
         Self {
             timeout: timeouts.min(),
-            needs_approval: self.needs_approval || other.needs_approval,
-            effect: self.effect.max(other.effect),
+            needs_approval: self.needs_approval || current.needs_approval,
+            effect: self.effect.max(current.effect),
+            text_result: current.text_result,
         }
     }
 }
@@ -71,7 +75,7 @@ pub(super) enum CallState {
     Asked,
     /// The tool is running.
     Running { since_ms: u64 },
-    /// The call was answered with this JSON text.
+    /// The call was answered with this text.
     Answered { answer: String },
     /// The call failed. Its failure ends the request, unless an earlier call fails, too.
     Failed { failure: Failure },
@@ -97,6 +101,18 @@ impl Batch {
     pub(super) fn tool(&self) -> Option<&str> {
         let is_open = |call: &&BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
         self.calls.iter().find(is_open).map(|call| call.name.as_str())
+    }
+
+    /// Answers a call. The model gets a result as JSON, or as it is if it is a string and its tool or the worker says so.
+    pub(super) fn answer(&mut self, index: usize, result: Result<Value, ToolError>, strings: StringResults) {
+        let Some(call) = self.calls.get_mut(index) else { return };
+        let returns_text = matches!(call.task, Task::Run { plan: CallPlan { text_result: true, .. }, .. });
+        let answer = match result {
+            Ok(Value::String(text)) if returns_text || strings == StringResults::Raw => text,
+            Ok(value) => value.to_string(),
+            Err(error) => json!({"error": error_for_model(&error)}).to_string(),
+        };
+        call.state = CallState::Answered { answer };
     }
 
     /// Returns the calls, each with its answer or an error.
@@ -149,6 +165,15 @@ impl Batch {
             )
             | None => None,
         }
+    }
+}
+
+/// Returns the error for the model, without the details for the user.
+fn error_for_model(error: &ToolError) -> Value {
+    let ToolError { kind, message, path, details: _ } = error;
+    match path {
+        Some(path) => json!({"kind": kind, "message": message, "path": path}),
+        None => json!({"kind": kind, "message": message}),
     }
 }
 

@@ -149,9 +149,7 @@ impl Run {
     pub(super) fn answer_call(&mut self, index: usize, result: Result<Value, ToolError>, elapsed_ms: u64) {
         self.emit_tool_finished(index, &result, elapsed_ms);
         let Phase::Calling(batch) = &mut self.phase else { return };
-        if let Some(call) = batch.calls.get_mut(index) {
-            call.state = CallState::Answered { answer: answer_text(result) };
-        }
+        batch.answer(index, result, self.config.string_results);
         if self.budget.pay_call() {
             self.emit_budget();
         }
@@ -202,21 +200,4 @@ pub(super) fn budget_failure(config: &RunConfig) -> Failure {
     let (budget, s) = (config.tool_budget, if config.tool_budget == 1 { "" } else { "s" });
     let detail = format!("tool budget exhausted: {budget} {unit}{s} (the worker's :tool-budget)");
     Failure::new(FailReason::ToolExecutionError, kind::BUDGET_EXHAUSTED, detail)
-}
-
-/// Returns the answer to a call for the model.
-pub(super) fn answer_text(result: Result<Value, ToolError>) -> String {
-    match result {
-        Ok(value) => value.to_string(),
-        Err(error) => json!({"error": error_for_model(&error)}).to_string(),
-    }
-}
-
-/// Returns the error for the model, without the details for the user.
-fn error_for_model(error: &ToolError) -> Value {
-    let ToolError { kind, message, path, details: _ } = error;
-    match path {
-        Some(path) => json!({"kind": kind, "message": message, "path": path}),
-        None => json!({"kind": kind, "message": message}),
-    }
 }

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::batch::{Batch, BatchCall, CallState, Task};
-use super::calls::answer_text;
 use super::model::Budget;
 use super::resume::RestoredRun;
 use super::state::{Phase, PlannedCall, ReplyState, Run};
@@ -232,7 +231,7 @@ impl JournalReplay {
         let run = &mut self.run;
         let Phase::Calling(batch) = &mut run.phase else { return Ok(()) };
         let Some(index) = batch.position(id) else { return Ok(()) };
-        let Some(call) = batch.calls.get_mut(index) else { return Ok(()) };
+        let Some(call) = batch.calls.get(index) else { return Ok(()) };
         match &result {
             Err(error)
                 if run.config.on_tool_error == OnFailure::Fail
@@ -242,7 +241,7 @@ impl JournalReplay {
                 batch.fail_call(index, error);
             }
             Ok(_) | Err(_) => {
-                call.state = CallState::Answered { answer: answer_text(result) };
+                batch.answer(index, result, run.config.string_results);
                 self.answered = self.answered.saturating_add(1);
             }
         }

@@ -312,10 +312,7 @@ fn request_options_are_combined_with_the_workers() {
             .collect();
         let whole = systems.join("\n\n");
         assert!(expected.iter().all(|text| whole.contains(text)), "{systems:?}");
-        assert!(
-            whole.contains("The request's.\n\nTime at submit: "),
-            "the request's is the last: {systems:?}"
-        );
+        assert!(whole.ends_with("The request's."), "the request's is the last: {systems:?}");
         assert_eq!(json!(request.params), json!({"seed": 1, "temperature": 1, "top_p": 0.5}));
         assert_eq!(request.model, "mine");
         assert_eq!(

@@ -2,7 +2,8 @@
 
 use deftool_chat::Message;
 use deftool_chat::request::{
-    BiosBudget, BiosContext, BiosProvider, BiosTemplate, Fallback, Step, SystemMessages,
+    BiosBudget, BiosContext, BiosProvider, BiosTemplate, BiosV1, Fallback, Step, StringResults,
+    SystemMessages,
 };
 use serde_json::json;
 
@@ -16,8 +17,7 @@ fn system_messages_are_first_and_the_budget_counts_down() {
     let [
         Message::System { content: bios },
         Message::System { content: caller },
-        Message::User { .. },
-        Message::System { .. },
+        Message::User { content: prompt },
     ] = &played.messages(0)[..]
     else {
         panic!()
@@ -28,14 +28,72 @@ fn system_messages_are_first_and_the_budget_counts_down() {
     }
     assert!(!bios.contains("\"tool\""), "the convention is only included with `on`");
     assert_eq!(played.messages(0)[0], played.messages(1)[0]);
-    for (request, left) in played.requests.iter().zip([8, 7]) {
-        let last = Message::System {
-            content: format!(
-                "Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}"
-            ),
-        };
-        assert_eq!(owned(&request.messages).last(), Some(&last));
+    let lines = |left| {
+        format!("\n\nTime at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}")
+    };
+    assert_eq!(*prompt, format!("What is the weather?{}", lines(8)));
+    let [.., Message::User { content: prompt }, Message::Assistant { .. }, Message::Tool { content, .. }] =
+        &played.messages(1)[..]
+    else {
+        panic!()
+    };
+    assert_eq!(prompt, "What is the weather?", "only the last message has the lines");
+    assert_eq!(*content, format!("{{\"temperature\":18}}{}", lines(7)));
+    assert_eq!(
+        played.conversation[0],
+        user("What is the weather?"),
+        "the lines are not part of the conversation"
+    );
+}
+
+#[test]
+fn a_string_result_is_json_or_the_string_itself() {
+    let text = "It is noon.\n\"Really.\"";
+    for (strings, result, expected) in [
+        (StringResults::Json, json!(text), r#""It is noon.\n\"Really.\"""#),
+        (StringResults::Raw, json!(text), text),
+        (StringResults::Raw, json!({"at": text}), r#"{"at":"It is noon.\n\"Really.\""}"#),
+        (StringResults::Raw, json!(null), "null"),
+    ] {
+        let mut play = play().with(|config| config.string_results = strings);
+        play.answer = Box::new(move |_, _| Ok(result.clone()));
+        let played = play.run(&[reply_with("").call("look", json!({})), reply_with("x")]);
+        let Some(Message::Tool { content, .. }) = played.history().last() else { panic!("{played:?}") };
+        assert_eq!(content, expected, "{strings:?}");
     }
+}
+
+#[test]
+fn the_variable_lines_are_in_the_last_result_or_user_message() {
+    let with = |extra: &[Message]| {
+        let mut play = play();
+        play.conversation.extend_from_slice(extra);
+        let Step::Stream(request) = play.start().next_step(&tools(), &BiosV1) else { panic!() };
+        owned(&request.messages)
+    };
+    let system = Message::System { content: String::from("Third.") };
+    let [.., Message::User { content }, last] = &with(std::slice::from_ref(&system))[..] else { panic!() };
+    assert!(content.ends_with("left: 8"), "{content}");
+    assert_eq!(*last, system);
+    // Without such a message, they are the last message.
+    let mut play = play();
+    play.conversation = vec![system];
+    let Step::Stream(request) = play.start().next_step(&tools(), &BiosV1) else { panic!() };
+    let Some(Message::System { content }) = owned(&request.messages).pop() else { panic!() };
+    assert!(content.starts_with("Time at submit: "), "{content}");
+}
+
+#[test]
+fn a_bios_budget_at_the_tail_is_a_last_system_message() {
+    let played = play().with(|config| config.bios_budget = BiosBudget::Tail);
+    let Step::Stream(request) = played.start().next_step(&tools(), &BiosV1) else { panic!() };
+    let [Message::System { .. }, Message::User { content: prompt }, Message::System { content }] =
+        &owned(&request.messages)[..]
+    else {
+        panic!()
+    };
+    assert_eq!(prompt, "What is the weather?");
+    assert!(content.ends_with("left: 8"), "{content}");
 }
 
 #[test]
@@ -65,14 +123,8 @@ fn variable_lines_are_last_and_do_not_change_the_head() {
         })
         .run(&[reply_with("").call("look", json!({})), reply_with("x")]);
     assert_eq!(played.messages(0)[0], played.messages(1)[0]);
-    assert_eq!(
-        played.messages(1).last(),
-        Some(&Message::System {
-            content: String::from(
-                "Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: 0; answer without them."
-            )
-        })
-    );
+    let Some(Message::Tool { content, .. }) = played.messages(1).pop() else { panic!() };
+    assert!(content.ends_with("\nNormal tool iterations left: 0; answer without them."), "{content}");
 }
 
 #[test]
@@ -83,9 +135,11 @@ fn combined_system_messages_are_one_message() {
     });
     play.conversation.insert(0, Message::System { content: String::from("Third.") });
     let played = play.run(&[reply_with("x")]);
-    let [Message::System { content }, Message::User { .. }] = &played.messages(0)[..] else { panic!() };
-    assert!(content.starts_with("bios-v1") && content.ends_with("left: 8"), "{content}");
-    assert!(content.contains("\n\nBe brief.\n\nThird.\n\nTime at submit: "), "{content}");
+    let [Message::System { content }, Message::User { content: prompt }] = &played.messages(0)[..] else {
+        panic!()
+    };
+    assert!(content.starts_with("bios-v1") && content.ends_with("\n\nBe brief.\n\nThird."), "{content}");
+    assert!(prompt.ends_with("left: 8"), "{prompt}");
 }
 
 #[test]
@@ -148,7 +202,7 @@ fn a_bios_is_created_from_a_template() {
     let tail = first(|_| {});
     // Braces that are not a placeholder: the line is not variable, and the convention is not inserted there.
     assert_eq!(tail[0], system("I am default, Europe/Paris.\n{budget}, {call_convention}.\nBye {x}."));
-    assert_eq!(tail[2], system("8 left, finish."));
+    assert_eq!(tail[1], user("What is the weather?\n\n8 left, finish."));
     let Message::System { content } = &first(|config| config.fallback = Fallback::On)[0] else { panic!() };
     assert!(content.contains("Bye {x}.\nTo call a tool, "), "{content}");
 }

@@ -13,13 +13,13 @@ use crate::spec::rules::{
 };
 use crate::spec::units::parse_duration;
 use crate::spec::{
-    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, SystemMessages, WorkerSpec,
-    nearest,
+    Api, BiosBudget, BiosSource, BudgetUnit, Dialect, Fallback, OnFailure, StringResults, SystemMessages,
+    WorkerSpec, nearest,
 };
 use crate::syntax::{Datum, DatumKind, Number};
 use crate::text::{Span, Spanned};
 
-const WORKER_KEYS: [&str; 32] = reference::names(&reference::WORKER);
+const WORKER_KEYS: [&str; 33] = reference::names(&reference::WORKER);
 
 /// Whether `:params` cannot set this member of a request body.
 pub fn is_reserved_param(name: &str) -> bool {
@@ -154,7 +154,8 @@ impl Lowerer {
                 self.take_word(&mut worker.system_messages, &key, value, &modes);
             }
             "bios-budget" => {
-                let places = [("head", BiosBudget::Head), ("tail", BiosBudget::Tail)];
+                let places =
+                    [("result", BiosBudget::Result), ("head", BiosBudget::Head), ("tail", BiosBudget::Tail)];
                 self.take_word(&mut worker.bios_budget, &key, value, &places);
             }
             "on-invalid-arguments" | "on-tool-error" => {
@@ -165,6 +166,10 @@ impl Lowerer {
                     &mut worker.on_invalid_arguments
                 };
                 self.take_word(place, &key, value, &modes);
+            }
+            "string-results" => {
+                let forms = [("json", StringResults::Json), ("raw", StringResults::Raw)];
+                self.take_word(&mut worker.string_results, &key, value, &forms);
             }
             "connect" | "headers" | "stall" | "first-token" | "token-stall" | "tool" | "total" => {
                 if let Some(duration) = self.lower_timer(worker, &key, value) {
