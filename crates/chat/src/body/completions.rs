@@ -49,20 +49,21 @@ pub(super) struct Item<'m> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'m str>,
-    /// Null is the API's value for a message without text. Some templates print an empty string as a separate turn.
+    /// Null is the API's value for a message without text. Some templates print an empty string as a separate turn, some
+    /// servers reject null.
     content: Option<&'m str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tool_calls: &'m [MessageToolCall],
 }
 
-/// Returns a message as an item of the conversation.
-pub(super) fn encode_message(message: &Message) -> Item<'_> {
+/// Returns a message as an item of the conversation. With `empty`, a message without text has an empty string.
+pub(super) fn encode_message(message: &Message, empty: bool) -> Item<'_> {
     let text = |role, content| Item { role, tool_call_id: None, content: Some(content), tool_calls: &[] };
     match message {
         Message::System { content } => text("system", content),
         Message::User { content } => text("user", content),
         Message::Assistant { content, tool_calls } => {
-            let is_null = content.is_empty() && !tool_calls.is_empty();
+            let is_null = content.is_empty() && !tool_calls.is_empty() && !empty;
             let content = Some(content.as_str()).filter(|_| !is_null);
             Item { role: "assistant", tool_call_id: None, content, tool_calls }
         }

@@ -10,7 +10,7 @@ use deftool_lang::spec::Api;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::model::{BodyForm, ChatRequest};
+use super::model::{BodyFallback, BodyForm, ChatRequest};
 use super::shape::shape_messages;
 use super::{completions, responses};
 use crate::message::Message;
@@ -50,7 +50,8 @@ impl Body {
 /// Encodes the bodies of one request.
 #[derive(Debug, Default)]
 pub struct BodyEncoder {
-    api: Api,
+    /// The API, and whether null is sent as an empty string: the form of `items`.
+    form: (Api, bool),
     /// Number of leading system messages. They are not kept, because the first one usually contains the budget.
     leading: usize,
     /// The messages that follow, each with the end of its JSON in `items`.
@@ -62,7 +63,8 @@ pub struct BodyEncoder {
 impl BodyEncoder {
     /// Returns the body of `request` for a server.
     pub fn encode(&mut self, request: &ChatRequest, form: BodyForm) -> Body {
-        let (members, conversation) = match form.api {
+        let (api, empty) = (form.effective_api(), form.fallbacks.has(BodyFallback::EmptyContent));
+        let (members, conversation) = match api {
             Api::ChatCompletions => (completions::members(request, form), completions::CONVERSATION),
             Api::Responses => (responses::members(request, form), responses::CONVERSATION),
         };
@@ -70,7 +72,7 @@ impl BodyEncoder {
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
         let leading = messages.iter().take_while(is_system).count();
         let (first, rest) = messages.split_at(leading);
-        self.forget_changed(rest, leading, form.api);
+        self.forget_changed(rest, leading, (api, empty));
         let mut json = Vec::with_capacity(self.items.len() + 4_096);
         let mut items = 0..0;
         let mut conversation_bytes = 0;
@@ -81,12 +83,12 @@ impl BodyEncoder {
             if name == conversation {
                 let start = json.len();
                 for (number, message) in first.iter().enumerate() {
-                    push_items(&mut json, form.api, number, message);
+                    push_items(&mut json, (api, empty), number, message);
                 }
                 items.start = json.len();
                 json.extend_from_slice(&self.items);
                 for (number, message) in rest.iter().enumerate().skip(self.known.len()) {
-                    push_items(&mut json, form.api, leading + number, message);
+                    push_items(&mut json, (api, empty), leading + number, message);
                     self.known.push((Arc::clone(message), json.len() - items.start));
                 }
                 items.end = json.len();
@@ -108,9 +110,9 @@ impl BodyEncoder {
     }
 
     /// Forgets the messages from the first that differs from `messages`. `leading` messages precede them.
-    fn forget_changed(&mut self, messages: &[Arc<Message>], leading: usize, api: Api) {
-        if (self.api, self.leading) != (api, leading) {
-            *self = Self { api, leading, ..Self::default() };
+    fn forget_changed(&mut self, messages: &[Arc<Message>], leading: usize, form: (Api, bool)) {
+        if (self.form, self.leading) != (form, leading) {
+            *self = Self { form, leading, ..Self::default() };
         }
         let same = self.known.iter().zip(messages).take_while(|((known, _), message)| known == *message);
         let same = same.count();
@@ -120,11 +122,11 @@ impl BodyEncoder {
 }
 
 /// Appends the items of a message, each after a comma.
-fn push_items(json: &mut Vec<u8>, api: Api, number: usize, message: &Message) {
+fn push_items(json: &mut Vec<u8>, (api, empty): (Api, bool), number: usize, message: &Message) {
     match api {
         Api::ChatCompletions => {
             json.push(b',');
-            push(json, &completions::encode_message(message));
+            push(json, &completions::encode_message(message, empty));
         }
         Api::Responses => {
             for item in responses::encode_message(number, message) {

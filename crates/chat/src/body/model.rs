@@ -28,7 +28,7 @@ pub struct ChatRequest {
 /// The form of a body: the API, the server's capabilities, and the fallbacks after rejected requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyForm {
-    /// The API that the request is sent to.
+    /// The API of the worker. [`BodyForm::effective_api`] is the API that the request is sent to.
     pub api: Api,
     /// Whether the reply is streamed; false for the probe after an empty stream.
     pub stream: bool,
@@ -36,6 +36,13 @@ pub struct BodyForm {
     pub server: Capabilities,
     /// The fallbacks that are applied.
     pub fallbacks: BodyFallbacks,
+}
+
+impl BodyForm {
+    /// Returns the API that the request is sent to.
+    pub fn effective_api(self) -> Api {
+        if self.fallbacks.has(BodyFallback::UseResponses) { Api::Responses } else { self.api }
+    }
 }
 
 impl Default for BodyForm {
@@ -79,11 +86,15 @@ pub enum BodyFallback {
     PlainRoles,
     /// Omits the tools and describes them in the prompt.
     NoTools,
+    /// Sends an empty string in place of null, as the text of a message that only calls tools.
+    EmptyContent,
+    /// Uses the responses API.
+    UseResponses,
 }
 
 impl BodyFallback {
     /// All body fallbacks.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::NoStreamOptions,
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
@@ -96,6 +107,8 @@ impl BodyFallback {
         Self::SystemAsUser,
         Self::PlainRoles,
         Self::NoTools,
+        Self::EmptyContent,
+        Self::UseResponses,
     ];
 
     /// Describes the new body, to complete "sent again …".
@@ -113,6 +126,8 @@ impl BodyFallback {
             Self::SystemAsUser => "with the system messages in the first user message",
             Self::PlainRoles => "with calls and results as text",
             Self::NoTools => "without tools, which the prompt describes",
+            Self::EmptyContent => "with empty strings in place of null",
+            Self::UseResponses => "to the responses API",
         }
     }
 
@@ -132,25 +147,27 @@ impl BodyFallback {
             Self::NoToolChoice => "400 or 422 that names `tool_choice`, if it is a string or names no tool",
             Self::CallPairs => "a template that supports single tool calls only",
             Self::SystemFirst => {
-                "a template that requires a single system message at the start, or alternating roles"
+                "a server or template that takes only one system message, or none after other messages"
             }
             Self::SystemAsUser => "a template without a system role",
             Self::PlainRoles => {
-                "a template that requires alternating roles, if the conversation contains calls"
+                "a server or template that rejects roles or the order of calls and results, if no other order helps"
             }
             Self::NoTools => "a model without tool support; only with `:fallback on`",
+            Self::EmptyContent => "a server that rejects null as the text of a message",
+            Self::UseResponses => "a model whose tools need the responses API",
         }
     }
 
-    const fn bit(self) -> u16 {
-        1 << self as u16
+    const fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 
 /// A set of body fallbacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<BodyFallback>", into = "Vec<BodyFallback>")]
-pub struct BodyFallbacks(u16);
+pub struct BodyFallbacks(u32);
 
 impl BodyFallbacks {
     /// Whether the set is empty.

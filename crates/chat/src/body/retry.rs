@@ -7,17 +7,13 @@
 //! A rejection is recognised by the member that the server's message names. Prompts cannot trigger a fallback: only the
 //! server's message is searched, and only for members that were sent.
 
-use std::sync::Arc;
-
 use deftool_lang::spec::Fallback;
 use serde_json::Value;
 
 use super::encode::Body;
 use super::model::{BodyFallback, BodyFallbacks, BodyForm, ChatRequest};
 use super::params::TOKEN_LIMITS;
-use super::shape::shape_messages;
 use crate::event::{ServerError, ServerErrorKind};
-use crate::message::Message;
 
 /// Phrases that reject a value, not a name. A different name would not help, and an unknown name would disable the
 /// limit.
@@ -58,6 +54,82 @@ const NO_TOOLS: [&str; 12] = [
     "--enable-auto-tool-choice",
 ];
 
+/// Phrases that reject the API, or the layout of the messages: the message of a server, or of a chat template, which
+/// llama.cpp and vLLM pass on. The first row with a phrase of the server's message applies. Of its fallbacks, the first
+/// that changes the body is applied; the next one follows if the server rejects that body for the same reason.
+const LAYOUT_REJECTIONS: &[(&[&str], &[BodyFallback])] = {
+    use BodyFallback::{CallPairs, EmptyContent, PlainRoles, SystemAsUser, SystemFirst, UseResponses};
+    &[
+        // OpenAI: models from gpt-5.4; pro and codex models. litellm#34569, 2026-07.
+        (
+            &["function tools with reasoning_effort are not supported", "only supported in v1/responses"],
+            &[UseResponses],
+        ),
+        // Llama 3.
+        (&["single tool-call", "only supports single tool call"], &[CallPairs]),
+        // Gemma 2; Granite 20B.
+        (
+            &[
+                "system role not supported",
+                "system role is not supported",
+                "does not support system",
+                "unexpected combination of role and message content",
+            ],
+            &[SystemAsUser],
+        ),
+        // Qwen 3.5; Mistral's API, code 3230 (hermes-agent#20154, 2026-05); MiniMax (openclaw#19386, 2026-02).
+        (
+            &[
+                "system message must be",
+                "system messages must be",
+                "only one system message",
+                "unexpected role 'system'",
+                "but got system",
+                "invalid chat setting",
+            ],
+            &[SystemFirst],
+        ),
+        // Ministral 3; Spark 2.5; FireFunction 2.
+        (&["got system", "role: system", "invalid role system"], &[SystemFirst, SystemAsUser]),
+        // Gemma 3, Devstral.
+        (&["must alternate"], &[SystemFirst, PlainRoles]),
+        // Mistral's API.
+        (&["unexpected role 'user'"], &[PlainRoles]),
+        // Mistral, InternLM 2; Apertus; Qwen 3; Spark 2.5; GLM, code 1214.
+        (
+            &[
+                "roles are supported",
+                "invalid message role",
+                "unexpected message role",
+                "unsupported message role",
+                "incorrect role information",
+            ],
+            &[SystemFirst, PlainRoles, SystemAsUser],
+        ),
+        // OpenAI; Ollama; LM Studio.
+        (
+            &[
+                "expected a string, got null",
+                "invalid message content type: <nil>",
+                "'content' field must be a string or an array",
+            ],
+            &[EmptyContent],
+        ),
+        // OpenAI, DeepSeek, Kimi; Gemini; MiniMax.
+        (
+            &[
+                "must be followed by tool messages",
+                "number of function response parts",
+                "function call turn comes immediately after",
+                "tool call result does not follow tool call",
+            ],
+            &[CallPairs, PlainRoles],
+        ),
+        // Moonshot.
+        (&["with role 'assistant' must not be empty"], &[EmptyContent, PlainRoles]),
+    ]
+};
+
 /// Whether a server's message reports a model without tool support.
 pub fn refuses_tools(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
@@ -73,9 +145,7 @@ pub fn next_body_fallback(
     fallback: Fallback,
 ) -> Option<BodyFallback> {
     let sent = request.encode_body(form);
-    let messages = shape_messages(&request.messages, form.fallbacks);
-    let rejection =
-        Rejection { sent: &sent, messages: &messages, message: error.message.to_ascii_lowercase() };
+    let rejection = Rejection { sent: &sent, message: error.message.to_ascii_lowercase() };
     let changes_body = |fallback: &BodyFallback| {
         let fallbacks = form.fallbacks.with(*fallback);
         request.encode_body(BodyForm { fallbacks, ..form }) != sent
@@ -86,7 +156,6 @@ pub fn next_body_fallback(
 /// A rejected request and the server's message.
 struct Rejection<'a> {
     sent: &'a Body,
-    messages: &'a [Arc<Message>],
     /// The message in lower case.
     message: String,
 }
@@ -109,9 +178,9 @@ impl Rejection<'_> {
     ) -> Vec<BodyFallback> {
         let status = error.code.unwrap_or_default();
         let mut candidates = Vec::new();
-        // The messages of chat templates are specific enough; older llama.cpp versions send them with status 500.
+        // These messages are specific enough; older llama.cpp versions send those of chat templates with status 500.
         if (400..=599).contains(&status) && !matches!(status, 401 | 403 | 408 | 409 | 429 | 503) {
-            candidates.extend(self.template_fallback());
+            candidates.extend(self.layout_fallbacks());
         }
         if self.has("tools") && fallback == Fallback::On && refuses_tools(&self.message) {
             candidates.push(BodyFallback::NoTools);
@@ -157,45 +226,26 @@ impl Rejection<'_> {
         (!rejects_value || names_other).then_some(fallback)
     }
 
-    /// Returns the fallback for a message that a chat template raises with `raise_exception`.
-    fn template_fallback(&self) -> Option<BodyFallback> {
-        let contains = |phrases: &[&str]| phrases.iter().any(|phrase| self.message.contains(phrase));
-        let is_system = |message: &Arc<Message>| matches!(**message, Message::System { .. });
-        if contains(&["single tool-call", "only supports single tool call"]) {
-            return Some(BodyFallback::CallPairs);
-        }
-        let has_system = self.messages.iter().any(is_system);
-        if has_system
-            && contains(&[
-                "system role not supported",
-                "system role is not supported",
-                "does not support system",
-            ])
-        {
-            return Some(BodyFallback::SystemAsUser);
-        }
-        let is_late = self.messages.iter().skip(1).any(is_system);
-        if contains(&["system message must be", "system messages must be", "only one system message"]) {
-            return is_late.then_some(BodyFallback::SystemFirst);
-        }
-        if contains(&["must alternate"]) {
-            let has_results = self.messages.iter().any(|message| matches!(**message, Message::Tool { .. }));
-            return if is_late {
-                Some(BodyFallback::SystemFirst)
-            } else {
-                has_results.then_some(BodyFallback::PlainRoles)
-            };
-        }
-        None
+    /// Returns the fallbacks for the layout that the server's message rejects.
+    fn layout_fallbacks(&self) -> impl Iterator<Item = BodyFallback> {
+        let is_named = |(phrases, _): &&(&[&str], &[BodyFallback])| {
+            phrases.iter().any(|phrase| self.message.contains(phrase))
+        };
+        LAYOUT_REJECTIONS
+            .iter()
+            .find(is_named)
+            .into_iter()
+            .flat_map(|(_, fallbacks)| fallbacks.iter().copied())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::Api;
-    use crate::classify_http_error;
-    use crate::message::MessageToolCall;
+    use crate::message::{Message, MessageToolCall};
+    use crate::{Api, classify_http_error};
     use serde_json::json;
 
     /// A request with everything that a server may reject: two calls in a message, a late system message, every

@@ -8,3 +8,4 @@ mod limits;
 mod offers;
 mod read;
 mod recorded;
+mod rejections;

@@ -1,5 +1,6 @@
 //! The state that all requests of a worker share.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use deftool_chat::BodyFallbacks;
@@ -23,8 +24,8 @@ pub(crate) struct Shared {
     pub(crate) tools: Arc<dyn ToolSource>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) registry: Mutex<Registry>,
-    /// Request variants that the server required.
-    pub(crate) required_fallbacks: Mutex<BodyFallbacks>,
+    /// Request variants that the server required, by model.
+    pub(crate) required_fallbacks: Mutex<HashMap<String, BodyFallbacks>>,
     /// Notified when a draining slot is released.
     pub(crate) drained: Notify,
     pub(crate) replay: Option<Arc<ReplayTransport>>,
@@ -57,6 +58,18 @@ impl Shared {
             Some(endpoint) => config.at(&endpoint),
             None => config,
         }
+    }
+
+    /// Returns the request variants that the server required for a model.
+    pub(crate) fn required_fallbacks(&self, model: &str) -> BodyFallbacks {
+        lock(&self.required_fallbacks).get(model).copied().unwrap_or_default()
+    }
+
+    /// Adds request variants that the server required for a model.
+    pub(crate) fn require_fallbacks(&self, model: &str, fallbacks: BodyFallbacks) {
+        let mut required = lock(&self.required_fallbacks);
+        let known = required.entry(model.to_owned()).or_default();
+        *known = known.union(fallbacks);
     }
 
     /// Returns the newest tools, limited to those that a request with these options may call.

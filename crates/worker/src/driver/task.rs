@@ -42,11 +42,6 @@ pub(crate) struct RequestTask {
 }
 
 impl RequestTask {
-    /// Returns the URL for messages.
-    pub(crate) fn url(&self) -> &str {
-        self.shared.transport.url(self.shared.config.api)
-    }
-
     /// Publishes the events of the machine.
     pub(crate) fn publish(&self, run: &mut Run) {
         let reply = run.take_reply_state();

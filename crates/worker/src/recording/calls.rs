@@ -11,7 +11,7 @@ use deftool_chat::request::coerce_arguments;
 use deftool_chat::{Api, ChatEvent, RawArguments, RawCall, Reply, StreamDecoder, TransportEnd};
 use serde_json::Value;
 
-use super::format::Line;
+use super::format::{Line, api_of};
 use super::read::{RecordedRequest, Recording};
 
 /// A tool call of a model.
@@ -85,7 +85,7 @@ fn calls_of(request: &RecordedRequest, number: usize) -> Vec<RecordedToolCall> {
     let mut open: Option<Reading> = None;
     for (line, entry) in &request.lines {
         match entry {
-            Line::Request { body, .. } => offer = Some(Offer::of(body, request.session.api)),
+            Line::Request { body, .. } => offer = Some(Offer::of(body)),
             Line::Response { status, .. } => {
                 let is_reply = (200..300).contains(status);
                 open = offer.take().filter(|offer| is_reply && offer.streams).map(Reading::new);
@@ -145,7 +145,8 @@ fn kinds_of(request: &RecordedRequest) -> HashMap<String, bool> {
 }
 
 impl Offer {
-    fn of(body: &Value, api: Api) -> Self {
+    fn of(body: &Value) -> Self {
+        let api = api_of(body);
         let tools = body.get("tools").and_then(Value::as_array);
         let definitions = tools.into_iter().flatten().filter_map(|tool| {
             let function = tool.get("function").unwrap_or(tool);
@@ -175,7 +176,7 @@ impl Offer {
 }
 
 /// Returns the text of a message or of a call's result: its content, or the texts of its parts.
-fn text_of(message: &Value) -> String {
+pub(crate) fn text_of(message: &Value) -> String {
     match message.get("content").or_else(|| message.get("output")) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {

@@ -78,6 +78,11 @@ impl Session {
     }
 }
 
+/// Returns the API of a recorded request. It may differ from the session's, because some models require the other one.
+pub(crate) fn api_of(body: &Value) -> Api {
+    if body.get("input").is_some() { Api::Responses } else { Api::ChatCompletions }
+}
+
 /// One line of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]

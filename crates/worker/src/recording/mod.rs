@@ -28,6 +28,7 @@ pub use read::{RecordedRequest, Recording};
 pub use recorder::Recorder;
 pub use redact::redact_message;
 
-pub(crate) use format::{Line, Stopped, fit};
+pub(crate) use calls::text_of;
+pub(crate) use format::{Line, Stopped, api_of, fit};
 pub(crate) use recorder::RequestRecorder;
 pub(crate) use redact::redact_outcome;

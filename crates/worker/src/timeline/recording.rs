@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::path::Path;
 
-use deftool_chat::Api;
 use deftool_chat::request::{FailReason, Failure};
 use deftool_project::open_regular;
 use serde_json::Value;
@@ -51,7 +50,7 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
     let is_cut = !request.is_whole();
     let outcome = request.outcome().cloned().unwrap_or_default();
     let signals = outcome.get("signals").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut builder = Builder::new(request.session.api, signals);
+    let mut builder = Builder::new(signals);
     for (number, line) in request.lines {
         builder.line(number, line);
     }
@@ -80,7 +79,6 @@ fn timeline_of(request: RecordedRequest) -> RequestTimeline {
 
 /// The state while the lines of a request are read.
 struct Builder {
-    api: Api,
     entries: Vec<Entry>,
     calls: Calls,
     /// The body of the current chat request.
@@ -97,9 +95,8 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(api: Api, signals: Vec<Value>) -> Self {
+    fn new(signals: Vec<Value>) -> Self {
         Self {
-            api,
             entries: Vec::new(),
             calls: Calls::new(signals),
             sent: SentBody::default(),
@@ -132,7 +129,7 @@ impl Builder {
                 self.request(before_ms, attempt, generation, body);
             }
             Line::Response { status, .. } => {
-                self.reply = Some(ReplyReader::new(self.api, self.sent.tool_names(), status));
+                self.reply = Some(ReplyReader::new(self.sent.api, self.sent.tool_names(), status));
                 if let Some((_, turn)) = &mut self.turn {
                     turn.status = Some(status);
                     turn.response_ms = Some(place.at_ms);
@@ -201,7 +198,7 @@ impl Builder {
         if attempt <= 1 {
             self.previous = std::mem::take(&mut self.sent);
         }
-        self.sent = SentBody::of(body, self.api);
+        self.sent = SentBody::of(body);
         self.turn = Some((self.last, self.sent.turn(&self.previous, attempt, generation)));
     }
 

@@ -5,10 +5,12 @@ use deftool_chat::request::budget_in_bios;
 use serde_json::Value;
 
 use super::model::{BudgetLeft, TurnEntry};
+use crate::recording::{api_of, text_of};
 
 /// The parts of a body that are compared with the previous one.
 #[derive(Debug, Default)]
 pub(super) struct SentBody {
+    pub(super) api: Api,
     messages: Vec<Value>,
     tools: Vec<Value>,
     /// The other members.
@@ -16,7 +18,8 @@ pub(super) struct SentBody {
 }
 
 impl SentBody {
-    pub(super) fn of(mut body: Value, api: Api) -> Self {
+    pub(super) fn of(mut body: Value) -> Self {
+        let api = api_of(&body);
         let mut take = |member: &str| match body.as_object_mut().and_then(|body| body.remove(member)) {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
@@ -26,7 +29,7 @@ impl SentBody {
             Api::Responses => "input",
         });
         let tools = take("tools");
-        Self { messages, tools, settings: body }
+        Self { api, messages, tools, settings: body }
     }
 
     /// Returns the names of the offered tools.
@@ -52,15 +55,13 @@ impl SentBody {
         }
     }
 
-    /// Returns the budget that the BIOS reports to the model. A BIOS from the user's text may not contain it.
+    /// Returns the budget that the BIOS reports to the model, in the newest message that contains it. A BIOS from the
+    /// user's text may not contain it.
     fn budget(&self) -> Option<BudgetLeft> {
-        let is_system = |message: &&Value| {
-            matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"))
-        };
-        let system = self.messages.iter().rev().filter(is_system);
-        let texts = system.filter_map(|message| message.get("content").and_then(Value::as_str));
-        let instructions = self.settings.get("instructions").and_then(Value::as_str);
-        let (left, unit) = texts.chain(instructions).find_map(budget_in_bios)?;
+        let of_model = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("assistant");
+        let texts = self.messages.iter().rev().filter(|message| !of_model(message)).map(text_of);
+        let instructions = self.settings.get("instructions").and_then(Value::as_str).map(str::to_owned);
+        let (left, unit) = texts.chain(instructions).find_map(|text| budget_in_bios(&text))?;
         Some(BudgetLeft { left, unit: Some(unit) })
     }
 }

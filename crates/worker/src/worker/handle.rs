@@ -166,7 +166,7 @@ impl Worker {
             Some(cursor) => request.into_replayed(cursor.session().clone()),
             None => {
                 let url = shared.transport.url(config.api);
-                live_session(&config, url, *lock(&shared.required_fallbacks), request)
+                live_session(&config, url, |model| shared.required_fallbacks(model), request)
             }
         };
         if let Some(origin) = origin {
@@ -207,7 +207,7 @@ impl Worker {
         let JournaledRequest { session, config } = request;
         let current = shared.current_config();
         let url = shared.transport.url(current.api);
-        let mut session = current_session(&current, url, *lock(&shared.required_fallbacks), session);
+        let mut session = current_session(&current, url, |model| shared.required_fallbacks(model), session);
         if shared.config.observer.is_some() {
             session.trace.begin_request();
         }

@@ -162,10 +162,11 @@ pub enum ResumeError {
 pub(super) fn live_session(
     config: &WorkerConfig,
     url: &str,
-    body_fallbacks: BodyFallbacks,
+    required: impl Fn(&str) -> BodyFallbacks,
     request: SubmitRequest,
 ) -> Session {
     let options = request.options();
+    let model = options.model.clone().unwrap_or_else(|| config.run.model.clone());
     let SubmitRequest { messages: conversation, job_name, trace: submitter, .. } = request;
     let origin = Origin::now(format!("req_{:016x}", fastrand::u64(..)));
     let Origin { request_id, submitted_at_ms, zone, local_time, id_seed } = origin;
@@ -175,10 +176,10 @@ pub(super) fn live_session(
         worker: config.run.worker.clone(),
         conversation,
         url: url.to_owned(),
-        model: options.model.clone().unwrap_or_else(|| config.run.model.clone()),
+        body_fallbacks: required(&model),
+        model,
         options,
         server: config.server,
-        body_fallbacks,
         api: config.api,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,
         submitted_at_ms,
@@ -194,15 +195,16 @@ pub(super) fn live_session(
 pub(super) fn current_session(
     config: &WorkerConfig,
     url: &str,
-    body_fallbacks: BodyFallbacks,
+    required: impl Fn(&str) -> BodyFallbacks,
     stored: Session,
 ) -> Session {
+    let model = stored.options.model.clone().unwrap_or_else(|| config.run.model.clone());
     Session {
         worker: config.run.worker.clone(),
         url: url.to_owned(),
-        model: stored.options.model.clone().unwrap_or_else(|| config.run.model.clone()),
+        body_fallbacks: required(&model),
+        model,
         server: config.server,
-        body_fallbacks,
         api: config.api,
         parallel_tool_calls: config.run.parallel_tool_calls_supported,
         engine: env!("CARGO_PKG_VERSION").to_owned(),

@@ -81,6 +81,8 @@ fn a_rejection_without_a_suitable_fallback_changes_nothing() {
             Some(BodyFallback::UseMaxCompletionTokens),
         ),
         // The member was not sent.
+        (400, "max_completion_tokens is not supported", None),
+        // The system message is at the beginning.
         (400, template, None),
         (503, "System role not supported", None),
     ] {

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use deftool_chat::request::Event;
 use deftool_chat::{
-    Api, Body, BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError,
-    next_body_fallback,
+    Body, BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, next_body_fallback,
 };
 use tokio::time::Instant;
 
 use super::state::{Accepted, OpenResponse, RequestEnded, ServerRefusal, Turn};
 use super::{failure, managed};
 use crate::observer::Observation;
-use crate::sync::lock;
 use crate::time::until;
 use crate::transport::{Incoming, Outgoing, Page, PageResponse, TransportError};
 
@@ -54,7 +52,7 @@ impl<'a> Turn<'a> {
         loop {
             let streaming = self.reach_server().await?;
             let body = encoder.encode(request, *form);
-            let sending = self.outgoing(attempt, form.api, body.clone());
+            let sending = self.outgoing(attempt, body.clone());
             task.record.clock.tick(Instant::now());
             task.observe(Observation::Sent { span: sending.trace.as_ref(), attempt, request });
             let sent = self.send(sending).await?;
@@ -86,9 +84,8 @@ impl<'a> Turn<'a> {
                     form.fallbacks = form.fallbacks.with(fallback);
                     let detail = format!("sent again {}: {reason}", fallback.describe());
                     self.task.publish_own(self.run, Event::Retry { attempt, delay_ms: 0, detail });
-                    if fallback == BodyFallback::NoTools {
-                        let message = "the model does not support tools: they are described in the prompt, and calls are \
-                                       parsed from the text";
+                    self.api = form.effective_api();
+                    if let Some(message) = warning_about(fallback) {
                         self.task.publish_own(self.run, Event::Warning { message: String::from(message) });
                     }
                 }
@@ -107,22 +104,21 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the request to send with `body`.
-    pub(super) fn outgoing(&self, attempt: u32, api: Api, body: Body) -> Outgoing {
+    pub(super) fn outgoing(&self, attempt: u32, body: Body) -> Outgoing {
         Outgoing {
             request_id: self.run.request_id().to_owned(),
             turn: self.run.turn().0,
             attempt,
-            api,
+            api: self.api,
             trace: self.task.trace.operation(),
             body,
         }
     }
 
-    /// Stores an accepted variant. Later requests start with it.
+    /// Stores an accepted variant. Later requests to the model start with it.
     fn store_form(&self, form: BodyForm) {
         if !form.fallbacks.is_empty() {
-            let mut required = lock(&self.task.shared.required_fallbacks);
-            *required = required.union(form.fallbacks);
+            self.task.shared.require_fallbacks(&self.run.config().model, form.fallbacks);
         }
     }
 
@@ -156,7 +152,7 @@ impl<'a> Turn<'a> {
             self.feed_failed(error);
             return Err(RequestEnded);
         }
-        let url = self.task.url();
+        let url = self.url();
         let has_key = !self.task.shared.transport.lacks_credentials();
         let failure =
             failure::of_status(url, status, &error, (is_page, has_key), location.as_deref(), retry_after);
@@ -203,6 +199,19 @@ impl<'a> Turn<'a> {
             () = until(self.total) => Err(self.total_timeout()),
             () = pause => Ok(()),
         }
+    }
+}
+
+/// Returns a warning for users about a request variant that they can avoid.
+fn warning_about(fallback: BodyFallback) -> Option<&'static str> {
+    match fallback {
+        BodyFallback::NoTools => Some(
+            "the model does not support tools: they are described in the prompt, and calls are parsed from the text",
+        ),
+        BodyFallback::UseResponses => Some(
+            "the model requires the responses API for tools: it is used instead; set `:api responses` in the worker",
+        ),
+        _ => None,
     }
 }
 

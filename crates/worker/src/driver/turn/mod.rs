@@ -38,7 +38,8 @@ pub(super) async fn stream(
     total: Option<Instant>,
 ) {
     let (loading_since, delay) = (None, FIRST_DELAY);
-    let mut turn = Turn { task, run, toolbox, total, retries: 0, loading_since, delay };
+    let api = form.effective_api();
+    let mut turn = Turn { task, run, toolbox, total, api, retries: 0, loading_since, delay };
     // An error needs no handling: the machine has already recorded the end of the request.
     if let Ok(accepted) = turn.run(request, form, encoder).await {
         let _: Result<(), RequestEnded> = turn.read_reply(accepted, request, *form).await;

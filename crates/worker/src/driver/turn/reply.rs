@@ -60,14 +60,14 @@ impl Turn<'_> {
     ) -> Result<(), RequestEnded> {
         let Accepted { mut open, body, attempt, streaming: _streaming } = accepted;
         let task = self.task;
-        let (url, status) = (task.url(), open.incoming.status);
+        let (url, status) = (self.url(), open.incoming.status);
         let transport = task.shared.transport.as_ref();
         let names = self.toolbox.tools.iter().map(|tool| tool.name.clone());
         let mut reading = Reading {
             timers: StreamTimers::new(&task.shared.config.timers),
             tail: KeyTail::new(transport),
             guard: EchoGuard::new(transport),
-            decoder: StreamDecoder::new(task.shared.config.api, names),
+            decoder: StreamDecoder::new(self.api, names),
         };
         let end = match self.read_body(&mut open, &mut reading).await {
             Ok(end) => end,
@@ -108,7 +108,7 @@ impl Turn<'_> {
         if ended.is_some_and(|reply| reply.status == ReplyStatus::Empty) {
             let probe = |turn: &Self| {
                 let body = request.encode_body(BodyForm { stream: false, ..form });
-                turn.outgoing(attempt + 1, form.api, body)
+                turn.outgoing(attempt + 1, body)
             };
             // Boxed: rare, and large.
             return Err(Box::pin(self.fail_empty(status, notes, probe)).await?);
@@ -125,8 +125,8 @@ impl Turn<'_> {
         let notes = decoder.finish(end, &mut events);
         let is_echo = guard.completes_key(&events) || guard.is_in_notes(&notes);
         match stop {
-            Stop::EchoedKey => return self.fail(echoed_key(self.task.url())),
-            _ if is_echo => return self.fail(echoed_key(self.task.url())),
+            Stop::EchoedKey => return self.fail(echoed_key(self.url())),
+            _ if is_echo => return self.fail(echoed_key(self.url())),
             Stop::By(failure) => self.task.close(self.run, failure),
             Stop::ByMachine => {}
         }
@@ -137,14 +137,14 @@ impl Turn<'_> {
     /// Reports the events of the stream that were lost.
     fn warn_lost_frames(&self, lost: usize) {
         let what = if lost == 1 { String::from("an event") } else { format!("{lost} events") };
-        let url = self.task.url();
+        let url = self.url();
         let message = format!("{url}: {what} of the stream could not be decoded and may have contained text");
         self.task.publish_own(self.run, Event::Warning { message });
     }
 
     /// Reports repeated calls and unsupported items.
     fn warn(&self, notes: &StreamNotes) {
-        let url = self.task.url();
+        let url = self.url();
         if notes.repeated_calls > 0 {
             let what = if notes.repeated_calls == 1 { "a call" } else { "calls" };
             let message = format!(
@@ -262,7 +262,7 @@ impl Turn<'_> {
 
     /// Ends a reply whose deadline has passed.
     fn end_late(&self, open: &mut OpenResponse, timers: &StreamTimers<'_>) -> Result<TransportEnd, Stop> {
-        let Some(failure) = timers.failure(self.task.url()) else { return Ok(TransportEnd::Clean) };
+        let Some(failure) = timers.failure(self.url()) else { return Ok(TransportEnd::Clean) };
         // Disconnect before the stall is reported.
         open.incoming.body = futures_util::stream::empty().boxed();
         self.task.shared.report_stall();
@@ -336,7 +336,7 @@ impl Turn<'_> {
         notes: StreamNotes,
         probe: impl FnOnce(&Self) -> Outgoing,
     ) -> Result<RequestEnded, RequestEnded> {
-        let url = self.task.url();
+        let url = self.url();
         let detail = if let Some(body) = notes.body_start.filter(|body| !is_empty_stream(body)) {
             format!(
                 "{url} returned HTTP {status} with a body that is not a reply: {body}; check the endpoint, which \
@@ -400,7 +400,7 @@ impl Turn<'_> {
         let refusal = ServerRefusal { error: classify_http_error(status, &body), is_page: is_page(&body) };
         let guard = EchoGuard::new(task.shared.transport.as_ref());
         if guard.is_in_error(&refusal.error) || guard.is_in_json(&body) {
-            return Err(self.fail(echoed_key(task.url())));
+            return Err(self.fail(echoed_key(self.url())));
         }
         if !body.is_empty() {
             task.write_data(&body, Instant::now());

@@ -31,7 +31,7 @@ impl Turn<'_> {
             return Ok(sent);
         }
         self.task.shared.report_stall();
-        let url = self.task.url();
+        let url = self.url();
         let detail = format!("{url}: no response headers within {} (the worker's :headers)", seconds(limit));
         Err(self.fail(Failure::new(FailReason::HeadersTimeout, kind::HEADERS_TIMEOUT, detail)))
     }

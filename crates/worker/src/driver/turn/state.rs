@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deftool_chat::request::{Failure, Run};
-use deftool_chat::{Body, ServerError};
+use deftool_chat::{Api, Body, ServerError};
 use tokio::time::Instant;
 
 use super::failure;
@@ -20,6 +20,8 @@ pub(super) struct Turn<'a> {
     pub(super) toolbox: &'a Toolbox,
     /// Deadline of the whole request.
     pub(super) total: Option<Instant>,
+    /// The API of the current attempt.
+    pub(super) api: Api,
     /// Number of retries. Another variant of the request is not a retry.
     pub(super) retries: u32,
     /// Time at which the server first reported that it is loading its model.
@@ -52,7 +54,12 @@ pub(super) struct ServerRefusal {
     pub(super) is_page: bool,
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
+    /// Returns the URL for messages.
+    pub(super) fn url(&self) -> &'a str {
+        self.task.shared.transport.url(self.api)
+    }
+
     /// Ends the request with a failure.
     pub(super) fn fail(&mut self, failure: Failure) -> RequestEnded {
         self.task.fail(self.run, failure);
