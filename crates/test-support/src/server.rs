@@ -9,6 +9,26 @@ use deftool_stub::Stub;
 pub use deftool_stub::{Act, Answer, Received, call, delta, event, finish, usage};
 use serde_json::json;
 
+/// Reads the conversation in a request.
+pub trait Texts {
+    /// Returns the texts of the messages of a role, without the lines with time and budget.
+    fn texts(&self, role: &str) -> Vec<String>;
+}
+
+impl Texts for Received {
+    fn texts(&self, role: &str) -> Vec<String> {
+        self.contents(role).iter().map(|text| without_budget(text).to_owned()).collect()
+    }
+}
+
+/// Returns the text of a message without the lines with time and budget.
+pub fn without_budget(text: &str) -> &str {
+    match text.strip_prefix("Time at submit: ") {
+        Some(lines) => lines.split_once("\n\n").map_or("", |(_, text)| text),
+        None => text.split_once("\n\nTime at submit: ").map_or(text, |(text, _)| text),
+    }
+}
+
 /// Maximum wait in tests.
 const LIMIT: Duration = Duration::from_secs(10);
 

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use deftool_test_support::server::{Act, Answer, Server};
+use deftool_test_support::server::{Act, Answer, Server, without_budget};
 use deftool_test_support::validity::assert_valid;
 use serde_json::{Value, json};
 
@@ -66,13 +66,14 @@ impl Home {
     }
 }
 
-/// Returns role and text of each message in the nth request, without system messages.
+/// Returns role and text of each message in the nth request, without system messages, time and budget.
 fn sent(server: &Server, nth: usize) -> Vec<(String, String)> {
     let posts = server.posts();
     let messages = posts[nth].body["messages"].as_array().unwrap().clone();
     let text = |message: &Value, key: &str| message[key].as_str().unwrap_or_default().to_owned();
     let conversation = messages.iter().filter(|message| message["role"] != "system");
-    conversation.map(|message| (text(message, "role"), text(message, "content"))).collect()
+    let content = |message: &Value| without_budget(&text(message, "content")).to_owned();
+    conversation.map(|message| (text(message, "role"), content(message))).collect()
 }
 
 fn message(role: &str, content: &str) -> (String, String) {

@@ -60,7 +60,7 @@ fn folders_and_files_are_replayed_with_one_line_each() {
     assert_eq!(lines[0], "differs sessions/a.jsonl: 1 request, 2 exchanges, 1 tool call");
     assert_eq!(lines[1], "call 1 of count: result.length: recorded 6, now 7");
     assert!(
-        lines[2].starts_with("turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\""),
+        lines[2].starts_with("turn 2: messages[4].content: recorded \"{\\\"length\\\":6}\\n"),
         "{lines:?}"
     );
     assert_eq!(lines[3], "failed  missing.jsonl");

@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use deftool_test_support::server::{Act, Answer, ClosedPort, Server, call, delta, finish, usage};
+use deftool_test_support::server::{Act, Answer, ClosedPort, Server, Texts, call, delta, finish, usage};
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project, command_in};
@@ -230,7 +230,7 @@ fn a_prompt_is_read_from_stdin_unchanged() {
     let endpoint = server.endpoint();
     let ended = project.run_with_stdin(&["run", "-", "--endpoint", &endpoint], " één\ntwo\n".as_bytes());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hi\n"), "{ended:?}");
-    assert_eq!(server.posts()[0].contents("user"), [" één\ntwo\n"]);
+    assert_eq!(server.posts()[0].texts("user"), [" één\ntwo\n"]);
     // The size of stdin is limited, and truncated text is not sent.
     let endless = vec![b'a'; (64 << 20) + 1];
     for arguments in [&["run", "-", "--endpoint", &endpoint][..], &["call", "count", "-"]] {
@@ -261,7 +261,7 @@ fn stdin_and_files_are_added_to_the_prompt() {
         let ended = project
             .run_with_stdin(&[&["run", "--endpoint", &endpoint][..], &arguments].concat(), stdin.as_bytes());
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
-        assert_eq!(server.posts()[0].contents("user"), [expected], "{arguments:?}");
+        assert_eq!(server.posts()[0].texts("user"), [expected], "{arguments:?}");
     }
     project.write("raw", b"a\xff");
     let failed = project.run(&["run", "hi", "-f", "raw"]);
@@ -288,7 +288,7 @@ fn an_open_stdin_is_reported() {
     stdin.write_all(b"late").unwrap();
     drop(stdin);
     assert_eq!(Ended::of(child.wait_with_output().unwrap()).code, Some(0));
-    assert_eq!(server.posts()[0].contents("user"), ["Explain.\n\nlate"]);
+    assert_eq!(server.posts()[0].texts("user"), ["Explain.\n\nlate"]);
 }
 
 #[test]
@@ -518,7 +518,7 @@ fn the_key_is_read_from_the_configured_variable_and_never_printed() {
 /// Returns a server that calls a tool until `is_new` accepts its result.
 fn until(is_new: impl Fn(&str) -> bool + Send + Sync + 'static) -> Server {
     Server::answering(move |_, request| {
-        let results = request.contents("tool");
+        let results = request.texts("tool");
         if results.last().is_some_and(|result| is_new(result)) {
             return Answer::text("over");
         }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use deftool_test_support::server::{Answer, Server, call, delta, finish};
+use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish};
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project};
@@ -73,7 +73,7 @@ fn run_prints_no_control_characters() {
             if tool == "returns" {
                 // The model receives the unchanged result.
                 let result = json!({"text": TRICKS}).to_string();
-                assert_eq!(server.posts()[1].contents("tool"), [result]);
+                assert_eq!(server.posts()[1].texts("tool"), [result]);
             }
         }
     }

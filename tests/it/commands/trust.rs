@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use deftool_test_support::server::{Act, Answer, Server};
+use deftool_test_support::server::{Act, Answer, Server, Texts};
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project};
@@ -382,7 +382,7 @@ fn grow_during_a_run(options: &[&str]) {
     let shared = Arc::clone(&home);
     let (widen, grant) = (tool("fetch", ":net [\"a.example\" \"evil.example\"]"), Arc::clone(&home));
     let server = Server::answering(move |index, request| {
-        let results = request.contents("tool");
+        let results = request.texts("tool");
         let is_refused = |result: &String| result.contains("evil.example");
         let (refused, last) = (results.iter().any(is_refused), results.last());
         // Call until the reload is visible, then until the grant is.
@@ -413,7 +413,7 @@ fn grow_during_a_run(options: &[&str]) {
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     assert!(ended.stderr.contains("run `deftool trust grant`"), "{}", ended.stderr);
     let is_refused = |result: &String| result.contains("evil.example");
-    assert!(server.posts().last().unwrap().contents("tool").iter().any(is_refused));
+    assert!(server.posts().last().unwrap().texts("tool").iter().any(is_refused));
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn a_recording_becomes_a_page() {
         .map(|message| serde_json::from_str(message.as_str().unwrap()).unwrap())
         .map(|message: Value| message["role"].clone())
         .collect();
-    assert_eq!((json!(roles), turns[2].get("tools")), (json!(["assistant", "tool", "system"]), None));
+    assert_eq!((json!(roles), turns[2].get("tools")), (json!(["assistant", "tool"]), None));
 
     let calls: Vec<&Value> = entries.iter().filter(|entry| entry["kind"] == "call").collect();
     assert_eq!(calls[0]["arguments"], "{\"text\": \"héllo\"}");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use deftool_lang::spec::ServerSpec;
-use deftool_test_support::server::{Act, Answer, Received, Server, call, delta, finish};
+use deftool_test_support::server::{Act, Answer, Received, Server, Texts, call, delta, finish};
 use deftool_worker::{GuardProgram, ServerOptions};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
@@ -130,7 +130,7 @@ fn serve() {
             },
             "/v1/chat/completions" => {
                 if logs {
-                    eprintln!("asked {}", asked.contents("user").pop().unwrap_or_default());
+                    eprintln!("asked {}", asked.texts("user").pop().unwrap_or_default());
                 }
                 reply(asked)
             }
@@ -157,7 +157,7 @@ fn reply(asked: &Received) -> Answer {
     if asked.body["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool") {
         return Answer::text("seen");
     }
-    let prompt = asked.contents("user").pop().unwrap_or_default();
+    let prompt = asked.texts("user").pop().unwrap_or_default();
     let begun = || Answer::stream().delta("so far");
     let ms = |text: &str| Duration::from_millis(text.parse().unwrap());
     match prompt.split_once(' ').unwrap_or((&prompt, "")) {

@@ -4,7 +4,7 @@ use deftool_lang::schema::compile_tool;
 use deftool_lang::spec::{FileKind, lower};
 use deftool_lang::text::{SourceFile, Sources};
 use deftool_test_support::cpu::assert_linear;
-use deftool_test_support::server::{Answer, Server};
+use deftool_test_support::server::{Answer, Server, Texts};
 use serde_json::{Value, json};
 
 use crate::support::project::Project;
@@ -132,7 +132,7 @@ fn calls_then(arguments: &[Value], text: &str) -> Server {
 
 /// Returns the tool results that were sent to the model.
 fn results(server: &Server) -> Vec<Value> {
-    let contents = server.posts().last().unwrap().contents("tool");
+    let contents = server.posts().last().unwrap().texts("tool");
     contents.iter().map(|content| serde_json::from_str(content).unwrap()).collect()
 }
 

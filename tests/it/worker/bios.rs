@@ -19,7 +19,7 @@ fn a_bios_file_is_the_first_system_message_with_its_placeholders_filled() {
     let messages = server.posts()[0].body["messages"].clone();
     let system = |content: &str| serde_json::json!({"role": "system", "content": content});
     assert_eq!(messages[0], system("I am w, in braces {worker}."));
-    assert_eq!(messages[2], system("Left: 3. {unknown}"), "the changing part is sent last");
+    assert_eq!(messages[1]["content"], "Left: 3. {unknown}\n\nhello", "the changing part is sent last");
 }
 
 #[test]

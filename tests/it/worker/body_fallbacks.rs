@@ -10,7 +10,7 @@ use deftool_chat::{
     next_body_fallback,
 };
 use deftool_lang::spec::{Dialect, Fallback};
-use deftool_test_support::server::{Answer, Received, Server, delta, finish as end};
+use deftool_test_support::server::{Answer, Received, Server, Texts, delta, finish as end};
 use deftool_worker::{SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Map, Value, json};
 
@@ -112,6 +112,25 @@ async fn a_rejected_body_is_changed_once_and_the_change_is_remembered() {
     }
 }
 
+/// Another model of the same server may accept what one rejected.
+#[tokio::test]
+async fn a_change_is_remembered_for_its_model() {
+    let server = rejecting_server(400, "System role not supported", |body| {
+        body["model"] == "gemma" && roles(body) != "user"
+    });
+    let worker = worker(&server, config_for(Dialect::OpenAi));
+    for (model, posts, expected) in
+        [("gemma", 2, "user"), ("qwen", 3, "system user"), ("gemma", 4, "user"), ("qwen", 5, "system user")]
+    {
+        let mut request = SubmitRequest::prompt("hello");
+        request.model = Some(String::from(model));
+        let id = worker.submit(request).unwrap();
+        assert_eq!(finish(&worker, &id).await.text(), "fine", "{model}");
+        assert_eq!(server.posts().len(), posts, "{model}");
+        assert_eq!(roles(&server.posts()[posts - 1].body), expected, "{model}");
+    }
+}
+
 /// All known rejections together: each causes one more request, then the request fails.
 #[tokio::test]
 async fn rejections_never_cause_an_endless_loop() {
@@ -150,8 +169,8 @@ async fn two_calls_that_a_template_rejects_are_sent_as_pairs() {
     assert_eq!(ask(&worker(&server, config_for(Dialect::LlamaCpp))).await.text(), "fine");
     let posts = server.posts();
     assert_eq!(posts.len(), 3);
-    assert_eq!(roles(&posts[1].body), "system user assistant tool tool system");
-    assert_eq!(roles(&posts[2].body), "system user assistant tool assistant tool system");
+    assert_eq!(roles(&posts[1].body), "system user assistant tool tool");
+    assert_eq!(roles(&posts[2].body), "system user assistant tool assistant tool");
     // If the server reports what its template supports, no rejection is needed.
     let server = Server::script([
         Answer::calls(&[("look", r#"{"at": "1"}"#), ("look", r#"{"at": "2"}"#)]),
@@ -161,7 +180,7 @@ async fn two_calls_that_a_template_rejects_are_sent_as_pairs() {
     config.server.parallel_calls = Some(false);
     config.run.parallel_tool_calls_supported = false;
     assert_eq!(ask(&worker(&server, config)).await.text(), "fine");
-    assert_eq!(roles(&server.posts()[1].body), "system user assistant tool assistant tool system");
+    assert_eq!(roles(&server.posts()[1].body), "system user assistant tool assistant tool");
 }
 
 #[tokio::test]
@@ -192,7 +211,7 @@ async fn tools_for_a_model_without_tool_support_are_described_in_the_prompt_or_f
     // With `:fallback on`, the prompt describes the tools, and calls are written as text.
     let line = "{\"tool\": \"look\", \"arguments\": {\"at\": \"1\"}}\n";
     let server = Server::answering(move |_, request| {
-        let has_result = request.contents("user").iter().any(|text| text.starts_with("Result of look:"));
+        let has_result = request.texts("user").iter().any(|text| text.starts_with("Result of look:"));
         match (request.body.get("tools"), has_result) {
             (Some(_), _) => Answer::error(400, &[], ollama),
             (None, false) => Answer::text(line),
@@ -208,7 +227,7 @@ async fn tools_for_a_model_without_tool_support_are_described_in_the_prompt_or_f
     assert!(warnings.iter().any(|text| text.contains("the model does not support tools")), "{warnings:?}");
     let posts = server.posts();
     assert_eq!(posts.len(), 3, "one rejection, two turns");
-    assert_eq!(roles(&posts[2].body), "system user assistant user system");
+    assert_eq!(roles(&posts[2].body), "system user assistant user");
     assert!(posts[2].contents("system")[0].contains("\"name\":\"look\""), "{}", posts[2].body);
 }
 

@@ -62,8 +62,9 @@ fn situations() -> Vec<(&'static str, ChatRequest, Change)> {
         }),
         ("the probe after an empty stream", plain.clone(), |form| form.stream = false),
         ("all body fallbacks", plain, |form| {
-            form.fallbacks =
-                BodyFallback::ALL.into_iter().fold(BodyFallbacks::default(), BodyFallbacks::with);
+            let all =
+                BodyFallback::ALL.into_iter().filter(|fallback| *fallback != BodyFallback::UseResponses);
+            form.fallbacks = all.fold(BodyFallbacks::default(), BodyFallbacks::with);
         }),
     ]
 }

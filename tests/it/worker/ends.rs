@@ -7,7 +7,7 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, Event, FailReason, FinalState};
 use deftool_lang::schema::{Arguments, Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool_test_support::server::{Act, Answer, Server, call, usage};
+use deftool_test_support::server::{Act, Answer, Server, Texts, call, usage};
 use deftool_worker::{Approvals, SubmitRequest, ToolSource, Toolbox, Worker, WorkerConfig};
 use serde_json::json;
 
@@ -48,11 +48,11 @@ async fn a_restart_fails_open_streams_and_does_not_affect_running_tools() {
 /// A restart fails requests that wait for headers or have an open stream, and no others.
 #[tokio::test]
 async fn a_restart_fails_only_requests_that_use_the_server() {
-    let server = Server::answering(|_, request| match request.contents("user")[0].as_str() {
+    let server = Server::answering(|_, request| match request.texts("user")[0].as_str() {
         "headers" => Answer::silent(),
         "stream" => Answer::stream().delta("so far").then(Act::Silence),
         "busy" => Answer::error(429, &[("retry-after", "60")], "busy"),
-        _ if request.contents("tool").is_empty() => Answer::calls(&[("look", "{}")]),
+        _ if request.texts("tool").is_empty() => Answer::calls(&[("look", "{}")]),
         _ => Answer::text("after"),
     });
     let go_on = Arc::new(tokio::sync::Notify::new());

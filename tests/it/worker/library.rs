@@ -9,7 +9,7 @@ use deftool::request::{BiosContext, BiosProvider, FinalState};
 use deftool::tool::{ToolError, ToolErrorKind};
 use deftool::worker::OpenError;
 use deftool::{OwnTool, Worker};
-use deftool_test_support::server::{Answer, Server};
+use deftool_test_support::server::{Answer, Server, Texts};
 use serde_json::json;
 
 use crate::support::project::Project;
@@ -26,7 +26,7 @@ async fn a_worker_can_be_opened_in_three_lines() {
     let outcome = worker.ask("What is the weather in Paris?").await.unwrap();
     assert_eq!((outcome.state, outcome.text.as_str()), (FinalState::Completed, "It is warm."));
     assert_eq!(outcome.tool_iterations, 1);
-    let result = server.posts()[1].contents("tool");
+    let result = server.posts()[1].texts("tool");
     assert!(result[0].contains("\"temperature\":21"), "{result:?}");
 }
 
@@ -64,7 +64,7 @@ async fn a_program_adds_its_own_tools() {
         let offered = server.posts()[0].body["tools"].as_array().unwrap().len();
         assert_eq!(offered, 4, "{name}");
         match expected {
-            Ok(result) => assert_eq!(server.posts()[1].contents("tool"), [result]),
+            Ok(result) => assert_eq!(server.posts()[1].texts("tool"), [result]),
             Err(message) => {
                 let detail = outcome.detail.clone().unwrap_or_default();
                 assert!(outcome.state == FinalState::Failed && detail.contains(message), "{detail}");

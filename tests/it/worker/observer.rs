@@ -68,10 +68,10 @@ async fn an_observer_receives_events_exchanges_and_calls_in_order() {
         [
             "submitted",
             "turn_started",
-            "sent: attempt 1, 3 messages",
+            "sent: attempt 1, 2 messages",
             "rejected Some(503)",
             "retry",
-            "sent: attempt 2, 3 messages",
+            "sent: attempt 2, 2 messages",
             "chunk",
             "replied Some(\"r1\") true",
             "tool_call",
@@ -80,7 +80,7 @@ async fn an_observer_receives_events_exchanges_and_calls_in_order() {
             "tool_finished",
             "budget",
             "turn_started",
-            "sent: attempt 1, 5 messages",
+            "sent: attempt 1, 4 messages",
             "chunk",
             "text",
             "replied None false",
@@ -102,6 +102,6 @@ async fn the_observer_of_a_suspended_request_receives_no_end() {
     assert_eq!(worker.wait(&id).await.unwrap().state, FinalState::Canceled);
     let mut seen = log.0.lock().unwrap().clone();
     seen.dedup();
-    assert_eq!(seen, ["submitted", "turn_started", "sent: attempt 1, 3 messages", "suspended"]);
+    assert_eq!(seen, ["submitted", "turn_started", "sent: attempt 1, 2 messages", "suspended"]);
     assert_eq!(worker.in_flight(), 0);
 }

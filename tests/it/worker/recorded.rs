@@ -9,7 +9,7 @@ use std::time::Duration;
 use deftool_chat::request::{Approval, Event};
 use deftool_lang::schema::{Confirmation, ToolEntry, ToolKind, ToolSet};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind};
-use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
+use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
 use deftool_worker::{
     Approvals, Recorder, Recording, ReplayOptions, ReplayTransport, Secrets, SubmitError, SubmitRequest,
     ToolSource, Toolbox, Worker, WorkerConfig,
@@ -277,7 +277,7 @@ async fn requests_of_one_file_are_replayed_in_sequence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.jsonl");
     let server = Server::answering_all(|_, received| {
-        let prompt = received.contents("user").concat();
+        let prompt = received.texts("user").concat();
         Answer::stream().delta(&prompt).wait_ms(30).delta(" answered").chunk(&finish("stop")).done().end()
     });
     let config = WorkerConfig { slots: 3, ..config() };

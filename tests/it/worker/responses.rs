@@ -121,7 +121,6 @@ async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
         "function_call",
         "function_call_output",
         "function_call_output",
-        "system",
     ];
     assert_eq!(kinds, expected, "exit calls are not part of the conversation");
     assert_eq!(input[1]["content"], json!([{"type": "input_text", "text": "Be brief."}]));
@@ -145,7 +144,7 @@ async fn combined_system_messages_are_one_item() {
     let roles: Vec<&str> = input.iter().map(|item| item["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user"]);
     let text = input[0]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("\n\nBe brief.\n\nTime at submit: "), "{input:?}");
+    assert!(text.ends_with("\n\nBe brief."), "{input:?}");
 }
 
 /// The expected end of a request with one turn.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deftool_chat::{Capabilities, Message};
 use deftool_lang::spec::Dialect;
-use deftool_test_support::server::{Act, Answer, Server, call, delta, event, finish as end};
+use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, event, finish as end};
 use deftool_worker::{Origin, PageResponse, SubmitRequest, Worker, WorkerConfig};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -87,7 +87,7 @@ async fn retries_of_a_loading_server_are_limited() {
 #[tokio::test]
 async fn variants_of_concurrent_requests_are_combined() {
     let server = Server::answering(|_, request| {
-        let prompt = request.contents("user").concat();
+        let prompt = request.texts("user").concat();
         let has = |member: &str| request.body.get(member).is_some();
         match prompt.as_str() {
             "one" if has("stream_options") => Answer::error(400, &[], "unknown field stream_options"),
@@ -142,7 +142,7 @@ async fn a_call_that_a_server_could_not_parse_runs() {
     let server = Server::script([Answer::whole(400, &[], &failed.to_string()), Answer::text("calm")]);
     let ended = ask(&worker(&server, config())).await;
     assert_eq!(ended.text(), "calm");
-    assert_eq!(server.posts()[1].contents("tool"), [r#"{"seen":{"at":"sea"}}"#]);
+    assert_eq!(server.posts()[1].texts("tool"), [r#"{"seen":{"at":"sea"}}"#]);
 }
 
 /// The text of earlier turns is already in the conversation.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use deftool_chat::request::{Event, FinishReason};
 use deftool_lang::tool::{ToolCall, ToolError, ToolErrorKind};
-use deftool_test_support::server::{Answer, Server, call, delta, finish, usage};
+use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish, usage};
 use deftool_worker::{SubmitRequest, Worker};
 use serde_json::{Value, json};
 
@@ -73,10 +73,9 @@ async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
         assert_eq!(post.body["max_tokens"], 50);
         assert_eq!(post.body["tools"].as_array().unwrap().len(), 3);
     }
-    assert_eq!(posts[0].contents("user"), ["hello"]);
+    assert_eq!(posts[0].texts("user"), ["hello"]);
     let messages = posts[1].body["messages"].as_array().unwrap();
-    let [.., assistant, first, second, bios] = messages.as_slice() else { panic!("{messages:?}") };
-    assert_eq!(bios["role"], "system");
+    let [.., assistant, first, second] = messages.as_slice() else { panic!("{messages:?}") };
     assert_eq!(assistant["role"], "assistant");
     assert_eq!(assistant["content"], "Looking.");
     let calls = assistant["tool_calls"].as_array().unwrap();
@@ -89,8 +88,7 @@ async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
         assert_eq!(result["tool_call_id"], id);
     }
     assert_ne!(calls[0]["id"], calls[1]["id"]);
-    assert_eq!(first["content"], r#"{"seen":{"at":"sea"}}"#);
-    assert_eq!(second["content"], r#"{"seen":{}}"#);
+    assert_eq!(posts[1].texts("tool"), [r#"{"seen":{"at":"sea"}}"#, r#"{"seen":{}}"#]);
 }
 
 #[tokio::test]
@@ -125,7 +123,7 @@ async fn a_turn_uses_its_tools_to_the_end_and_the_next_turn_uses_the_newest() {
     let worker = Worker::start(config(), source, http(&server.endpoint(), None));
     let ended = ask(&worker).await;
     assert_eq!(ended.text(), "over");
-    assert_eq!(server.posts()[2].contents("tool"), ["1", "2"]);
+    assert_eq!(server.posts()[2].texts("tool"), ["1", "2"]);
     let names = ended.names();
     let reloads: Vec<usize> = (0..names.len()).filter(|&at| names[at] == "reloaded").collect();
     assert_eq!(reloads.len(), 1, "{names:?}");

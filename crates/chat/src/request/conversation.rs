@@ -1,7 +1,7 @@
 //! The messages of a chat request, and the growing conversation.
 //!
 //! A chat request contains the BIOS, the worker's system message, the request's system message and the conversation.
-//! The variable BIOS lines are at the end of the last result or user message by default. They are not part of the
+//! The variable BIOS lines are in the last result or user message by default. They are not part of the
 //! conversation. Only answered calls are added to it.
 
 use std::sync::Arc;
@@ -74,19 +74,24 @@ pub(super) fn messages_to_send(
     }
     let merged = merge_neighbours(messages);
     let mut messages = if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) };
-    append_lines(&mut messages, lines);
+    insert_lines(&mut messages, lines);
     messages
 }
 
-/// Appends lines to the last result or user message. A conversation without one gets a system message.
-fn append_lines(messages: &mut Vec<Arc<Message>>, lines: String) {
+/// Adds lines at the end of the last result, or at the start of the last user message if no result follows it. A
+/// conversation without both gets a system message.
+fn insert_lines(messages: &mut Vec<Arc<Message>>, mut lines: String) {
     if lines.is_empty() {
         return;
     }
     let is_input =
         |message: &&mut Arc<Message>| matches!(***message, Message::User { .. } | Message::Tool { .. });
     match messages.iter_mut().rev().find(is_input).map(Arc::make_mut) {
-        Some(Message::User { content } | Message::Tool { tool_call_id: _, content }) => join(content, &lines),
+        Some(Message::Tool { tool_call_id: _, content }) => join(content, &lines),
+        Some(Message::User { content }) => {
+            join(&mut lines, content);
+            *content = lines;
+        }
         Some(Message::System { .. } | Message::Assistant { .. }) | None => push_system(messages, lines),
     }
 }

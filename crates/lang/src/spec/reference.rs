@@ -277,8 +277,8 @@ pub(super) const WORKER: [Key; 33] = [
     key_of(
         "bios-budget",
         KeyValue::Words(&["result", "head", "tail"]),
-        "Whether time and budget are sent at the end of the last result, or in the first or a last system message. \
-         Default: `result`.",
+        "Whether time and budget are sent in the last result or user message, or in the first or a last system \
+         message. Default: `result`.",
     ),
     key_of(
         "on-invalid-arguments",

@@ -103,8 +103,8 @@ pub enum SystemMessages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BiosBudget {
-    /// At the end of the last message: a tool's result, or the user's message. No chat template rejects or drops it,
-    /// and a local server can reuse its prompt cache.
+    /// In the last message: at the end of a tool's result, or at the start of the user's message. No chat template
+    /// rejects it, and a local server can reuse its prompt cache.
     #[default]
     Result,
     /// In the first system message.

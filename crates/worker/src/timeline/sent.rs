@@ -42,7 +42,7 @@ impl SentBody {
     /// Returns the entry of the chat request.
     pub(super) fn turn(&self, previous: &Self, attempt: u32, generation: Option<u64>) -> TurnEntry {
         let pairs = self.messages.iter().zip(&previous.messages);
-        let common = pairs.take_while(|(now, before)| now == before).count();
+        let common = pairs.take_while(|(now, before)| is_same(now, before)).count();
         TurnEntry {
             attempt,
             generation,
@@ -64,4 +64,11 @@ impl SentBody {
         let (left, unit) = texts.chain(instructions).find_map(|text| budget_in_bios(&text))?;
         Some(BudgetLeft { left, unit: Some(unit) })
     }
+}
+
+/// Whether a message is that of the previous request, where it may have had the variable lines of the BIOS.
+fn is_same(now: &Value, before: &Value) -> bool {
+    let (text, longer) = (text_of(now), text_of(before));
+    let is_part = longer.starts_with(&text) || longer.ends_with(&text);
+    now == before || (now.get("role") == before.get("role") && !text.is_empty() && is_part)
 }

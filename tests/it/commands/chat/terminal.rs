@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::support::terminal::{Piped, Terminal};
+use deftool_test_support::server::Texts;
 
 const PROMPT: &str = "> ";
 
@@ -146,7 +147,7 @@ fn always_is_valid_until_a_reload() {
     terminal.wait_for(PROMPT);
     terminal.type_text("/quit\r");
     assert_eq!(terminal.end().code, Some(0));
-    assert!(server.posts()[5].contents("tool").last().unwrap().contains("not now"));
+    assert!(server.posts()[5].texts("tool").last().unwrap().contains("not now"));
 }
 
 /// SIGTERM also restores the terminal.

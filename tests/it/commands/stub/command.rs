@@ -69,9 +69,7 @@ fn a_scenario_is_served_until_stdin_closes_and_its_requests_are_printed_and_logg
         .collect();
     assert_eq!(posts.len(), 2);
     assert_eq!((&posts[0]["path"], &posts[0]["status"]), (&json!("/v1/chat/completions"), &json!(200)));
-    let [.., tool, _bios] = posts[1]["body"]["messages"].as_array().unwrap().as_slice() else {
-        panic!("{log}")
-    };
+    let [.., tool] = posts[1]["body"]["messages"].as_array().unwrap().as_slice() else { panic!("{log}") };
     assert_eq!(tool["role"], "tool");
 }
 

@@ -33,8 +33,8 @@ pub(super) struct Ledger {
     pub(super) was_stopped: bool,
     /// Whether the last probe reported that the server is not ready.
     pub(super) is_unready: bool,
-    /// The body fallbacks that the server accepted. Later requests start with them.
-    pub(super) learned: BodyFallbacks,
+    /// The body fallbacks that the server accepted, by model. Later requests to the model start with them.
+    pub(super) learned: BTreeMap<String, BodyFallbacks>,
     /// Whether a submit is in progress. The tool source must not panic then.
     pub(super) in_submit: bool,
     /// The first violation.
@@ -58,8 +58,9 @@ impl Ledger {
     pub(super) fn learn(&mut self, number: usize) {
         let Some(case) = self.cases.get(&number) else { return };
         let last = case.turns.last().and_then(|turn| turn.exchanges.last());
-        if last.is_some_and(|exchange| exchange.streams && exchange.script.head == Head::Ok) {
-            self.learned.extend(case.body_fallbacks.iter().copied());
+        if let Some(exchange) = last.filter(|exchange| exchange.streams && exchange.script.head == Head::Ok) {
+            let model = exchange.body["model"].as_str().unwrap_or_default().to_owned();
+            self.learned.entry(model).or_default().extend(case.body_fallbacks.iter().copied());
         }
     }
 

@@ -185,7 +185,7 @@ fn config(dice: &mut Dice, calm: bool, api: Api) -> WorkerConfig {
         on_tool_error: on_failure(dice),
         final_turn: dice.chance(30),
         parallel: dice.chance(50),
-        bios_budget: *dice.pick(&[BiosBudget::Head, BiosBudget::Tail]),
+        bios_budget: *dice.pick(&[BiosBudget::Result, BiosBudget::Head, BiosBudget::Tail]),
         params: params.as_object().cloned().unwrap(),
         parallel_tool_calls_supported: dice.chance(80),
         ..RunConfig::default()

@@ -237,6 +237,8 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             | BodyFallback::SystemAsUser
             | BodyFallback::PlainRoles,
         ) => &["messages", "input"],
+        Some(BodyFallback::EmptyContent) => &["messages"],
+        Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],
         Some(BodyFallback::NoTools) => &["messages", "input", "tools", "tool_choice", "parallel_tool_calls"],
     };
     let mut body = body.clone();

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use deftool_chat::request::{Outcome, RunConfig, SystemMessages};
 use deftool_chat::{BodyFallback, Feature, Message};
 use deftool_lang::spec::BiosBudget;
+use deftool_test_support::server::without_budget;
 use deftool_test_support::validity;
 use deftool_worker::WorkerConfig;
 use serde_json::Value;
@@ -39,6 +40,10 @@ pub(super) fn check_body(
     {
         return Err(invalid(problem));
     }
+    let mut messages = messages;
+    if config.bios_budget == BiosBudget::Result {
+        take_budget(&mut messages).map_err(invalid)?;
+    }
     let content = without_system(&messages, layout, config, options).map_err(invalid)?;
     if layout.plain {
         return check_plain(content, case);
@@ -46,6 +51,22 @@ pub(super) fn check_body(
     Conversation { case, config, layout, open: VecDeque::new(), ids: BTreeSet::new() }
         .check(content)
         .map_err(invalid)
+}
+
+/// Removes the lines with time and budget from the last result or user message. No other message has them.
+fn take_budget(messages: &mut [Value]) -> Result<(), String> {
+    let of_input = |message: &Value| matches!(message["role"].as_str(), Some("user" | "tool"));
+    let last = messages.iter().rposition(of_input).ok_or("no result and no user message")?;
+    for (index, message) in messages.iter_mut().enumerate() {
+        let content = message["content"].as_str().unwrap_or_default();
+        if content.contains("Time at submit: ") != (index == last) {
+            return Err(format!("the budget in message {index}"));
+        }
+        if index == last {
+            message["content"] = Value::from(without_budget(content));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the positions of the system messages. Returns the other messages.

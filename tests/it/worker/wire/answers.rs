@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use deftool_chat::request::{FailReason, FinalState};
-use deftool_test_support::server::{Act, Answer, ClosedPort, Server};
+use deftool_test_support::server::{Act, Answer, ClosedPort, Server, Texts};
 use deftool_worker::{HttpTransport, SubmitRequest, Worker};
 use serde_json::json;
 
@@ -214,7 +214,7 @@ async fn a_rejected_member_is_omitted_in_all_later_turns() {
             Answer::error(400, &[], refused)
         } else if request.body.get("max_tokens").is_some() {
             Answer::error(400, &[], renamed)
-        } else if request.contents("tool").is_empty() {
+        } else if request.texts("tool").is_empty() {
             Answer::calls(&[("look", "{}")])
         } else {
             Answer::text("fine")

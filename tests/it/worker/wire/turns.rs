@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deftool_lang::tool::ToolCall;
-use deftool_test_support::server::{Act, Answer, Server, call, delta, finish};
+use deftool_test_support::server::{Act, Answer, Server, Texts, call, delta, finish};
 use deftool_worker::{SubmitRequest, Worker};
 
 use super::super::harness::*;
@@ -60,7 +60,7 @@ async fn a_connection_that_the_server_closed_between_two_turns_is_not_used() {
 #[tokio::test]
 async fn concurrent_requests_are_independent() {
     let server = Server::answering(|_, request| {
-        let prompt = request.contents("user")[0].clone();
+        let prompt = request.texts("user")[0].clone();
         let pieces =
             (0..20).fold(Answer::stream(), |answer, _| answer.wait_ms(1).delta(&format!("{prompt} ")));
         pieces.chunk(&finish("stop")).done().end()

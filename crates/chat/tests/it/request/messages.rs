@@ -28,17 +28,17 @@ fn system_messages_are_first_and_the_budget_counts_down() {
     }
     assert!(!bios.contains("\"tool\""), "the convention is only included with `on`");
     assert_eq!(played.messages(0)[0], played.messages(1)[0]);
-    let lines = |left| {
-        format!("\n\nTime at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}")
+    let lines = |left: u32| {
+        format!("Time at submit: 2023-11-14T23:13:20 (Europe/Paris)\nNormal tool iterations left: {left}")
     };
-    assert_eq!(*prompt, format!("What is the weather?{}", lines(8)));
+    assert_eq!(*prompt, format!("{}\n\nWhat is the weather?", lines(8)));
     let [.., Message::User { content: prompt }, Message::Assistant { .. }, Message::Tool { content, .. }] =
         &played.messages(1)[..]
     else {
         panic!()
     };
     assert_eq!(prompt, "What is the weather?", "only the last message has the lines");
-    assert_eq!(*content, format!("{{\"temperature\":18}}{}", lines(7)));
+    assert_eq!(*content, format!("{{\"temperature\":18}}\n\n{}", lines(7)));
     assert_eq!(
         played.conversation[0],
         user("What is the weather?"),
@@ -73,7 +73,7 @@ fn the_variable_lines_are_in_the_last_result_or_user_message() {
     };
     let system = Message::System { content: String::from("Third.") };
     let [.., Message::User { content }, last] = &with(std::slice::from_ref(&system))[..] else { panic!() };
-    assert!(content.ends_with("left: 8"), "{content}");
+    assert!(content.ends_with("left: 8\n\nWhat is the weather?"), "{content}");
     assert_eq!(*last, system);
     // Without such a message, they are the last message.
     let mut play = play();
@@ -139,7 +139,7 @@ fn combined_system_messages_are_one_message() {
         panic!()
     };
     assert!(content.starts_with("bios-v1") && content.ends_with("\n\nBe brief.\n\nThird."), "{content}");
-    assert!(prompt.ends_with("left: 8"), "{prompt}");
+    assert!(prompt.contains("left: 8\n\n"), "{prompt}");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_bios_is_created_from_a_template() {
     let tail = first(|_| {});
     // Braces that are not a placeholder: the line is not variable, and the convention is not inserted there.
     assert_eq!(tail[0], system("I am default, Europe/Paris.\n{budget}, {call_convention}.\nBye {x}."));
-    assert_eq!(tail[1], user("What is the weather?\n\n8 left, finish."));
+    assert_eq!(tail[1], user("8 left, finish.\n\nWhat is the weather?"));
     let Message::System { content } = &first(|config| config.fallback = Fallback::On)[0] else { panic!() };
     assert!(content.contains("Bye {x}.\nTo call a tool, "), "{content}");
 }

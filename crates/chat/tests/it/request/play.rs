@@ -198,7 +198,8 @@ pub(super) fn owned(messages: &[Arc<Message>]) -> Vec<Message> {
 pub(super) fn without_lines(request: &ChatRequest) -> Vec<Message> {
     let mut messages = owned(&request.messages);
     if let Some(Message::User { content } | Message::Tool { content, .. }) = messages.last_mut() {
-        content.truncate(content.find("\n\nTime at submit: ").unwrap_or(content.len()));
+        let paragraphs = content.split("\n\n").filter(|text| !text.starts_with("Time at submit: "));
+        *content = paragraphs.collect::<Vec<_>>().join("\n\n");
     }
     messages
 }

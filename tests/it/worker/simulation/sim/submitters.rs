@@ -95,7 +95,8 @@ impl Simulation {
                     String::from("a request was accepted without a free slot")
                 });
                 let now = self.now();
-                let body_fallbacks = ledger.learned.clone();
+                let model = plan.options.model.as_ref().unwrap_or(&self.plan.config.run.model);
+                let body_fallbacks = ledger.learned.get(model).cloned().unwrap_or_default();
                 let past = past.unwrap_or_default();
                 let mut case = Case {
                     id: id.clone(),
