@@ -6,7 +6,7 @@ use deftool_project::{Input, LoadOptions, Overlay, load_with, read_stream};
 use deftool_script::can_analyse_scripts;
 
 use super::args::CheckOptions;
-use super::command::{CliError, CommandDirs, Exit, command_dirs, inputs_of};
+use super::command::{CliError, CommandDirs, Exit, command_dirs, inputs_of, refuse_nothing};
 use super::fix::FixRun;
 use super::output::eprint_line;
 use super::selection::Selection;
@@ -45,6 +45,7 @@ pub(super) fn run(options: &CheckOptions) -> Result<Exit, CliError> {
         selection.apply(&mut load);
         (load, true)
     };
+    refuse_nothing(&options.paths, &load)?;
     report::print_report(&load, options.format, options.strict);
     if !options.quiet {
         report::eprint_summary(&load, options.format);

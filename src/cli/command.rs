@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use deftool_project::{Input, ProjectError, resolve_inputs};
+use deftool_project::{Input, Load, ProjectError, projects_below, resolve_inputs};
 use deftool_worker::{EndpointError, RecordingError, TimelineError};
 
 use super::interrupt::exit_code;
@@ -105,6 +105,20 @@ pub(super) fn inputs_of(paths: &[PathBuf], folder: &Path) -> Result<Vec<Input>, 
         return Err(CliError::Usage(String::from(message)));
     }
     Ok(inputs)
+}
+
+/// Refuses a project that defines nothing, unless its files were named: a check of nothing must not pass.
+///
+/// # Errors
+/// If no paths were given and `load` is empty.
+pub(super) fn refuse_nothing(paths: &[PathBuf], load: &Load) -> Result<(), CliError> {
+    match &load.root {
+        Some(root) if paths.is_empty() && load.is_empty() => {
+            let (root, below) = (root.clone(), projects_below(root));
+            Err(ProjectError::NothingDefined { root, below }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the value of an environment variable, unless it is blank.

@@ -8,7 +8,7 @@ use deftool_lang::text::Location;
 use deftool_project::{Load, LoadOptions, LoadedTool, display_name, load_with};
 
 use super::args::{CompileOptions, CompileTarget};
-use super::command::{CliError, Exit, command_dirs, inputs_of};
+use super::command::{CliError, Exit, command_dirs, inputs_of, refuse_nothing};
 use super::generated::{compare_generated, write_generated};
 use super::output::{clean, describe_summary, eprint_findings, eprint_line, escape_json, print};
 
@@ -22,6 +22,7 @@ pub(super) fn run(options: &CompileOptions) -> Result<Exit, CliError> {
     };
     let inputs = inputs_of(&options.paths, &dirs.project)?;
     let load = load_with(&inputs, &dirs.current, &LoadOptions { targets, ..LoadOptions::default() })?;
+    refuse_nothing(&options.paths, &load)?;
     let text = match options.target {
         CompileTarget::Api(target) => compile_for_api(&load, target),
         CompileTarget::Gptel => compile_for_gptel(&load),

@@ -43,6 +43,9 @@ pub(super) fn run(options: &FmtOptions) -> Result<Exit, CliError> {
     }
     eprint_line(&counts.describe(options.writes()));
     let differs = counts.changed > 0 && !options.writes();
+    if counts.is_empty() && options.paths.is_empty() {
+        return Ok(Exit::NotAttempted);
+    }
     Ok(if differs || counts.failed > 0 { Exit::Failed } else { Exit::Clean })
 }
 
@@ -136,6 +139,10 @@ struct Counts {
 }
 
 impl Counts {
+    fn is_empty(&self) -> bool {
+        self.changed + self.unchanged + self.failed == 0
+    }
+
     fn describe(&self, writes: bool) -> String {
         let changed = if writes { "formatted" } else { "to be formatted" };
         let parts = [(self.changed, changed), (self.unchanged, "unchanged"), (self.failed, "not formatted")];

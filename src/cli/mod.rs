@@ -36,6 +36,7 @@ mod prompt;
 mod replay;
 mod report;
 mod rerun;
+mod revision;
 mod rpc;
 mod rule;
 mod run;
@@ -65,8 +66,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
+use clap::{ArgMatches, FromArgMatches};
 use clap_complete::Shell;
+use serde_json::json;
 
 use args::{Arguments, Command};
 use command::{CliError, Exit};
@@ -82,21 +84,18 @@ pub fn main() -> ExitCode {
         Some(engine::SERVER_GUARD) => {
             engine::prepare(None).and_then(|()| deftool_worker::guard_server().map_err(CliError::Runtime))
         }
-        _ => return run(parse()),
+        _ => return run(),
     };
-    finish(result.map(|()| Exit::Clean))
+    finish(result.map(|()| Exit::Clean), false)
 }
 
-/// Parses the command line. clap exits with 2 on usage errors and with 0 on --help and --version.
-fn parse() -> Arguments {
+/// Parses the command line and runs the command. clap exits with 2 on usage errors and with 0 on --help and --version.
+fn run() -> ExitCode {
     let matches = args::command().get_matches();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
-}
-
-fn run(arguments: Arguments) -> ExitCode {
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     output::choose_color(arguments.color);
     let prepared = engine::prepare(arguments.command.scripts());
-    finish(prepared.and_then(|()| match arguments.command {
+    let result = prepared.and_then(|()| match arguments.command {
         Command::Check(options) => check::run(&options),
         Command::Fmt(options) => fmt::run(&options),
         Command::Compile(options) => compile::run(&options),
@@ -130,7 +129,18 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Tools(options) => tools::run(&options),
         Command::Completions(options) => Ok(completions(options.shell)),
         Command::Man(options) => write_manual(&options.folder),
-    }))
+    });
+    finish(result, prints_json(&matches))
+}
+
+/// Returns whether the command has the option `--json` or `--format json`.
+fn prints_json(matches: &ArgMatches) -> bool {
+    let Some((_, options)) = matches.subcommand() else {
+        let has_flag = matches.try_get_one::<bool>("json").is_ok_and(|flag| flag == Some(&true));
+        let format = matches.try_get_raw("format").ok().flatten();
+        return has_flag || format.is_some_and(|mut words| words.any(|word| word == "json"));
+    };
+    prints_json(options)
 }
 
 fn completions(shell: Shell) -> Exit {
@@ -147,8 +157,9 @@ fn write_manual(folder: &Path) -> Result<Exit, CliError> {
     Ok(Exit::Clean)
 }
 
-/// Ends the programs of scripts and the export of telemetry, reports errors and returns the exit code.
-fn finish(result: Result<Exit, CliError>) -> ExitCode {
+/// Ends the programs of scripts and the export of telemetry, reports errors, also on stdout with `json`, and returns the
+/// exit code.
+fn finish(result: Result<Exit, CliError>, json: bool) -> ExitCode {
     // No program started by a script may outlive this process.
     deftool_script::kill_programs();
     telemetry::finish();
@@ -161,6 +172,10 @@ fn finish(result: Result<Exit, CliError>) -> ExitCode {
             None => exit.into(),
         },
         Err(error) => {
+            if json {
+                let error = json!({"kind": "not_attempted", "message": error.to_string()});
+                output::print_json(&json!({"error": error}), false);
+            }
             output::eprint_error(&error.to_string());
             Exit::NotAttempted.into()
         }

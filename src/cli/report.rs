@@ -55,6 +55,7 @@ pub(super) fn describe(load: &Load) -> String {
     let checked = format!("{} in {}", count(load.tools.len(), "tool"), count(load.checked.len(), "file"));
     match describe_summary(&Summary::of(&load.findings)) {
         Some(counts) => format!("{checked}: {counts}{}", describe_fixes(load)),
+        None if load.is_empty() => format!("note: {checked}: nothing was checked"),
         None => format!("{checked}: all good"),
     }
 }

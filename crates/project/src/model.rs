@@ -11,14 +11,32 @@ use deftool_lang::text::{Location, SourceFile, SourceId, Sources, Span};
 use deftool_lang::tool::ToolError;
 use deftool_script::{Module, Script};
 
+use crate::paths::display_name;
+
 /// An error in the inputs of a command, found before the command has any effect.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// No parent folder contains `specs/`.
-    #[error("no project found: neither `{}` nor a parent folder contains `specs/`; create a project with `deftool init`", from.display())]
+    #[error(
+        "no project found: neither `{}` nor a parent folder contains `specs/`; {}create a project with `deftool init`",
+        from.display(), suggest(from, below)
+    )]
     NoProject {
         /// The folder where the search started.
         from: PathBuf,
+        /// Projects in its subfolders.
+        below: Vec<PathBuf>,
+    },
+    /// The project defines nothing.
+    #[error(
+        "nothing to check: `{}` contains no tools, workers or MCP servers; {}add a tool with `deftool new`",
+        root.join("specs").display(), suggest(root, below)
+    )]
+    NothingDefined {
+        /// The project folder.
+        root: PathBuf,
+        /// Projects in its subfolders.
+        below: Vec<PathBuf>,
     },
     /// A file or folder that the user named does not exist or cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -109,6 +127,20 @@ impl Overlay {
     }
 }
 
+/// Suggests the projects below a folder.
+fn suggest(folder: &Path, below: &[PathBuf]) -> String {
+    let names: Vec<String> = below.iter().map(|root| display_name(root, folder)).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [name] => format!("use the project in `{name}` (-C {name}), or "),
+        names => format!("use a project in {} (-C DIR), or ", join_quoted(names)),
+    }
+}
+
+fn join_quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// The result of loading a set of inputs.
 ///
 /// Loads that differ only in the scripts of tools share the large tables.
@@ -139,6 +171,12 @@ impl Load {
     /// Returns the tools without errors, in order, each name once.
     pub fn valid_tools(&self) -> impl Iterator<Item = &LoadedTool> {
         self.tools.iter().filter(|loaded| loaded.tool.valid && loaded.shadowed_by.is_none())
+    }
+
+    /// Returns whether there are no definitions, and no errors that could hide one.
+    pub fn is_empty(&self) -> bool {
+        let defines = !self.tools.is_empty() || !self.workers.is_empty() || !self.mcp_servers.is_empty();
+        !defines && !self.has_errors()
     }
 
     /// Returns whether any finding is an error.

@@ -100,6 +100,11 @@ pub(crate) fn is_spec(path: &Path) -> bool {
     ends_in(path, &SPEC_EXTENSIONS)
 }
 
+/// Returns whether `path`, relative to a folder of spec files, is a spec file that a load of the folder reads.
+pub fn is_visible_spec(path: &Path) -> bool {
+    is_spec(path) && !path.ancestors().any(is_hidden_path)
+}
+
 pub(crate) fn is_script(path: &Path) -> bool {
     ends_in(path, &SCRIPT_EXTENSIONS)
 }

@@ -8,7 +8,8 @@ use deftool_script::create_beside;
 
 use crate::load::BYTE_ORDER_MARK;
 
-/// Replaces the text `before` of the file at `path` with `after`. A byte order mark is kept.
+/// Replaces the text `before` of the file at `path` with `after`, unless another process has done it. A byte order mark
+/// is kept.
 ///
 /// # Errors
 /// If the file contains a different text, is not writable, or its folder is not writable. The file is then unchanged.
@@ -18,6 +19,9 @@ pub fn replace_text(path: &Path, before: &str, after: &str) -> Result<()> {
         Some(text) => (BYTE_ORDER_MARK, text),
         None => (&[][..], bytes.as_slice()),
     };
+    if text == after.as_bytes() {
+        return Ok(());
+    }
     if text != before.as_bytes() {
         return Err(Error::other("the file was changed by another program; try again"));
     }
@@ -38,16 +42,17 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
         return Err(Error::new(ErrorKind::PermissionDenied, "the file is read-only"));
     }
     OpenOptions::new().write(true).open(&path)?;
+    // Open until after the rename: a file without a lock is removed as left behind.
     let (file, temporary) = create_beside(&path)?;
-    let written = fill(file, bytes, &metadata).and_then(|()| std::fs::rename(&temporary, &path));
+    let written = fill(&file, bytes, &metadata).and_then(|()| std::fs::rename(&temporary, &path));
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
     }
     written
 }
 
-fn fill(mut file: File, bytes: &[u8], like: &Metadata) -> Result<()> {
-    keep_owner(&file, like);
+fn fill(mut file: &File, bytes: &[u8], like: &Metadata) -> Result<()> {
+    keep_owner(file, like);
     file.set_permissions(like.permissions())?;
     file.write_all(bytes)?;
     file.sync_all()
@@ -76,6 +81,7 @@ mod tests {
         for (now, then) in [
             ("(a)\r\n", Some("(b)\r\n")),
             ("\u{feff}(a)\r\n", Some("\u{feff}(b)\r\n")),
+            ("(b)\r\n", Some("(b)\r\n")),
             ("(a)\n", None),
             ("(a)\r\n(c)", None),
             ("", None),

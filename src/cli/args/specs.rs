@@ -151,16 +151,17 @@ pub(in crate::cli) struct CompileOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A change breaks callers if arguments that the old schema accepts may be rejected by the new one. Other changes are only
-visible to the model.
+visible to the model. Exit codes: 0 no breaking change, 1 a breaking change, 2 some tools could not be compared.
 
 Examples:
-  deftool diff tools.json specs
-  git show main:tools.json > old.json; deftool diff old.json . --json")]
+  deftool diff HEAD~1
+  deftool diff origin/main specs/weather.eld
+  deftool diff tools.json specs --json")]
 pub(in crate::cli) struct DiffOptions {
-    /// Old tools: a spec file, folder or project, or JSON definitions (.json)
+    /// Old tools: a spec file, folder or project, JSON definitions (.json), or a git revision of the new tools
     pub(in crate::cli) old: PathBuf,
-    /// New tools
-    pub(in crate::cli) new: PathBuf,
+    /// New tools [default: the project in the current folder]
+    pub(in crate::cli) new: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,

@@ -77,7 +77,7 @@ fn line(
 }
 
 /// Finds a program by its path or in PATH.
-pub(super) fn find_program(name: &str, root: &Path) -> Option<PathBuf> {
+pub(in crate::cli) fn find_program(name: &str, root: &Path) -> Option<PathBuf> {
     if Path::new(name).components().count() > 1 {
         return Some(root.join(name)).filter(|path| is_program(path));
     }

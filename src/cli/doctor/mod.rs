@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::args::DoctorOptions;
 use super::command::{CliError, Exit, command_dirs};
 use super::output::{paint, print_json, print_styled};
+pub(super) use files::find_program;
 use line::{Level, Line};
 
 /// The output of `--json`.

@@ -12,7 +12,7 @@ use crate::cli::output::describe_summary;
 pub(super) fn check(dirs: &CommandDirs) -> (Option<Generation>, Vec<Line>) {
     let root = match find_root(&dirs.project) {
         Ok(root) => root,
-        Err(ProjectError::NoProject { from }) => {
+        Err(ProjectError::NoProject { from, .. }) => {
             let message =
                 format!("not found: neither {} nor a parent folder contains specs/", from.display());
             return (None, vec![Line::warning("project", message, "create one with `deftool init`")]);

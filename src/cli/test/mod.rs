@@ -14,7 +14,7 @@ use deftool_project::{
 };
 
 use super::args::{Isolate, TestFormat, TestOptions};
-use super::command::{CliError, CommandDirs, Exit, command_dirs};
+use super::command::{CliError, CommandDirs, Exit, command_dirs, refuse_nothing};
 use super::output::eprint_error;
 use super::rerun::Rerun;
 pub(super) use fuzz::effects;
@@ -39,6 +39,7 @@ pub(super) fn run(options: &TestOptions) -> Result<Exit, CliError> {
     }
     let inputs = resolve_inputs(&selection.paths, &dirs.project)?;
     let load = load(&inputs, &dirs.current)?;
+    refuse_nothing(&options.paths, &load)?;
     let Some(run) = run_once(&load, &inputs, &selection, options, &dirs.current)? else {
         return Err(CliError::Usage(no_match(options.filter.as_deref())));
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::project::Project;
+use crate::support::project::{Ended, Project};
 
 const OLD: &str = r#"(deftool :name "find" :description "Find notes."
  :args ((:name "words" :type string :maxLength 20 :description "What to look for.")
@@ -83,10 +83,121 @@ breaks  find kind: required now
     assert_eq!((same.code, same.stderr.as_str()), (Some(0), "no changes\n"));
     project.write("bad.eld", OLD.replace(":type number", ":type numbr"));
     let failed = project.run(&["diff", "old.eld", "bad.eld"]);
-    assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), ""), "{failed:?}");
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(2), ""), "{failed:?}");
     assert!(
-        failed.stderr.ends_with("\nbad.eld: 1 error; these tools are not compared\nno changes\n"),
+        failed
+            .stderr
+            .ends_with("\nbad.eld: 1 error; these tools are not compared\nno changes in the other tools\n"),
         "{failed:?}"
     );
-    assert_eq!(project.run(&["diff", "old.eld", "none"]).code, Some(2));
+    let report: Value =
+        serde_json::from_str(&project.run(&["diff", "old.eld", "bad.eld", "--json"]).stdout).unwrap();
+    assert_eq!(report["errors"][0]["file"], "bad.eld", "{report}");
+}
+
+/// A version that cannot be read is not an old version without changes.
+#[test]
+fn what_cannot_be_compared_is_an_error() {
+    let project = Project::empty();
+    project.write("new.eld", NEW);
+    project.write("empty.eld", "");
+    project.write("empty.json", "[]");
+    project.write("broken.json", "{");
+    for (old, new, expected) in [
+        ("empty.eld", "new.eld", "error: `empty.eld` contains no tools to compare with\n"),
+        ("empty.json", "new.eld", "error: `empty.json` contains no tools to compare with\n"),
+        ("broken.json", "new.eld", "broken.json: 1 error; these tools are not compared\n"),
+        ("new.eld", "none", "none: No such file or directory"),
+        ("none", "new.eld", "error: `none` does not exist, and this is not a git repository\n"),
+    ] {
+        let ended = project.run(&["diff", old, new]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(expected), "{expected}: {ended:?}");
+    }
+    // A wrong sample call says nothing about the schema.
+    let tool = |arguments: &str| {
+        format!("(deftool :name \"t\" :description \"Do it.\" :accepts [()] :args ({arguments}))")
+    };
+    project.write("without.eld", tool(""));
+    project.write("with.eld", tool("(:name \"x\" :type string :description \"X.\")"));
+    let ended = project.run(&["diff", "without.eld", "with.eld"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("breaks  t x: required now\n"), "{ended:?}");
+}
+
+#[test]
+fn a_git_revision_is_compared_with_the_project() {
+    let project = Project::empty();
+    let git = |arguments: &[&str]| {
+        let user = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"];
+        let mut command = std::process::Command::new("git");
+        let ended = command.args(user).args(arguments).current_dir(project.path("")).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+    };
+    let run_in = |folder: &str, arguments: &[&str]| {
+        Ended::of(project.command(arguments).current_dir(project.path(folder)).output().unwrap())
+    };
+    let folder = |name: &str| project.path(name).to_str().unwrap().to_owned();
+    git(&["init", "-q"]);
+    let tool = |kind: &str| {
+        format!(
+            "(deftool :name \"t\" :description \"Do it.\" :args ((:name \"x\" :type {kind} :description \"X.\")))"
+        )
+    };
+    project.write("tools/specs/a.eld", tool("string"));
+    project.write("tools/specs/.hidden.eld", "(broken");
+    project.write("tools/old.json", "[]");
+    std::os::unix::fs::symlink("/etc/passwd", project.path("tools/specs/link.eld")).unwrap();
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "old"]);
+    project.write("tools/specs/a.eld", tool("number"));
+    project.write("tools/specs/b.eld", tool("string").replace("\"t\"", "\"u\""));
+    std::fs::remove_file(project.path("tools/specs/link.eld")).unwrap();
+    // What a repository configures to run is not run.
+    let marker = project.path("ran");
+    let run = format!("touch {}", marker.display());
+    for (key, value) in [
+        ("core.fsmonitor", run.as_str()),
+        ("filter.f.smudge", &run),
+        ("diff.f.textconv", &run),
+        ("core.pager", &run),
+        ("core.sshCommand", &run),
+    ] {
+        git(&["config", key, value]);
+    }
+    project.write(".gitattributes", "*.eld filter=f diff=f");
+    let tools = folder("tools");
+    let breaks = "breaks  t x: type \"string\" removed";
+    for (from, arguments) in [
+        ("tools", &["diff", "HEAD"][..]),
+        ("tools/specs", &["diff", "main"]),
+        ("tools", &["diff", "HEAD", "specs/a.eld"]),
+        ("", &["diff", "HEAD", "tools"]),
+        ("", &["diff", "HEAD", &tools]),
+        ("", &["diff", "HEAD", "tools/specs"]),
+    ] {
+        let ended = run_in(from, arguments);
+        assert_eq!(ended.code, Some(1), "{arguments:?}: {ended:?}");
+        assert!(ended.stdout.contains(breaks), "{arguments:?}: {ended:?}");
+        assert_eq!(ended.stdout.contains("u: tool added"), !arguments.contains(&"specs/a.eld"), "{ended:?}");
+    }
+    assert!(!marker.exists());
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "new"]);
+    let same = run_in("tools", &["diff", "HEAD"]);
+    assert_eq!((same.code, same.stderr.as_str()), (Some(0), "no changes\n"));
+    assert_eq!(run_in("tools", &["diff", "HEAD~1"]).code, Some(1));
+    for (arguments, expected) in [
+        (&["diff", "HEAD~9"][..], "error: `HEAD~9` is neither a path nor a git revision\n"),
+        (&["diff", "HEAD..HEAD~1"], "error: `HEAD..HEAD~1` is neither a path nor a git revision\n"),
+        (&["diff", "--", "--output=x"], "error: `--output=x` is neither a path nor a git revision\n"),
+        (&["diff", "HEAD~1", "specs/b.eld"], "error: `HEAD~1` contains no tools to compare with\n"),
+        (&["diff", "HEAD~1", "old.json"], "error: `HEAD~1` contains no tools to compare with\n"),
+    ] {
+        let ended = run_in("tools", arguments);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(2), expected), "{ended:?}");
+    }
+    // An existing path wins.
+    project.write("tools/HEAD/a.eld", tool("number"));
+    assert_eq!(run_in("tools", &["diff", "HEAD", "specs"]).stdout, "model   u: tool added\n");
 }

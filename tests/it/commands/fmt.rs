@@ -433,3 +433,24 @@ fn links_are_followed_and_permissions_kept() {
     );
     assert_eq!(fs::read_dir(project.path("real")).unwrap().count(), 1);
 }
+
+/// A temporary file is locked until it has its final name: another process must not remove it as left behind.
+#[test]
+fn files_are_formatted_by_several_processes_at_once() {
+    let project = Project::empty();
+    for round in 0..5 {
+        for file in 0..4 {
+            project.write(
+                &format!("{file}.eld"),
+                format!("(deftool   :name \"a{file}{round}\"\n:description \"Do.\")"),
+            );
+        }
+        let processes: Vec<_> = (0..8).map(|_| project.spawn(&["fmt", "."])).collect();
+        for process in processes {
+            let ended = process.wait_with_output().unwrap();
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        }
+        assert_eq!(project.run(&["fmt", "--check", "."]).code, Some(0));
+        assert_eq!(fs::read_dir(project.path("")).unwrap().count(), 4);
+    }
+}

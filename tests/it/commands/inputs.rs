@@ -56,6 +56,102 @@ fn exit_codes_distinguish_success_findings_and_usage_errors() {
     }
 }
 
+/// A folder with `specs/` may belong to another program. A CI job that checks nothing must not pass.
+#[test]
+fn a_project_without_definitions_is_an_error() {
+    for files in [
+        &[("specs/a_spec.rb", "describe")][..],
+        &[("specs/empty.eld", "")],
+        &[("specs/a.eld", "; nothing\n")],
+    ] {
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+        let folder = folder_with(&files);
+        for command in [&["check"][..], &["check", "--exit-zero"], &["test"], &["compile"]] {
+            let ended = deftool(folder.path(), command);
+            assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{command:?}: {}", ended.err);
+            let expected =
+                "specs` contains no tools, workers or MCP servers; add a tool with `deftool new`\n";
+            assert!(ended.err.ends_with(expected), "{}", ended.err);
+        }
+    }
+    let folder = folder_with(&[("specs/a_spec.rb", b"describe"), ("empty.eld", b"")]);
+    assert_eq!(deftool(folder.path(), &["fmt", "--check"]).code, 2);
+    let named = deftool(folder.path(), &["check", "empty.eld"]);
+    assert_eq!(named.code, 0, "{}", named.err);
+    assert!(named.err.contains("0 tools in 1 file"), "{}", named.err);
+    let lisp = folder_with(&[("plain.el", b"(message \"hi\")")]);
+    let named = deftool(lisp.path(), &["check", "plain.el"]);
+    assert_eq!((named.code, named.err.as_str()), (0, "note: 0 tools in 1 file: nothing was checked\n"));
+}
+
+#[test]
+fn projects_in_subfolders_are_suggested() {
+    let folder = folder_with(&[
+        ("a/b/tools/specs/t.eld", GOOD.as_bytes()),
+        (".hidden/specs/t.eld", GOOD.as_bytes()),
+        ("node_modules/m/specs/t.eld", GOOD.as_bytes()),
+        ("a/ruby/specs/t.rb", b""),
+    ]);
+    let ended = deftool(folder.path(), &["check"]);
+    let expected = "contains `specs/`; use the project in `a/b/tools` (-C a/b/tools), or create a project with `deftool init`\n";
+    assert_eq!(ended.code, 2);
+    assert!(ended.err.ends_with(expected), "{}", ended.err);
+    assert_eq!(deftool(folder.path(), &["check", "-C", "a/b/tools"]).code, 0);
+    fs::create_dir_all(folder.path().join("specs")).unwrap();
+    fs::create_dir_all(folder.path().join("z/specs")).unwrap();
+    fs::write(folder.path().join("z/specs/t.eld"), GOOD).unwrap();
+    let expected = "; use a project in `a/b/tools`, `z` (-C DIR), or add a tool with `deftool new`\n";
+    let ended = deftool(folder.path(), &["check"]);
+    assert!(ended.code == 2 && ended.err.ends_with(expected), "{}", ended.err);
+}
+
+/// A program that reads JSON gets JSON also if nothing was attempted.
+#[test]
+fn with_json_errors_are_printed_as_json() {
+    let folder = folder_with(&[("good.eld", GOOD.as_bytes())]);
+    for arguments in [
+        &["check", "--format", "json"][..],
+        &["check", "--format=json", "gone.eld"],
+        &["call", "good", "--json"],
+        &["diff", "gone", "good.eld", "--json"],
+        &["run", "hello", "--json"],
+        &["tools", "--json"],
+    ] {
+        let ended = deftool(folder.path(), arguments);
+        assert_eq!(ended.code, 2, "{arguments:?}: {}", ended.err);
+        let json: serde_json::Value =
+            serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{arguments:?}: {}", ended.out));
+        let message = json["error"]["message"].as_str().unwrap();
+        assert!(ended.err.contains(message.lines().next().unwrap()), "{} {}", ended.out, ended.err);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_device_is_an_error_and_a_closed_pipe_is_not() {
+    let folder = folder_with(&[("bad.eld", BAD.as_bytes()), ("good.eld", GOOD.as_bytes())]);
+    let run = |arguments: &[&str], out: std::process::Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deftool"));
+        command.current_dir(folder.path()).args(arguments).stdout(out).output().unwrap()
+    };
+    for arguments in [
+        &["check", "--exit-zero", "bad.eld"][..],
+        &["check", "--format", "json", "good.eld"],
+        &["compile", "good.eld"],
+        &["fmt", "--diff", "good.eld"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = run(arguments, full.into());
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{arguments:?}: {err}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = run(arguments, writer.into());
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert!(!err.contains("pipe"), "{arguments:?}: {err}");
+    }
+}
+
 #[test]
 fn compile_prints_valid_tools_and_reports_the_others() {
     let folder = folder_with(&[("good.eld", GOOD.as_bytes()), ("bad.eld", BAD.as_bytes())]);
@@ -233,7 +329,7 @@ fn a_path_without_spec_files_is_an_error() {
     assert!(ended.stderr.contains("no spec files found"), "{}", ended.stderr);
     std::fs::create_dir(project.path("tools/specs")).unwrap();
     assert_eq!(project.run(&["check", "tools"]).code, Some(2));
-    assert_eq!(project.run(&["check", "--project", "tools"]).code, Some(0), "an empty project is valid");
+    assert_eq!(project.run(&["check", "--project", "tools"]).code, Some(2));
 }
 
 /// Checking `specs/` also reports project-wide findings.

@@ -28,7 +28,7 @@ use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
 
 pub use bios::read_bios;
 pub(crate) use cache::Cache;
-pub use discover::{find_root, resolve_inputs};
+pub use discover::{find_root, projects_below, resolve_inputs};
 pub(crate) use discover::{resolve_paths, scan_scripts};
 pub use read::{BYTE_ORDER_MARK, SourceText, read_source, read_stream};
 pub(crate) use scripts::resolve_permissions;
