@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use deftool_lang::text::count;
+
 use super::args::RunOptions;
 use super::arguments::{MAX_INPUT, read_limited, read_stdin};
 use super::command::CliError;
@@ -44,6 +46,13 @@ pub(super) fn read_prompt(options: &RunOptions) -> Result<Option<String>, CliErr
         parts.push(format!("<file name=\"{name}\">\n{}\n</file>", content.trim_end_matches('\n')));
     }
     if argument.is_some() {
+        // A loop that reads its own input from stdin would lose it without a word.
+        if !input.is_empty() {
+            let added = count(input.len(), "byte");
+            eprint_line(&format!(
+                "note: added {added} of stdin to the prompt; use --no-stdin to ignore stdin"
+            ));
+        }
         parts.push(input);
     }
     parts.retain(|part| !part.trim().is_empty());

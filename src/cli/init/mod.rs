@@ -29,7 +29,7 @@ const SAMPLE: [(&str, &str); 3] = [
 /// Files of every project.
 const COMMON: [(&str, &str); 2] = [
     ("specs/worker.eld", include_str!("files/worker.eld")),
-    (".gitignore", "*.recording.jsonl\n!sample.recording.jsonl\n"),
+    (".gitignore", "*.journal\n*.journal-*\n*.journal.lock\n"),
 ];
 
 pub(super) fn run(options: &InitOptions) -> Result<Exit, CliError> {

@@ -260,7 +260,16 @@ fn stdin_and_files_are_added_to_the_prompt() {
         let endpoint = server.endpoint();
         let ended = project
             .run_with_stdin(&[&["run", "--endpoint", &endpoint][..], &arguments].concat(), stdin.as_bytes());
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        let added = expected.contains("\n\na diff");
+        let note = format!(
+            "note: added {} bytes of stdin to the prompt; use --no-stdin to ignore stdin\n",
+            stdin.len()
+        );
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (Some(0), if added { &*note } else { "" }),
+            "{arguments:?}"
+        );
         assert_eq!(server.posts()[0].texts("user"), [expected], "{arguments:?}");
     }
     project.write("raw", b"a\xff");

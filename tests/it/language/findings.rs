@@ -186,7 +186,12 @@ fn scripts_are_checked_against_their_specs() {
             "scripts/lib/deep/m.lua:2:1: error[DT412]: the module does not compile: Expected identifier when parsing expression, got <eof>\nscripts/now_test.lua:1:1: error[DT412]: the test script does not compile: Expected identifier when parsing expression, got <eof>\n",
         ),
         (
-            vec![("specs/a.eld", ""), ("specs/b.eld", "; nothing yet\n")],
+            vec![
+                ("specs/a.eld", ""),
+                ("specs/b.eld", "; nothing yet\n"),
+                ("specs/c.eld", NOW),
+                ("scripts/now.lua", SCRIPT),
+            ],
             "specs/a.eld:1:1: note[DT407]: the file is empty\n",
         ),
     ] {

@@ -55,6 +55,8 @@ pub struct Refusal {
     pub violation: Violation,
     /// Location of the invalid value in the sample, or of its nearest ancestor.
     pub span: Span,
+    /// Whether it is nil where a boolean is expected.
+    pub is_nil_for_false: bool,
 }
 
 impl Example<'_> {
@@ -74,8 +76,11 @@ pub fn try_examples<'t>(
 ) -> impl Iterator<Item = Example<'t>> + 't {
     let example = |expected, index: usize, arguments: &Json, sample| {
         let refusal = validator.first_violation(&arguments.to_value());
-        let refusal =
-            refusal.map(|(pointer, violation)| Refusal { violation, span: span_at(arguments, &pointer) });
+        let refusal = refusal.map(|(pointer, violation)| {
+            let value = value_at(arguments, &pointer);
+            let is_nil_for_false = is_nil(value) && violation.message.ends_with("of type \"boolean\"");
+            Refusal { violation, span: value.span, is_nil_for_false }
+        });
         Example { expected, number: index + 1, span: arguments.span, sample, refusal }
     };
     let accepts = tool.accepts.iter().enumerate().map(move |(index, sample)| {
@@ -116,7 +121,7 @@ pub(super) fn check_calls(tool: &Tool, validator: &ArgumentValidator, findings: 
     let at = |span| Location { source: tool.source, span };
     for example in try_examples(tool, validator).filter(|example| !example.is_ok()) {
         findings.push(match example.refusal {
-            Some(refusal) => rules::accepted_example_fails::finding(at(refusal.span), &refusal.violation),
+            Some(refusal) => rules::accepted_example_fails::finding(at(refusal.span), &refusal),
             None => rules::rejected_example_passes::finding(at(example.span)),
         });
     }
@@ -124,12 +129,20 @@ pub(super) fn check_calls(tool: &Tool, validator: &ArgumentValidator, findings: 
 
 /// Returns the location of a JSON pointer in `value`, or of its nearest existing ancestor.
 pub(super) fn span_at(value: &Json, pointer: &str) -> Span {
+    value_at(value, pointer).span
+}
+
+fn value_at<'j>(value: &'j Json, pointer: &str) -> &'j Json {
     let mut value = value;
     for step in pointer::steps(pointer) {
         let Some(inside) = enter(value, &step) else { break };
         value = inside.value();
     }
-    value.span
+    value
+}
+
+fn is_nil(value: &Json) -> bool {
+    matches!(&value.kind, JsonKind::Object(members) if members.is_empty())
 }
 
 /// Returns whether `value` is nil although the type of the schema does not allow nil. The rule `nil-value` reports
@@ -137,6 +150,5 @@ pub(super) fn span_at(value: &Json, pointer: &str) -> Span {
 fn is_nil_of_other_type(schema: &[Member], value: &Json) -> bool {
     let type_name =
         schema.iter().find(|member| member.key == "type").and_then(|member| member.value.as_str());
-    matches!(&value.kind, JsonKind::Object(members) if members.is_empty())
-        && type_name.is_some_and(|name| name != "object" && name != "null")
+    is_nil(value) && type_name.is_some_and(|name| name != "object" && name != "null")
 }

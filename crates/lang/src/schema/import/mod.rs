@@ -35,6 +35,7 @@ pub use model::ImportFormat;
 pub use read::repeated_member;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use self::model::FindingSink;
 use self::recognise::{Definition, find_definitions};
@@ -52,8 +53,8 @@ pub struct Importer {
     from: Option<ImportFormat>,
     tools: Vec<Tool>,
     findings: Vec<Diagnostic>,
-    /// The location of each tool, by name.
-    names: HashMap<String, Location>,
+    /// The index of each tool, by name.
+    names: HashMap<String, usize>,
 }
 
 /// The result of an import.
@@ -91,7 +92,9 @@ impl Importer {
         });
         sink.findings.extend(read);
         for definition in definitions {
-            self.tools.extend(import_definition(&definition, file_name, &mut sink, &mut self.names));
+            if let Some(tool) = import_definition(&definition, file_name, &mut sink) {
+                sink.findings.extend(self.keep(tool));
+            }
         }
         sink.findings.sort_by_key(|finding| (finding.primary.span, finding.rule.code));
         self.findings.extend(sink.findings);
@@ -103,34 +106,71 @@ impl Importer {
         let (tree, mut findings) = parse(source, text);
         let (definitions, lowered) = lower(source, text, &tree, FileKind::EmacsLisp);
         findings.extend(lowered);
+        let at = |span| Location { source, span };
+        let (mut forms, mut left_out) = (Vec::new(), Vec::new());
         for tool in definitions.tools.into_iter().filter(|tool| tool.valid) {
             let checked = check_tool(&tool);
             let is_valid = checked.iter().all(|finding| finding.severity != Severity::Error);
             findings.extend(checked);
-            let location = Location { source, span: tool.name.span };
-            match self.names.get(&tool.name.value).filter(|_| is_valid) {
-                Some(&first) => {
-                    findings.push(rules::imported_twice::finding(location, &tool.name.value, first));
-                }
-                None if is_valid => {
-                    self.names.insert(tool.name.value.clone(), location);
-                    // A script can wait without a callback.
-                    self.tools.push(Tool { is_async: false, ..tool });
-                }
-                None => {}
+            if is_valid {
+                forms.push(tool.span);
+                left_out
+                    .extend(tool.confirm_function.map(|span| rules::left_out::confirm_function(at(span))));
+                // A script can wait without a callback.
+                findings.extend(self.keep(Tool { is_async: false, ..tool }));
             }
         }
+        let comments: Vec<Span> = tree.comments().iter().copied().collect();
+        left_out.extend(
+            first_lost(&comments, &forms, text)
+                .map(|(span, number)| rules::left_out::comments(at(span), number)),
+        );
         // Drop notes: those about the imported file do not matter, and `check` reports those about the tools again in
         // the specs.
         findings.retain(|finding| finding.severity != Severity::Note);
+        findings.extend(left_out);
         findings.sort_by_key(|finding| (finding.primary.span, finding.rule.code));
         self.findings.extend(findings.into_iter().map(|finding| Diagnostic { fix: None, ..finding }));
+    }
+
+    /// Adds a tool. The last definition of a name is kept, as in Emacs. Returns the finding about the earlier one.
+    fn keep(&mut self, tool: Tool) -> Option<Diagnostic> {
+        let known = match self.names.entry(tool.name.value.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(self.tools.len());
+                self.tools.push(tool);
+                return None;
+            }
+            Entry::Occupied(entry) => self.tools.get_mut(*entry.get())?,
+        };
+        let at = |tool: &Tool| Location { source: tool.source, span: tool.name.span };
+        let last = at(&tool);
+        let first = std::mem::replace(known, tool);
+        Some(rules::imported_twice::finding(at(&first), &first.name.value, last))
     }
 
     /// Returns the result.
     pub fn finish(self) -> Import {
         Import { tools: self.tools, findings: self.findings }
     }
+}
+
+/// Returns the first comment that belongs to one of `forms`, and the number of all: comments inside of a form, and those
+/// directly above it.
+fn first_lost(comments: &[Span], forms: &[Span], text: &str) -> Option<(Span, usize)> {
+    let mut lost: Vec<Span> = Vec::new();
+    for comment in comments.iter().rev() {
+        let is_above = |next: &Span| {
+            let between = Span { start: comment.end, end: next.start };
+            comment.end <= next.start
+                && between.of(text).trim().is_empty()
+                && !between.of(text).contains("\n\n")
+        };
+        if is_inside(*comment, forms) || forms.iter().chain(lost.last()).any(is_above) {
+            lost.push(*comment);
+        }
+    }
+    Some((*lost.last()?, lost.len()))
 }
 
 /// Returns whether one of `spans`, which are sorted and disjoint, contains `span`.
@@ -143,7 +183,6 @@ fn import_definition(
     definition: &Definition<'_>,
     file_name: Option<&str>,
     sink: &mut FindingSink,
-    names: &mut HashMap<String, Location>,
 ) -> Option<Tool> {
     let Definition { format, json } = *definition;
     let first_finding = sink.findings.len();
@@ -201,12 +240,5 @@ fn import_definition(
     let is_mine = |finding: &Diagnostic| {
         finding.severity == Severity::Error && is_inside(finding.primary.span, &[json.span])
     };
-    let tool = tool.filter(|tool| tool.valid && !sink.findings.iter().skip(first_finding).any(is_mine))?;
-    let location = sink.at(name_span);
-    if let Some(&first) = names.get(&tool.name.value) {
-        sink.report(rules::imported_twice::finding(location, &tool.name.value, first));
-        return None;
-    }
-    names.insert(tool.name.value.clone(), location);
-    Some(tool)
+    tool.filter(|tool| tool.valid && !sink.findings.iter().skip(first_finding).any(is_mine))
 }

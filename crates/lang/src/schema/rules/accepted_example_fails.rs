@@ -1,5 +1,6 @@
 use crate::diagnostic::{Diagnostic, rule};
 use crate::schema::Violation;
+use crate::schema::examples::Refusal;
 use crate::text::Location;
 
 rule! {
@@ -20,8 +21,13 @@ rule! {
     pub ACCEPTED_EXAMPLE_FAILS, "DT245", "accepted-example-fails", Error
 }
 
-pub(in crate::schema) fn finding(at: Location, violation: &Violation) -> Diagnostic {
-    Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, format!("the schema rejects this example of `:accepts`: {}", violation.in_value()))
+pub(in crate::schema) fn finding(at: Location, refusal: &Refusal) -> Diagnostic {
+    let message = format!("the schema rejects this example of `:accepts`: {}", refusal.violation.in_value());
+    let finding = Diagnostic::new(&ACCEPTED_EXAMPLE_FAILS, at, message);
+    if refusal.is_nil_for_false {
+        return finding.fixed_by("write `:json-false`", at.span, ":json-false");
+    }
+    finding
 }
 
 /// The finding for the result of an example.

@@ -4,7 +4,7 @@ use crate::text::Location;
 rule! {
     /// two imported definitions with the same name
     ///
-    /// A project cannot have two tools with the same name. Only the first definition is imported.
+    /// A project cannot have two tools with the same name. Only the last definition is imported, as Emacs keeps it.
     ///
     /// ```json fails
     /// [{"name": "now", "description": "Tell the date."}, {"name": "now", "description": "Tell the time."}]
@@ -13,13 +13,13 @@ rule! {
     /// ```json repaired
     /// [{"name": "today", "description": "Tell the date."}, {"name": "now", "description": "Tell the time."}]
     /// ```
-    pub(crate) IMPORTED_TWICE, "DT612", "imported-twice", Error
+    pub(crate) IMPORTED_TWICE, "DT612", "imported-twice", Warning
 }
 
-/// The tool at `location` has the same name as the tool at `first`.
-pub(crate) fn finding(location: Location, name: &str, first: Location) -> Diagnostic {
-    let message = format!("duplicate tool `{name}`; ignored");
+/// The tool at `location` has the same name as the later tool at `last`.
+pub(crate) fn finding(location: Location, name: &str, last: Location) -> Diagnostic {
+    let message = format!("duplicate tool `{name}`; only the last definition is imported");
     let mut finding = Diagnostic::new(&IMPORTED_TWICE, location, message);
-    finding.labels.push(Label { location: first, message: String::from("first defined here") });
+    finding.labels.push(Label { location: last, message: String::from("the last definition") });
     finding
 }

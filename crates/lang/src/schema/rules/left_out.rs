@@ -28,6 +28,21 @@ pub(crate) fn finding(at: Location, keys: &[(String, Span)]) -> Diagnostic {
     others.fold(finding, |finding, (key, span)| finding.with_label_at(*span, format!("`{key}` is also ignored")))
 }
 
+/// The `:confirm` of an imported form is a function.
+pub(crate) fn confirm_function(at: Location) -> Diagnostic {
+    let message = "this function is not imported: the spec asks before every call; list the calls in `:confirm`";
+    Diagnostic::new(&LEFT_OUT, at, message)
+}
+
+/// `number` comments of imported forms are lost; the first one is at `at`.
+pub(crate) fn comments(at: Location, number: usize) -> Diagnostic {
+    let message = match number {
+        1 => String::from("this comment is not imported"),
+        _ => format!("{number} comments are not imported; this is the first"),
+    };
+    Diagnostic::new(&LEFT_OUT, at, message)
+}
+
 /// Returns the keys as a list: `` `a`, `b` and `c` ``.
 pub(super) fn names(keys: &[(String, Span)]) -> String {
     let mut names = String::new();

@@ -106,6 +106,7 @@ impl Lowerer {
                     tool.name = Spanned::new(name, span);
                 }
             }
+            "description" if value.is_nil() => {}
             "description" => {
                 if let Some(text) = self.take_string("description", value) {
                     tool.description = Spanned::new(text, span);
@@ -161,7 +162,7 @@ impl Lowerer {
     pub(super) fn take_name(&mut self, value: Datum) -> Option<String> {
         let at = self.at(value.span);
         let name = self.take_string("name", value)?;
-        self.findings.extend(rules::invalid_name::check(at, &name, self.is_called()));
+        self.findings.extend(rules::invalid_name::check(at, &name));
         Some(name)
     }
 }
@@ -184,7 +185,8 @@ struct WrittenKeys {
 
 impl WrittenKeys {
     fn of(entries: &[Entry]) -> Self {
-        let is_written = |key: &str| entries.iter().any(|entry| entry.key == key);
+        // For Emacs, a nil value is a missing one.
+        let is_written = |key: &str| entries.iter().any(|entry| entry.key == key && !entry.value.is_nil());
         let is_meant = |key: &str| entries.iter().any(|entry| Self::meant(&entry.key) == Some(key));
         Self { name: is_written("name"), description: is_written("description") || is_meant("description") }
     }

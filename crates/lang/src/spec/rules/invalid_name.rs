@@ -20,11 +20,10 @@ rule! {
 /// Maximum length of a name that every API accepts.
 const MAX_NAME: usize = 64;
 
-/// Checks `name`, the string at `at`. For argument names see `argument-name`. `is_called`: whether Emacs creates the
-/// tool, which may then be one of the provider's own.
-pub(in crate::spec) fn check(at: Location, name: &str, is_called: bool) -> Option<Diagnostic> {
-    let is_reserved = is_reserved(name);
-    if is_reserved && is_called {
+/// Checks `name`, the string at `at`. For argument names see `argument-name`. The name of a provider's own tool is not
+/// reported here: the check of a target reports that it rejects the name.
+pub(in crate::spec) fn check(at: Location, name: &str) -> Option<Diagnostic> {
+    if is_reserved(name) {
         return None;
     }
     let message = if name.is_empty() {
@@ -45,9 +44,7 @@ pub(in crate::spec) fn check(at: Location, name: &str, is_called: bool) -> Optio
     let plain: String =
         name.trim().chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
     let is_close = plain.len() <= MAX_NAME && plain.contains(|character: char| character.is_ascii_alphabetic());
-    Some(if is_reserved {
-        finding.note("names with a `$` are reserved for a provider's own tools, such as Moonshot's `$web_search`")
-    } else if is_close && plain != name {
+    Some(if is_close && plain != name {
         finding.maybe_fixed_by(format!("write \"{plain}\""), at.span, super::quoted(&plain))
     } else {
         finding
