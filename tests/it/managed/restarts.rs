@@ -94,6 +94,42 @@ async fn a_failed_manual_restart_is_reported_immediately() {
     stop(worker).await;
 }
 
+/// A busy machine reports the exit of a server late. Until then, checks for the loss query of the broken stream find no
+/// server; they are more frequent than regular checks, and do not count as missed probes.
+#[tokio::test]
+async fn checks_for_a_broken_stream_are_not_missed_probes() {
+    let mut options = options("");
+    options.limits.misses = 6;
+    let worker = ready(options).await;
+    let id = worker.submit(SubmitRequest::prompt("stall")).unwrap();
+    wait_for_text(&worker, &id, 6).await;
+    let status = worker.status();
+    let (pid, guard) = (status.pid.unwrap(), parent(status.pid.unwrap()));
+    signal(guard, Signal::STOP);
+    signal(pid, Signal::KILL);
+    let endpoint = status.endpoint.unwrap();
+    let address = endpoint.trim_start_matches("http://").trim_end_matches("/v1");
+    // In place of the server: closes the connection of each check.
+    let listener = loop {
+        match tokio::net::TcpListener::bind(address).await {
+            Ok(listener) => break listener,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    let mut ended = std::pin::pin!(finish(&worker, &id));
+    for _ in 0..7 {
+        tokio::select! {
+            accepted = listener.accept() => drop(accepted.unwrap()),
+            ended = &mut ended => panic!("{:?}", ended.outcome),
+        }
+    }
+    signal(guard, Signal::CONT);
+    let ended = ended.await;
+    let (reason, _, detail, text) = ended.failed();
+    assert_eq!((reason, text), (FailReason::ServerDied, "so far"), "{detail}");
+    stop(worker.clone()).await;
+}
+
 #[tokio::test]
 async fn only_consecutive_failed_probes_count() {
     let mut options = options("moody");

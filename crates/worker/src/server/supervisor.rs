@@ -28,6 +28,7 @@ use crate::transport::HttpTransport;
 
 /// Interval between the first two checks of a starting server. Each further interval is longer by half.
 const FIRST_CHECK: Duration = Duration::from_millis(50);
+/// Maximum interval between two checks of a starting server, and of a ready server that did not answer the last check.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// If the owner of the port is unknown, a good answer counts only if the server process still runs after this time. A
 /// server that could not bind its port exits.
@@ -98,6 +99,9 @@ pub(super) struct Up {
     /// Start of the last check.
     check_began: Instant,
     next_check: Instant,
+    /// Start of the next regular check of a ready server. Earlier checks are extra checks, for a loss query or a slot:
+    /// they may be frequent, so they do not count as missed probes.
+    next_regular_check: Instant,
     /// Pending [`SupervisorCommand::LossQuery`]s, each with the earliest start of a check that answers it.
     pending_queries: Vec<(Instant, oneshot::Sender<Option<Failure>>)>,
     /// While the server starts: the time since which one of its processes is stopped and none is active.
@@ -241,6 +245,7 @@ impl Supervisor {
                     check: None,
                     check_began: now,
                     next_check: now + FIRST_CHECK,
+                    next_regular_check: now + FIRST_CHECK,
                     pending_queries: Vec::new(),
                     stopped: None,
                     interval: FIRST_CHECK,
@@ -477,6 +482,7 @@ impl Supervisor {
         }
         up.is_ready = true;
         up.next_check = Instant::now() + self.options.limits.probe_interval;
+        up.next_regular_check = up.next_check;
         (self.was_ready, self.races) = (true, 0);
         self.enter(WorkerState::Ready, None);
     }
@@ -490,16 +496,19 @@ impl Supervisor {
         up.last_active = last_active;
         let streams = self.dependents.streaming();
         let mut unresponsive = None;
-        match &check.probe {
-            Probe::Healthy | Probe::Answered(..=499, _) => up.misses = 0,
+        let is_alive = match &check.probe {
+            Probe::Healthy | Probe::Answered(..=499, _) => true,
             // A server with one thread cannot answer probes while it processes a request.
-            Probe::Answered(..) | Probe::NoAnswer(_) if is_active && (streams > 0 || up.drain.is_some()) => {
-                up.misses = 0;
-            }
-            Probe::Answered(..) | Probe::NoAnswer(_) => up.misses += 1,
+            Probe::Answered(..) | Probe::NoAnswer(_) => is_active && (streams > 0 || up.drain.is_some()),
+        };
+        let is_regular = up.check_began >= up.next_regular_check;
+        if is_alive {
+            up.misses = 0;
+        } else if is_regular {
+            up.misses += 1;
         }
         // A child may answer for a server that is already dead.
-        if up.misses == 0 && !up.process.id().is_some_and(is_dead) {
+        if is_alive && !up.process.id().is_some_and(is_dead) {
             let began = up.check_began;
             for (_, answer) in up.pending_queries.extract_if(.., |(from, _)| *from <= began) {
                 let _ = answer.send(None);
@@ -521,11 +530,12 @@ impl Supervisor {
                     Some(String::from("kept a slot busy after its request had stalled and was disconnected"));
             }
         }
-        let is_watched = up.misses > 0 || up.drain.is_some();
+        let is_watched = !is_alive || up.drain.is_some();
         let interval = self.options.limits.probe_interval;
         let next_check = now + if is_watched { interval.min(MAX_CHECK_INTERVAL) } else { interval };
+        up.next_regular_check = if is_regular { next_check } else { up.next_regular_check.min(next_check) };
         let queried = up.pending_queries.iter().map(|(from, _)| (*from).max(now + FIRST_CHECK));
-        up.next_check = queried.fold(next_check, Instant::min);
+        up.next_check = queried.fold(up.next_regular_check, Instant::min);
         if let Some(what) = unresponsive {
             let detail = format!("the server `{}` {what} and is restarted", self.options.shown());
             self.report_loss(FailReason::WorkerRestarted, &detail);
