@@ -136,7 +136,7 @@ impl Git {
             (is_file || is_visible_spec(below)).then_some((path, object))
         });
         let entries: Vec<(&str, &str)> = entries.collect();
-        let objects: String = entries.iter().map(|(_, object)| format!("{object}\n")).collect();
+        let objects: String = entries.iter().flat_map(|(_, object)| [*object, "\n"]).collect();
         let contents = self.run(&["cat-file", "--batch"], objects.as_bytes())?;
         let mut rest = contents.as_slice();
         let mut files = Vec::new();

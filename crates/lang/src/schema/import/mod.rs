@@ -120,9 +120,8 @@ impl Importer {
                 findings.extend(self.keep(Tool { is_async: false, ..tool }));
             }
         }
-        let comments: Vec<Span> = tree.comments().iter().copied().collect();
         left_out.extend(
-            first_lost(&comments, &forms, text)
+            first_lost(tree.comments(), &forms, text)
                 .map(|(span, number)| rules::left_out::comments(at(span), number)),
         );
         // Drop notes: those about the imported file do not matter, and `check` reports those about the tools again in

@@ -141,36 +141,6 @@ impl Lowerer {
             "exit-tools" => worker.exit_tools = self.take_strings("exit-tools", value),
             "params" => worker.params = self.lower_params(value),
             "final-turn" => worker.final_turn = self.take_flag("final-turn", &value),
-            "budget-unit" => {
-                let units = [("iteration", BudgetUnit::Iteration), ("call", BudgetUnit::Call)];
-                self.take_word(&mut worker.budget_unit, &key, value, &units);
-            }
-            "fallback" => {
-                let modes = [("auto", Fallback::Auto), ("on", Fallback::On), ("off", Fallback::Off)];
-                self.take_word(&mut worker.fallback, &key, value, &modes);
-            }
-            "system-messages" => {
-                let modes = [("separate", SystemMessages::Separate), ("combined", SystemMessages::Combined)];
-                self.take_word(&mut worker.system_messages, &key, value, &modes);
-            }
-            "bios-budget" => {
-                let places =
-                    [("result", BiosBudget::Result), ("head", BiosBudget::Head), ("tail", BiosBudget::Tail)];
-                self.take_word(&mut worker.bios_budget, &key, value, &places);
-            }
-            "on-invalid-arguments" | "on-tool-error" => {
-                let modes = [("fail", OnFailure::Fail), ("report", OnFailure::Report)];
-                let place = if key == "on-tool-error" {
-                    &mut worker.on_tool_error
-                } else {
-                    &mut worker.on_invalid_arguments
-                };
-                self.take_word(place, &key, value, &modes);
-            }
-            "string-results" => {
-                let forms = [("json", StringResults::Json), ("raw", StringResults::Raw)];
-                self.take_word(&mut worker.string_results, &key, value, &forms);
-            }
             "connect" | "headers" | "stall" | "first-token" | "token-stall" | "tool" | "total" => {
                 if let Some(duration) = self.lower_timer(worker, &key, value) {
                     timers.push(Timer { key, span, duration });
@@ -186,18 +156,64 @@ impl Lowerer {
             }
             "parallel" => worker.parallel = self.take_flag("parallel", &value),
             "server" => worker.server = self.lower_server(value),
-            "api" => {
-                let apis = [("chat-completions", Api::ChatCompletions), ("responses", Api::Responses)];
-                self.take_word(&mut worker.api, &key, value, &apis);
-            }
-            "dialect" => self.take_word(&mut worker.dialect, &key, value, &DIALECTS),
             "description" | "category" => {}
+            "budget-unit"
+            | "fallback"
+            | "system-messages"
+            | "bios-budget"
+            | "on-invalid-arguments"
+            | "on-tool-error"
+            | "string-results"
+            | "api"
+            | "dialect" => self.lower_word(worker, &key, value),
             // A stray colon has been reported.
             _ if key.ends_with(':') => {}
             _ if secret_in_file::is_secret(&key) => {
                 self.findings.push(secret_in_file::finding(self.at(key_span), &key));
             }
             _ => self.findings.push(unknown_worker_key::finding(self.at(key_span), &key, &WORKER_KEYS)),
+        }
+    }
+
+    /// Lowers a key whose value is one of several words.
+    fn lower_word(&mut self, worker: &mut WorkerSpec, key: &str, value: Datum) {
+        match key {
+            "budget-unit" => {
+                let units = [("iteration", BudgetUnit::Iteration), ("call", BudgetUnit::Call)];
+                self.take_word(&mut worker.budget_unit, key, value, &units);
+            }
+            "fallback" => {
+                let modes = [("auto", Fallback::Auto), ("on", Fallback::On), ("off", Fallback::Off)];
+                self.take_word(&mut worker.fallback, key, value, &modes);
+            }
+            "system-messages" => {
+                let modes = [("separate", SystemMessages::Separate), ("combined", SystemMessages::Combined)];
+                self.take_word(&mut worker.system_messages, key, value, &modes);
+            }
+            "bios-budget" => {
+                let places =
+                    [("result", BiosBudget::Result), ("head", BiosBudget::Head), ("tail", BiosBudget::Tail)];
+                self.take_word(&mut worker.bios_budget, key, value, &places);
+            }
+            "on-invalid-arguments" | "on-tool-error" => {
+                let modes = [("fail", OnFailure::Fail), ("report", OnFailure::Report)];
+                let place = if key == "on-tool-error" {
+                    &mut worker.on_tool_error
+                } else {
+                    &mut worker.on_invalid_arguments
+                };
+                self.take_word(place, key, value, &modes);
+            }
+            "string-results" => {
+                let forms = [("json", StringResults::Json), ("raw", StringResults::Raw)];
+                self.take_word(&mut worker.string_results, key, value, &forms);
+            }
+            "api" => {
+                let apis = [("chat-completions", Api::ChatCompletions), ("responses", Api::Responses)];
+                self.take_word(&mut worker.api, key, value, &apis);
+            }
+            "dialect" => self.take_word(&mut worker.dialect, key, value, &DIALECTS),
+            _ => {}
         }
     }
 
