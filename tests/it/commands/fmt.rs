@@ -111,7 +111,7 @@ fn formatting_keeps_the_tokens_of_every_spec_in_the_repository() {
         let Some(formatted) = check(&text, kind) else { continue };
         formatted_count += 1;
         // Line ends and a byte order mark are kept.
-        if !text.contains('\r') {
+        if !text.contains('\r') && text.contains('\n') {
             let windows = |text: &str| text.replace('\n', "\r\n");
             assert_eq!(check(&windows(&text), kind), Some(windows(&formatted)));
         }

@@ -16,7 +16,7 @@ use deftool_lang::text::{SourceFile, Sources};
 use deftool_project::{LoadOptions, load_with, resolve_inputs, rules};
 
 /// Rules that cannot be shown by a short text file.
-const WITHOUT_EXAMPLE: [&str; 9] = [
+const WITHOUT_EXAMPLE: [&str; 10] = [
     "invalid-utf8",
     "unreadable",
     "too-many-tools",
@@ -27,6 +27,7 @@ const WITHOUT_EXAMPLE: [&str; 9] = [
     "script-type",
     "mcp-unavailable",
     "mcp-tool",
+    "mcp-schema",
 ];
 
 struct Example {

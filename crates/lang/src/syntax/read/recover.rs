@@ -1,7 +1,9 @@
 //! Error recovery for unclosed forms: a missing parenthesis or quote affects one form and is reported where it is
 //! missing.
 //!
-//! An opening parenthesis in the first column starts a new top-level form; Emacs navigates by the same convention.
+//! An opening parenthesis in the first column starts a new top-level form; Emacs navigates by the same convention. If a
+//! quote is missing, it may also be text of a string: then only a parenthesis before a word that begins definitions
+//! counts.
 //! Inside the forms that are broken by this rule, indentation shows where a list should end: its elements do not start
 //! a line at or before the column of the list. This guess is discarded if it makes a valid closer stray.
 
@@ -10,11 +12,42 @@ use crate::diagnostic::Label;
 use crate::syntax::tree::Kind;
 use crate::text::{Location, Span};
 
+/// Words that begin top-level forms, or their beginnings if they end with a dash.
+const HEADS: [&str; 27] = [
+    "cl-",
+    "define-",
+    "defalias",
+    "defconst",
+    "defcustom",
+    "defexit",
+    "defface",
+    "defgroup",
+    "deflint",
+    "defmacro",
+    "defmcp",
+    "defsubst",
+    "deftool",
+    "defun",
+    "defvar",
+    "defvar-",
+    "defworker",
+    "ert-",
+    "eval-",
+    "gptel-",
+    "llm-",
+    "make-llm-tool",
+    "provide",
+    "require",
+    "setq",
+    "use-package",
+    "with-",
+];
+
 impl Reader<'_> {
     /// Closes the forms that end before the first character of a line.
     pub(super) fn recover_before(&mut self, byte: u8) {
         let column = self.at - self.line_start;
-        if byte == b'(' && column == 0 {
+        if byte == b'(' && column == 0 && (!self.recovery.strings || self.begins_form(self.at)) {
             if !self.open.is_empty() {
                 self.close_all_unclosed(self.at, "the next form in the first column", false);
             }
@@ -76,10 +109,18 @@ impl Reader<'_> {
         self.bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
     }
 
-    /// Returns the end of the line before the first line that starts with a parenthesis.
+    /// Returns the end of the line before the first line that begins a form.
     fn first_form_in(&self, start: usize, end: usize) -> Option<usize> {
         let inside = self.bytes.get(start..end)?;
-        memchr::memchr_iter(b'\n', inside).find(|at| inside.get(at + 1) == Some(&b'(')).map(|at| start + at)
+        memchr::memchr_iter(b'\n', inside).map(|at| start + at).find(|at| self.begins_form(at + 1))
+    }
+
+    /// Whether a parenthesis and one of [`HEADS`] are at `at`.
+    fn begins_form(&self, at: usize) -> bool {
+        let Some(text) = self.text.get(at..).and_then(|text| text.strip_prefix('(')) else { return false };
+        let end = text.find(|character: char| character.is_whitespace() || character == ')');
+        let word = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+        HEADS.iter().any(|head| word == *head || (head.ends_with('-') && word.starts_with(head)))
     }
 
     /// Returns the latest possible end of the string that starts at `start`: before a line that starts with a
