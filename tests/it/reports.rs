@@ -2,19 +2,26 @@
 
 #![cfg(unix)]
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use deftool_test_support::server::{Answer, Server, call, finish};
+use deftool_test_support::server::{Answer, Received, Server, call, finish};
 use serde_json::{Value, json};
 
 use crate::support::project::Project;
 
 /// Cases that are not right yet. A case that is right must not be in this list.
-const NOT_YET: &[u64] =
-    &[1, 3, 5, 7, 9, 15, 17, 21, 25, 35, 49, 51, 53, 55, 103, 107, 109, 117, 211, 249, 343];
+const NOT_YET: &[u64] = &[
+    1, 3, 5, 7, 9, 15, 17, 21, 25, 35, 49, 51, 53, 55, 103, 107, 109, 117, 211, 249, 343, // as reported
+    1001, 1002, 1003, 1004, 1005, 1006, 1010, 1013, // state
+    1101, 1102, 1103, 1105, 1106, 1107, 1108, // layout
+    1201, 1202, 1204, 1206, 1210, 1214, 1216, 1217, 1218, 1219, // markup
+    1302, 1303, 1304, 1305, 1306, 1307, 1308, 1313, 1314, 1315, 1316, // repairs
+    1401, 1402, 1403, 1404, 1405, 1408, 1409, 1410, 1411, 1412, 1413, 1415, // mcp
+];
 
 /// An MCP server that answers with the files `tools/list` and `tools/call`.
 const MCP_SERVER: &str = r#"
@@ -30,11 +37,38 @@ while read -r line; do
 done
 "#;
 
+/// Inputs that were reported, one per file.
 #[test]
 fn reported_inputs_are_handled() {
+    let paths = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let is_case = |path: &PathBuf| {
+        path.extension().is_some_and(|kind| kind == "json")
+            && path.file_stem().unwrap().to_str().unwrap().parse::<u64>().is_ok()
+    };
+    let mut paths: Vec<PathBuf> = paths.filter(is_case).collect();
+    paths.sort();
+    check(paths.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect());
+}
+
+/// More inputs of these kinds.
+macro_rules! kinds {
+    ($($kind:ident)*) => {
+        $(
+            #[test]
+            fn $kind() {
+                check(serde_json::from_str(&read(concat!(stringify!($kind), ".json"))).unwrap());
+            }
+        )*
+    };
+}
+
+kinds! { state layout markup repairs mcp }
+
+/// Runs the cases.
+fn check(cases: Vec<Value>) {
     let only = std::env::var("DEFTOOL_REPORT").ok().map(|id| id.parse::<u64>().unwrap());
     let mut wrong = Vec::new();
-    for case in cases() {
+    for case in cases {
         let id = case["id"].as_u64().unwrap();
         if only.is_some_and(|only| only != id) {
             continue;
@@ -45,9 +79,10 @@ fn reported_inputs_are_handled() {
         let is_right = faults.len() < list(&case["accept"]).len();
         match (is_right, NOT_YET.contains(&id)) {
             (true, true) => wrong.push(format!("{id}: is right now; remove it from `NOT_YET`")),
-            (false, false) => wrong.push(seen.explain(&case, &faults)),
             // A single case is always explained.
-            (false, true) if only.is_some() => wrong.push(seen.explain(&case, &faults)),
+            (false, is_expected) if !is_expected || only.is_some() => {
+                wrong.push(seen.explain(&case, &faults));
+            }
             _ => {}
         }
     }
@@ -60,15 +95,6 @@ fn folder() -> PathBuf {
 
 fn read(name: &str) -> String {
     fs::read_to_string(folder().join(name)).unwrap()
-}
-
-/// Returns the cases in the order of their numbers.
-fn cases() -> Vec<Value> {
-    let paths = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|kind| kind == "json")).collect();
-    paths.sort();
-    paths.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
 }
 
 /// Returns the project of a case: `tests/reports/base`, with the worker and the MCP server of the case.
@@ -108,17 +134,16 @@ struct Seen {
 impl Seen {
     /// Runs the worker against the server of the case.
     fn run(case: &Value) -> Self {
-        let mut bodies: Vec<String> =
-            list(&case["replies"]).iter().map(|name| read(name.as_str().unwrap())).collect();
+        let mut bodies: Vec<String> = list(&case["replies"]).iter().map(stream).collect();
         if let [Value::String(tool), arguments] = list(&case["call"]) {
-            let chunks = [call(0, tool, &arguments.to_string()), finish("tool_calls")];
-            bodies = vec![chunks.map(|chunk| format!("data: {chunk}\n\n")).concat(), read("ok.sse")];
+            let calls = call(0, tool, &arguments.to_string())["choices"][0]["delta"].clone();
+            bodies = vec![stream(&json!([calls])), read("ok.sse")];
         }
         let (refuse, condition) = (case["refuse"].clone(), case["refuse"]["if"].clone());
-        let is_refused = move |body: &Value| !condition.is_null() && is_met(&condition, body);
+        let is_refused = move |request: &Received| !condition.is_null() && is_met(&condition, request);
         let (refuses, accepted) = (is_refused.clone(), std::sync::atomic::AtomicUsize::new(0));
         let server = Server::answering(move |_, request| {
-            if refuses(&request.body) {
+            if refuses(request) {
                 let status = u16::try_from(refuse["status"].as_u64().unwrap()).unwrap();
                 return Answer::json(status, &refuse["body"]);
             }
@@ -128,8 +153,8 @@ impl Seen {
         let endpoint = server.endpoint();
         let arguments = ["run", "Please do it.", "--json", "--no-stdin", "--trust", "--endpoint", &endpoint];
         let ended = project(case).run(&arguments);
-        let requests: Vec<Value> = server.posts().into_iter().map(|request| request.body).collect();
-        let refused = requests.iter().filter(|body| is_refused(body)).count();
+        let refused = server.posts().iter().filter(|request| is_refused(request)).count();
+        let requests = server.posts().into_iter().map(|request| request.body).collect();
         Self { events: ended.events(), stderr: ended.stderr, requests, refused, session: Value::Null }
     }
 
@@ -178,12 +203,21 @@ impl Seen {
                 expected.as_object().unwrap().iter().all(|(member, value)| message[member] == *value)
             }),
             "history_text" => self.assistant().any(|message| message.to_string().contains(text)),
+            "input_text" => self.requests.last().unwrap()["input"].to_string().contains(text),
             "ids" => {
                 let calls = self.assistant().flat_map(|message| list(&message["tool_calls"]));
                 let results = self.results().map(|result| &result["tool_call_id"]);
                 let ids: Vec<&Value> = calls.map(|call| &call["id"]).collect();
                 ids == results.collect::<Vec<_>>() && ids == list(expected).iter().collect::<Vec<_>>()
             }
+            "unique_ids" => {
+                let ids: Vec<String> =
+                    self.results().map(|result| result["tool_call_id"].to_string()).collect();
+                let calls = self.assistant().flat_map(|message| list(&message["tool_calls"]));
+                let unique: HashSet<&String> = ids.iter().collect();
+                unique.len() == ids.len() && calls.map(|call| call["id"].to_string()).eq(ids.iter().cloned())
+            }
+            "result" => self.results().any(|result| result["content"] == *expected),
             "results_have" => self.results().any(|result| result["content"].to_string().contains(text)),
             "offered" => self.parameters(text).is_some(),
             "offered_object" => self.parameters(text).is_some_and(|schema| schema["type"] == "object"),
@@ -235,7 +269,7 @@ impl Seen {
     /// Returns the tools of the first request.
     fn tools(&self) -> impl Iterator<Item = &Value> {
         let tools = self.requests.first().map(|body| list(&body["tools"])).unwrap_or_default();
-        tools.iter().map(|tool| &tool["function"])
+        tools.iter().map(|tool| tool.get("function").unwrap_or(tool))
     }
 
     fn parameters(&self, name: &str) -> Option<&Value> {
@@ -247,7 +281,8 @@ impl Seen {
     }
 
     fn explain(&self, case: &Value, faults: &[String]) -> String {
-        let messages = self.requests.last().map(|body| body["messages"].to_string()).unwrap_or_default();
+        let body = self.requests.last().unwrap_or(&Value::Null);
+        let messages = body.get("messages").unwrap_or(&body["input"]).to_string();
         let messages: String = messages.chars().take(3000).collect();
         let tools: Vec<&Value> =
             self.tools().filter(|tool| tool["name"].as_str().unwrap().starts_with("t__")).collect();
@@ -273,14 +308,45 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Reports whether the server of a case refuses this body.
-fn is_met(condition: &Value, body: &Value) -> bool {
+/// Returns a reply: the content of a file, or a stream with these deltas. A delta with a `type` is an event of the Responses
+/// API.
+fn stream(reply: &Value) -> String {
+    let Value::Array(deltas) = reply else { return read(reply.as_str().unwrap()) };
+    let chunk =
+        |delta: &Value| json!({"id": "c1", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+    let mut chunks: Vec<Value> = deltas
+        .iter()
+        .map(|delta| if delta.get("type").is_some() { delta.clone() } else { chunk(delta) })
+        .collect();
+    let has_calls = deltas.iter().any(|delta| delta.get("tool_calls").is_some());
+    if deltas.iter().all(|delta| delta.get("type").is_none()) {
+        chunks.push(finish(if has_calls { "tool_calls" } else { "stop" }));
+    }
+    chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\n\n"))
+        .chain([String::from("data: [DONE]\n\n")])
+        .collect()
+}
+
+/// Reports whether the server of a case refuses this request.
+fn is_met(condition: &Value, request: &Received) -> bool {
+    let body = &request.body;
     let messages = list(&body["messages"]);
     let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    let turns = || messages.iter().filter(|message| message.get("tool_calls").is_some());
     condition.as_object().unwrap().iter().all(|(name, value)| match name.as_str() {
-        "assistant_with_calls_lacks" => messages.iter().any(|message| {
-            message.get("tool_calls").is_some() && message.get(value.as_str().unwrap()).is_none()
-        }),
+        "assistant_with_calls_lacks" => turns().any(|message| message.get(value.as_str().unwrap()).is_none()),
+        "assistant_has" => messages.iter().any(|message| message.get(value.as_str().unwrap()).is_some()),
+        "first_call_lacks" => {
+            turns().any(|message| message["tool_calls"][0].get(value.as_str().unwrap()).is_none())
+        }
+        "calls_lack_item" => {
+            let types: Vec<&Value> = list(&body["input"]).iter().map(|item| &item["type"]).collect();
+            types.contains(&&json!("function_call")) && !types.contains(&value)
+        }
+        "late_system" => roles.iter().skip(1).any(|role| *role == "system"),
+        "path" => request.path().ends_with(value.as_str().unwrap()),
         "roles_break_mistral" => {
             let breaks = [["tool", "system"], ["tool", "user"], ["assistant", "system"]];
             roles.windows(2).any(|pair| breaks.iter().any(|roles| roles == pair))
