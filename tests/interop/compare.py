@@ -28,7 +28,8 @@ def measure(judge):
     outcome = converse(judge)
     is_complete = len(outcome.accepted) == len(REPLIES)
     if not is_complete:
-        return [f"no: {cell(outcome.refusals[-1] if outcome.refusals else outcome.output)}"], outcome
+        errors = [line for line in outcome.output.splitlines() if line.startswith("error")]
+        return [f"no: {cell((outcome.refusals or errors)[-1])}"], outcome
     (_, first), (body, last) = outcome.accepted[0], outcome.accepted[-1]
 
     def count(text):
@@ -95,8 +96,8 @@ def thoughts(judge, body, text):
     """Reports whether the text of the tool loop has the thoughts, if the judge would show them."""
     wanted = [reply.thought for reply in REPLIES[:2]]
     shown = sum(thought in text for thought in wanted)
-    if judge.api == "responses":
-        return some(shown, len(wanted))
+    if judge.api == "responses" or not judge.thoughts:
+        return some(shown, len(wanted)) if judge.thoughts else ""
     full = copy.deepcopy(body)
     answers = [message for message in full.get("messages", []) if message["role"] == "assistant"]
     for message, thought in zip(answers, wanted):

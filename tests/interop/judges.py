@@ -134,8 +134,13 @@ def mistral_judge(version, tokenizer=None):
     validator = get_validator(TokenizerVersion(version), mode=ValidationMode.serving)
 
     def read(body):
+        messages = copy.deepcopy(body["messages"])
+        for part in (part for message in messages for part in message["content"] or [] if isinstance(part, dict)):
+            if part["type"] == "thinking":
+                # The API has a list of texts, and this package one text.
+                part["thinking"] = leaves([text["text"] for text in part["thinking"]])
         try:
-            request = ChatCompletionRequest.from_openai(messages=body["messages"], tools=body.get("tools"), model="m")
+            request = ChatCompletionRequest.from_openai(messages=messages, tools=body.get("tools"), model="m")
             validator.validate_request(copy.deepcopy(request))
             if tokenizer:
                 return tokenizer.encode_chat_completion(request).text.replace("▁", " ").replace("<0x0A>", "\n")
