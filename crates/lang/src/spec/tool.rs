@@ -38,7 +38,7 @@ pub enum Origin {
     Spec,
     /// An Emacs Lisp call that registers the tool under its category and name, as `gptel-make-tool` does.
     Registered,
-    /// An Emacs Lisp call that only returns the tool, as `llm-make-tool` does.
+    /// An Emacs Lisp call that only returns the tool, as `llm-make-tool` does, or a call in a test.
     Returned,
 }
 

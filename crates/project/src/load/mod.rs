@@ -22,7 +22,7 @@ use std::path::Path;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
 use deftool_lang::schema::rules::repeats;
 use deftool_lang::schema::{check_count, check_target};
-use deftool_lang::spec::rules::merge_type_as_string;
+use deftool_lang::spec::rules::merge_style;
 
 use crate::model::{Input, Load, LoadOptions, LoadedTool, ProjectError};
 
@@ -99,7 +99,7 @@ pub(crate) fn load_with_cache(
     if !options.targets.is_empty() {
         drop_repeated(&mut load);
     }
-    merge_type_as_string(&mut load.findings);
+    merge_style(&mut load.findings);
     if is_incremental {
         scripts::keep_load(cache, &load);
     }

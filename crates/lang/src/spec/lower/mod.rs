@@ -34,6 +34,9 @@ use crate::syntax::rules::not_a_constant::merge_unknown;
 use crate::syntax::{Datum, DatumKind, Folder, Kind, NodeId, SyntaxError, Tree};
 use crate::text::{SourceId, Span};
 
+/// Macros whose bodies are tests (ERT, Buttercup). A tool that is registered there exists only during the test.
+const TESTS: [&str; 3] = ["ert-deftest", "describe", "it"];
+
 /// Lowers `tree`, parsed from `text`, the complete text of `source`. Returns the definitions and the findings.
 pub fn lower(source: SourceId, text: &str, tree: &Tree, kind: FileKind) -> (Definitions, Vec<Diagnostic>) {
     lower_selected(source, text, tree, kind, &ToolSelection::default())
@@ -53,11 +56,11 @@ pub fn lower_selected(
     folder.is_emacs = kind == FileKind::EmacsLisp;
     let mut variables = Variables::default();
     let mut noted_code = false;
-    // Each node, and whether it is quoted.
-    let mut pending: Vec<(NodeId, bool)> = tree.roots().map(|root| (root, false)).collect();
+    // Each node, and whether it is quoted and in a test.
+    let mut pending: Vec<(NodeId, bool, bool)> = tree.roots().map(|root| (root, false, false)).collect();
     pending.reverse();
     let mut after_loose = false;
-    while let Some((node, is_quoted)) = pending.pop() {
+    while let Some((node, is_quoted, in_test)) = pending.pop() {
         after_loose &= !names_form(tree, node);
         let found = form_of(tree, text, node, kind);
         if let Some(found) = found.filter(|found| is_quoted && is_template(tree, found)) {
@@ -95,7 +98,11 @@ pub fn lower_selected(
             lowerer.findings.append(&mut folder.findings);
             let syntax_error = tree.syntax_error(node);
             let known = definitions.tools.len();
-            lowerer.origin = if kind == FileKind::EmacsLisp { found.origin } else { Origin::Spec };
+            lowerer.origin = match kind {
+                FileKind::Specs => Origin::Spec,
+                FileKind::EmacsLisp if in_test => Origin::Returned,
+                FileKind::EmacsLisp => found.origin,
+            };
             lowerer.lower_form(found.form, tree.span(node), data, syntax_error, &mut definitions);
             if let Some(tool) = definitions.tools.get(known).filter(|tool| tool.valid)
                 && found.evaluation != Evaluation::Data
@@ -131,9 +138,11 @@ pub fn lower_selected(
                     Kind::Unquote | Kind::Splice => false,
                     _ => is_quoted,
                 };
+                let head = tree.children(node).next().map(|head| tree.text(head, text));
+                let in_test = in_test || head.is_some_and(|head| TESTS.contains(&head));
                 // Children in reverse order, so that the first is processed first.
                 let start = pending.len();
-                pending.extend(tree.children(node).map(|child| (child, is_quoted)));
+                pending.extend(tree.children(node).map(|child| (child, is_quoted, in_test)));
                 if let Some(added) = pending.get_mut(start..) {
                     added.reverse();
                 }

@@ -2,6 +2,8 @@
 //!
 //! Each file contains one rule: its documentation, with a failing and a repaired example, and its findings.
 
+mod once_per_file;
+
 use crate::diagnostic::{Diagnostic, rules};
 
 rules! {
@@ -91,7 +93,7 @@ rules! {
 
 pub use function_parameters::swapped_parameter;
 pub use lone_backslash::{contains_lone_backslash, lone_backslashes};
-pub use type_as_string::merge_type_as_string;
+pub use once_per_file::merge_style;
 pub use useless_on_exit::USELESS_ON_EXIT;
 
 pub(in crate::spec) use crate::syntax::quoted;

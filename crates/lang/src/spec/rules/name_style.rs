@@ -6,7 +6,7 @@ rule! {
     /// a name that is not in `snake_case`
     ///
     /// The convention for tools and arguments is lowercase words with underscores, such as `read_file`. APIs accept
-    /// other names too.
+    /// other names too. There is one finding per file.
     ///
     /// ```eld fails
     /// (deftool :name "readFile" :description "Read a file.")
