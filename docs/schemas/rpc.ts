@@ -540,7 +540,7 @@ tool_calls?: Array<MessageToolCall>, } | { "role": "tool",
  */
 tool_call_id: string,
 /**
- * The result as JSON text.
+ * The result: JSON, or the text of a tool that returns text.
  */
 content: string, };
 

@@ -16,7 +16,7 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use deftool_test_support::server::{Answer, Server, call, delta, finish};
+use deftool_test_support::server::{Answer, Server, Texts, call, delta, finish};
 use deftool_test_support::step;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -380,8 +380,7 @@ fn an_interrupted_call_follows_the_effect_of_its_tool() {
         if messages.iter().any(|message| message["role"] == "tool") {
             return Answer::text("Done.");
         }
-        let tool = messages.iter().rfind(|message| message["role"] == "user").unwrap();
-        calling(tool["content"].as_str().unwrap())
+        calling(&received.texts("user").pop().unwrap())
     });
     project.write("specs/worker.eld", WORKER);
     let worker = engine.serve(&project, &server);

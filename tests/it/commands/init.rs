@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use deftool_test_support::server::{Answer, Server, Texts};
 use serde_json::{Value, json};
 
 use crate::support::project::{Ended, Project};
@@ -52,6 +53,24 @@ fn a_new_project_replays_its_recording() {
     let replayed = run(&project, &["run", "--replay", "sample.recording.jsonl"]);
     assert_prints(&replayed, "The line has 4 different words.");
     assert!(replayed.stderr.contains("signal task_complete"), "{replayed:?}");
+}
+
+/// The worker of `init` sends a result that is a string as it is; a worker that sets nothing sends JSON.
+#[test]
+fn a_new_worker_sends_strings_as_they_are() {
+    for (worker, expected) in [(None, "It is noon."), (Some("(defworker :name \"w\")"), "\"It is noon.\"")] {
+        let project = Project::empty();
+        assert_eq!(project.run(&["init", "made"]).code, Some(0));
+        project.write("made/specs/noon.eld", "(deftool :name \"noon\" :description \"The time.\" :args ())");
+        project.write("made/scripts/noon.lua", "return function() return 'It is noon.' end");
+        if let Some(worker) = worker {
+            project.write("made/specs/worker.eld", worker);
+        }
+        let server = Server::script([Answer::calls(&[("noon", "{}")]), Answer::text("Noon.")]);
+        let ended = run(&project, &["run", "When?", "--endpoint", &server.endpoint()]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(server.posts()[1].texts("tool"), [expected]);
+    }
 }
 
 #[test]

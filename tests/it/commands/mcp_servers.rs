@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use deftool_test_support::server::{Answer, Server, Texts};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::json;
 
 use super::mcp::is_installed;
 use crate::support::project::{Ended, Project, command_in};
@@ -107,6 +109,47 @@ fn the_official_servers_can_be_used() {
     // The tools of a server become a new project.
     let made = project.run(&["init", "made", "--from", "mcp", &format!("{python} {server}")]);
     assert!(made.code == Some(0) && project.path("made/scripts/add.lua").exists(), "{made:?}");
+}
+
+/// A server on stdin and stdout with one tool, whose result is in a file.
+const ONE_RESULT: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"1"}}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"say","description":"Say it.","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) result=$(cat result.json) ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+/// Text of a server reaches the model without JSON quotes, whatever the worker sets.
+#[test]
+fn text_of_a_server_is_sent_as_it_is() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let picture = json!({"type": "image", "data": "UE5H", "mimeType": "image/png"});
+    for (result, expected) in [
+        (json!({"content": [text("It is noon.\n\"Really.\"")]}), String::from("It is noon.\n\"Really.\"")),
+        // Null counts as absent.
+        (
+            json!({"content": [text("pong")], "structuredContent": null, "isError": false, "_meta": null}),
+            String::from("pong"),
+        ),
+        (json!({"content": [text("{}")], "structuredContent": {"n": 5}}), String::from(r#"{"n":5}"#)),
+        (json!({"content": [text("one"), text("two")]}), String::from("one\ntwo")),
+        (json!({"content": [text("one"), picture]}), json!([text("one"), picture]).to_string()),
+    ] {
+        let project = Project::empty();
+        project.write("specs/a.eld", r#"(defmcp :name "m" :command ["sh" "server.sh"])"#);
+        project.write("server.sh", ONE_RESULT);
+        project.write("result.json", result.to_string());
+        let server = Server::script([Answer::calls(&[("m__say", "{}")]), Answer::text("Noon.")]);
+        let ended = project.run(&["run", "When?", "--trust", "--endpoint", &server.endpoint()]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Noon.\n"), "{ended:?}");
+        assert_eq!(server.posts()[1].texts("tool"), [expected]);
+    }
 }
 
 /// The behaviours of `hostile.py`, with lines that are printed, and the number of started processes.

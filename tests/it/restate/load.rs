@@ -62,10 +62,8 @@ fn without_work() -> (Project, Server) {
         project.write(&format!("scripts/{tool}.lua"), "return function() return 'done' end");
     }
     let server = Server::answering(move |_, received| {
-        let messages = received.body["messages"].as_array().unwrap();
-        let prompt = messages.iter().find(|message| message["role"] == "user").unwrap();
-        let turns: usize = prompt["content"].as_str().unwrap().parse().unwrap();
-        let results = messages.iter().filter(|message| message["role"] == "tool").count();
+        let turns: usize = received.texts("user")[0].parse().unwrap();
+        let results = received.texts("tool").len();
         if results < turns { calling("look") } else { Answer::text("The end.") }
     });
     (project, server)

@@ -85,6 +85,31 @@ fn breaks_mistral(request: &Received) -> bool {
     roles.windows(2).any(is_wrong) || !matches!(roles.last().unwrap().as_str(), "user" | "tool")
 }
 
+/// The session of a recording has the API of the worker, and its requests have both.
+#[test]
+fn a_switch_to_the_responses_api_is_recorded_and_replayed() {
+    let server = Server::answering(|index, request| match request.line.contains("responses") {
+        false => Answer::whole(400, &[], OPENAI),
+        true if index == 1 => turn("Counting. ", &[("count", r#"{"text": "abc"}"#)]),
+        true => turn("Three.", &[]),
+    });
+    let project = Project::with_worker("(defworker :name \"w\" :model \"m\")");
+    let run = ["run", "Count.", "--json", "--record", "a.jsonl", "--endpoint", &server.endpoint()];
+    let recorded = project.run(&run);
+    assert_eq!(recorded.finished()["text"], "Counting. Three.", "{recorded:?}");
+    let again = project.run(&["run", "--replay", "a.jsonl", "--json"]);
+    assert_eq!((again.code, again.stdout), (Some(0), recorded.stdout), "{}", again.stderr);
+    let replayed = project.run(&["replay", "a.jsonl"]);
+    assert!(replayed.stdout.contains("1 request, 3 exchanges, 1 tool call"), "{replayed:?}");
+    let page = project.run(&["view", "-o", "-", "a.jsonl"]).stdout;
+    let (_, data) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    let viewed: Value = serde_json::from_str(data.split("</script").next().unwrap()).unwrap();
+    let entries = viewed["files"][0]["requests"][0]["entries"].as_array().unwrap();
+    let turns: Vec<&Value> = entries.iter().filter(|entry| entry["kind"] == "turn").collect();
+    assert_eq!((turns.len(), &turns[2]["budget"]["left"]), (3, &json!(7)), "{viewed}");
+    assert!(entries.iter().any(|entry| entry["kind"] == "call" && entry["name"] == "count"), "{viewed}");
+}
+
 #[test]
 fn a_rejected_layout_costs_one_request() {
     for Case { name, keys, status, body, is_rejected, rejected } in CASES {
