@@ -122,21 +122,7 @@ impl Lowerer {
                 }
             }
             "system" => worker.system = self.take_string("system", value),
-            "slots" => {
-                if let Some(count) = self.take_count("slots", &value, 1) {
-                    worker.slots = count as usize;
-                }
-            }
-            "tool-budget" => {
-                if let Some(count) = self.take_count("tool-budget", &value, 0) {
-                    worker.tool_budget = count;
-                }
-            }
-            "keep-results" => {
-                if let Some(count) = self.take_count("keep-results", &value, 1) {
-                    worker.keep_results = count as usize;
-                }
-            }
+            "slots" | "tool-budget" | "keep-results" => self.lower_count(worker, &key, &value),
             "tools" => worker.tools = self.take_strings("tools", value),
             "exit-tools" => worker.exit_tools = self.take_strings("exit-tools", value),
             "params" => worker.params = self.lower_params(value),
@@ -214,6 +200,16 @@ impl Lowerer {
             }
             "dialect" => self.take_word(&mut worker.dialect, key, value, &DIALECTS),
             _ => {}
+        }
+    }
+
+    fn lower_count(&mut self, worker: &mut WorkerSpec, key: &str, value: &Datum) {
+        let least = u32::from(key != "tool-budget");
+        let Some(count) = self.take_count(key, value, least) else { return };
+        match key {
+            "slots" => worker.slots = count as usize,
+            "keep-results" => worker.keep_results = count as usize,
+            _ => worker.tool_budget = count,
         }
     }
 
