@@ -84,7 +84,7 @@ pub mod worker;
 /// ```
 /// use deftool::request::{
 ///     BiosBudget, BudgetUnit, FailReason, Fallback, FinishReason, OnFailure, Outcome, PendingCall, RequestState,
-///     RequestStatus, RunConfig, Signal,
+///     RequestStatus, RunConfig, Signal, StringResults,
 /// };
 ///
 /// let config = RunConfig {
@@ -93,6 +93,7 @@ pub mod worker;
 ///     fallback: Fallback::Off,
 ///     on_invalid_arguments: OnFailure::Report,
 ///     bios_budget: BiosBudget::Tail,
+///     string_results: StringResults::Raw,
 ///     ..RunConfig::default()
 /// };
 /// assert_eq!(config.on_tool_error, OnFailure::Fail);
@@ -120,7 +121,7 @@ pub mod request {
     pub use deftool_chat::request::{
         Approval, BiosBudget, BiosContext, BiosPart, BiosProvider, BiosV1, BudgetUnit, Event, FailReason,
         Failure, Fallback, FinalState, FinishReason, OnFailure, Outcome, PendingCall, RequestState,
-        RequestStatus, Run, RunConfig, RunStart, Signal, Step, kind, normalize_conversation,
+        RequestStatus, Run, RunConfig, RunStart, Signal, Step, StringResults, kind, normalize_conversation,
     };
 }
 

@@ -4,8 +4,9 @@
 //! any. Each fallback is applied at most once, because it stays active for later attempts. A fallback that does not
 //! change the body is skipped. Therefore the number of attempts is bounded and the same body is never sent twice.
 //!
-//! A rejection is recognised by the member that the server's message names. Prompts cannot trigger a fallback: only the
-//! server's message is searched, and only for members that were sent.
+//! A rejection is recognised by the member that the server's message names, or by its wording: `LAYOUT_REJECTIONS` lists
+//! the wordings. Prompts cannot trigger a fallback: only the server's message is searched, and only for members that
+//! were sent.
 
 use deftool_lang::spec::Fallback;
 use serde_json::Value;
