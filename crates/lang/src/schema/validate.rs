@@ -7,8 +7,8 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::cost::BoundedSchema;
-use super::pointer::{steps, unescape};
+use super::cost::{BoundedSchema, Failure};
+use super::pointer::{escape, steps, unescape};
 use super::strict_reply::restore;
 
 /// A schema that cannot be compiled.
@@ -55,6 +55,9 @@ const MAX_VIOLATIONS: usize = 20;
 
 /// Maximum number of allowed values in a message.
 const MAX_LISTED: usize = 20;
+
+/// The message for a value whose errors are not known.
+const MISMATCH: &str = "it does not match the schema";
 
 /// Maximum length of a message, in characters.
 const MAX_QUOTED: usize = 200;
@@ -157,17 +160,12 @@ impl ArgumentValidator {
         if self.validator.is_valid(&arguments) {
             return Vec::new();
         }
-        let errors = self.cost.allows_errors(&arguments).then(|| self.validator.iter_errors(&arguments));
-        let found = errors.into_iter().flatten().take(MAX_VIOLATIONS).map(|error| {
-            let (instance, violation) = violation(&error);
-            let missing = match error.kind() {
-                ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
-                _ => None,
-            };
-            DetailedViolation { violation, instance, schema: error.schema_path().to_string(), missing }
-        });
-        let found: Vec<_> = found.collect();
-        if found.is_empty() { vec![DetailedViolation::of_all("it does not match the schema")] } else { found }
+        if !self.cost.allows_errors(&arguments) {
+            return violations_of(&self.cost.first_failure(&arguments), &arguments);
+        }
+        let errors = self.validator.iter_errors(&arguments).take(MAX_VIOLATIONS);
+        let found: Vec<_> = errors.map(|error| DetailedViolation::of(&error)).collect();
+        if found.is_empty() { vec![DetailedViolation::of_all(MISMATCH)] } else { found }
     }
 
     /// Returns the first violation and its JSON pointer into the arguments.
@@ -189,11 +187,47 @@ pub(super) struct DetailedViolation {
 }
 
 impl DetailedViolation {
+    fn of(error: &ValidationError<'_>) -> Self {
+        let (instance, violation) = violation(error);
+        let missing = match error.kind() {
+            ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
+            _ => None,
+        };
+        Self { violation, instance, schema: error.schema_path().to_string(), missing }
+    }
+
     /// A violation without a location.
     fn of_all(message: &str) -> Self {
         let violation = Violation { path: String::new(), message: message.to_owned() };
         Self { violation, instance: String::new(), schema: String::new(), missing: None }
     }
+}
+
+/// Describes the only failure that is known of arguments.
+fn violations_of(failure: &Failure, arguments: &Value) -> Vec<DetailedViolation> {
+    let Some(value) = arguments.pointer(&failure.instance) else {
+        return vec![DetailedViolation::of_all(MISMATCH)];
+    };
+    let assertions = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
+    let assertions = assertions.build(&failure.assertions);
+    let errors = assertions.iter().flat_map(|assertions| assertions.iter_errors(value));
+    let mut found: Vec<_> = errors.take(MAX_VIOLATIONS).map(|error| DetailedViolation::of(&error)).collect();
+    if found.is_empty() {
+        found.push(DetailedViolation::of_all(MISMATCH));
+        if let Some((key, tags)) = &failure.tags
+            && let Some(violation) = found.first_mut()
+        {
+            violation.instance =
+                if value.get(key).is_some() { format!("/{}", escape(key)) } else { String::new() };
+            violation.violation.message = shorten(&format!("`{key}` must be one of {}", tags.join(", ")));
+        }
+    }
+    for violation in &mut found {
+        violation.instance = format!("{}{}", failure.instance, violation.instance);
+        violation.schema = format!("{}{}", failure.schema, violation.schema);
+        violation.violation.path = path_of_pointer(&violation.instance);
+    }
+    found
 }
 
 fn violation(error: &ValidationError<'_>) -> (String, Violation) {
