@@ -404,3 +404,21 @@ fn a_validator_takes_at_most_the_counted_steps() {
     }
     assert!(visited_by_some > 50, "{visited_by_some}");
 }
+
+/// What is sent does not replace references by their targets.
+#[test]
+fn the_output_for_targets_does_not_expand_references() {
+    use crate::schema::{Target, limitations, offered_parameters, restore, strict_parameters};
+
+    let towers = ["properties", "patternProperties"].map(|keyword| tower(12, 10, named(keyword)));
+    let unions = tower(12, 10, |all| json!({"type": "object", "properties": {"a": {"anyOf": all}}}));
+    for schema in towers.into_iter().chain([unions]) {
+        for target in Target::ALL {
+            limitations(target, &schema);
+        }
+        let text = schema.to_string();
+        assert!(offered_parameters(&schema).unwrap().to_string().len() < 2 * text.len());
+        assert!(strict_parameters(&schema).to_string().len() < 3 * text.len());
+        restore(&schema, &mut json!({"x": {"p1": {"p2": null}}}));
+    }
+}
