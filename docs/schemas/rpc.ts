@@ -621,9 +621,13 @@ text: string,
  */
 signals: Array<Signal>,
 /**
- * Total tokens of all turns.
+ * Total tokens and retries of all turns, if there are any.
  */
 usage?: Usage,
+/**
+ * The time of the first text, reasoning or call, in milliseconds since the request was submitted.
+ */
+first_token_ms?: number,
 /**
  * Number of replies whose normal calls were all answered.
  */
@@ -890,7 +894,7 @@ file: string,
 line: number, };
 
 /**
- * Token counts of one reply.
+ * Token counts of a reply, or of all replies of a request.
  */
 export type Usage = {
 /**
@@ -900,4 +904,17 @@ prompt_tokens: number,
 /**
  * Tokens of the reply.
  */
-completion_tokens: number, };
+completion_tokens: number,
+/**
+ * Tokens of the prompt that the server had cached, if it reported them.
+ */
+cached_tokens?: number,
+/**
+ * Tokens of the reply's reasoning, if the server reported them. Most servers count them as `completion_tokens`,
+ * too.
+ */
+reasoning_tokens?: number,
+/**
+ * Number of repeated requests. If no reply had token counts, the counts are 0.
+ */
+retries: number, };

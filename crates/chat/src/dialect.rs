@@ -302,6 +302,15 @@ impl Capabilities {
         Self { dialect, shaped: true, context: None, parallel_calls: None, tools: None, slots_page: None }
     }
 
+    /// Whether the server is a hosted API, or one is assumed. Errors of hosted APIs before a reply are usually temporary.
+    /// Those of a local server are usually permanent: llama.cpp answers 500 if the template rejects the messages.
+    pub fn is_hosted(&self) -> bool {
+        match self.dialect {
+            Dialect::OpenAi | Dialect::OpenRouter => true,
+            Dialect::LlamaCpp | Dialect::Vllm | Dialect::Ollama | Dialect::LmStudio => false,
+        }
+    }
+
     /// Returns the server's support for `feature`, or `None` if it is unknown.
     pub fn support(&self, feature: Feature) -> Option<Support> {
         let fact = FACTS.iter().find(|fact| fact.dialect == self.dialect && fact.feature == feature);

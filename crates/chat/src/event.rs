@@ -98,8 +98,10 @@ pub enum ReplyStatus {
 pub enum ServerErrorKind {
     /// The prompt is larger than the model's context.
     ContextOverflow,
-    /// Temporarily unavailable: loading a model, or too many requests.
+    /// Temporarily unavailable: loading a model, overloaded, or too many requests.
     Unavailable,
+    /// The quota of the account is used up. The request fails until the user or the provider raises it.
+    QuotaExhausted,
     /// The API key is missing or wrong.
     Unauthorized,
     /// Any other HTTP error.
@@ -158,12 +160,42 @@ pub enum RawArguments {
     },
 }
 
-/// Token counts of one reply.
+/// Token counts of a reply, or of all replies of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
+#[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS), ts(optional_fields))]
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: u64,
     /// Tokens of the reply.
     pub completion_tokens: u64,
+    /// Tokens of the prompt that the server had cached, if it reported them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
+    /// Tokens of the reply's reasoning, if the server reported them. Most servers count them as `completion_tokens`,
+    /// too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
+    /// Number of repeated requests. If no reply had token counts, the counts are 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+}
+
+impl Usage {
+    /// Adds other counts.
+    pub(crate) fn add(&mut self, other: Self) {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
+        self.cached_tokens = sum(self.cached_tokens, other.cached_tokens);
+        self.reasoning_tokens = sum(self.reasoning_tokens, other.reasoning_tokens);
+        self.retries = self.retries.saturating_add(other.retries);
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the signature that serde requires
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -33,6 +33,7 @@
 //! |---|---|
 //! | `event`, `message` | events of a reply and messages of a conversation |
 //! | `dialect` | supported features of each server, with sources |
+//! | `finish` | the meaning of finish reasons |
 //! | `call_keys` | the members of a call in JSON |
 //! | `body` | a [`ChatRequest`] → the body of an HTTP request, and other bodies for servers that reject the first |
 //! | `stream` | the bytes of an answer → [`ChatEvent`]s, for each API; `stream/sse` splits them into frames |
@@ -47,6 +48,7 @@ mod call_keys;
 mod dialect;
 mod event;
 pub mod fallback;
+mod finish;
 mod message;
 pub mod request;
 mod stream;

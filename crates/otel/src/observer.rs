@@ -353,7 +353,9 @@ impl ObservedRequest {
         if let Some(outcome) = outcome {
             let reason = finish_reason(outcome.finish_reason);
             operation.set(names::FINISH_REASONS, AttributeValue::Texts(vec![reason.to_owned()]));
-            if let Some(usage) = outcome.usage {
+            if let Some(usage) =
+                outcome.usage.filter(|usage| usage.prompt_tokens + usage.completion_tokens > 0)
+            {
                 operation.set(names::INPUT_TOKENS, usage.prompt_tokens);
                 operation.set(names::OUTPUT_TOKENS, usage.completion_tokens);
             }

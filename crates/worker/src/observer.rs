@@ -44,8 +44,8 @@ pub enum Observation<'a> {
     },
     /// A part of the reply arrived that contains text, reasoning or a part of a call.
     Chunk,
-    /// The reply ended, completely or not. The events of its last part follow. Finish reason, model name and id are as
-    /// the server sent them: it may have put the API key into them.
+    /// The reply ended, completely or not. The events of its last part follow. Model name and id are as the server sent
+    /// them: it may have put the API key into them.
     Replied {
         /// The reply.
         reply: &'a Reply,

@@ -79,6 +79,10 @@ fn json_outputs_match_their_schemas() {
 #[test]
 fn events_match_their_schema() {
     let project = project();
+    let counts = json!({"choices": [], "usage": {
+        "prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 2},
+        "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 1}
+    }});
     let scripts = [
         vec![
             Answer::chunks(&[
@@ -86,7 +90,8 @@ fn events_match_their_schema() {
                 call(0, "count", r#"{"text": "abc"}"#),
                 finish("tool_calls"),
             ]),
-            Answer::chunks(&[delta("Three."), call(0, "done", r#"{"note": "ok"}"#), finish("stop")]),
+            Answer::error(502, &[("retry-after-ms", "1")], "bad gateway"),
+            Answer::chunks(&[delta("Three."), call(0, "done", r#"{"note": "ok"}"#), finish("stop"), counts]),
         ],
         vec![Answer::chunks(&[call(0, "count", r#"{"text": "!"}"#), finish("tool_calls")])],
         vec![Answer::chunks(&[

@@ -19,7 +19,7 @@ pub fn truncation_warning(server: Capabilities, sent: &Body, usage: Usage) -> Op
     }
     let tools = sent.get("tools").map_or(0, |tools| tools.to_string().len());
     let least = (sent.conversation_bytes() + tools) as u64 / MAX_BYTES_PER_TOKEN;
-    let Usage { prompt_tokens, completion_tokens: _ } = usage;
+    let Usage { prompt_tokens, .. } = usage;
     (prompt_tokens.saturating_add(1) >= context || least > context).then(|| {
         format!(
             "the prompt does not fit the context of {context} tokens; the server silently dropped its oldest part \
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn only_servers_that_truncate_silently_cause_a_warning() {
-        let usage = |prompt_tokens| Usage { prompt_tokens, completion_tokens: 5 };
+        let usage = |prompt_tokens| Usage { prompt_tokens, completion_tokens: 5, ..Usage::default() };
         let of = |dialect, context| Capabilities { context, ..Capabilities::of(dialect) };
         let body = |api, text: &str| {
             let messages = vec![Message::User { content: text.to_owned() }.into()];

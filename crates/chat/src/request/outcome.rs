@@ -25,9 +25,9 @@ pub enum FinalState {
 pub enum FinishReason {
     /// The model finished.
     Stop,
-    /// The server's token limit was reached (`length`).
+    /// The server's token limit, or the model's context, was reached (`length`).
     MaxTokens,
-    /// The server's content filter ended the reply.
+    /// The server's content filter ended the reply, or the model refused.
     ContentFilter,
     /// The request was canceled.
     Canceled,
@@ -174,9 +174,12 @@ pub struct Outcome {
     pub text: String,
     /// The signals in order.
     pub signals: Vec<Signal>,
-    /// Total tokens of all turns.
+    /// Total tokens and retries of all turns, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The time of the first text, reasoning or call, in milliseconds since the request was submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_ms: Option<u64>,
     /// Number of replies whose normal calls were all answered.
     pub tool_iterations: u32,
     /// The model's reasoning of all turns, if any.
@@ -206,6 +209,7 @@ impl Outcome {
             text: String::new(),
             signals: Vec::new(),
             usage: None,
+            first_token_ms: None,
             tool_iterations: 0,
             reasoning: None,
             raw_text: None,

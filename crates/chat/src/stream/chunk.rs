@@ -21,11 +21,24 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Loose<'a>,
     /// `object: "error"` (old vLLM) or `type: "error"` (Anthropic, the Responses API): the chunk itself is the error.
     pub(super) is_error_object: bool,
+    /// The members that make a chunk without choices an error.
+    bare_error: BareError,
     pub(super) choices: Vec<Choice<'a>>,
     pub(super) usage: Loose<'a>,
     pub(super) id: Loose<'a>,
     pub(super) model: Loose<'a>,
     pub(super) prompt_progress: Loose<'a>,
+}
+
+/// What an object that may be only an error contains, such as `{"code": "Throttling", "message": "wait"}`.
+#[derive(Debug, Clone, Copy, Default)]
+struct BareError {
+    /// The text of an error.
+    has_message: bool,
+    /// A member that only errors have.
+    has_code: bool,
+    /// A member that errors do not have.
+    has_other: bool,
 }
 
 /// One choice of a chunk.
@@ -70,7 +83,21 @@ pub(super) struct Content<'a> {
 impl Chunk<'_> {
     /// Whether `error` is set. Gateways send `null`, `""`, `false` or `{}` with successful replies.
     pub(super) fn has_error(&self) -> bool {
-        self.is_error_object || is_error(&self.error)
+        let BareError { has_message, has_code, has_other } = self.bare_error;
+        let is_bare_error = has_message && (has_code || !has_other) && self.choices.is_empty();
+        self.is_error_object || is_error(&self.error) || is_bare_error
+    }
+}
+
+impl BareError {
+    /// Takes a type or a status: `server_error`, 429. Other values, such as `ping`, are not about errors.
+    fn note_code(&mut self, value: &Loose<'_>) {
+        let is_code = match value {
+            Loose::String(text) => text.contains("error"),
+            _ => value.as_count().is_some_and(|status| status >= 400),
+        };
+        self.has_code |= is_code;
+        self.has_other |= !is_code && *value != Loose::Null;
     }
 }
 
@@ -161,14 +188,27 @@ impl<'de> LooseObject<'de> for Chunk<'de> {
             "choices" => map.next_value_seed(FillChoices(&mut self.choices))?,
             "error" => self.error = map.next_value()?,
             "object" | "type" => {
-                self.is_error_object |= map.next_value::<Loose<'de>>()?.as_text() == Some("error");
+                let kind = map.next_value::<Loose<'de>>()?;
+                self.is_error_object |= kind.as_text() == Some("error");
+                self.bare_error.note_code(&kind);
             }
             // A chunk may contain an empty usage, which does not reset earlier counts.
             "usage" => self.usage = map.next_value()?,
             "id" => self.id = map.next_value()?,
             "model" => self.model = map.next_value()?,
             "prompt_progress" => self.prompt_progress = map.next_value()?,
-            _ => return Ok(false),
+            "message" | "msg" | "detail" => {
+                let text = map.next_value::<Loose<'de>>()?;
+                self.bare_error.has_message |=
+                    matches!(text, Loose::String(_) | Loose::Array(_)) && is_error(&text);
+            }
+            "code" | "error_code" => self.bare_error.has_code |= is_error(&map.next_value()?),
+            "status" | "statusCode" | "status_code" => self.bare_error.note_code(&map.next_value()?),
+            "param" | "request_id" | "requestId" => return Ok(false),
+            _ => {
+                self.bare_error.has_other = true;
+                return Ok(false);
+            }
         }
         Ok(true)
     }

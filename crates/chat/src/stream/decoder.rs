@@ -19,7 +19,7 @@
 //! there with a server error: earlier content is kept, the rest is not read.
 //!
 //! The status is the first that matches:
-//! 1. an error in the stream, the finish reason `error`, or an exceeded limit → `ServerError`;
+//! 1. an error in the stream, a finish reason that reports a failure, or an exceeded limit → `ServerError`;
 //! 2. the connection broke before a finish reason or `[DONE]` → `Incomplete`;
 //! 3. the arguments of a call are cut off → `CallTruncated`;
 //! 4. no choice was received → `Empty`;
@@ -31,6 +31,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::assemble::Assembled;
+use super::chunk::decode_chunk;
 use super::completion::Completion;
 use super::http_error::{MAX_MESSAGE_BYTES, classify_stream_error, text_of_body};
 use super::repair::{Repaired, repair_json};
@@ -294,6 +295,9 @@ impl PartialReply {
             _ if self.is_over() => {}
             FrameKind::Error => self.state.set_error(|| classify_stream_error(frame.data)),
             FrameKind::Data => self.on_data(frame.data, sink),
+            FrameKind::UnknownField if is_error_json(frame.data) => {
+                self.state.set_error(|| classify_stream_error(frame.data));
+            }
             FrameKind::UnknownField => self.count_lost(frame.data),
         }
     }
@@ -304,6 +308,11 @@ impl PartialReply {
     }
 
     fn on_data(&mut self, data: &[u8], sink: &mut Sink<'_>) {
+        if data.starts_with(b"[")
+            && let Ok(items) = serde_json::from_slice::<Vec<Value>>(data)
+        {
+            return self.on_list(&items, sink);
+        }
         if self.half.is_none() && self.api_decoder.read(data, &mut self.state, sink).is_ok() {
             return;
         }
@@ -319,6 +328,15 @@ impl PartialReply {
             Some(repaired) if repaired.ends_with_half() => self.half = Some(repaired),
             Some(repaired) => self.on_lines(repaired.text.as_bytes(), sink),
             None => self.on_lines(data, sink),
+        }
+    }
+
+    /// Takes a list of values. Gemini sends its errors in a list.
+    fn on_list(&mut self, items: &[Value], sink: &mut Sink<'_>) {
+        for item in items.iter().filter(|item| item.is_object()) {
+            if !self.is_over() {
+                self.on_data(item.to_string().as_bytes(), sink);
+            }
         }
     }
 
@@ -406,19 +424,7 @@ impl PartialReply {
 
     fn on_json_value(&mut self, value: &[u8], sink: &mut Sink<'_>) {
         let content_before = self.state.content;
-        if value.trim_ascii_start().starts_with(b"[") {
-            // Gemini sends its errors in a list.
-            if let Ok(items) = serde_json::from_slice::<Vec<Value>>(value) {
-                for item in items {
-                    if self.is_over() {
-                        break;
-                    }
-                    self.on_data(item.to_string().as_bytes(), sink);
-                }
-            }
-            return;
-        }
-        self.on_data(value, sink);
+        self.on_data(value.trim_ascii_start(), sink);
         if self.state.content == content_before
             && !self.state.has_error()
             && let Ok(Value::Object(members)) = serde_json::from_slice::<Value>(value)
@@ -438,6 +444,11 @@ impl PartialReply {
             self.body_start.extend(bytes.iter().take(room));
         }
     }
+}
+
+/// Whether a line is the JSON of an error. Some servers write an error into an event stream without `data:`.
+fn is_error_json(line: &[u8]) -> bool {
+    line.starts_with(b"{") && decode_chunk(line).is_ok_and(|chunk| chunk.has_error())
 }
 
 /// Whether data that is not JSON is a keep-alive, such as `ping`: a few plain words that cannot be a part of a reply.

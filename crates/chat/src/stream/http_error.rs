@@ -94,6 +94,8 @@ impl ErrorReport {
                 for name in ["type", "code", "status"] {
                     self.read_label(members.get(name));
                 }
+                // Anthropic: `details.error_code`.
+                self.read_label(members.get("details").and_then(|details| details.get("error_code")));
                 if let Some(Value::String(text)) = members.get("failed_generation") {
                     self.failed_generation = Some(text.clone());
                 }
@@ -217,8 +219,24 @@ const OVERFLOWS: &[&str] = &[
     "input is too long",
 ];
 
+/// Labels of an exhausted quota, in lower case: OpenAI, Moonshot, Anthropic.
+const QUOTAS: &[&str] = &[
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "exceeded_current_quota_error",
+    "enforced_spend_limit_reached",
+];
+
 /// Returns the kind that status, type or message determine, if any.
 fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind> {
+    let labels = report.labels.join(" ").to_ascii_lowercase();
+    let message = report.message.to_ascii_lowercase();
+    let says =
+        |phrases: &[&str]| phrases.iter().any(|phrase| labels.contains(phrase) || message.contains(phrase));
+    // Sent with 429 or 403, which mean something else without the label.
+    if says(QUOTAS) {
+        return Some(ServerErrorKind::QuotaExhausted);
+    }
     match status {
         // A different key would not help.
         Some(403) if report.is_flagged => return None,
@@ -226,9 +244,7 @@ fn kind_of(status: Option<u16>, report: &ErrorReport) -> Option<ServerErrorKind>
         Some(429 | 503) => return Some(ServerErrorKind::Unavailable),
         Some(_) | None => {}
     }
-    let labels = report.labels.join(" ").to_ascii_lowercase();
-    let message = report.message.to_ascii_lowercase();
-    if OVERFLOWS.iter().any(|phrase| labels.contains(phrase) || message.contains(phrase)) {
+    if says(OVERFLOWS) {
         return Some(ServerErrorKind::ContextOverflow);
     }
     let has_label = |names: &[&str]| names.iter().any(|name| labels.contains(name));
@@ -290,7 +306,7 @@ mod tests {
 
     #[test]
     fn bodies_in_every_form_are_classified() {
-        use ServerErrorKind::{ContextOverflow, Http, Unauthorized, Unavailable};
+        use ServerErrorKind::{ContextOverflow, Http, QuotaExhausted, Unauthorized, Unavailable};
         let cases: &[(u16, &str, ServerErrorKind, &str)] = &[
             (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Http, "boom"),
             (500, r#"{"error":"boom"}"#, Http, "boom"),
@@ -353,6 +369,24 @@ mod tests {
             ),
             (500, " a \t\t b\n\n  c ", Http, "a b\n\nc"),
             (429, r#"{"error":{"message":"slow down"}}"#, Unavailable, "slow down"),
+            (
+                429,
+                r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+                QuotaExhausted,
+                "You exceeded your current quota",
+            ),
+            (
+                429,
+                r#"{"error":{"message":"suspended","type":"exceeded_current_quota_error"}}"#,
+                QuotaExhausted,
+                "suspended",
+            ),
+            (
+                429,
+                r#"{"type":"error","error":{"type":"rate_limit_error","message":"You have reached your API usage limits","details":{"error_code":"enforced_spend_limit_reached"}}}"#,
+                QuotaExhausted,
+                "You have reached your API usage limits",
+            ),
             (503, r#"{"error":{"message":"Loading model","code":503}}"#, Unavailable, "Loading model"),
             (
                 400,

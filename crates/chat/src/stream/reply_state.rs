@@ -6,6 +6,7 @@ use super::arguments::MAX_CALLS;
 use super::assemble::{Assembled, LimitExceeded};
 use super::loose::Loose;
 use crate::event::{Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
+use crate::finish::{FinishMeaning, finish_meaning, shown_finish_reason};
 
 /// Maximum size of the text, the reasoning and the calls of one reply together.
 pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
@@ -90,16 +91,28 @@ impl ReplyState {
 
     /// Stores token counts. The last counts are kept; a field without counts changes nothing.
     pub(super) fn set_usage(&mut self, usage: &Loose<'_>) {
-        let count =
-            |names: [&str; 2]| names.into_iter().find_map(|name| usage.get(name).and_then(Loose::as_count));
-        let prompt_tokens = count(["prompt_tokens", "input_tokens"]);
-        let completion_tokens = count(["completion_tokens", "output_tokens"]);
-        if prompt_tokens.is_some() || completion_tokens.is_some() {
-            self.usage = Some(Usage {
-                prompt_tokens: prompt_tokens.unwrap_or(0),
-                completion_tokens: completion_tokens.unwrap_or(0),
-            });
+        let count = |names: &[&str]| names.iter().find_map(|name| usage.get(name).and_then(Loose::as_count));
+        let detail = |parents: [&str; 2], name: &str| {
+            parents.into_iter().find_map(|parent| usage.get(parent)?.get(name).and_then(Loose::as_count))
+        };
+        let prompt_tokens = count(&["prompt_tokens", "input_tokens"]);
+        let completion_tokens = count(&["completion_tokens", "output_tokens"]);
+        if prompt_tokens.is_none() && completion_tokens.is_none() {
+            return;
         }
+        // OpenAI's two APIs; DeepSeek; Moonshot; Anthropic.
+        let cached_tokens = detail(["prompt_tokens_details", "input_tokens_details"], "cached_tokens")
+            .or_else(|| count(&["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"]));
+        let reasoning_tokens =
+            detail(["completion_tokens_details", "output_tokens_details"], "reasoning_tokens")
+                .or_else(|| count(&["reasoning_tokens"]));
+        self.usage = Some(Usage {
+            prompt_tokens: prompt_tokens.unwrap_or(0),
+            completion_tokens: completion_tokens.unwrap_or(0),
+            cached_tokens,
+            reasoning_tokens,
+            retries: 0,
+        });
     }
 
     /// Stores an error. The first error is kept; later errors are its consequences.
@@ -141,8 +154,13 @@ impl ReplyState {
 
     /// Whether the server reported a regular end. In that case, a call without arguments is complete.
     pub(super) fn is_complete(&self) -> bool {
-        let is_cut_short = matches!(self.finish_reason.as_deref(), Some("length" | "content_filter"));
-        self.is_over() && !is_cut_short
+        use FinishMeaning::{Called, Finished};
+        self.is_over() && matches!(self.finish_meaning(), None | Some(Finished | Called))
+    }
+
+    /// Returns the meaning of the finish reason, if it is known.
+    pub(super) fn finish_meaning(&self) -> Option<FinishMeaning> {
+        self.finish_reason.as_deref().and_then(finish_meaning)
     }
 
     fn is_over(&self) -> bool {
@@ -157,12 +175,14 @@ impl ReplyState {
         broken: Option<String>,
     ) -> Reply {
         let is_over = self.is_over();
+        let failed =
+            self.finish_reason.as_ref().filter(|_| self.finish_meaning() == Some(FinishMeaning::Failed));
         let status = if let Some(error) = self.error {
             ReplyStatus::ServerError { error }
-        } else if self.finish_reason.as_deref() == Some("error") {
-            ReplyStatus::ServerError {
-                error: local_error(String::from("the server ended the reply with the finish reason `error`")),
-            }
+        } else if let Some(reason) = failed {
+            let reason = shown_finish_reason(reason);
+            let message = format!("the server ended the reply with the finish reason `{reason}`");
+            ReplyStatus::ServerError { error: local_error(message) }
         } else if assembled.is_cut {
             ReplyStatus::ServerError { error: local_error(too_many_calls()) }
         } else if let BodyEnd::Cut(cause) = self.body_end {

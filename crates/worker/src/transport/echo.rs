@@ -73,10 +73,10 @@ impl<'t> EchoGuard<'t> {
         texts.any(|text| self.transport.holds_secret(text))
     }
 
-    /// Whether a reply contains the key. The finish reason, the model name and the id are only passed to an
-    /// [`Observer`](crate::Observer), so they are not checked.
+    /// Whether a reply contains the key. The model name and the id are only passed to an [`Observer`](crate::Observer),
+    /// so they are not checked.
     fn is_in_reply(&self, reply: &Reply) -> bool {
-        let Reply { status, calls, lost_frames: _, finish_reason: _, usage: _, model: _ } = reply;
+        let Reply { status, calls, lost_frames: _, finish_reason, usage: _, model: _ } = reply;
         let is_in_status = match status {
             ReplyStatus::ServerError { error } => self.is_in_error(error),
             ReplyStatus::Incomplete { cause } => {
@@ -84,7 +84,9 @@ impl<'t> EchoGuard<'t> {
             }
             ReplyStatus::Complete | ReplyStatus::CallTruncated { .. } | ReplyStatus::Empty => false,
         };
-        is_in_status || calls.iter().any(|call| self.is_in_call(call))
+        // An unknown finish reason is shown in a warning.
+        let is_in_finish = finish_reason.as_ref().is_some_and(|reason| self.transport.holds_secret(reason));
+        is_in_status || is_in_finish || calls.iter().any(|call| self.is_in_call(call))
     }
 
     fn is_in_call(&self, call: &RawCall) -> bool {

@@ -164,10 +164,14 @@ impl JournalReplay {
                 run.phase = Phase::Streaming;
             }
             Event::Text { text } => {
+                run.first_token_ms.get_or_insert(run.at_ms);
                 run.text_chars += text.chars().count();
                 run.text.push_str(&text);
             }
-            Event::Reasoning { text } => run.reasoning.push_str(&text),
+            Event::Reasoning { text } => {
+                run.first_token_ms.get_or_insert(run.at_ms);
+                run.reasoning.push_str(&text);
+            }
             Event::Signal(signal) => run.signals.push(signal),
             Event::Budget { left, unit } => run.budget = Budget::new(unit, left),
             Event::ToolCall { id, name, arguments } => self.add_call(id, name, arguments)?,
@@ -186,6 +190,7 @@ impl JournalReplay {
             }
             Event::Finished(outcome) => {
                 run.usage = outcome.usage;
+                run.first_token_ms = outcome.first_token_ms;
                 run.complete_conversation(outcome.state);
                 run.outcome = Some(outcome);
             }
@@ -204,6 +209,7 @@ impl JournalReplay {
             && !matches!(run.phase, Phase::Calling(_))
         {
             run.usage = *usage;
+            run.first_token_ms.get_or_insert(run.at_ms);
             run.ids.set_state(*ids);
             let shown = run.text.get(run.turn_text_start..).unwrap_or_default();
             run.raw_text.push(raw_text.as_deref().unwrap_or(shown), run.turn_text_start, shown);

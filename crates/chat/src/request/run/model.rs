@@ -67,7 +67,7 @@ pub struct RequestStatus {
     pub tool_iterations: u32,
     /// The running tool.
     pub running_tool: Option<String>,
-    /// Total tokens so far, if the server reported them.
+    /// Total tokens and retries so far, if there are any.
     pub usage: Option<Usage>,
 }
 

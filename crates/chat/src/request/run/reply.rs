@@ -7,6 +7,7 @@ use deftool_lang::text::append;
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
 use crate::fallback::{Forms, TextCall};
+use crate::finish::{FinishMeaning, finish_meaning, shown_finish_reason};
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
 use crate::request::repetition::Loop;
@@ -34,6 +35,10 @@ impl Run {
             Phase::Ready | Phase::Closing { .. } | Phase::Calling(_) | Phase::Finished => return,
         }
         self.advance_time(at_ms);
+        if let ChatEvent::Text { .. } | ChatEvent::Reasoning { .. } | ChatEvent::ToolCallDelta { .. } = event
+        {
+            self.first_token_ms.get_or_insert(self.at_ms);
+        }
         if *tools.digest() != self.turn_tools {
             self.finish_failed(Failure::new(
                 FailReason::UnknownError,
@@ -88,7 +93,12 @@ impl Run {
 
     /// Processes the end of a reply, which is complete or being closed.
     fn on_reply(&mut self, reply: &Reply, tools: &ToolSet) {
-        self.count_tokens(reply.usage);
+        self.count_usage(reply.usage);
+        if let Some(reason) = reply.finish_reason.as_deref().filter(|reason| finish_meaning(reason).is_none())
+        {
+            let reason = shown_finish_reason(reason);
+            self.warn(&format!("unknown finish reason `{reason}`: the reply may be incomplete"));
+        }
         let (closing, status, looped) = match std::mem::replace(&mut self.phase, Phase::Streaming) {
             Phase::Closing { failure } => (Some(failure), reply.status.clone(), None),
             _ => {
@@ -246,11 +256,14 @@ impl Run {
         self.events.push(Event::Signal(signal));
     }
 
-    fn count_tokens(&mut self, usage: Option<Usage>) {
-        if let Some(Usage { prompt_tokens, completion_tokens }) = usage {
-            let sum = self.usage.get_or_insert_default();
-            sum.prompt_tokens = sum.prompt_tokens.saturating_add(prompt_tokens);
-            sum.completion_tokens = sum.completion_tokens.saturating_add(completion_tokens);
+    /// Counts a repeated request of the driver.
+    pub fn count_retry(&mut self) {
+        self.count_usage(Some(Usage { retries: 1, ..Usage::default() }));
+    }
+
+    fn count_usage(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage {
+            self.usage.get_or_insert_default().add(usage);
         }
     }
 }
@@ -284,7 +297,7 @@ fn is_truncated(call: &RawCall) -> bool {
 
 /// Whether the server reports a tool call.
 fn reports_call(reply: &Reply) -> bool {
-    matches!(reply.finish_reason.as_deref(), Some("tool_calls" | "function_call"))
+    reply.finish_reason.as_deref().and_then(finish_meaning) == Some(FinishMeaning::Called)
 }
 
 fn missing_call_failure() -> Failure {
@@ -334,9 +347,10 @@ fn status_failure(status: &ReplyStatus, reply: &Reply, cut: Option<&RawCall>) ->
 fn server_failure(error: &ServerError) -> Failure {
     let kind = match error.kind {
         ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
-        ServerErrorKind::Unavailable | ServerErrorKind::Unauthorized | ServerErrorKind::Http => {
-            kind::HTTP_ERROR
-        }
+        ServerErrorKind::Unavailable
+        | ServerErrorKind::QuotaExhausted
+        | ServerErrorKind::Unauthorized
+        | ServerErrorKind::Http => kind::HTTP_ERROR,
         ServerErrorKind::Server => kind::SERVER_ERROR,
     };
     let code = error.code.map(|code| format!("{code}: ")).unwrap_or_default();
@@ -375,9 +389,12 @@ fn loop_failure(found: Loop) -> Failure {
 }
 
 fn finish_reason(server: Option<&str>) -> FinishReason {
-    match server {
-        Some("length" | "max_tokens") => FinishReason::MaxTokens,
-        Some("content_filter") => FinishReason::ContentFilter,
-        Some(_) | None => FinishReason::Stop,
+    match server.and_then(finish_meaning) {
+        Some(FinishMeaning::CutShort) => FinishReason::MaxTokens,
+        Some(FinishMeaning::Filtered) => FinishReason::ContentFilter,
+        // The driver receives a failed reply as a server error.
+        Some(FinishMeaning::Finished | FinishMeaning::Called | FinishMeaning::Failed) | None => {
+            FinishReason::Stop
+        }
     }
 }

@@ -50,6 +50,9 @@ pub struct Run {
     pub(super) reasoning: String,
     pub(super) signals: Vec<Signal>,
     pub(super) usage: Option<Usage>,
+    /// The time of the first text, reasoning or call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) first_token_ms: Option<u64>,
     pub(super) at_ms: u64,
     pub(super) events: Vec<Event>,
     /// The state after the last reply with calls, until it is taken.
@@ -135,6 +138,7 @@ impl Run {
             reasoning: String::new(),
             signals: Vec::new(),
             usage: None,
+            first_token_ms: None,
             at_ms: 0,
             events: vec![submitted],
             reply_state: None,
@@ -364,6 +368,7 @@ impl Run {
             text: take(&mut self.text),
             signals: self.signals.clone(),
             usage: self.usage,
+            first_token_ms: self.first_token_ms,
             tool_iterations: self.tool_iterations,
             reasoning: not_empty(take(&mut self.reasoning)),
         });

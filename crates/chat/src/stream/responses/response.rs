@@ -3,7 +3,7 @@
 //! In: the JSON of each event in order, or of a complete response. Out: events, then the calls at the end.
 
 use super::super::assemble::{Assembled, ForeignItems, LimitExceeded};
-use super::super::chunk::is_error;
+use super::super::chunk::{decode_chunk, is_error};
 use super::super::http_error::classify_stream_error;
 use super::super::loose::Loose;
 use super::super::loose_object::decode_object;
@@ -13,6 +13,7 @@ use super::calls::{Calls, UpdatedCall};
 use super::event::{Event, ResponseObject, text_of, texts_of};
 use super::slots::{ItemRef, ItemSlots};
 use crate::event::ServerError;
+use crate::finish::FinishMeaning;
 
 /// Separates two parts of the reasoning.
 const PART_BREAK: &str = "\n\n";
@@ -155,7 +156,7 @@ impl Response {
             if !matches!(own.status.as_text(), Some("in_progress" | "queued")) {
                 self.on_end(event, ResponseEnd::Completed, state, sink)?;
             }
-        } else if is_error(&event.error) || own.object.as_text() == Some("error") {
+        } else if is_error(&event.error) || decode_chunk(data).is_ok_and(|chunk| chunk.has_error()) {
             state.set_error(|| classify_stream_error(data));
         }
         Ok(())
@@ -283,7 +284,7 @@ impl Response {
         } else if end == ResponseEnd::Incomplete {
             let reason = response.incomplete_details.get("reason").and_then(Loose::as_text);
             state.finish_reason = reason.map(|reason| finish_reason(reason).to_owned());
-            if !matches!(state.finish_reason.as_deref(), Some("length" | "content_filter")) {
+            if !matches!(state.finish_meaning(), Some(FinishMeaning::CutShort | FinishMeaning::Filtered)) {
                 state.body_end = BodyEnd::Cut("the server reported the response as incomplete");
             }
         } else {

@@ -21,7 +21,7 @@ fn a_plain_answer_completes() {
     assert_eq!(
         finished,
         json!({"type": "finished", "state": "completed", "finish_reason": "stop", "text": "Hello.", "signals": [],
-               "tool_iterations": 0})
+               "first_token_ms": 10, "tool_iterations": 0})
     );
 }
 
@@ -29,7 +29,7 @@ fn a_plain_answer_completes() {
 fn the_finished_event_of_a_failure_has_all_members() {
     let mut script =
         reply_with("Half").call("finish", json!({"a": 1})).status(ReplyStatus::Incomplete { cause: None });
-    script.reply.usage = Some(Usage { prompt_tokens: 3, completion_tokens: 4 });
+    script.reply.usage = Some(Usage { prompt_tokens: 3, completion_tokens: 4, ..Usage::default() });
     let played = play().run(&[script]);
     assert_eq!(
         serde_json::to_value(played.events.last().unwrap()).unwrap(),
@@ -37,7 +37,7 @@ fn the_finished_event_of_a_failure_has_all_members() {
                "kind": "stream_incomplete",
                "detail": "the stream ended before the server reported the end of the reply",
                "text": "Half", "signals": [{"tool_name": "finish", "arguments": {"a": 1}, "emitted_at_ms": 10}],
-               "usage": {"prompt_tokens": 3, "completion_tokens": 4}, "tool_iterations": 0})
+               "usage": {"prompt_tokens": 3, "completion_tokens": 4}, "first_token_ms": 10, "tool_iterations": 0})
     );
 }
 
@@ -357,13 +357,50 @@ fn a_reply_with_only_reasoning_completes_with_empty_text() {
 #[test]
 fn usage_is_summed_over_turns() {
     let mut script = reply_with("").call("look", json!({}));
-    script.reply.usage = Some(Usage { prompt_tokens: 10, completion_tokens: 2 });
+    script.reply.usage = Some(Usage { prompt_tokens: 10, completion_tokens: 2, ..Usage::default() });
     let mut last = reply_with("x");
-    last.reply.usage = Some(Usage { prompt_tokens: 20, completion_tokens: 3 });
+    let details = Usage { cached_tokens: Some(8), reasoning_tokens: Some(1), ..Usage::default() };
+    last.reply.usage = Some(Usage { prompt_tokens: 20, completion_tokens: 3, ..details });
     assert_eq!(
         play().run(&[script, last]).outcome.usage,
-        Some(Usage { prompt_tokens: 30, completion_tokens: 5 })
+        Some(Usage { prompt_tokens: 30, completion_tokens: 5, ..details })
     );
+}
+
+/// What a complete reply with text ends as.
+#[test]
+fn finish_reasons_of_all_servers_have_a_meaning() {
+    for (reason, expected, warnings) in [
+        ("stop", FinishReason::Stop, 0),
+        ("STOP", FinishReason::Stop, 0),
+        ("eos", FinishReason::Stop, 0),
+        ("length", FinishReason::MaxTokens, 0),
+        ("MAX_TOKENS", FinishReason::MaxTokens, 0),
+        ("model_length", FinishReason::MaxTokens, 0),
+        ("model_context_window_exceeded", FinishReason::MaxTokens, 0),
+        ("content_filter", FinishReason::ContentFilter, 1),
+        ("SAFETY", FinishReason::ContentFilter, 1),
+        ("content_filter: RECITATION", FinishReason::ContentFilter, 1),
+        ("sensitive", FinishReason::ContentFilter, 1),
+        ("refusal", FinishReason::ContentFilter, 1),
+        ("surprise", FinishReason::Stop, 1),
+    ] {
+        let mut script = reply_with("Half");
+        script.reply.finish_reason = Some(String::from(reason));
+        let played = play().run(&[script]);
+        assert_eq!((played.outcome.state, played.outcome.finish_reason), (FinalState::Completed, expected));
+        let warned: Vec<&str> = played
+            .events
+            .iter()
+            .filter_map(
+                |event| if let Event::Warning { message } = event { Some(message.as_str()) } else { None },
+            )
+            .collect();
+        assert_eq!(warned.len(), warnings, "{reason}: {warned:?}");
+        assert!(
+            expected != FinishReason::Stop || warned.iter().all(|message| message.contains("`surprise`"))
+        );
+    }
 }
 
 // External ends.

@@ -23,7 +23,7 @@ pub(super) struct Expected {
     pub(super) finish_reason: Option<Value>,
     /// The ids of the calls. `None` in this and the following fields: not checked.
     pub(super) ids: Option<Value>,
-    /// Tokens of prompt and reply.
+    /// Tokens of prompt and reply, optionally cached and reasoning tokens.
     pub(super) usage: Option<Value>,
     pub(super) model: Option<String>,
     /// Kind and message of the server's error.
@@ -209,7 +209,12 @@ pub(super) fn assert_as_expected(case: &Case, reading: &Reading, how: &str) {
         assert_eq!(&json!(found), ids, "{name} {how}");
     }
     if let Some(usage) = &expected.usage {
-        let found = reading.reply.usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens));
+        let counts = reading.reply.usage.map(|usage| {
+            let details = [usage.cached_tokens, usage.reasoning_tokens];
+            json!([usage.prompt_tokens, usage.completion_tokens, details[0], details[1]])
+        });
+        let length = usage.as_array().map_or(0, Vec::len);
+        let found = counts.as_ref().and_then(Value::as_array).and_then(|counts| counts.get(..length));
         assert_eq!(&json!(found), usage, "{name} {how}");
     }
     if let Some(model) = &expected.model {

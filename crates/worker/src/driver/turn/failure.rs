@@ -5,6 +5,7 @@ use std::time::Duration;
 use deftool_chat::request::{FailReason, Failure, kind};
 use deftool_chat::{Api, ServerError, ServerErrorKind, refuses_tools};
 
+use super::timers::MAX_DELAY;
 use crate::endpoint::is_default_local_url;
 use crate::time::seconds;
 use crate::transport::{TransportError, api_path};
@@ -44,6 +45,7 @@ pub(super) fn of_status(
         ServerErrorKind::ContextOverflow => kind::CONTEXT_OVERFLOW,
         ServerErrorKind::Unauthorized
         | ServerErrorKind::Unavailable
+        | ServerErrorKind::QuotaExhausted
         | ServerErrorKind::Http
         | ServerErrorKind::Server => kind::HTTP_ERROR,
     };
@@ -91,22 +93,33 @@ fn advice(
             return format!("; redirects are not followed: use {endpoint} as the endpoint");
         }
         _ if refuses_tools(&error.message) => return String::from(advice_on_tools(&error.message)),
+        (ServerErrorKind::QuotaExhausted, ..) => {
+            "; the quota of the account is used up: add credits, or raise its limit"
+        }
         (_, 402, _) => "; add credits to the account",
         (_, 404 | 405 | 501, _) if url.ends_with(api_path(Api::Responses)) => {
             "; check the model name and the endpoint, which usually ends in `/v1`; remove `:api responses` from the worker \
              if the server does not support the Responses API"
         }
         (_, 404 | 405, _) => "; check the model name and the endpoint, which usually ends in `/v1`",
-        (_, 408 | 409 | 429 | 503, _) => {
-            return match retry_after {
-                Some(wait) => format!("; the server requested a delay of {}", seconds(wait)),
-                None => String::from("; try again later"),
-            };
+        (_, 408 | 409 | 425 | 429 | 500.., _) if retry_after.is_some() => {
+            return retry_after.map(advice_on_delay).unwrap_or_default();
         }
+        (_, 408 | 409 | 425 | 429 | 503 | 529, _) => "; try again later",
         (_, 500.., _) => "; check the server's log",
         (_, _, _) => "",
     };
     String::from(advice)
+}
+
+/// Returns the advice for a server that requested a delay.
+fn advice_on_delay(wait: Duration) -> String {
+    let requested = format!("; the server requested a delay of {}", seconds(wait));
+    if wait > MAX_DELAY {
+        format!("{requested}, more than the limit of {}", seconds(MAX_DELAY))
+    } else {
+        requested
+    }
 }
 
 /// Returns the advice for a model without tool support.

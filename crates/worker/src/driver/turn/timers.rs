@@ -1,5 +1,5 @@
 //! The two deadlines of a stream: for bytes and for tokens. Bytes alone do not detect a stall, because servers send
-//! comments while they are idle.
+//! comments while they are idle. Also the limit of the delays between attempts.
 
 use std::time::Duration;
 
@@ -9,6 +9,9 @@ use deftool_lang::spec::Timers;
 use tokio::time::Instant;
 
 use crate::time::{after, seconds};
+
+/// Maximum delay before an attempt. If a server requests a longer delay, the request fails.
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// Time limit for token counts and `[DONE]` after the finish reason. Some servers send neither and keep the connection
 /// open.
