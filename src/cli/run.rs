@@ -12,12 +12,13 @@ use super::args::RunOptions;
 use super::command::{CliError, Exit};
 use super::interrupt::Interrupts;
 use super::journal;
-use super::output::{clean, eprint_error, eprint_line};
+use super::output::{clean, eprint_error, eprint_line, stderr_is_terminal};
 use super::prompt::read_prompt;
 use super::replay;
 use super::secrets::secrets;
+use super::show::usage_line;
 use super::trace;
-use super::worker::{self, Follower, OpenWorker, Source, api_key, close, connect, join};
+use super::worker::{self, FollowResult, Follower, OpenWorker, Source, api_key, close, connect, join};
 
 pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     let prompt = read_prompt(options)?;
@@ -77,11 +78,14 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
         let json = options.json;
         let mut follower =
             Follower { worker: &worker, json, approver: &mut approver, interrupts: &mut interrupts };
-        let mut followed = follower.follow(submit, |_, _| {}).await.map(|followed| followed.exit());
+        let followed = follower.follow(submit, |_, _| {}).await;
+        let mut followed =
+            followed.inspect(|followed| eprint_usage(followed, json)).map(|followed| followed.exit());
         // A recorded chat has several requests.
         for _ in 1..replay.as_ref().map_or(1, |replay| replay.requests()) {
             let Ok(exit @ (Exit::Clean | Exit::Failed)) = followed else { break };
             let next = follower.follow(SubmitRequest::default(), |_, _| {}).await;
+            let next = next.inspect(|next| eprint_usage(next, json));
             followed = next.map(|next| if exit == Exit::Clean { next.exit() } else { exit });
         }
         close(&worker, &mut interrupts).await;
@@ -108,6 +112,17 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, CliError> {
     // Do not wait for the remaining work of a stopped script.
     runtime.shutdown_timeout(Duration::from_millis(100));
     exit
+}
+
+/// Prints the usage of a request for a person at a terminal.
+fn eprint_usage(followed: &FollowResult, json: bool) {
+    if let FollowResult::Ended { outcome, .. } = followed
+        && !json
+        && stderr_is_terminal()
+        && let Some(line) = usage_line(outcome)
+    {
+        eprint_line(&line);
+    }
 }
 
 /// Returns the name of the recorded worker; empty if the recording does not contain it.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
+use deftool_chat::Usage;
 use deftool_chat::request::{Event, FailReason, FinalState, FinishReason, Outcome, Signal};
 use deftool_lang::text::count;
 use serde_json::Value;
@@ -153,6 +154,34 @@ impl EventPrinter {
     }
 }
 
+/// Returns the token counts, the time to the first token and the number of retries as one line, if any is known.
+pub(super) fn usage_line(outcome: &Outcome) -> Option<String> {
+    let mut parts = Vec::new();
+    let Usage { prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, retries } =
+        outcome.usage.unwrap_or_default();
+    if prompt_tokens + completion_tokens > 0 {
+        let of_which = |tokens: Option<u64>, what: &str| {
+            tokens
+                .filter(|tokens| *tokens > 0)
+                .map(|tokens| format!(" ({tokens} {what})"))
+                .unwrap_or_default()
+        };
+        let cached = of_which(cached_tokens, "cached");
+        let reasoning = of_which(reasoning_tokens, "reasoning");
+        parts.push(format!("{prompt_tokens} input tokens{cached}"));
+        parts.push(format!("{completion_tokens} output tokens{reasoning}"));
+    }
+    if let Some(first) = outcome.first_token_ms {
+        parts.push(format!("first token after {first} ms"));
+    }
+    match retries {
+        0 => {}
+        1 => parts.push(String::from("1 retry")),
+        retries => parts.push(format!("{retries} retries")),
+    }
+    (!parts.is_empty()).then(|| format!("usage  {}", parts.join(", ")))
+}
+
 /// Returns a message as one line, cut if it is long.
 fn one_line(message: &str) -> String {
     cut(&clean(&message.replace('\n', "; ")), MAX_SHOWN)
@@ -180,5 +209,34 @@ impl fmt::Write for Start {
             self.text.push(character);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_line_contains_what_is_known() {
+        let usage = Usage { prompt_tokens: 120, completion_tokens: 30, ..Usage::default() };
+        let details = Usage { cached_tokens: Some(100), reasoning_tokens: Some(12), retries: 2, ..usage };
+        let retried = Usage { retries: 1, ..Usage::default() };
+        for (usage, first_token_ms, line) in [
+            (None, None, None),
+            (None, Some(812), Some("usage  first token after 812 ms")),
+            (Some(retried), None, Some("usage  1 retry")),
+            (Some(usage), None, Some("usage  120 input tokens, 30 output tokens")),
+            (
+                Some(details),
+                Some(812),
+                Some(
+                    "usage  120 input tokens (100 cached), 30 output tokens (12 reasoning), first token after 812 ms, \
+                     2 retries",
+                ),
+            ),
+        ] {
+            let outcome = Outcome { usage, first_token_ms, ..Outcome::without_reply(None) };
+            assert_eq!(usage_line(&outcome).as_deref(), line);
+        }
     }
 }

@@ -36,6 +36,13 @@ function budgetText(budget) {
   return `${count(budget.left, unit)} left`;
 }
 
+/** Returns the tokens of the prompt and of the reply. */
+function tokensText(usage) {
+  const part = (tokens, what) => (tokens ? ` (${number(tokens)} ${what})` : "");
+  const prompt = `${number(usage.prompt_tokens)}${part(usage.cached_tokens, "cached")}`;
+  return `${prompt} + ${count(usage.completion_tokens, "token")}${part(usage.reasoning_tokens, "reasoning")}`;
+}
+
 /** Returns the summary of an entry: a name and details. */
 function summary(entry, request) {
   switch (entry.kind) {
@@ -43,7 +50,7 @@ function summary(entry, request) {
       const parts = [entry.attempt > 1 ? `attempt ${entry.attempt}` : null];
       if (entry.status) parts.push(`HTTP ${entry.status}`);
       if (entry.first_ms !== undefined) parts.push(`first output after ${duration(entry.first_ms - entry.at_ms)}`);
-      if (entry.usage) parts.push(`${number(entry.usage.prompt_tokens)} + ${count(entry.usage.completion_tokens, "token")}`);
+      if (entry.usage) parts.push(tokensText(entry.usage));
       if (entry.budget) parts.push(budgetText(entry.budget));
       return [`Turn ${entry.turn}`, parts.filter(Boolean).join(" · ")];
     }
@@ -75,7 +82,7 @@ function summary(entry, request) {
     case "finished": {
       const { state, fail_reason, kind, detail, usage } = request.outcome;
       const parts = [fail_reason, kind !== fail_reason ? kind : null, detail];
-      if (usage) parts.push(`${number(usage.prompt_tokens)} + ${count(usage.completion_tokens, "token")}`);
+      if (usage) parts.push(tokensText(usage));
       return [state ?? "unknown", oneLine(parts.filter(Boolean).join(" · "))];
     }
     default:

@@ -35,7 +35,7 @@ function addEntry(list, request, number, entry, index) {
 function requestFacts(request) {
   const number_of = (kind) => request.entries.filter((entry) => entry.kind === kind).length;
   const turns = request.entries.filter((entry) => entry.kind === "turn" && entry.attempt <= 1).length;
-  const { state, usage, fail_reason } = request.outcome;
+  const { state, usage, first_token_ms, fail_reason } = request.outcome;
   return {
     State: state ? state + (fail_reason ? ` (${fail_reason})` : "") : "unfinished",
     Duration: isTimed ? duration(request.end_ms) : "",
@@ -44,7 +44,8 @@ function requestFacts(request) {
     Signals: number(number_of("signal")),
     Faults: number(number_of("fault")),
     Retries: number(number_of("retry")),
-    Tokens: usage ? `${number(usage.prompt_tokens)} + ${number(usage.completion_tokens)}` : "",
+    Tokens: usage ? tokensText(usage) : "",
+    "First output": first_token_ms === undefined ? "" : duration(first_token_ms),
     Worker: request.worker,
     Model: request.model,
     Server: request.url,
