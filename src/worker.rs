@@ -64,7 +64,8 @@
 //!         assert_eq!(request.body.to_value()["messages"][1]["content"], "Hello");
 //!         let text = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\n";
 //!         let body = stream::iter([Ok(text.to_vec().into())]).boxed();
-//!         future::ready(Ok(Incoming { status: 200, retry_after: None, location: None, body })).boxed()
+//!         let (retry_after, should_retry, location) = (None, None, None);
+//!         future::ready(Ok(Incoming { status: 200, retry_after, should_retry, location, body })).boxed()
 //!     }
 //!
 //!     fn url(&self, _: Api) -> &str {

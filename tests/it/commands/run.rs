@@ -373,7 +373,17 @@ fn json_prints_all_events_and_finished_last() {
     let finished = ended.finished();
     assert_eq!(
         keys(&finished),
-        ["type", "state", "finish_reason", "text", "signals", "usage", "tool_iterations", "reasoning",]
+        [
+            "type",
+            "state",
+            "finish_reason",
+            "text",
+            "signals",
+            "usage",
+            "first_token_ms",
+            "tool_iterations",
+            "reasoning",
+        ]
     );
     assert_eq!(finished["state"], "completed");
     assert_eq!(finished["finish_reason"], "stop");
@@ -383,6 +393,60 @@ fn json_prints_all_events_and_finished_last() {
     let signal = &finished["signals"][0];
     assert_eq!(keys(signal), ["tool_name", "arguments", "emitted_at_ms"]);
     assert_eq!(signal["arguments"], json!({"summary": "ok"}));
+}
+
+#[test]
+fn a_temporary_error_before_the_reply_is_retried_and_counted() {
+    let project = Project::new();
+    let details = json!({"choices": [], "usage": {
+        "prompt_tokens": 100, "completion_tokens": 20,
+        "prompt_cache_hit_tokens": 64, "completion_tokens_details": {"reasoning_tokens": 12}
+    }});
+    let server = Server::script([
+        Answer::error(502, &[("retry-after-ms", "1")], "bad gateway"),
+        Answer::default().then(Act::Reset),
+        Answer::chunks(&[delta("fine"), finish("stop"), details]),
+    ]);
+    let ended = run(&project, &server, &["--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let retries: Vec<Value> = ended.events().into_iter().filter(|event| event["type"] == "retry").collect();
+    assert_eq!((&retries[0]["attempt"], &retries[0]["delay_ms"]), (&json!(2), &json!(1)));
+    assert_eq!((retries.len(), &retries[1]["attempt"]), (2, &json!(3)));
+    let finished = ended.finished();
+    assert_eq!(
+        finished["usage"],
+        json!({"prompt_tokens": 100, "completion_tokens": 20, "cached_tokens": 64, "reasoning_tokens": 12,
+               "retries": 2})
+    );
+    assert!(finished["first_token_ms"].is_u64(), "{finished}");
+}
+
+#[test]
+fn a_finish_reason_that_reports_a_failure_fails_the_request() {
+    let project = Project::new();
+    for reason in ["network_error", "abort", "function_call_filter: MALFORMED_FUNCTION_CALL"] {
+        let server = Server::script([Answer::chunks(&[delta("Half"), finish(reason)])]);
+        let ended = run(&project, &server, &[]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "Half\n"), "{ended:?}");
+        assert!(ended.stderr.contains(&format!("finish reason `{reason}`")), "{ended:?}");
+    }
+    let server = Server::script([Answer::chunks(&[delta("Whole"), finish("surprise")])]);
+    let ended = run(&project, &server, &[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Whole\n"), "{ended:?}");
+    assert!(ended.stderr.contains("warn   unknown finish reason `surprise`"), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminal_shows_the_usage_in_one_line() {
+    let project = Project::new();
+    let server = Server::answering(|_, _| Answer::chunks(&[delta("Hi."), finish("stop"), usage(7, 3)]));
+    let endpoint = server.endpoint();
+    let mut terminal = Terminal::start(&project, &["run", "hello", "--endpoint", &endpoint], Piped::Stdout);
+    terminal.wait_for("usage  7 input tokens, 3 output tokens, first token after ");
+    terminal.end();
+    let ended = run(&project, &server, &[]);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("Hi.\n", ""));
 }
 
 #[test]
@@ -411,6 +475,7 @@ fn a_failed_request_exits_with_1_and_keeps_the_text() {
             "detail",
             "text",
             "signals",
+            "first_token_ms",
             "tool_iterations",
         ]
     );

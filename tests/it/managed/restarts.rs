@@ -21,6 +21,11 @@ async fn stalling(mut options: ServerOptions, drain: Duration) -> Worker {
     worker
 }
 
+/// Returns the host and port of an endpoint.
+fn address_of(endpoint: &str) -> String {
+    endpoint.trim_start_matches("http://").trim_end_matches("/v1").to_owned()
+}
+
 #[tokio::test]
 async fn a_failed_start_reports_the_last_answer_and_is_not_retried() {
     let folder = tempfile::tempdir().unwrap();
@@ -107,11 +112,10 @@ async fn checks_for_a_broken_stream_are_not_missed_probes() {
     let (pid, guard) = (status.pid.unwrap(), parent(status.pid.unwrap()));
     signal(guard, Signal::STOP);
     signal(pid, Signal::KILL);
-    let endpoint = status.endpoint.unwrap();
-    let address = endpoint.trim_start_matches("http://").trim_end_matches("/v1");
+    let address = address_of(&status.endpoint.unwrap());
     // In place of the server: closes the connection of each check.
     let listener = loop {
-        match tokio::net::TcpListener::bind(address).await {
+        match tokio::net::TcpListener::bind(&address).await {
             Ok(listener) => break listener,
             Err(_) => tokio::task::yield_now().await,
         }
@@ -128,6 +132,27 @@ async fn checks_for_a_broken_stream_are_not_missed_probes() {
     let (reason, _, detail, text) = ended.failed();
     assert_eq!((reason, text), (FailReason::ServerDied, "so far"), "{detail}");
     stop(worker.clone()).await;
+}
+
+/// The exit of the server is not known yet: the connection is refused, and the request waits for the restart.
+#[tokio::test]
+async fn a_request_that_is_sent_just_after_the_server_died_waits_for_the_restart() {
+    let mut options = options("");
+    options.limits.misses = 1000;
+    let worker = ready(options).await;
+    let status = worker.status();
+    let (pid, guard) = (status.pid.unwrap(), parent(status.pid.unwrap()));
+    signal(guard, Signal::STOP);
+    signal(pid, Signal::KILL);
+    let address = address_of(&status.endpoint.unwrap());
+    while std::net::TcpStream::connect(&address).is_ok() {}
+    let id = worker.submit(SubmitRequest::prompt("hello")).unwrap();
+    // Longer than the delays of all retries.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    signal(guard, Signal::CONT);
+    assert_eq!(finish(&worker, &id).await.text(), "hi");
+    assert_eq!(worker.status().restarts, 1);
+    stop(worker).await;
 }
 
 #[tokio::test]

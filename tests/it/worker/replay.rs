@@ -275,6 +275,30 @@ async fn a_session_with_retries_and_server_failures_can_be_replayed() {
             [Answer::stream().end(), Answer::default().then(Act::Close)],
             "empty_stream",
         ),
+        session(
+            "retries of a hosted API",
+            [
+                Answer::error(502, &[("retry-after-ms", "1")], "no"),
+                Answer::default().then(Act::Close),
+                Answer::text("fine"),
+            ],
+            "completed",
+        ),
+        session(
+            "a retry that the server forbids",
+            [Answer::error(503, &[("x-should-retry", "false")], "no")],
+            "http_error",
+        ),
+        session(
+            "an overload in the stream",
+            [
+                Answer::stream()
+                    .chunk(&json!({"error": {"type": "overloaded_error", "message": "busy"}}))
+                    .end(),
+                Answer::text("fine"),
+            ],
+            "completed",
+        ),
         session("reset", [begun().then(Act::Reset)], "stream_incomplete"),
         session("closed before the head", [Answer::default().then(Act::Close)], "stream_incomplete"),
         session("cut arguments", [begun().chunk(&call(0, "look", "{\"a")).end()], "call_truncated"),

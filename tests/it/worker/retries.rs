@@ -53,6 +53,134 @@ async fn delays_double_and_have_a_jitter_of_a_quarter() {
     }
 }
 
+/// Returns an error with this body.
+fn refusal(status: u16, body: &Value) -> Reply {
+    Reply { status, ..Reply::with([Piece::Bytes(body.to_string()), Piece::End]) }
+}
+
+/// Sends a request to a server of this dialect with scripted replies.
+async fn ask_scripted(dialect: Dialect, replies: impl IntoIterator<Item = Reply>) -> Ended {
+    let config = WorkerConfig { server: Capabilities::of(dialect), ..config() };
+    ask_for_hours(&Worker::start(config, echo(), Scripted::new(replies))).await
+}
+
+fn counted_retries(ended: &Ended) -> u32 {
+    ended.outcome.usage.map_or(0, |usage| usage.retries)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_temporary_status_of_a_hosted_api_is_retried_twice() {
+    for status in [425, 500, 502, 504, 520, 522, 529] {
+        let failed = || Reply::error(status, "oops");
+        let ended = ask_scripted(Dialect::OpenRouter, [failed(), failed(), whole("fine")]).await;
+        assert_eq!(
+            (ended.text(), ended.retries().len(), counted_retries(&ended)),
+            ("fine", 2, 2),
+            "{status}"
+        );
+        let ended = ask_scripted(Dialect::OpenAi, [failed(), failed(), failed()]).await;
+        assert!(ended.failed().2.contains(&format!("HTTP {status}: oops")), "{:?}", ended.outcome);
+        assert_eq!((ended.retries().len(), counted_retries(&ended)), (2, 2), "{status}");
+        // The failures of local servers are usually permanent.
+        for dialect in [Dialect::LlamaCpp, Dialect::Vllm, Dialect::Ollama, Dialect::LmStudio] {
+            let ended = ask_scripted(dialect, [failed()]).await;
+            assert_eq!((ended.failed().1, ended.retries().len()), ("http_error", 0), "{status} {dialect:?}");
+        }
+    }
+    for status in [400, 404, 422, 501, 505, 530] {
+        let ended = ask_scripted(Dialect::OpenAi, [Reply::error(status, "oops")]).await;
+        assert_eq!((ended.failed().1, ended.retries().len()), ("http_error", 0), "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exhausted_quota_is_not_retried() {
+    let anthropic = json!({"type": "rate_limit_error", "message": "You have reached your API usage limits",
+                           "details": {"error_code": "enforced_spend_limit_reached"}});
+    for error in [
+        json!({"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}),
+        json!({"message": "suspended", "type": "exceeded_current_quota_error"}),
+        anthropic,
+    ] {
+        let ended = ask_scripted(Dialect::OpenAi, [refusal(429, &json!({"error": error}))]).await;
+        let (_, kind, detail, _) = ended.failed();
+        assert_eq!((kind, ended.retries().len()), ("http_error", 0), "{detail}");
+        assert!(detail.contains("the quota of the account is used up"), "{detail}");
+    }
+    let limited = json!({"error": {"message": "slow down", "type": "rate_limit_error"}});
+    let ended = ask_scripted(Dialect::OpenAi, [refusal(429, &limited), whole("fine")]).await;
+    assert_eq!((ended.text(), ended.retries().len()), ("fine", 1));
+}
+
+/// Anthropic and OpenRouter report an overload after a head with status 200.
+#[tokio::test(start_paused = true)]
+async fn an_overload_in_a_stream_is_retried_before_any_output() {
+    let overloaded =
+        event(&json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
+    let stream = |before: &str| Reply::with([Piece::Bytes(format!("{before}{overloaded}")), Piece::End]);
+    let role = event(&json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}));
+    for (before, dialect, retries) in [
+        (String::new(), Dialect::OpenAi, 2),
+        (format!(": ping\n\n{role}"), Dialect::OpenRouter, 2),
+        (event(&delta("so far")), Dialect::OpenAi, 0),
+        (event(&json!({"choices": [{"delta": {"reasoning": "hm"}}]})), Dialect::OpenAi, 0),
+        (event(&call(0, "look", "{}")), Dialect::OpenAi, 0),
+        (String::new(), Dialect::Vllm, 0),
+    ] {
+        let replies = (0..=retries).map(|_| stream(&before));
+        let ended = ask_scripted(dialect, replies).await;
+        assert_eq!((ended.failed().1, ended.retries().len()), ("http_error", retries), "{before}");
+        if retries > 0 {
+            let ended = ask_scripted(dialect, [stream(&before), whole("fine")]).await;
+            assert_eq!((ended.text(), ended.retries().len(), counted_retries(&ended)), ("fine", 1, 1));
+        }
+    }
+    let oops = event(&json!({"error": {"code": 500, "message": "oops"}}));
+    let ended = ask_scripted(Dialect::OpenAi, [Reply::with([Piece::Bytes(oops), Piece::End])]).await;
+    assert_eq!((ended.failed().1, ended.retries().len()), ("server_error", 0));
+}
+
+/// The body of the request was sent.
+#[tokio::test]
+async fn a_connection_that_is_lost_before_the_response_is_retried_twice() {
+    let lost = [Act::Reset, Act::Close].map(|act| Answer::default().then(act));
+    let [reset, closed] = lost;
+    let server = Server::script([reset.clone(), closed, Answer::text("fine")]);
+    let ended = ask(&worker(&server, config())).await;
+    assert_eq!((ended.text(), ended.retries().len(), counted_retries(&ended)), ("fine", 2, 2));
+    let server = Server::script([reset.clone()]);
+    let ended = ask(&worker(&server, config())).await;
+    assert_eq!((ended.failed().1, ended.retries().len(), server.posts().len()), ("stream_incomplete", 2, 3));
+    let server = Server::script([reset]);
+    let local = WorkerConfig { server: Capabilities::of(Dialect::LlamaCpp), ..config() };
+    let ended = ask(&worker(&server, local)).await;
+    assert_eq!((ended.failed().1, ended.retries().len()), ("stream_incomplete", 0));
+}
+
+#[tokio::test]
+async fn the_server_decides_about_a_retry() {
+    let retry = ("x-should-retry", "true");
+    for (status, headers, retries) in [
+        (503, vec![("x-should-retry", "false")], 0),
+        (500, vec![("x-should-retry", "False")], 0),
+        (418, vec![retry, ("retry-after-ms", "1")], 2),
+        (429, vec![retry, ("retry-after-ms", "1")], 3),
+        (502, vec![("x-should-retry", "perhaps"), ("retry-after-ms", "1")], 2),
+        (502, vec![("retry-after", "3600")], 0),
+    ] {
+        let server = Server::script([Answer::error(status, &headers, "oops")]);
+        let ended = ask(&worker(&server, config())).await;
+        let (_, kind, detail, _) = ended.failed();
+        assert_eq!((kind, ended.retries().len()), ("http_error", retries), "{status} {headers:?}: {detail}");
+        if headers.contains(&("retry-after", "3600")) {
+            assert!(
+                detail.contains("the server requested a delay of 3600 s, more than the limit of"),
+                "{detail}"
+            );
+        }
+    }
+}
+
 /// A loading server may be too busy to answer.
 #[tokio::test(start_paused = true)]
 async fn a_loading_server_that_does_not_answer_is_retried() {

@@ -104,7 +104,8 @@ impl Transport for Scripted {
                     }
                 }
             });
-            Ok(Incoming { status: reply.status, retry_after: None, location: None, body: body.boxed() })
+            let status = reply.status;
+            Ok(Incoming { status, retry_after: None, should_retry: None, location: None, body: body.boxed() })
         }
         .boxed()
     }

@@ -110,6 +110,8 @@ pub(crate) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        should_retry: Option<bool>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         location: Option<String>,
     },
     Data {
@@ -126,11 +128,14 @@ pub(crate) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The connection to the server failed.
+    /// The connection to the server failed, or was lost before the head of a response.
     NoConnection {
         at_ms: u64,
         message: String,
         refused: bool,
+        /// Whether at least a part of the request was sent.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        sent: bool,
     },
     /// An answered call in format version 1.
     Tool {

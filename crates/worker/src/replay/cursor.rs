@@ -149,7 +149,8 @@ impl ReplayCursor {
             self.report("outcome", format!("recorded {}, now {}", how(before), how(after)), None);
             return;
         }
-        let [before, after] = [recorded, &now].map(without_signal_times);
+        let [before, mut after] = [recorded, &now].map(without_times);
+        drop_new_counts(&before, &mut after);
         self.report_fields("outcome", differences(&before, &after, false));
     }
 
@@ -235,16 +236,25 @@ pub(super) async fn answer(
         return Err(TransportError::Differs { differences });
     }
     match cursor.request.lines.get(start + 1).map(|(_, line)| line) {
-        Some(Line::Response { at_ms, status, retry_after_ms, location }) => {
+        Some(Line::Response { at_ms, status, retry_after_ms, should_retry, location }) => {
             cursor.reach(*at_ms).await;
-            let (status, location) = (*status, location.clone());
+            let (status, should_retry, location) = (*status, *should_retry, location.clone());
             let retry_after = retry_after_ms.map(Duration::from_millis);
             let body = stream::unfold(Some((cursor, start + 2)), play).boxed();
-            Ok(Incoming { status, retry_after, location, body })
+            Ok(Incoming { status, retry_after, should_retry, location, body })
         }
-        Some(Line::NoConnection { at_ms, message, refused }) => {
+        Some(Line::NoConnection { at_ms, message, refused, sent }) => {
             cursor.reach(*at_ms).await;
-            Err(TransportError::Connect { message: message.clone(), refused: *refused })
+            // The failure may be a consequence of the loss of a managed server, which a replay does not have.
+            if let Some((_, Line::Stopped(stopped))) = cursor.request.lines.get(start + 2) {
+                return Err(cursor.stop(stopped.clone()).await);
+            }
+            let message = message.clone();
+            Err(if *sent {
+                TransportError::Broken { message }
+            } else {
+                TransportError::Connect { message, refused: *refused }
+            })
         }
         Some(Line::Stopped(stopped)) => Err(cursor.stop(stopped.clone()).await),
         _ => Err(recording_ends()),
@@ -290,12 +300,45 @@ fn recording_ends() -> TransportError {
     TransportError::Broken { message: String::from("the recording ends here") }
 }
 
-/// Returns an outcome without the times of its signals: in older recordings, they are the time of the end of the reply.
-fn without_signal_times(outcome: &Value) -> Value {
+/// Returns an outcome without its times. In older recordings, those of signals are the end of the reply.
+fn without_times(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
+    outcome.as_object_mut().map(|members| members.shift_remove("first_token_ms"));
     let signals = outcome.get_mut("signals").and_then(Value::as_array_mut);
     for signal in signals.into_iter().flatten().filter_map(Value::as_object_mut) {
         signal.shift_remove("emitted_at_ms");
     }
     outcome
+}
+
+/// Removes the counts from the outcome of a replay that the recorded outcome does not have: an older version did not
+/// count them.
+fn drop_new_counts(recorded: &Value, now: &mut Value) {
+    let Some(members) = now.as_object_mut() else { return };
+    match (recorded.get("usage"), members.get_mut("usage").and_then(Value::as_object_mut)) {
+        (Some(recorded), Some(counts)) => counts.retain(|name, _| recorded.get(name).is_some()),
+        (None, _) => drop(members.shift_remove("usage")),
+        (Some(_), None) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn counts_that_an_older_version_did_not_record_are_ignored() {
+        let now = json!({"text": "a", "usage": {"prompt_tokens": 3, "cached_tokens": 2, "retries": 1}});
+        for (recorded, kept) in [
+            (json!({"text": "a"}), json!({"text": "a"})),
+            (json!({"usage": {"prompt_tokens": 4}}), json!({"text": "a", "usage": {"prompt_tokens": 3}})),
+            (now.clone(), now.clone()),
+        ] {
+            let mut now = now.clone();
+            drop_new_counts(&recorded, &mut now);
+            assert_eq!(now, kept);
+        }
+    }
 }

@@ -142,9 +142,9 @@ impl Builder {
                 }
             }
             Line::End { error, .. } => self.end_reply(error, true),
-            Line::NoConnection { message, .. } => {
+            Line::NoConnection { message, sent, .. } => {
                 self.end_reply(None, false);
-                self.fault("connect_failed", message);
+                self.fault(if sent { "connection_broken" } else { "connect_failed" }, message);
             }
             Line::Tool { started_ms, finished_ms } => self.calls.unnamed(line, started_ms, finished_ms),
             Line::ToolStarted { id, name, arguments, .. } => self.calls.started(place, &id, &name, arguments),

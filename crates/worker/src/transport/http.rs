@@ -107,10 +107,11 @@ impl HttpTransport {
         let url = shown.clone();
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let location = location.map(|location| redactor.text(&absolute_location(&target, location)));
-        let (status, retry_after) = (response.status().as_u16(), retry_after(response.headers()));
+        let (status, headers) = (response.status().as_u16(), response.headers());
+        let (retry_after, should_retry) = (retry_after(headers), should_retry(headers));
         let inflater = inflater_of(&response);
         let body = ReplyBody { body: response.bytes_stream(), inflater, redactor, url, end: None };
-        Ok(Incoming { status, retry_after, location, body: body.boxed() })
+        Ok(Incoming { status, retry_after, should_retry, location, body: body.boxed() })
     }
 }
 
@@ -284,6 +285,11 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let now = jiff::Timestamp::try_from(SystemTime::now()).ok()?;
     let wait = date.timestamp().duration_since(now);
     Some(Duration::try_from(wait).unwrap_or_default())
+}
+
+/// Returns the value of `x-should-retry`. OpenAI and Anthropic send it, and their clients obey it for every status.
+fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    headers.get("x-should-retry")?.to_str().ok()?.trim().to_ascii_lowercase().parse().ok()
 }
 
 /// Converts seconds to a duration in whole milliseconds, as in recordings. Saturates.

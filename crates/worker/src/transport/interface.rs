@@ -34,6 +34,8 @@ pub struct Incoming {
     pub status: u16,
     /// Requested delay before a retry.
     pub retry_after: Option<Duration>,
+    /// Whether the server requests or forbids a retry (`x-should-retry`).
+    pub should_retry: Option<bool>,
     /// Target of a redirect. Redirects are not followed: a redirected POST indicates a wrong endpoint.
     pub location: Option<String>,
     /// The body as a stream of chunks.
@@ -57,7 +59,7 @@ pub enum TransportError {
         /// Whether the connection was refused.
         refused: bool,
     },
-    /// The connection was lost.
+    /// The connection was lost after at least a part of the request was sent.
     #[error("{message}")]
     Broken {
         /// The message.

@@ -54,7 +54,7 @@ fn a_closed_stdout_interrupts_the_chat() {
 #[test]
 fn every_message_ends_in_a_finished_event() {
     let home = Home::new();
-    let server = Server::script([Answer::text("Yes."), Answer::error(500, &[], "no"), Answer::text("Yes.")]);
+    let server = Server::script([Answer::text("Yes."), Answer::error(400, &[], "no"), Answer::text("Yes.")]);
     let mut child = home.command(&server, &["--json", "--no-save"]).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"one\ntwo\nnot \xff text\n/tools\nthree").unwrap();
     let ended = Ended::of(child.wait_with_output().unwrap());

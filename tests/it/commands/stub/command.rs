@@ -329,7 +329,7 @@ fn run_reports_faults_of_the_server() {
             "This is a generated reply of the stub ",
             "error[stream_incomplete]: the reply was cut off",
         ),
-        ("http-502-html", 1, "", "HTTP 502: 502 Bad Gateway; check the server's log"),
+        ("http-502-html", 0, "This is a generated", "ms: HTTP 502: 502 Bad Gateway"),
         ("http-401", 1, "", "HTTP 401: invalid key; set a valid key in OPENAI_API_KEY"),
         ("html-200", 1, "", "a body that is not a reply: Sign in; check the endpoint"),
         ("gzip", 0, "This is a generated reply of the stub server. It is", ""),

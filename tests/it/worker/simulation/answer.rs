@@ -76,7 +76,7 @@ pub(super) async fn answer(
         }
     });
     let location = (status == 302).then(|| String::from("http://elsewhere/v1/chat/completions"));
-    Ok(Incoming { status, retry_after, location, body: body.boxed() })
+    Ok(Incoming { status, retry_after, should_retry: None, location, body: body.boxed() })
 }
 
 /// Splits frames into reads at random positions. A read can contain several frames, but does not span a pause.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use deftool_chat::Capabilities;
 use deftool_chat::request::{
     BudgetUnit, FailReason, Fallback, FinalState, OnFailure, Outcome, RunConfig, Signal,
 };
-use deftool_lang::spec::Timers;
+use deftool_lang::spec::{Dialect, Timers};
 use deftool_lang::tool::ToolErrorKind;
 use deftool_worker::WorkerConfig;
 use serde_json::Value;
@@ -118,6 +119,9 @@ fn verdict(case: &Case, tracker: &EventTracker, config: &WorkerConfig) -> Verdic
         (_, Some(after)) if after == limit => return Verdict::Anything,
         (_, Some(after)) if after > limit => return Verdict::class("headers_timeout/headers_timeout"),
         (Head::Panics, _) => return Verdict::class("unknown_error/internal"),
+        (Head::Broken, _) if may_try_hosted(exchange, None, config.server) => {
+            return Verdict::Classes(Vec::new());
+        }
         (Head::Broken, _) => return Verdict::class("unknown_error/stream_incomplete"),
         (Head::Unreachable, _) => return Verdict::class("connect_failed/connect_failed"),
         (Head::Refused, _) if may_try_again(exchange, None) => return Verdict::Classes(Vec::new()),
@@ -188,7 +192,11 @@ fn of_status(
         });
         return if is_call { of_calls(content, turn, tracker, &config.run) } else { http };
     }
-    let is_retried = matches!(status, 408 | 409 | 429 | 503) && may_try_again(exchange, retry_after);
+    let is_retried = match status {
+        408 | 409 | 429 | 503 => may_try_again(exchange, retry_after),
+        500 | 502 => may_try_hosted(exchange, retry_after, config.server),
+        _ => false,
+    };
     if is_retried { again } else { http }
 }
 
@@ -198,6 +206,12 @@ fn may_try_again(exchange: &Exchange, retry_after: Option<Duration>) -> bool {
     let is_loading = exchange.reports_loading();
     let may = if is_loading { exchange.attempt < 130 } else { exchange.retries < 3 };
     may && retry_after.is_none_or(|wait| wait <= Duration::from_secs(60))
+}
+
+/// Like [`may_try_again`], for failures that are temporary only on hosted servers.
+fn may_try_hosted(exchange: &Exchange, retry_after: Option<Duration>, server: Capabilities) -> bool {
+    let is_hosted = matches!(server.dialect, Dialect::OpenAi | Dialect::OpenRouter);
+    is_hosted && exchange.retries < 2 && may_try_again(exchange, retry_after)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -338,7 +352,13 @@ fn replies(case: &Case) -> Vec<(&Turn, &Exchange)> {
 
 /// Checks the wait before an attempt: as long as the server requested, otherwise about half a second, doubled with each
 /// attempt.
-pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -> Result<(), Violation> {
+pub(super) fn check_wait(
+    case: &Case,
+    turn: u32,
+    attempt: u32,
+    wait: Duration,
+    server: Capabilities,
+) -> Result<(), Violation> {
     let tries = case.turns.get(turn as usize - 1).map_or(&[][..], |turn| &turn.exchanges);
     let Some(exchange) = tries.iter().find(|exchange| exchange.attempt + 1 == attempt) else { return Ok(()) };
     let first = Duration::from_millis(if exchange.script.head == Head::Refused { 250 } else { 500 });
@@ -348,12 +368,17 @@ pub(super) fn check_wait(case: &Case, turn: u32, attempt: u32, wait: Duration) -
         if exchange.retries == 0 { most >= first * 3 / 4 && wait <= first * 5 / 4 } else { wait <= MAX_WAIT };
     let holds = match exchange.script.head {
         // A body fallback is sent immediately.
-        Head::Status { .. } if exchange.script.refused.is_some() => wait.is_zero(),
+        Head::Status { .. } if exchange.script.refused.is_some() && wait.is_zero() => true,
         Head::Status { status: 408 | 409 | 429 | 503, retry_after } => {
             may_try_again(exchange, retry_after) && retry_after.map_or(doubled, |asked| wait == asked)
         }
+        Head::Status { status: 500 | 502, retry_after } => {
+            may_try_hosted(exchange, retry_after, server)
+                && retry_after.map_or(doubled, |asked| wait == asked)
+        }
+        Head::Broken => may_try_hosted(exchange, None, server) && doubled,
         Head::Refused => may_try_again(exchange, None) && doubled,
-        Head::Status { .. } | Head::Ok | Head::Unreachable | Head::Broken | Head::Panics => false,
+        Head::Status { .. } | Head::Ok | Head::Unreachable | Head::Panics => false,
     };
     if holds {
         return Ok(());

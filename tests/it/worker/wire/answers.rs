@@ -35,12 +35,14 @@ async fn an_http_error_is_reported_with_url_message_and_advice() {
         ),
         fails("404 without a body", [Answer::whole(404, &[], "")], "http_error", &["URL: HTTP 404; check"]),
         fails(
-            "500 is not retried",
+            "500, three times",
             [Answer::error(500, &[], "oops")],
             "http_error",
             &["URL: HTTP 500: oops", "log"],
-        ),
-        fails("HTML 502", [Answer::whole(502, &[], html)], "http_error", &["URL: HTTP 502: 502 Bad Gateway"]),
+        )
+        .posts(3),
+        fails("HTML 502", [Answer::whole(502, &[], html)], "http_error", &["URL: HTTP 502: 502 Bad Gateway"])
+            .posts(3),
         fails(
             "context",
             [Answer::whole(400, &[], &overflow.to_string())],
@@ -74,19 +76,22 @@ async fn an_http_error_is_reported_with_url_message_and_advice() {
             [Answer::head(500, &[]).piece("half a ").then(Act::Silence)],
             "http_error",
             &["HTTP 500: half a"],
-        ),
+        )
+        .posts(3),
         fails(
             "an error body that is reset",
             [Answer::head(500, &[]).piece("half a ").then(Act::Reset)],
             "http_error",
             &["HTTP 500: half a"],
-        ),
+        )
+        .posts(3),
         fails(
             "an endless error",
             [Answer::head(500, &[]).then(Act::Endless(b"5\r\nhello\r\n".to_vec()))],
             "http_error",
             &["HTTP 500: hello"],
-        ),
+        )
+        .posts(3),
         fails(
             "redirect",
             [Answer::whole(308, &[("location", "https://api.example.org/v1/chat/completions")], "")],
@@ -118,8 +123,8 @@ async fn only_retryable_errors_are_retried() {
         succeeds("429", [error(429), ok()], "fine").posts(2),
         succeeds("503, loading, then 200", [error(503), error(503), error(503), ok()], "fine").posts(4),
         fails("repeated 503", [error(503)], "http_error", &["URL: HTTP 503: busy"]).posts(4),
-        fails("500", [error(500), ok()], "http_error", &["HTTP 500"]),
-        fails("502", [error(502), ok()], "http_error", &["HTTP 502"]),
+        succeeds("500", [error(500), ok()], "fine").posts(2),
+        fails("repeated 502", [error(502)], "http_error", &["HTTP 502"]).posts(3),
         fails("400", [error(400), ok()], "http_error", &["HTTP 400"]),
         fails(
             "a delay of an hour is not awaited",

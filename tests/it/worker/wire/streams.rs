@@ -161,7 +161,8 @@ async fn a_stream_that_ends_early_fails_and_keeps_its_text() {
             [Answer::default().then(Act::Close)],
             "stream_incomplete",
             &["URL: connection lost"],
-        ),
+        )
+        .posts(3),
         fails(
             "half an event",
             [begun().piece("data: {\"choices\":[{\"del").then(Act::Close)],

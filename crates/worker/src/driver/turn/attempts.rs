@@ -1,24 +1,29 @@
 //! The attempts of a turn: what is retried, and with which request variant.
 //!
-//! Only statuses that indicate a temporary condition are retried. A status 500 from llama.cpp about tools or arguments
-//! is permanent.
+//! Only temporary conditions are retried, and only before a part of the reply was received. Which conditions are
+//! temporary depends on the server: see [`Capabilities::is_hosted`](deftool_chat::Capabilities::is_hosted). A lost managed
+//! server is restarted instead.
 
 use std::time::Duration;
 
 use deftool_chat::request::Event;
 use deftool_chat::{
-    Body, BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, next_body_fallback,
+    Body, BodyEncoder, BodyFallback, BodyForm, ChatEvent, ChatRequest, Reply, ServerError, ServerErrorKind,
+    next_body_fallback,
 };
 use tokio::time::Instant;
 
 use super::state::{Accepted, OpenResponse, RequestEnded, ServerRefusal, Turn};
+use super::timers::MAX_DELAY;
 use super::{failure, managed};
 use crate::observer::Observation;
 use crate::time::until;
 use crate::transport::{Incoming, Outgoing, Page, PageResponse, TransportError};
 
-/// Maximum attempts of one turn, including the first.
-const MAX_ATTEMPTS: u32 = 4;
+/// Maximum retries of one turn.
+const MAX_RETRIES: u32 = 3;
+/// Maximum retries after an error that is temporary only for a hosted API.
+const MAX_RETRIES_HOSTED: u32 = 2;
 /// Maximum attempts while a server loads its model.
 const MAX_ATTEMPTS_LOADING: u32 = 130;
 /// Time limit for a server to load its model.
@@ -28,15 +33,24 @@ const MIN_DELAY_LOADING: Duration = Duration::from_millis(100);
 const MAX_DELAY_LOADING: Duration = Duration::from_secs(5);
 /// Delay before the first retry. It doubles with each retry.
 pub(super) const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// Maximum delay. If a server requests a longer delay, the request fails.
-const MAX_DELAY: Duration = Duration::from_secs(60);
 
 /// The next attempt of a turn.
 enum NextAttempt {
     /// The same request, after a delay.
-    After { wait: Duration, reason: String, is_loading: bool },
+    After { wait: Duration, reason: String, condition: Condition },
     /// Another variant of the request, immediately.
     Fallback(BodyFallback, String),
+}
+
+/// The temporary condition that a retry waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    /// The server refused the connection. A managed server is probably lost.
+    Refused,
+    /// The server is loading its model.
+    Loading,
+    /// Any other condition.
+    Busy,
 }
 
 impl<'a> Turn<'a> {
@@ -48,8 +62,8 @@ impl<'a> Turn<'a> {
         encoder: &mut BodyEncoder,
     ) -> Result<Accepted<'a>, RequestEnded> {
         let task = self.task;
-        let mut attempt = 1;
         loop {
+            let attempt = self.attempt;
             let streaming = self.reach_server().await?;
             let body = encoder.encode(request, *form);
             let sending = self.outgoing(attempt, body.clone());
@@ -63,44 +77,68 @@ impl<'a> Turn<'a> {
             let next = match sent {
                 Ok(open) if (200..300).contains(&open.incoming.status) => {
                     self.store_form(*form);
-                    return Ok(Accepted { open, body, attempt, streaming });
+                    return Ok(Accepted { open, body, streaming });
                 }
-                Ok(open) => self.handle_refusal(request, *form, attempt, open).await?,
-                Err(TransportError::Connect { message, refused: true }) if self.may_retry() => {
-                    let wait = jitter(self.delay / 2, self.task.id_seed, self.run.turn().0, attempt);
-                    NextAttempt::After { wait, reason: message, is_loading: false }
+                Ok(open) => self.handle_refusal(request, *form, open).await?,
+                Err(TransportError::Connect { message, refused: true }) if self.retries < MAX_RETRIES => {
+                    let wait = self.jittered(self.delay / 2);
+                    NextAttempt::After { wait, reason: message, condition: Condition::Refused }
                 }
                 Err(TransportError::Broken { .. } | TransportError::Connect { .. })
                     if managed::is_lost(self.task, self.total).await =>
                 {
                     return Err(self.end_canceled());
                 }
+                Err(TransportError::Broken { message }) if self.may_retry_hosted() => {
+                    let wait = self.jittered(self.delay);
+                    NextAttempt::After { wait, reason: message, condition: Condition::Busy }
+                }
                 Err(error) => return Err(self.end_by_transport(error)),
             };
-            attempt += 1;
             match next {
                 NextAttempt::Fallback(fallback, reason) => {
+                    self.attempt += 1;
                     // Also used by the later turns of the request.
                     form.fallbacks = form.fallbacks.with(fallback);
                     let detail = format!("sent again {}: {reason}", fallback.describe());
-                    self.task.publish_own(self.run, Event::Retry { attempt, delay_ms: 0, detail });
+                    let retry = Event::Retry { attempt: self.attempt, delay_ms: 0, detail };
+                    self.task.publish_own(self.run, retry);
                     self.api = form.effective_api();
                     if let Some(message) = warning_about(fallback) {
                         self.task.publish_own(self.run, Event::Warning { message: String::from(message) });
                     }
                 }
-                NextAttempt::After { wait, reason, is_loading } => {
-                    let delay_ms = wait.as_millis() as u64;
-                    let event = Event::Retry { attempt, delay_ms, detail: reason };
-                    self.task.publish_own(self.run, event);
+                NextAttempt::After { wait, reason, condition } => {
                     // The server is not processing this request, so a restart of the server does not fail it.
                     drop(streaming);
-                    self.wait(wait, is_loading).await?;
-                    self.retries += 1;
-                    self.delay = (self.delay * 2).min(MAX_DELAY);
+                    self.retry(wait, reason, condition).await?;
                 }
             }
         }
+    }
+
+    /// Waits for the next attempt after the server reported in a stream that it is overloaded.
+    pub(super) async fn retry_overloaded(&mut self, error: &ServerError) -> Result<(), RequestEnded> {
+        let reason = format!("{}: {}", self.url(), error.message);
+        self.retry(self.jittered(self.delay), reason, Condition::Busy).await
+    }
+
+    /// Reports and counts a retry, and waits for it.
+    async fn retry(
+        &mut self,
+        wait: Duration,
+        reason: String,
+        condition: Condition,
+    ) -> Result<(), RequestEnded> {
+        self.attempt += 1;
+        self.run.count_retry();
+        let delay_ms = wait.as_millis() as u64;
+        let retry = Event::Retry { attempt: self.attempt, delay_ms, detail: reason };
+        self.task.publish_own(self.run, retry);
+        self.wait(wait, condition).await?;
+        self.retries += 1;
+        self.delay = (self.delay * 2).min(MAX_DELAY);
+        Ok(())
     }
 
     /// Returns the request to send with `body`.
@@ -127,25 +165,26 @@ impl<'a> Turn<'a> {
         &mut self,
         request: &ChatRequest,
         form: BodyForm,
-        attempt: u32,
         open: OpenResponse,
     ) -> Result<NextAttempt, RequestEnded> {
-        let Incoming { status, retry_after, .. } = open.incoming;
+        let Incoming { status, retry_after, should_retry, .. } = open.incoming;
         let location = open.incoming.location.clone();
         let ServerRefusal { error, is_page } = self.read_error(open).await?;
         if let Some(fallback) = next_body_fallback(request, form, &error, self.run.config().fallback) {
             return Ok(NextAttempt::Fallback(fallback, error.message));
         }
         let is_loading = status == 503 && error.message.contains("Loading model");
-        let is_retried = matches!(status, 408 | 409 | 429 | 503)
-            && if is_loading { self.may_wait_for_load(attempt) } else { self.may_retry() }
-            && retry_after.is_none_or(|wait| wait <= MAX_DELAY);
-        if is_retried {
-            let (turn, _) = self.run.turn();
+        let is_temporary =
+            if is_loading { self.may_wait_for_load() } else { self.may_retry(status, should_retry) };
+        if is_temporary
+            && error.kind != ServerErrorKind::QuotaExhausted
+            && retry_after.is_none_or(|wait| wait <= MAX_DELAY)
+        {
             let delay = if is_loading { self.delay.min(MAX_DELAY_LOADING) } else { self.delay };
-            let wait = retry_after.unwrap_or_else(|| jitter(delay, self.task.id_seed, turn, attempt));
+            let wait = retry_after.unwrap_or_else(|| self.jittered(delay));
             let reason = format!("HTTP {status}: {}", error.message);
-            return Ok(NextAttempt::After { wait, reason, is_loading });
+            let condition = if is_loading { Condition::Loading } else { Condition::Busy };
+            return Ok(NextAttempt::After { wait, reason, condition });
         }
         // The text that the server could not parse as a call may contain a valid call.
         if error.failed_generation.is_some() {
@@ -163,30 +202,51 @@ impl<'a> Turn<'a> {
         self.feed(&mut vec![ChatEvent::Ended { reply: Reply::failed(error) }]);
     }
 
-    fn may_retry(&self) -> bool {
-        self.retries + 1 < MAX_ATTEMPTS
+    /// Whether a request with this error status may be retried. `should_retry`: what the server requests.
+    fn may_retry(&self, status: u16, should_retry: Option<bool>) -> bool {
+        match (should_retry, status) {
+            (Some(false), _) => false,
+            (_, 408 | 409 | 429 | 503) => self.retries < MAX_RETRIES,
+            (Some(true), 400..) | (None, 425 | 500 | 502 | 504 | 520..=529) => self.may_retry_hosted(),
+            (Some(true) | None, _) => false,
+        }
+    }
+
+    /// Whether a request may be retried after an error that is temporary only for a hosted API.
+    pub(super) fn may_retry_hosted(&self) -> bool {
+        let is_hosted = self.task.shared.server.is_none() && self.task.server.is_hosted();
+        is_hosted && self.retries < MAX_RETRIES_HOSTED
     }
 
     /// Whether a request to a loading server may be retried.
-    fn may_wait_for_load(&mut self, attempt: u32) -> bool {
+    fn may_wait_for_load(&mut self) -> bool {
         let since = self.loading_since.get_or_insert_with(Instant::now);
-        attempt < MAX_ATTEMPTS_LOADING && since.elapsed() < LOADING_LIMIT
+        self.attempt < MAX_ATTEMPTS_LOADING && since.elapsed() < LOADING_LIMIT
     }
 
-    /// Waits before the next attempt. For a loading server, waits until the server reports that it is ready.
-    async fn wait(&mut self, wait: Duration, is_loading: bool) -> Result<(), RequestEnded> {
+    /// Returns the delay before the next attempt, with jitter.
+    fn jittered(&self, delay: Duration) -> Duration {
+        jitter(delay, self.task.id_seed, self.run.turn().0, self.attempt)
+    }
+
+    /// Waits before the next attempt. For a loading server, waits until the server reports that it is ready. For a managed
+    /// server that refused the connection, waits until its loss is known: the next attempt then waits for the restart.
+    async fn wait(&mut self, wait: Duration, condition: Condition) -> Result<(), RequestEnded> {
         // A replay does not wait.
         if self.task.record.clock.is_recorded() {
             return Ok(());
         }
-        let transport = &self.task.shared.transport;
+        let shared = &self.task.shared;
         let since = self.loading_since;
         let pause = async {
+            if condition == Condition::Refused {
+                shared.server_loss().await;
+            }
             tokio::time::sleep(wait).await;
             let is_in_time = || since.is_some_and(|since| since.elapsed() < LOADING_LIMIT);
             let step = wait.clamp(MIN_DELAY_LOADING, MAX_DELAY_LOADING);
-            while is_loading && is_in_time() {
-                match transport.get_page(Page::Health).await {
+            while condition == Condition::Loading && is_in_time() {
+                match shared.transport.get_page(Page::Health).await {
                     PageResponse::Received(503, _) | PageResponse::NoAnswer => tokio::time::sleep(step).await,
                     // Without a health page, the request itself shows whether the server is ready.
                     PageResponse::Received(..) | PageResponse::Unsupported => return,

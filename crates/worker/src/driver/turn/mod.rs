@@ -7,7 +7,7 @@
 //! | `send` | sends one request |
 //! | `reply` | reads the response |
 //! | `managed` | waits for a managed server, and handles its loss |
-//! | `timers` | the deadlines of a stream |
+//! | `timers` | the deadlines of a stream, and the limit of delays |
 //! | `failure` | error messages |
 
 mod attempts;
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use super::task::RequestTask;
 use attempts::FIRST_DELAY;
 use deftool_lang::tool::Toolbox;
-use state::{RequestEnded, Turn};
+use state::{ReplyEnd, Turn};
 
 /// Sends `request` and passes the reply to `run`, until the reply or the request ends.
 pub(super) async fn stream(
@@ -39,9 +39,10 @@ pub(super) async fn stream(
 ) {
     let (loading_since, delay) = (None, FIRST_DELAY);
     let api = form.effective_api();
-    let mut turn = Turn { task, run, toolbox, total, api, retries: 0, loading_since, delay };
+    let mut turn = Turn { task, run, toolbox, total, api, attempt: 1, retries: 0, loading_since, delay };
     // An error needs no handling: the machine has already recorded the end of the request.
-    if let Ok(accepted) = turn.run(request, form, encoder).await {
-        let _: Result<(), RequestEnded> = turn.read_reply(accepted, request, *form).await;
-    }
+    while let Ok(accepted) = turn.run(request, form, encoder).await
+        && let Ok(ReplyEnd::Overloaded(error)) = turn.read_reply(accepted, request, *form).await
+        && turn.retry_overloaded(&error).await.is_ok()
+    {}
 }

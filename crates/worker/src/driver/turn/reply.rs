@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use deftool_chat::request::{Event, FailReason, Failure, FinalState, kind};
 use deftool_chat::{
-    Body, BodyForm, ChatEvent, ChatRequest, ReplyStatus, StreamDecoder, StreamNotes, TransportEnd,
-    classify_http_error, requires_call, truncation_warning,
+    Body, BodyForm, ChatEvent, ChatRequest, Reply, ReplyStatus, ServerError, ServerErrorKind, StreamDecoder,
+    StreamNotes, TransportEnd, classify_http_error, requires_call, truncation_warning,
 };
 use deftool_script::prefetch;
 use futures_util::StreamExt;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::failure::{is_page, of_transport};
 use super::managed::is_lost;
-use super::state::{Accepted, OpenResponse, RequestEnded, ServerRefusal, Turn};
+use super::state::{Accepted, OpenResponse, ReplyEnd, RequestEnded, ServerRefusal, Turn};
 use super::timers::StreamTimers;
 use crate::driver::event_log::prefetch_end;
 use crate::observer::Observation;
@@ -51,14 +51,15 @@ struct Reading<'a> {
 }
 
 impl Turn<'_> {
-    /// Reads the reply to `request`, which was sent in `form`.
+    /// Reads the reply to `request`, which was sent in `form`, and passes it to the request machine, unless the request
+    /// can be sent again.
     pub(super) async fn read_reply(
         &mut self,
         accepted: Accepted<'_>,
         request: &ChatRequest,
         form: BodyForm,
-    ) -> Result<(), RequestEnded> {
-        let Accepted { mut open, body, attempt, streaming: _streaming } = accepted;
+    ) -> Result<ReplyEnd, RequestEnded> {
+        let Accepted { mut open, body, streaming: _streaming } = accepted;
         let task = self.task;
         let (url, status) = (self.url(), open.incoming.status);
         let transport = task.shared.transport.as_ref();
@@ -105,16 +106,22 @@ impl Turn<'_> {
         if let Some(reply) = ended.filter(|reply| reply.lost_frames > 0) {
             self.warn_lost_frames(reply.lost_frames);
         }
+        if self.may_retry_hosted()
+            && !reading.timers.any_token()
+            && let Some(error) = overload(&events)
+        {
+            return Ok(ReplyEnd::Overloaded(error.clone()));
+        }
         if ended.is_some_and(|reply| reply.status == ReplyStatus::Empty) {
             let probe = |turn: &Self| {
                 let body = request.encode_body(BodyForm { stream: false, ..form });
-                turn.outgoing(attempt + 1, body)
+                turn.outgoing(turn.attempt + 1, body)
             };
             // Boxed: rare, and large.
             return Err(Box::pin(self.fail_empty(status, notes, probe)).await?);
         }
         self.feed_last(&body, events);
-        Ok(())
+        Ok(ReplyEnd::Taken)
     }
 
     /// Ends the request while its reply is read. Exit calls that are complete become signals.
@@ -433,6 +440,17 @@ fn is_broken(event: &ChatEvent) -> bool {
         reply.status,
         ReplyStatus::Incomplete { .. } | ReplyStatus::Empty | ReplyStatus::CallTruncated { .. }
     ))
+}
+
+/// Returns the error of a reply that contains nothing but a temporary error.
+fn overload(events: &[ChatEvent]) -> Option<&ServerError> {
+    match events {
+        [ChatEvent::Progress { .. }, rest @ ..] => overload(rest),
+        [ChatEvent::Ended { reply: Reply { status: ReplyStatus::ServerError { error }, calls, .. } }] => {
+            Some(error).filter(|error| error.kind == ServerErrorKind::Unavailable && calls.is_empty())
+        }
+        _ => None,
+    }
 }
 
 fn echoed_key(url: &str) -> Failure {

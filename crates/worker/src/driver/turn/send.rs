@@ -57,12 +57,18 @@ impl Turn<'_> {
                 at_ms,
                 status: incoming.status,
                 retry_after_ms: incoming.retry_after.map(|wait| wait.as_millis() as u64),
+                should_retry: incoming.should_retry,
                 location: incoming.location.clone(),
             }),
             Err(TransportError::Connect { message, refused }) => {
-                task.write(|at_ms| Line::NoConnection { at_ms, message: message.clone(), refused: *refused });
+                let (message, refused) = (message.clone(), *refused);
+                task.write(|at_ms| Line::NoConnection { at_ms, message, refused, sent: false });
             }
-            Err(_) => {}
+            Err(TransportError::Broken { message }) => {
+                let message = message.clone();
+                task.write(|at_ms| Line::NoConnection { at_ms, message, refused: false, sent: true });
+            }
+            Err(TransportError::Differs { .. } | TransportError::Stopped { .. }) => {}
         }
         // The server does not process a request that it rejected or did not receive.
         if !matches!(&sent, Ok(incoming) if incoming.status < 300) {

@@ -22,11 +22,21 @@ pub(super) struct Turn<'a> {
     pub(super) total: Option<Instant>,
     /// The API of the current attempt.
     pub(super) api: Api,
+    /// Number of the attempt, starting at 1.
+    pub(super) attempt: u32,
     /// Number of retries. Another variant of the request is not a retry.
     pub(super) retries: u32,
     /// Time at which the server first reported that it is loading its model.
     pub(super) loading_since: Option<Instant>,
     pub(super) delay: Duration,
+}
+
+/// The way in which a reply ended.
+pub(super) enum ReplyEnd {
+    /// The request machine has processed the reply.
+    Taken,
+    /// The server reported before the reply that it is overloaded. The request can be sent again.
+    Overloaded(ServerError),
 }
 
 /// The request has ended, and its machine has recorded the end.
@@ -42,7 +52,6 @@ pub(super) struct OpenResponse {
 pub(super) struct Accepted<'a> {
     pub(super) open: OpenResponse,
     pub(super) body: Body,
-    pub(super) attempt: u32,
     /// A loss of the server fails the request.
     pub(super) streaming: Streaming<'a>,
 }

@@ -35,7 +35,7 @@ impl Simulation {
             // The step after the event may happen before the reader runs.
             Event::Retry { attempt, delay_ms, .. } => {
                 let wait = Duration::from_millis(*delay_ms);
-                results.push(oracle::check_wait(case, tracker.turn, *attempt, wait));
+                results.push(oracle::check_wait(case, tracker.turn, *attempt, wait, self.plan.config.server));
                 if case.turns.len() == tracker.turn as usize && case.last_attempt() < *attempt {
                     results.push(case.in_time(self.now()));
                     let last = case.turns.last().and_then(|turn| turn.exchanges.last());
