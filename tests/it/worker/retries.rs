@@ -112,7 +112,7 @@ async fn an_exhausted_quota_is_not_retried() {
     assert_eq!((ended.text(), ended.retries().len()), ("fine", 1));
 }
 
-/// Anthropic and OpenRouter report an overload after a head with status 200.
+/// Anthropic and `OpenRouter` report an overload after a head with status 200.
 #[tokio::test(start_paused = true)]
 async fn an_overload_in_a_stream_is_retried_before_any_output() {
     let overloaded =

@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn bodies_in_every_form_are_classified() {
-        use ServerErrorKind::{ContextOverflow, Http, QuotaExhausted, Unauthorized, Unavailable};
+        use ServerErrorKind::{ContextOverflow, Http, Unauthorized, Unavailable};
         let cases: &[(u16, &str, ServerErrorKind, &str)] = &[
             (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, Http, "boom"),
             (500, r#"{"error":"boom"}"#, Http, "boom"),
@@ -369,24 +369,6 @@ mod tests {
             ),
             (500, " a \t\t b\n\n  c ", Http, "a b\n\nc"),
             (429, r#"{"error":{"message":"slow down"}}"#, Unavailable, "slow down"),
-            (
-                429,
-                r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
-                QuotaExhausted,
-                "You exceeded your current quota",
-            ),
-            (
-                429,
-                r#"{"error":{"message":"suspended","type":"exceeded_current_quota_error"}}"#,
-                QuotaExhausted,
-                "suspended",
-            ),
-            (
-                429,
-                r#"{"type":"error","error":{"type":"rate_limit_error","message":"You have reached your API usage limits","details":{"error_code":"enforced_spend_limit_reached"}}}"#,
-                QuotaExhausted,
-                "You have reached your API usage limits",
-            ),
             (503, r#"{"error":{"message":"Loading model","code":503}}"#, Unavailable, "Loading model"),
             (
                 400,
@@ -409,6 +391,25 @@ mod tests {
                 "{body}"
             );
         }
+    }
+
+    #[test]
+    fn an_exhausted_quota_is_not_a_rate_limit() {
+        for body in [
+            r#"{"error":{"message":"no","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+            r#"{"error":{"message":"no","type":"exceeded_current_quota_error"}}"#,
+            r#"{"type":"error","error":{"type":"rate_limit_error","message":"no",
+                "details":{"error_code":"enforced_spend_limit_reached"}}}"#,
+        ] {
+            let error = classify_http_error(429, body.as_bytes());
+            assert_eq!(
+                (error.kind, error.message.as_str()),
+                (ServerErrorKind::QuotaExhausted, "no"),
+                "{body}"
+            );
+        }
+        let limited = br#"{"error":{"type":"rate_limit_error","message":"slow down"}}"#;
+        assert_eq!(classify_http_error(429, limited).kind, ServerErrorKind::Unavailable);
     }
 
     #[test]
