@@ -56,7 +56,6 @@ pub(super) fn messages_to_send(
             let texts: Vec<&str> = [head.as_str(), caller, request]
                 .into_iter()
                 .chain(others)
-                .chain([tail.as_str()])
                 .filter(|text| !text.is_empty())
                 .collect();
             push_system(&mut messages, texts.join("\n\n"));
@@ -69,9 +68,9 @@ pub(super) fn messages_to_send(
             push_system(&mut messages, caller.to_owned());
             push_system(&mut messages, request.to_owned());
             messages.extend_from_slice(conversation);
-            push_system(&mut messages, tail);
         }
     }
+    push_system(&mut messages, tail);
     let merged = merge_neighbours(messages);
     let mut messages = if config.parallel_tool_calls_supported { merged } else { pair_calls(merged) };
     insert_lines(&mut messages, lines);

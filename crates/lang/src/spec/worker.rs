@@ -88,14 +88,14 @@ pub enum OnFailure {
     Report,
 }
 
-/// The number of system messages for the BIOS and the caller's system prompt.
+/// The number of system messages for the BIOS, the caller's system prompt and those of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SystemMessages {
-    /// As two messages.
-    #[default]
+    /// Each as a message of its own, at its place.
     Separate,
-    /// As one message, for templates that accept only one.
+    /// As one message at the start: many chat templates reject or drop any other.
+    #[default]
     Combined,
 }
 

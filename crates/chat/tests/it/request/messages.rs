@@ -12,7 +12,10 @@ use super::play::{owned, play, reply_with, tools, user, weather};
 #[test]
 fn system_messages_are_first_and_the_budget_counts_down() {
     let played = play()
-        .with(|config| config.system = Some(String::from("Be brief.")))
+        .with(|config| {
+            config.system = Some(String::from("Be brief."));
+            config.system_messages = SystemMessages::Separate;
+        })
         .run(&[reply_with("").call("look", json!({})), reply_with("x")]);
     let [
         Message::System { content: bios },
@@ -65,8 +68,9 @@ fn a_string_result_is_json_or_the_string_itself() {
 
 #[test]
 fn the_variable_lines_are_in_the_last_result_or_user_message() {
+    let separate = || play().with(|config| config.system_messages = SystemMessages::Separate);
     let with = |extra: &[Message]| {
-        let mut play = play();
+        let mut play = separate();
         play.conversation.extend_from_slice(extra);
         let Step::Stream(request) = play.start().next_step(&tools(), &BiosV1) else { panic!() };
         owned(&request.messages)
@@ -76,7 +80,7 @@ fn the_variable_lines_are_in_the_last_result_or_user_message() {
     assert!(content.ends_with("left: 8\n\nWhat is the weather?"), "{content}");
     assert_eq!(*last, system);
     // Without such a message, they are the last message.
-    let mut play = play();
+    let mut play = separate();
     play.conversation = vec![system];
     let Step::Stream(request) = play.start().next_step(&tools(), &BiosV1) else { panic!() };
     let Some(Message::System { content }) = owned(&request.messages).pop() else { panic!() };
@@ -131,7 +135,6 @@ fn variable_lines_are_last_and_do_not_change_the_head() {
 fn combined_system_messages_are_one_message() {
     let mut play = play().with(|config| {
         config.system = Some(String::from("Be brief."));
-        config.system_messages = SystemMessages::Combined;
     });
     play.conversation.insert(0, Message::System { content: String::from("Third.") });
     let played = play.run(&[reply_with("x")]);
