@@ -348,7 +348,7 @@ export type FunctionCall = {
  */
 name: string,
 /**
- * The arguments as JSON text, always an object.
+ * The arguments as JSON text, always an object, byte for byte as the model wrote it.
  */
 arguments: string, };
 
@@ -534,7 +534,11 @@ content: string,
 /**
  * The calls of normal tools.
  */
-tool_calls?: Array<MessageToolCall>, } | { "role": "tool",
+tool_calls?: Array<MessageToolCall>,
+/**
+ * The parts of the reply that only its server can read, such as signed reasoning.
+ */
+received?: Received, } | { "role": "tool",
 /**
  * The id of the call.
  */
@@ -549,7 +553,7 @@ content: string, };
  */
 export type MessageToolCall = {
 /**
- * The call's id, unique in the conversation: nine characters of `[A-Za-z0-9]`, a format that every server accepts.
+ * The call's id, unique in the conversation: the id of the server, unless it sent none or repeated one.
  */
 id: string,
 /**
@@ -688,6 +692,31 @@ cancel: Cancel,
 call_error: ToolError, };
 
 /**
+ * The parts of a reply that only its server can read, with their source.
+ */
+export type Received = {
+/**
+ * Where the reply came from.
+ */
+source: ReplySource,
+/**
+ * Members of a chat completions message, such as `reasoning_content` and `reasoning_details`.
+ */
+members: { [key in string]: JsonValue },
+/**
+ * The parts of a message's `content`, if one of them is not text.
+ */
+content: Array<JsonValue>,
+/**
+ * Members of the calls of a chat completions message, by the id of the call.
+ */
+calls: { [key in string]: { [key in string]: JsonValue } },
+/**
+ * The output items of the Responses API, in order.
+ */
+items: Array<JsonValue>, };
+
+/**
  * The parameters of the notification `reloaded`.
  */
 export type ReloadedParams = {
@@ -703,6 +732,19 @@ changes: string,
  * The reason why the project cannot be loaded. The current generation is then outdated.
  */
 error?: string, };
+
+/**
+ * The server and the model that sent a reply.
+ */
+export type ReplySource = {
+/**
+ * The URL of the API, without secrets.
+ */
+url: string,
+/**
+ * The model's name, as it was requested.
+ */
+model: string, };
 
 /**
  * The result of `submit`, and the parameters of `result` and `cancel`.

@@ -81,7 +81,7 @@ pub(crate) fn replay(messages: &[Message]) -> Vec<SessionUpdate> {
         match message {
             Message::System { .. } => {}
             Message::User { content } => updates.push(SessionUpdate::UserMessageChunk(chunk(content))),
-            Message::Assistant { content, tool_calls } => {
+            Message::Assistant { content, tool_calls, .. } => {
                 if !content.is_empty() {
                     updates.push(SessionUpdate::AgentMessageChunk(chunk(content)));
                 }

@@ -1,7 +1,12 @@
 //! The decoded stream of a reply: deltas as they arrive, then one [`Reply`] with the status.
 
+use std::sync::Arc;
+
 use deftool_lang::schema::Arguments;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::received::Opaque;
 
 /// One event of a reply's stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,13 +61,24 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// The model's name as the server sent it.
     pub model: Option<String>,
+    /// The parts that only the server can read, without those of the calls.
+    #[serde(default, skip_serializing_if = "Opaque::is_empty")]
+    pub opaque: Box<Opaque>,
 }
 
 impl Reply {
     /// Creates a reply that contains only a server error.
     pub fn failed(error: ServerError) -> Self {
         let status = ReplyStatus::ServerError { error };
-        Self { status, calls: Vec::new(), lost_frames: 0, finish_reason: None, usage: None, model: None }
+        Self {
+            status,
+            calls: Vec::new(),
+            lost_frames: 0,
+            finish_reason: None,
+            usage: None,
+            model: None,
+            opaque: Box::default(),
+        }
     }
 }
 
@@ -137,6 +153,12 @@ pub struct RawCall {
     pub name: String,
     /// The arguments.
     pub arguments: RawArguments,
+    /// The text of arguments that are one object, if it differs from that of the parsed object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Arc<str>>,
+    /// The members that only the server can read, such as a signature.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub opaque: Map<String, Value>,
 }
 
 /// Arguments of a call, parsed or not.

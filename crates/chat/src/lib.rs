@@ -32,6 +32,7 @@
 //! | module | |
 //! |---|---|
 //! | `event`, `message` | events of a reply and messages of a conversation |
+//! | `received` | parts of a reply that only its server can read, and that go back to it |
 //! | `dialect` | supported features of each server, with sources |
 //! | `finish` | the meaning of finish reasons |
 //! | `call_keys` | the members of a call in JSON |
@@ -50,6 +51,7 @@ mod event;
 pub mod fallback;
 mod finish;
 mod message;
+mod received;
 pub mod request;
 mod stream;
 
@@ -61,6 +63,7 @@ pub use call_keys::ARGUMENT_KEYS;
 pub use dialect::{Capabilities, DIALECTS, FACTS, Fact, Feature, Support, dialect_name};
 pub use event::{ChatEvent, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage};
 pub use message::{FunctionCall, Message, MessageToolCall};
+pub use received::{Opaque, Received, ReplySource};
 pub use stream::{MAX_CALLS, MAX_EVENT_BYTES, StreamDecoder, StreamNotes, TransportEnd, classify_http_error};
 
 /// The API that a request is sent to. Both produce the same [`ChatEvent`]s.

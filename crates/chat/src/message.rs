@@ -1,6 +1,10 @@
 //! Messages of a conversation, in the format of the chat completions API.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+
+use crate::received::Received;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +28,10 @@ pub enum Message {
         /// The calls of normal tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<MessageToolCall>,
+        /// The parts of the reply that only its server can read, such as signed reasoning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "definitions", ts(optional))]
+        received: Option<Arc<Received>>,
     },
     /// The result of one call.
     Tool {
@@ -38,7 +46,7 @@ pub enum Message {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "definitions", derive(schemars::JsonSchema, ts_rs::TS))]
 pub struct MessageToolCall {
-    /// The call's id, unique in the conversation: nine characters of `[A-Za-z0-9]`, a format that every server accepts.
+    /// The call's id, unique in the conversation: the id of the server, unless it sent none or repeated one.
     pub id: String,
     /// Always `function`.
     #[serde(rename = "type")]
@@ -53,7 +61,7 @@ pub struct MessageToolCall {
 pub struct FunctionCall {
     /// The tool's name.
     pub name: String,
-    /// The arguments as JSON text, always an object.
+    /// The arguments as JSON text, always an object, byte for byte as the model wrote it.
     pub arguments: String,
 }
 
@@ -66,4 +74,18 @@ impl MessageToolCall {
             function: FunctionCall { name: name.into(), arguments: arguments.into() },
         }
     }
+}
+
+/// Characters of an id that every server accepts.
+const ID_ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Returns an id of nine letters and digits, a format that every server accepts.
+pub(crate) fn portable_id(mut bits: u64) -> String {
+    (0..9)
+        .map(|_| {
+            let index = (bits % ID_ALPHABET.len() as u64) as usize;
+            bits /= ID_ALPHABET.len() as u64;
+            ID_ALPHABET.get(index).map_or('A', |&byte| char::from(byte))
+        })
+        .collect()
 }

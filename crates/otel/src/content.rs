@@ -165,7 +165,7 @@ fn input_message(message: &Message) -> Value {
     match message {
         Message::System { content } => json!({"role": "system", "parts": [text(content)]}),
         Message::User { content } => json!({"role": "user", "parts": [text(content)]}),
-        Message::Assistant { content, tool_calls } => {
+        Message::Assistant { content, tool_calls, .. } => {
             let mut parts = Vec::new();
             if !content.is_empty() {
                 parts.push(text(content));

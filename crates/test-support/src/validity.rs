@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use serde_json::Value;
 
 /// Returns the first problem of the messages of a request body. Each call must be followed by its result, in order.
-/// Arguments must be objects, and IDs unique, with nine letters or digits.
+/// Arguments must be objects, and IDs unique.
 pub fn first_problem(messages: &[Value]) -> Option<String> {
     let mut open: VecDeque<String> = VecDeque::new();
     let mut used = HashSet::new();
@@ -22,13 +22,17 @@ pub fn first_problem(messages: &[Value]) -> Option<String> {
             return Some(format!("message {at} precedes the results of {open:?}"));
         }
         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
-        if role == "assistant" && calls.is_empty() && message["content"].as_str().is_none_or(str::is_empty) {
+        if role == "assistant"
+            && calls.is_empty()
+            && message["content"].as_array().is_none()
+            && message["content"].as_str().is_none_or(str::is_empty)
+        {
             return Some(format!("message {at} is empty: {message}"));
         }
         for call in calls {
             let id = call["id"].as_str().unwrap_or_default().to_owned();
-            if id.len() != 9 || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-                return Some(format!("message {at} has an ID that some servers reject: {id:?}"));
+            if id.trim().is_empty() {
+                return Some(format!("message {at} has a call without an ID"));
             }
             let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
             if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {

@@ -75,6 +75,7 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             ("RequestOptions.tools", Limits),
             ("RunConfig.worker", Nothing),
             ("RunConfig.model", Nothing),
+            ("RunConfig.url", Nothing),
             ("RunConfig.system", Nothing),
             ("RunConfig.system_messages", Nothing),
             ("RunConfig.tool_budget", Limits),
@@ -96,6 +97,10 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             ("ReplyState.ids", Restores),
             ("ReplyState.raw_text", Restores),
             ("ReplyState.affordable", Limits),
+            // Only text of the conversation: the calls run with the arguments of their events.
+            ("ReplyState.written", Restores),
+            // Goes back only to the server that the command line selects, if it is the one that sent it.
+            ("ReplyState.received", Restores),
             ("PlannedCall.detail", Limits),
             ("CallPlan.timeout", Limits),
             ("CallPlan.needs_approval", Limits),
@@ -134,7 +139,7 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             // Selects one of the workers of the current project.
             ("Session.worker", Restores),
             ("Session.conversation", Restores),
-            ("Session.url", Nothing),
+            ("Session.url", Restores),
             ("Session.api", Restores),
             ("Session.model", Restores),
             ("Session.server", Restores),

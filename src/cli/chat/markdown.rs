@@ -23,7 +23,7 @@ pub(super) fn markdown(session: &Session, title: &str) -> String {
             Message::User { content } => {
                 let _ = write!(text, "\n## User\n\n{}\n", content.trim());
             }
-            Message::Assistant { content, tool_calls } => {
+            Message::Assistant { content, tool_calls, .. } => {
                 text.push_str("\n## Assistant\n");
                 if !content.trim().is_empty() {
                     let _ = write!(text, "\n{}\n", content.trim());
@@ -72,7 +72,7 @@ mod tests {
         let session = Session {
             messages: vec![
                 Message::User { content: String::from("Look.") },
-                Message::Assistant { content: String::from("I do."), tool_calls: vec![call] },
+                Message::Assistant { content: String::from("I do."), tool_calls: vec![call], received: None },
                 Message::Tool { tool_call_id: String::from("aaaaaaaaa"), content: "x".repeat(5_000) },
             ],
             system: Some(String::from("Be brief.")),

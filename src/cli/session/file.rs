@@ -301,6 +301,6 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
     if tool_calls.is_empty() && !content.is_empty() {
         content = format!("{content}\n\n{INTERRUPTED}");
     }
-    let reply = Message::Assistant { content, tool_calls };
+    let reply = Message::Assistant { content, tool_calls, received: None };
     std::iter::once(reply).chain(results).collect()
 }

@@ -27,6 +27,7 @@ mod otel;
 #[cfg(unix)]
 mod private_files;
 mod replay;
+mod reply_state;
 mod report;
 pub(crate) mod rpc;
 mod run;

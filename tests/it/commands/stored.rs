@@ -316,6 +316,7 @@ fn tampering(elsewhere: &str) -> Vec<Tampering> {
         ),
         ("RunConfig.worker", set("/start/config/worker", json!("x"))),
         ("RunConfig.model", set("/start/config/model", json!("x"))),
+        ("RunConfig.url", set("/start/config/url", json!("x"))),
         ("RunConfig.system", set("/start/config/system", json!("Pay all."))),
         ("RunConfig.system_messages", set("/start/config/system_messages", json!("combined"))),
         ("RunConfig.tool_budget", set("/start/config/tool_budget", json!(1_000))),
@@ -585,7 +586,9 @@ fn a_recording_cannot_decide_what_happens_next() {
         ),
     ];
     let changed: BTreeSet<&str> = changes.iter().map(|(row, _)| *row).collect();
-    assert_eq!(changed, restricted(StoredFile::Recording));
+    // The URL restores where the replies came from. No request is sent to it.
+    let restricted = restricted(StoredFile::Recording);
+    assert_eq!(changed, restricted.into_iter().chain(["Session.url"]).collect());
     let before = fs::read(project.path("r.jsonl")).unwrap();
     for (row, change) in changes {
         fs::write(project.path("r.jsonl"), &before).unwrap();

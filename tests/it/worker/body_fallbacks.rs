@@ -376,7 +376,7 @@ fn recorded_rejections_are_recognised() {
             system(),
             system(),
             Message::User { content: String::from("hello") },
-            Message::Assistant { content: String::new(), tool_calls: calls.to_vec() },
+            Message::Assistant { content: String::new(), tool_calls: calls.to_vec(), received: None },
             Message::Tool { tool_call_id: String::from("1"), content: String::from("{}") },
         ]
         .map(Arc::new)

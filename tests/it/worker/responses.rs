@@ -99,8 +99,17 @@ async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
     for post in &posts {
         assert_eq!(post.line, "POST /v1/responses");
         let members: Vec<&str> = post.body.as_object().unwrap().keys().map(String::as_str).collect();
-        let expected =
-            ["model", "input", "tools", "temperature", "max_output_tokens", "reasoning", "stream", "store"];
+        let expected = [
+            "model",
+            "input",
+            "tools",
+            "temperature",
+            "max_output_tokens",
+            "reasoning",
+            "stream",
+            "store",
+            "include",
+        ];
         assert_eq!(members, expected);
         assert_eq!((&post.body["stream"], &post.body["store"]), (&json!(true), &json!(false)));
         assert_eq!(post.body["reasoning"], json!({"effort": "low"}));
@@ -128,7 +137,7 @@ async fn a_call_runs_and_its_result_answer_and_signal_are_kept() {
     for (call, output) in [(4, 6), (5, 7)] {
         assert_eq!(input[call]["call_id"], input[output]["call_id"]);
     }
-    assert_eq!(input[4]["arguments"], r#"{"at":"sea"}"#);
+    assert_eq!(input[4]["arguments"], r#"{"at": "sea"}"#);
     assert_eq!(input[6]["output"], r#"{"seen":{"at":"sea"}}"#);
 }
 

@@ -191,7 +191,11 @@ async fn an_invalid_conversation_is_normalized_before_it_is_sent() {
     let messages = vec![
         Message::User { content: String::from("a") },
         Message::Tool { tool_call_id: String::from("nobody"), content: String::from("1") },
-        Message::Assistant { content: String::new(), tool_calls: vec![orphan.clone(), orphan] },
+        Message::Assistant {
+            content: String::new(),
+            tool_calls: vec![orphan.clone(), orphan],
+            received: None,
+        },
         Message::User { content: String::from("b") },
         Message::User { content: String::from("c") },
     ];

@@ -62,7 +62,7 @@ pub(super) fn encode_message(message: &Message, empty: bool) -> Item<'_> {
     match message {
         Message::System { content } => text("system", content),
         Message::User { content } => text("user", content),
-        Message::Assistant { content, tool_calls } => {
+        Message::Assistant { content, tool_calls, .. } => {
             let is_null = content.is_empty() && !tool_calls.is_empty() && !empty;
             let content = Some(content.as_str()).filter(|_| !is_null);
             Item { role: "assistant", tool_call_id: None, content, tool_calls }
@@ -88,9 +88,9 @@ mod tests {
             messages: [
                 Message::System { content: String::from("s") },
                 Message::User { content: String::from("u") },
-                Message::Assistant { content: String::new(), tool_calls: vec![call] },
+                Message::Assistant { content: String::new(), tool_calls: vec![call], received: None },
                 Message::Tool { tool_call_id: String::from("call00001"), content: String::from("12") },
-                Message::Assistant { content: String::new(), tool_calls: Vec::new() },
+                Message::Assistant { content: String::new(), tool_calls: Vec::new(), received: None },
             ]
             .map(Arc::new)
             .into(),

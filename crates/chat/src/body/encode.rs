@@ -10,7 +10,9 @@ use deftool_lang::spec::Api;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::call_ids::with_valid_ids;
 use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::returned::{completions_message, returned_messages};
 use super::shape::shape_messages;
 use super::{completions, responses};
 use crate::message::Message;
@@ -68,7 +70,9 @@ impl BodyEncoder {
             Api::ChatCompletions => (completions::members(request, form), completions::CONVERSATION),
             Api::Responses => (responses::members(request, form), responses::CONVERSATION),
         };
-        let messages = shape_messages(&request.messages, form.fallbacks);
+        let returned = with_valid_ids(returned_messages(request, form), &request.model, form);
+        let messages = shape_messages(&returned, form.fallbacks);
+        let stores = members.get("store").and_then(Value::as_bool) != Some(false);
         let is_system = |message: &&Arc<Message>| matches!(***message, Message::System { .. });
         let leading = messages.iter().take_while(is_system).count();
         let (first, rest) = messages.split_at(leading);
@@ -83,12 +87,12 @@ impl BodyEncoder {
             if name == conversation {
                 let start = json.len();
                 for (number, message) in first.iter().enumerate() {
-                    push_items(&mut json, (api, empty), number, message);
+                    push_items(&mut json, (api, empty, stores), number, message);
                 }
                 items.start = json.len();
                 json.extend_from_slice(&self.items);
                 for (number, message) in rest.iter().enumerate().skip(self.known.len()) {
-                    push_items(&mut json, (api, empty), leading + number, message);
+                    push_items(&mut json, (api, empty, stores), leading + number, message);
                     self.known.push((Arc::clone(message), json.len() - items.start));
                 }
                 items.end = json.len();
@@ -122,14 +126,19 @@ impl BodyEncoder {
 }
 
 /// Appends the items of a message, each after a comma.
-fn push_items(json: &mut Vec<u8>, (api, empty): (Api, bool), number: usize, message: &Message) {
+fn push_items(json: &mut Vec<u8>, (api, empty, stores): (Api, bool, bool), number: usize, message: &Message) {
     match api {
         Api::ChatCompletions => {
             json.push(b',');
-            push(json, &completions::encode_message(message, empty));
+            match message {
+                Message::Assistant { content, tool_calls, received: Some(received) } => {
+                    push(json, &completions_message(content, tool_calls, &received.parts));
+                }
+                message => push(json, &completions::encode_message(message, empty)),
+            }
         }
         Api::Responses => {
-            for item in responses::encode_message(number, message) {
+            for item in responses::encode_message(number, message, stores) {
                 json.push(b',');
                 push(json, &item);
             }

@@ -9,16 +9,19 @@
 //! | `model` | the request, the form of its body, the fallbacks |
 //! | `completions`, `responses` | the members of a body for each API |
 //! | `encode` | the JSON of a body, and an encoder that keeps the JSON of earlier turns |
+//! | `returned`, `call_ids` | the parts of earlier replies that go back to their server, and the ids of calls |
 //! | `shape`, `tool_offer`, `params` | messages, tools and parameters in the form that a server accepts |
 //! | `retry` | the next fallback after a server rejected a body |
 //! | `truncation` | detection of prompts that a server truncates silently |
 
+mod call_ids;
 mod completions;
 mod encode;
 mod model;
 mod params;
 mod responses;
 mod retry;
+mod returned;
 mod shape;
 mod tool_offer;
 mod truncation;

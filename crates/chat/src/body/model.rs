@@ -8,12 +8,16 @@ use serde_json::{Map, Value};
 
 use crate::dialect::Capabilities;
 use crate::message::Message;
+use crate::received::ReplySource;
 
 /// A request for one reply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChatRequest {
     /// The model's name.
     pub model: String,
+    /// The source of the reply. Parts of earlier replies go back only to their source.
+    #[serde(default)]
+    pub source: ReplySource,
     /// The conversation. The messages are shared with the requests of the other turns.
     pub messages: Vec<Arc<Message>>,
     /// Tool definitions in the format of the API. An empty list is omitted, because some servers reject it.
@@ -36,6 +40,23 @@ pub struct BodyForm {
     pub server: Capabilities,
     /// The fallbacks that are applied.
     pub fallbacks: BodyFallbacks,
+    /// The number of messages whose state is not returned, because the server cannot read it.
+    pub stateless: usize,
+}
+
+impl BodyForm {
+    /// Returns the form after `fallback` to the body of `request`.
+    #[must_use]
+    pub fn after(self, fallback: BodyFallback, request: &ChatRequest) -> Self {
+        if fallback == BodyFallback::NoEarlierState {
+            // Replies from now on have state that the server can read.
+            let has_state =
+                |message: &Arc<Message>| matches!(&**message, Message::Assistant { received: Some(_), .. });
+            let last = request.messages.iter().rposition(has_state);
+            return Self { stateless: last.map_or(0, |last| last + 1), ..self };
+        }
+        Self { fallbacks: self.fallbacks.with(fallback), ..self }
+    }
 }
 
 impl BodyForm {
@@ -52,6 +73,7 @@ impl Default for BodyForm {
             stream: true,
             server: Capabilities::default(),
             fallbacks: BodyFallbacks::default(),
+            stateless: 0,
         }
     }
 }
@@ -90,11 +112,23 @@ pub enum BodyFallback {
     EmptyContent,
     /// Uses the responses API.
     UseResponses,
+    /// Adds an empty `reasoning_content` to messages with calls that lack it.
+    EmptyReasoning,
+    /// Adds the value that makes Gemini accept calls without a signature.
+    NoSignatureCheck,
+    /// Omits the parts that only their server can read, such as `reasoning_content`.
+    NoState,
+    /// Omits these parts in the replies so far. It applies to the request, and later replies are not affected.
+    NoEarlierState,
+    /// Does not request encrypted reasoning.
+    NoEncryptedReasoning,
+    /// Replaces call ids other than nine letters and digits.
+    PortableIds,
 }
 
 impl BodyFallback {
     /// All body fallbacks.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 20] = [
         Self::NoStreamOptions,
         Self::UseMaxCompletionTokens,
         Self::UseMaxTokens,
@@ -109,6 +143,12 @@ impl BodyFallback {
         Self::NoTools,
         Self::EmptyContent,
         Self::UseResponses,
+        Self::EmptyReasoning,
+        Self::NoSignatureCheck,
+        Self::NoState,
+        Self::NoEarlierState,
+        Self::NoEncryptedReasoning,
+        Self::PortableIds,
     ];
 
     /// Describes the new body, to complete "sent again …".
@@ -128,6 +168,12 @@ impl BodyFallback {
             Self::NoTools => "without tools, which the prompt describes",
             Self::EmptyContent => "with empty strings in place of null",
             Self::UseResponses => "to the responses API",
+            Self::EmptyReasoning => "with an empty reasoning_content where none was received",
+            Self::NoSignatureCheck => "with `skip_thought_signature_validator` for calls without a signature",
+            Self::NoState => "without the reasoning of earlier replies",
+            Self::NoEarlierState => "without the reasoning that the server cannot read",
+            Self::NoEncryptedReasoning => "without the request for encrypted reasoning",
+            Self::PortableIds => "with call ids of nine letters and digits",
         }
     }
 
@@ -156,6 +202,14 @@ impl BodyFallback {
             Self::NoTools => "a model without tool support; only with `:fallback on`",
             Self::EmptyContent => "a server that rejects null as the text of a message",
             Self::UseResponses => "a model whose tools need the responses API",
+            Self::EmptyReasoning => "400 that reports a missing `reasoning_content`",
+            Self::NoSignatureCheck => "400 that reports a missing `thought_signature`",
+            Self::NoState => "400 or 422 that rejects a member of an earlier reply as unknown",
+            Self::NoEarlierState => {
+                "400 that rejects reasoning of another key or model, such as `invalid_encrypted_content`"
+            }
+            Self::NoEncryptedReasoning => "400 that names encrypted content as not supported",
+            Self::PortableIds => "400 or 422 that rejects the form or length of a call id",
         }
     }
 

@@ -7,7 +7,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::model::{BodyForm, ChatRequest};
+use deftool_lang::spec::Dialect;
+
+use super::model::{BodyFallback, BodyForm, ChatRequest};
+use super::returned::response_items;
 use super::tool_offer::{ToolOffer, offer};
 use crate::message::Message;
 
@@ -54,7 +57,26 @@ pub(super) fn members(request: &ChatRequest, form: BodyForm) -> Map<String, Valu
     body.insert(String::from("stream"), json!(form.stream));
     // A server that stores by default would keep every conversation.
     body.entry("store").or_insert(Value::Bool(false));
+    if body.get("store") == Some(&Value::Bool(false)) && takes_encrypted_reasoning(&request.model, form) {
+        let include = body.entry("include").or_insert_with(|| json!([]));
+        if let Some(members) = include.as_array_mut()
+            && !members.iter().any(|member| member == ENCRYPTED_REASONING)
+        {
+            members.push(Value::from(ENCRYPTED_REASONING));
+        }
+    }
     body
+}
+
+/// The member of the output that restores reasoning without storage on the server.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
+
+/// Whether to request encrypted reasoning: from a hosted server, unless its model is known not to reason. `OpenAI` answers
+/// 400 for such a model; a fallback then omits it.
+fn takes_encrypted_reasoning(model: &str, form: BodyForm) -> bool {
+    let is_hosted = matches!(form.server.dialect, Dialect::OpenAi | Dialect::OpenRouter);
+    let reasons = !["gpt-3", "gpt-4", "chatgpt"].iter().any(|name| model.contains(name));
+    form.server.shaped && is_hosted && reasons && !form.fallbacks.has(BodyFallback::NoEncryptedReasoning)
 }
 
 /// Sets a member. Two objects are merged: `:reasoning-effort` can be combined with `:reasoning (:summary "auto")`.
@@ -67,12 +89,16 @@ fn merge(body: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Returns the items of a message. `number` is its position in the conversation.
-pub(super) fn encode_message(number: usize, message: &Message) -> Vec<Value> {
+/// Returns the items of a message. `number` is its position in the conversation; `stores`: the server stores responses.
+pub(super) fn encode_message(number: usize, message: &Message, stores: bool) -> Vec<Value> {
     match message {
         Message::System { content } => vec![input_text("system", content)],
         Message::User { content } => vec![input_text("user", content)],
-        Message::Assistant { content, tool_calls } => {
+        Message::Assistant { content, tool_calls, received } => {
+            let received = received.as_ref().map(|received| received.parts.items.as_slice());
+            if let Some(items) = response_items(content, tool_calls, received.unwrap_or_default(), stores) {
+                return items;
+            }
             let mut items = Vec::new();
             if !content.is_empty() || tool_calls.is_empty() {
                 let text = json!({ "type": "output_text", "text": content, "annotations": [] });
@@ -147,7 +173,7 @@ fn flatten_format(format: &Value) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::model::{BodyFallback, BodyFallbacks};
+    use super::super::model::BodyFallbacks;
     use super::*;
     use crate::Api;
     use crate::message::MessageToolCall;
@@ -182,12 +208,12 @@ mod tests {
                 system("bios"),
                 system("Be brief."),
                 user("u"),
-                Message::Assistant { content: String::from("Looking."), tool_calls: calls },
+                Message::Assistant { content: String::from("Looking."), tool_calls: calls, received: None },
                 Message::Tool { tool_call_id: String::from("call00001"), content: String::from("[1]") },
                 Message::Tool { tool_call_id: String::from("call00002"), content: String::from("null") },
-                Message::Assistant { content: String::from("Calm."), tool_calls: Vec::new() },
+                Message::Assistant { content: String::from("Calm."), tool_calls: Vec::new(), received: None },
                 user("again"),
-                Message::Assistant { content: String::new(), tool_calls: Vec::new() },
+                Message::Assistant { content: String::new(), tool_calls: Vec::new(), received: None },
                 system("left: 3"),
             ]
             .map(Arc::new)
@@ -220,8 +246,10 @@ mod tests {
             assistant(8, ""),
             text("system", "left: 3"),
         ];
-        let expected =
-            format!(r#"{{"model":"m","input":[{}],"stream":true,"store":false}}"#, items.join(","));
+        let expected = format!(
+            r#"{{"model":"m","input":[{}],"stream":true,"store":false,"include":["reasoning.encrypted_content"]}}"#,
+            items.join(",")
+        );
         assert_eq!(body_of(&request).to_string(), expected);
     }
 
@@ -296,6 +324,7 @@ mod tests {
             whole.as_object_mut().unwrap().extend(expected.as_object().cloned().unwrap());
             whole["stream"] = json!(true);
             whole["store"] = json!(false);
+            whole["include"] = json!(["reasoning.encrypted_content"]);
             assert_eq!(body_of(&request).to_string(), whole.to_string(), "{params}");
         }
     }
@@ -311,6 +340,7 @@ mod tests {
             Message::Assistant {
                 content: String::new(),
                 tool_calls: vec![MessageToolCall::new("1", "g", "{}")],
+                received: None,
             },
             Message::Tool { tool_call_id: String::from("1"), content: String::from("12") },
         ]

@@ -39,6 +39,31 @@ const VALUE_REJECTIONS: [&str; 18] = [
     " <= ",
 ];
 
+/// Phrases about the state of earlier replies and the ids of calls, and what helps. One alternative of each text must
+/// occur. Sources: messages of `DeepSeek`, Kimi, Gemini, Groq, Cerebras, Mistral, `OpenAI`, Anthropic and llama.cpp in
+/// reports of 2026.
+const STATE_REJECTIONS: [(&[&str], BodyFallback); 12] = [
+    (&["reasoning_content", "missing|must be passed back|required"], BodyFallback::EmptyReasoning),
+    (&["thought_signature", "missing"], BodyFallback::NoSignatureCheck),
+    (&["encrypted", "not supported|unsupported|invalid value"], BodyFallback::NoEncryptedReasoning),
+    (&["reasoning|thinking|thought|extra_content|provider_specific", UNKNOWN_MEMBER], BodyFallback::NoState),
+    (&["encrypted", "could not be verified|could not be decrypted"], BodyFallback::NoEarlierState),
+    (&["item ", "without its required|not found|cannot determine type"], BodyFallback::NoEarlierState),
+    (&["item['", "is not an array|cannot determine type"], BodyFallback::NoEarlierState),
+    (&["summary", "missing required"], BodyFallback::NoEarlierState),
+    (&["signature", "invalid `signature`|invalid signature"], BodyFallback::NoEarlierState),
+    (&["thinking", "cannot be modified"], BodyFallback::NoEarlierState),
+    (
+        &["tool call id|tool_call|tool_use", "must be a-z|alphanumeric|match pattern"],
+        BodyFallback::PortableIds,
+    ),
+    (&["call_id|tool_call", "string_above_max_length|string too long"], BodyFallback::PortableIds),
+];
+
+/// Phrases for a member that a server does not know.
+const UNKNOWN_MEMBER: &str = "is unsupported|unsupported property|extra_forbidden|extra inputs|not permitted|unrecognized|\
+                              unknown|unexpected|not allowed";
+
 /// Phrases that report a model without tool support.
 const NO_TOOLS: [&str; 12] = [
     "does not support tool",
@@ -147,10 +172,7 @@ pub fn next_body_fallback(
 ) -> Option<BodyFallback> {
     let sent = request.encode_body(form);
     let rejection = Rejection { sent: &sent, message: error.message.to_ascii_lowercase() };
-    let changes_body = |fallback: &BodyFallback| {
-        let fallbacks = form.fallbacks.with(*fallback);
-        request.encode_body(BodyForm { fallbacks, ..form }) != sent
-    };
+    let changes_body = |fallback: &BodyFallback| request.encode_body(form.after(*fallback, request)) != sent;
     rejection.candidates(form.fallbacks, error, fallback).into_iter().find(changes_body)
 }
 
@@ -191,6 +213,7 @@ impl Rejection<'_> {
         if !matches!(status, 400 | 422) && !is_unrouted {
             return candidates;
         }
+        candidates.extend(self.state_fallbacks());
         if self.names("stream_options")
             || (self.has("stream_options") && self.message.contains("include_usage"))
         {
@@ -211,6 +234,17 @@ impl Rejection<'_> {
             candidates.push(BodyFallback::NoToolChoice);
         }
         candidates
+    }
+
+    /// Returns the fallbacks for a message about the state of earlier replies or their ids. One that does not change the
+    /// body is skipped.
+    fn state_fallbacks(&self) -> impl Iterator<Item = BodyFallback> {
+        STATE_REJECTIONS
+            .iter()
+            .filter(|(all, _)| {
+                all.iter().all(|words| words.split('|').any(|word| self.message.contains(word)))
+            })
+            .map(|(_, fallback)| *fallback)
     }
 
     /// Returns the fallback that renames the token limit, unless the limit was renamed before.
@@ -256,10 +290,12 @@ mod tests {
         let system = |text: &str| Message::System { content: text.to_owned() };
         let calls = ["1", "2"].map(|id| MessageToolCall::new(id, "g", "{}"));
         let result = |id: &str| Message::Tool { tool_call_id: id.to_owned(), content: String::from("3") };
-        let assistant = Message::Assistant { content: String::new(), tool_calls: calls.to_vec() };
+        let assistant =
+            Message::Assistant { content: String::new(), tool_calls: calls.to_vec(), received: None };
         let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
         ChatRequest {
             model: String::from("m"),
+            source: crate::ReplySource::default(),
             messages: [system("a"), system("b"), user("c"), assistant, result("1"), result("2")]
                 .map(Arc::new)
                 .into(),
@@ -368,6 +404,143 @@ mod tests {
         // Without the call convention in the prompt, the model could not call tools.
         let tools = rejection(400, "m does not support tools");
         assert_eq!(next_body_fallback(&sent, BodyForm::default(), &tools, Fallback::Auto), None);
+    }
+
+    /// Rejections of the state of earlier replies: whether it was sent, the status, the message, and what helps.
+    const STATE_CASES: [(Api, bool, u16, &str, Option<BodyFallback>); 16] = {
+        use Api::{ChatCompletions, Responses};
+        use BodyFallback::{
+            EmptyReasoning, NoEarlierState, NoEncryptedReasoning, NoSignatureCheck, NoState, PortableIds,
+        };
+        const GROQ: &str = "for 'role:assistant' the following must be satisfied[('messages.1' : property \
+                            'reasoning_content' is unsupported)]";
+        [
+            (
+                ChatCompletions,
+                false,
+                400,
+                "The `reasoning_content` in the thinking mode must be passed back to the API.",
+                Some(EmptyReasoning),
+            ),
+            (
+                ChatCompletions,
+                false,
+                400,
+                "reasoning_content is missing in assistant tool call message at index 2",
+                Some(EmptyReasoning),
+            ),
+            (
+                ChatCompletions,
+                false,
+                400,
+                "Function call is missing a thought_signature in functionCall parts",
+                Some(NoSignatureCheck),
+            ),
+            (ChatCompletions, true, 400, GROQ, Some(NoState)),
+            (
+                ChatCompletions,
+                true,
+                422,
+                r#"{"detail": [{"type": "extra_forbidden", "loc": ["body", "messages", 2, "assistant", "reasoning_content"], "msg": "Extra inputs are not permitted"}]}"#,
+                Some(NoState),
+            ),
+            (
+                ChatCompletions,
+                true,
+                400,
+                "property 'messages.2.assistant.reasoning_content' is unsupported",
+                Some(NoState),
+            ),
+            // Nothing was sent that could be rejected.
+            (ChatCompletions, false, 400, GROQ, None),
+            (
+                ChatCompletions,
+                true,
+                400,
+                "messages.1.content.0: Invalid `signature` in `thinking` block",
+                Some(NoEarlierState),
+            ),
+            (Responses, true, 400, "The encrypted content gAAA could not be verified.", Some(NoEarlierState)),
+            (
+                Responses,
+                true,
+                400,
+                "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+                Some(NoEarlierState),
+            ),
+            (
+                Responses,
+                true,
+                400,
+                "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+                Some(NoEarlierState),
+            ),
+            (Responses, true, 400, "item['content'] is not an array", Some(NoEarlierState)),
+            (
+                Responses,
+                false,
+                400,
+                "Encrypted content is not supported with this model.",
+                Some(NoEncryptedReasoning),
+            ),
+            (
+                ChatCompletions,
+                false,
+                400,
+                "Tool call id was functions.f:0 but must be a-z, A-Z, 0-9, with a length of 9.",
+                Some(PortableIds),
+            ),
+            (
+                ChatCompletions,
+                false,
+                400,
+                "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40",
+                Some(PortableIds),
+            ),
+            (
+                ChatCompletions,
+                false,
+                400,
+                "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+                Some(PortableIds),
+            ),
+        ]
+    };
+
+    #[test]
+    fn a_rejection_of_the_state_of_earlier_replies_is_recognised() {
+        use crate::received::{Opaque, Received};
+
+        let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"});
+        let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "g", "arguments": "{}"});
+        let parts = Opaque {
+            members: json!({"reasoning_content": "hm"}).as_object().cloned().unwrap(),
+            items: vec![reasoning, call("1"), call("2")],
+            ..Opaque::default()
+        };
+        for (api, has_state, status, message, expected) in STATE_CASES {
+            let mut sent = request(&json!({}));
+            for message in sent.messages.iter_mut().map(Arc::make_mut) {
+                if let Message::Assistant { received, .. } = message
+                    && has_state
+                {
+                    *received =
+                        Some(Arc::new(Received { source: sent.source.clone(), parts: parts.clone() }));
+                }
+            }
+            let error = rejection(status, message);
+            let form = form_for(api);
+            let found = next_body_fallback(&sent, form, &error, Fallback::Auto);
+            assert_eq!(found, expected, "{api:?}: {message}");
+            if let Some(fallback) = found {
+                let after = form.after(fallback, &sent);
+                assert_eq!(
+                    next_body_fallback(&sent, after, &error, Fallback::Auto),
+                    None,
+                    "twice: {message}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -59,10 +59,13 @@ fn merge(last: &mut Arc<Message>, next: &Message) -> bool {
     }
     match (Arc::make_mut(last), next) {
         (
-            Message::Assistant { content: before, tool_calls: calls },
-            Message::Assistant { content, tool_calls },
+            Message::Assistant { content: before, tool_calls: calls, received: state },
+            Message::Assistant { content, tool_calls, received },
         ) => {
             join(before, content);
+            if received.is_some() {
+                state.clone_from(received);
+            }
             calls.clone_from(tool_calls);
         }
         (Message::User { content: before }, Message::User { content }) => join(before, content),
@@ -100,8 +103,10 @@ pub(crate) fn pair_calls(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let mut paired = Vec::with_capacity(messages.len());
     let mut rest = messages.into_iter().peekable();
     while let Some(message) = rest.next() {
-        let (content, tool_calls) = match &*message {
-            Message::Assistant { content, tool_calls } if tool_calls.len() > 1 => (content, tool_calls),
+        let (content, tool_calls, received) = match &*message {
+            Message::Assistant { content, tool_calls, received } if tool_calls.len() > 1 => {
+                (content, tool_calls, received)
+            }
             _ => {
                 paired.push(message);
                 continue;
@@ -113,7 +118,8 @@ pub(crate) fn pair_calls(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
         }
         for (number, call) in tool_calls.iter().enumerate() {
             let content = if number == 0 { content.clone() } else { String::new() };
-            paired.push(Arc::new(Message::Assistant { content, tool_calls: vec![call.clone()] }));
+            let (tool_calls, received) = (vec![call.clone()], received.clone());
+            paired.push(Arc::new(Message::Assistant { content, tool_calls, received }));
             paired.extend(results.take(&call.id));
         }
         // Results that belong to no call of this message are kept.
@@ -150,13 +156,13 @@ fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut converted = Vec::with_capacity(messages.len());
     for message in messages {
         converted.push(match &**message {
-            Message::Assistant { content, tool_calls } => {
+            Message::Assistant { content, tool_calls, .. } => {
                 let mut content = content.clone();
                 for call in tool_calls {
                     names.push((&call.id, &call.function.name));
                     join(&mut content, &call_line(call));
                 }
-                Arc::new(Message::Assistant { content, tool_calls: Vec::new() })
+                Arc::new(Message::Assistant { content, tool_calls: Vec::new(), received: None })
             }
             Message::Tool { tool_call_id, content } => {
                 let name = names.iter().rev().find(|(id, _)| id == tool_call_id).map_or("", |(_, name)| name);
@@ -185,7 +191,11 @@ mod tests {
             Message::System { content: "bios".into() },
             Message::System { content: "be kind".into() },
             Message::User { content: "hello".into() },
-            Message::Assistant { content: "hm".into(), tool_calls: vec![call("1", "f"), call("2", "g")] },
+            Message::Assistant {
+                content: "hm".into(),
+                tool_calls: vec![call("1", "f"), call("2", "g")],
+                received: None,
+            },
             result("2", "two"),
             result("1", "one"),
             Message::System { content: "budget".into() },
@@ -199,7 +209,7 @@ mod tests {
         let show = |message: &Arc<Message>| match &**message {
             Message::System { content } => format!("s:{content}"),
             Message::User { content } => format!("u:{content}"),
-            Message::Assistant { content, tool_calls } => {
+            Message::Assistant { content, tool_calls, .. } => {
                 let ids: Vec<&str> = tool_calls.iter().map(|call| call.id.as_str()).collect();
                 format!("a:{content}:{}", ids.join(","))
             }

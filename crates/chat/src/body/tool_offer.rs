@@ -135,7 +135,9 @@ mod tests {
         request.messages.push(Message::User { content: "hello".into() }.into());
         if called {
             let tool_calls = vec![MessageToolCall::new("1", "f", "{}")];
-            request.messages.push(Message::Assistant { content: String::new(), tool_calls }.into());
+            request
+                .messages
+                .push(Message::Assistant { content: String::new(), tool_calls, received: None }.into());
         }
         let fallbacks = BodyFallbacks::from(fallbacks.to_vec());
         let form = BodyForm { server: Capabilities::of(dialect), fallbacks, ..BodyForm::default() };

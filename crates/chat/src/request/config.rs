@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::repetition::{RepetitionThreshold, default_thresholds};
-use crate::Message;
+use crate::{Message, ReplySource};
 
 /// A request's configuration, from its worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct RunConfig {
     pub worker: String,
     /// The model's name.
     pub model: String,
+    /// The URL of the API, without secrets. Parts of replies that only their server can read go back only there.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub url: String,
     /// The worker's system message.
     pub system: Option<String>,
     /// The form in which system messages are sent.
@@ -51,6 +54,7 @@ impl Default for RunConfig {
         Self {
             worker: String::from("default"),
             model: String::new(),
+            url: String::new(),
             system: None,
             system_messages: SystemMessages::default(),
             tool_budget: 8,
@@ -70,6 +74,11 @@ impl Default for RunConfig {
 }
 
 impl RunConfig {
+    /// Returns the source of replies.
+    pub(super) fn source(&self) -> ReplySource {
+        ReplySource { url: self.url.clone(), model: self.model.clone() }
+    }
+
     /// Returns the configuration with the request's own model and parameters.
     #[must_use]
     pub(super) fn with_options(mut self, options: &RequestOptions) -> Self {

@@ -11,7 +11,7 @@ use deftool_lang::spec::{BiosBudget, SystemMessages};
 use super::bios::{BiosContext, BiosPart, BiosProvider};
 use super::config::RunConfig;
 use crate::body::{join, merge_neighbours, pair_calls};
-use crate::{Message, MessageToolCall};
+use crate::{Message, MessageToolCall, Received};
 
 /// One answered call.
 #[derive(Debug)]
@@ -100,6 +100,7 @@ pub(super) fn append_answered(
     conversation: &mut Vec<Arc<Message>>,
     text: &str,
     answered: Vec<AnsweredCall>,
+    received: Option<Arc<Received>>,
     parallel_tool_calls_supported: bool,
 ) {
     let (calls, results): (Vec<_>, Vec<_>) = answered
@@ -109,7 +110,7 @@ pub(super) fn append_answered(
             (call, Message::Tool { tool_call_id, content })
         })
         .unzip();
-    let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls };
+    let reply = Message::Assistant { content: text.trim().to_owned(), tool_calls: calls, received };
     let messages = std::iter::once(reply).chain(results).map(Arc::new).collect();
     conversation.extend(if parallel_tool_calls_supported { messages } else { pair_calls(messages) });
 }

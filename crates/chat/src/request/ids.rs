@@ -1,13 +1,17 @@
-//! Ids of calls: nine characters of `[A-Za-z0-9]`, a format that every server accepts, unique in a conversation.
+//! Ids of calls, unique in a conversation. The id of the server is kept: some templates print it, and some servers store
+//! state in it. A new id has nine characters of `[A-Za-z0-9]`, a format that every server accepts.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Message;
+use crate::message::portable_id;
 
-const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-const LENGTH: usize = 9;
+/// Maximum length of an id that is kept, in bytes. Some gateways store a signature in the id.
+const MAX_LENGTH: usize = 16 * 1024;
+/// Maximum distance between a repeated id and the next unused one.
+const MAX_STEPS: u32 = 1_000;
 
 /// A generator of ids from a seed. The same seed and the same calls produce the same ids.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,15 +53,15 @@ impl IdGenerator {
         self.used.insert(id.to_owned());
     }
 
-    /// Whether every server accepts the id.
-    pub(super) fn is_portable(id: &str) -> bool {
-        id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    /// Whether the id can be kept: it consists of visible ASCII characters.
+    pub(super) fn is_usable(id: &str) -> bool {
+        (1..=MAX_LENGTH).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// Returns the server's id if it is portable and unused, otherwise a new one.
+    /// Returns the server's id if it is unused, otherwise a new one.
     pub(super) fn assign(&mut self, server_id: Option<&str>) -> String {
         let mut id = match server_id {
-            Some(id) if Self::is_portable(id) => id.to_owned(),
+            Some(id) if Self::is_usable(id) => self.continued(id),
             _ => self.make(),
         };
         while !self.used.insert(id.clone()) {
@@ -66,15 +70,22 @@ impl IdGenerator {
         id
     }
 
+    /// Returns an id. If it is used and ends in a number, like `functions.bash:0` of a server that counts the calls of
+    /// each reply, returns the one with the next unused number.
+    fn continued(&self, id: &str) -> String {
+        let form = id.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number: Option<u32> = id.get(form.len()..).and_then(|number| number.parse().ok());
+        match number {
+            Some(number) if self.used.contains(id) && form.ends_with([':', '_', '-']) => (1..=MAX_STEPS)
+                .map(|step| format!("{form}{}", number.saturating_add(step)))
+                .find(|id| !self.used.contains(id))
+                .unwrap_or_else(|| id.to_owned()),
+            _ => id.to_owned(),
+        }
+    }
+
     fn make(&mut self) -> String {
-        let mut bits = self.next();
-        (0..LENGTH)
-            .map(|_| {
-                let index = (bits % ALPHABET.len() as u64) as usize;
-                bits /= ALPHABET.len() as u64;
-                ALPHABET.get(index).map_or('A', |&byte| char::from(byte))
-            })
-            .collect()
+        portable_id(self.next())
     }
 
     /// `SplitMix64` (Steele, Lea, Flood 2014).
@@ -92,16 +103,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn portable_ids_are_kept_and_repeated_or_invalid_ones_are_replaced() {
-        let mut ids =
-            IdGenerator::new(7, &[Message::Tool { tool_call_id: "old123456".into(), content: "1".into() }]);
-        assert_eq!(ids.assign(Some("abc123XYZ")), "abc123XYZ");
-        for invalid in
-            [Some("abc123XYZ"), Some("old123456"), Some("call_0"), Some("functions.f:0"), Some(""), None]
-        {
-            let id = ids.assign(invalid);
-            assert_ne!(Some(id.as_str()), invalid);
-            assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+    fn ids_of_the_server_are_kept_and_missing_or_repeated_ones_are_replaced() {
+        let old = Message::Tool { tool_call_id: "functions.f:0".into(), content: "1".into() };
+        let mut ids = IdGenerator::new(7, &[old]);
+        for (server, expected) in [
+            (Some("call_abc"), Some("call_abc")),
+            (Some("functions.f:1"), Some("functions.f:1")),
+            // Servers that count the calls of each reply.
+            (Some("functions.f:0"), Some("functions.f:2")),
+            (Some("functions.f:0"), Some("functions.f:3")),
+            (Some("call_abc"), None),
+            (Some(""), None),
+            (Some("a b\n"), None),
+            (None, None),
+        ] {
+            let id = ids.assign(server);
+            match expected {
+                Some(expected) => assert_eq!(id, expected),
+                None => assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}"),
+            }
         }
     }
 }

@@ -7,7 +7,7 @@
 //! - A second result for a call is dropped. Repeated ids are replaced.
 //! - Results are in the order of their calls (some templates match them by position) and before other messages.
 //! - Arguments that are not a JSON object become `{}`.
-//! - Ids are unique and have a format that every server accepts.
+//! - Ids are unique and consist of visible ASCII characters.
 //! - A placeholder assistant message separates a tool's result from the next user message, for templates that require
 //!   alternating roles.
 //!
@@ -77,14 +77,14 @@ impl Normalizer {
     fn take(&mut self, message: Message) {
         match message {
             Message::Tool { tool_call_id, content } => self.take_result(&tool_call_id, content),
-            Message::Assistant { content, tool_calls } => {
+            Message::Assistant { content, tool_calls, received } => {
                 if content.trim().is_empty() && tool_calls.is_empty() {
                     // The message is empty, and some servers reject it.
                     return;
                 }
                 self.close();
                 let tool_calls = tool_calls.into_iter().map(|call| self.take_call(call)).collect();
-                self.out.push(Message::Assistant { content, tool_calls });
+                self.out.push(Message::Assistant { content, tool_calls, received });
             }
             message @ (Message::System { .. } | Message::User { .. }) => {
                 self.deferred.push(message);
@@ -97,7 +97,7 @@ impl Normalizer {
 
     fn take_call(&mut self, call: MessageToolCall) -> MessageToolCall {
         let original_id = call.id;
-        let is_kept = IdGenerator::is_portable(&original_id) && self.used.insert(original_id.clone());
+        let is_kept = IdGenerator::is_usable(&original_id) && self.used.insert(original_id.clone());
         let id = if is_kept { original_id.clone() } else { self.ids.assign(None) };
         self.waiting.entry(original_id).or_default().push_back(self.open.len());
         self.open.push((id.clone(), None));
@@ -151,7 +151,11 @@ fn alternate(messages: Vec<Message>) -> Vec<Message> {
         };
         match (last, role) {
             (Some(Role::Tool), Some(Role::User)) => {
-                out.push(Message::Assistant { content: String::from(NO_ANSWER), tool_calls: Vec::new() });
+                out.push(Message::Assistant {
+                    content: String::from(NO_ANSWER),
+                    tool_calls: Vec::new(),
+                    received: None,
+                });
             }
             (None, Some(Role::Assistant)) => out.push(Message::User { content: String::from(NO_MESSAGE) }),
             _ => {}

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use deftool_lang::schema::Arguments;
 use serde_json::{Deserializer, Value};
@@ -26,6 +27,8 @@ pub(super) struct ParsedArguments {
     pub(super) truncated: bool,
     /// There are more objects than [`MAX_CALLS`].
     pub(super) is_cut: bool,
+    /// The text of a single object, if it differs from the text of the parsed object.
+    pub(super) written: Option<Arc<str>>,
 }
 
 impl ParsedArguments {
@@ -59,7 +62,7 @@ impl ParsedArguments {
 
     fn broken(text: &str, error: String, truncated: bool) -> Self {
         let malformed = Some(RawArguments::Malformed { text: text.to_owned(), error, truncated });
-        Self { objects: Vec::new(), malformed, truncated, is_cut: false }
+        Self { malformed, truncated, ..Self::default() }
     }
 }
 
@@ -134,6 +137,12 @@ pub(super) fn parse_arguments(received: ReceivedArguments, empty_is_complete: bo
         return ParsedArguments::broken(&members, error, false);
     }
     let mut parsed = parse_objects(&text, empty_is_complete, true);
+    if let ([object], None) = (parsed.objects.as_slice(), &parsed.malformed)
+        && text.trim_start().starts_with('{')
+        && object.to_string() != text
+    {
+        parsed.written = Some(text.into());
+    }
     // Gateways send `{}` before the arguments as a placeholder.
     let is_empty = |object: &Arguments| *object == Arguments::default();
     if !parsed.objects.iter().all(is_empty) || parsed.malformed.is_some() {

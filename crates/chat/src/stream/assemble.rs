@@ -20,8 +20,11 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use serde_json::{Map, Value};
+
 use super::arguments::{FoundText, MAX_CALLS, ReceivedArguments, parse_arguments, take_text};
 use super::loose::Loose;
+use super::opaque::OpaqueReader;
 use crate::event::{RawArguments, RawCall};
 
 /// Maximum length of a name. No server accepts longer names.
@@ -109,6 +112,7 @@ pub(super) struct ReceivedCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: ReceivedArguments,
+    pub(super) opaque: Map<String, Value>,
 }
 
 /// A call that is being assembled.
@@ -134,6 +138,7 @@ impl Assembler {
         &mut self,
         field: Loose<'_>,
         room: usize,
+        opaque: &mut OpaqueReader,
         on_delta: &mut dyn FnMut(usize, &str),
     ) -> Result<usize, LimitExceeded> {
         self.chunk += 1;
@@ -141,11 +146,11 @@ impl Assembler {
             Loose::Array(entries) => {
                 let mut size = 0;
                 for entry in entries {
-                    size += self.on_entry(entry, room - size, on_delta)?;
+                    size += self.on_entry(entry, room - size, opaque, on_delta)?;
                 }
                 Ok(size)
             }
-            Loose::Object(_) => self.on_entry(field, room, on_delta),
+            Loose::Object(_) => self.on_entry(field, room, opaque, on_delta),
             Loose::Null | Loose::Bool(_) | Loose::Number(_) | Loose::String(_) => Ok(0),
         }
     }
@@ -200,6 +205,7 @@ impl Assembler {
         &mut self,
         mut entry: Loose<'_>,
         room: usize,
+        opaque: &mut OpaqueReader,
         on_delta: &mut dyn FnMut(usize, &str),
     ) -> Result<usize, LimitExceeded> {
         if !matches!(entry, Loose::Object(_)) {
@@ -256,6 +262,7 @@ impl Assembler {
         }
         is_updated |= slot.add_name(&delta, &self.known_tools);
         slot.push_arguments(arguments);
+        opaque.add_call(&mut slot.call.opaque, &entry);
         slot.chunk = self.chunk;
         if is_updated {
             on_delta(position, &slot.call.name);
@@ -338,12 +345,12 @@ pub(super) fn read_calls(
     let mut assembled = Assembled::default();
     // The calls with each id, as ranges of `assembled.calls`, with the hashes of their arguments.
     let mut by_id: HashMap<String, Vec<(u64, Range<usize>)>> = HashMap::new();
-    for (index, ReceivedCall { mut id, name, arguments }) in calls.into_iter().enumerate() {
+    for (index, ReceivedCall { mut id, name, arguments, mut opaque }) in calls.into_iter().enumerate() {
         if name.is_empty() && arguments.text.trim().is_empty() {
             continue;
         }
         let room = MAX_CALLS.saturating_sub(assembled.calls.len());
-        let parsed = parse_arguments(arguments, empty_is_complete);
+        let mut parsed = parse_arguments(arguments, empty_is_complete);
         if let Some(known) = &id {
             let same_id = by_id.entry(known.clone()).or_default();
             // The first call with an id keeps it.
@@ -370,7 +377,9 @@ pub(super) fn read_calls(
                 assembled.is_cut = true;
                 break;
             }
-            assembled.calls.push(RawCall { index, id: id.take(), name: name.clone(), arguments });
+            let (written, opaque) = (parsed.written.take(), std::mem::take(&mut opaque));
+            let (id, name) = (id.take(), name.clone());
+            assembled.calls.push(RawCall { index, id, name, arguments, written, opaque });
         }
     }
     assembled
@@ -467,7 +476,12 @@ mod tests {
         let mut assembler = Assembler::new(known.iter().map(|&name| name.to_owned()));
         for chunk in chunks {
             assembler
-                .on_tool_calls(serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {})
+                .on_tool_calls(
+                    serde_json::from_str(chunk).unwrap(),
+                    usize::MAX,
+                    &mut OpaqueReader::default(),
+                    &mut |_, _| {},
+                )
                 .unwrap();
         }
         let shown = |call: RawCall| match call.arguments {
@@ -572,7 +586,8 @@ mod tests {
         let mut assembler = Assembler::default();
         let chunk = r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}{\"x\":2}"}},
                         {"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#;
-        assembler.on_tool_calls(serde_json::from_str(chunk).unwrap(), usize::MAX, &mut |_, _| {}).unwrap();
+        let (field, mut opaque) = (serde_json::from_str(chunk).unwrap(), OpaqueReader::default());
+        assembler.on_tool_calls(field, usize::MAX, &mut opaque, &mut |_, _| {}).unwrap();
         let ids: Vec<_> = assembler.finish(true).0.calls.into_iter().map(|call| call.id).collect();
         assert_eq!(ids, [Some(String::from("a")), None, None]);
     }

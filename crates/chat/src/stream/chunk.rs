@@ -13,6 +13,7 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use super::loose::Loose;
 use super::loose_object::{Fill, LooseObject, decode_object, skip_scalars};
+use crate::received::is_opaque_name;
 
 /// A chunk.
 #[derive(Debug, Default)]
@@ -63,6 +64,8 @@ pub(super) struct Delta<'a> {
     pub(super) refusal: Loose<'a>,
     pub(super) tool_calls: Loose<'a>,
     pub(super) function_call: Loose<'a>,
+    /// The other members that only the server can read.
+    pub(super) opaque: Vec<(String, Loose<'a>)>,
 }
 
 /// Parses one chunk.
@@ -245,6 +248,7 @@ impl<'de> LooseObject<'de> for Delta<'de> {
             "refusal" => self.refusal = map.next_value()?,
             "tool_calls" => self.tool_calls = map.next_value()?,
             "function_call" => self.function_call = map.next_value()?,
+            name if is_opaque_name(name) => self.opaque.push((name.to_owned(), map.next_value()?)),
             _ => return Ok(false),
         }
         Ok(true)

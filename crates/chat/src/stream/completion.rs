@@ -6,15 +6,18 @@ use super::assemble::{Assembled, Assembler};
 use super::chunk::{Choice, Chunk, Delta, decode_chunk};
 use super::http_error::classify_stream_error;
 use super::loose::Loose;
+use super::opaque::OpaqueReader;
 use super::reply_state::{ReplyContent, ReplyState};
 use super::sink::Sink;
 use super::text_chunk::TextChunk;
 use crate::event::ChatEvent;
+use crate::received::Opaque;
 
 /// A completion that is being received.
 #[derive(Debug)]
 pub(super) struct Completion {
     assembler: Assembler,
+    opaque: OpaqueReader,
     has_text: bool,
     /// The previous chunk, if it contained only text.
     text_chunk: Option<TextChunk>,
@@ -23,7 +26,12 @@ pub(super) struct Completion {
 impl Completion {
     /// Creates the state for a reply to a request that offered `known_tools`.
     pub(super) fn new(known_tools: impl IntoIterator<Item = String>) -> Self {
-        Self { assembler: Assembler::new(known_tools), has_text: false, text_chunk: None }
+        Self {
+            assembler: Assembler::new(known_tools),
+            opaque: OpaqueReader::default(),
+            has_text: false,
+            text_chunk: None,
+        }
     }
 
     /// Returns the bytes that the next chunk is compared with.
@@ -44,9 +52,15 @@ impl Completion {
         if let Some(chunk) = &self.text_chunk
             && let Some(text) = chunk.text_of(data)
         {
-            let is_reasoning = chunk.is_reasoning;
+            let reasoning = chunk.reasoning;
             if state.reserve(text.len()) {
-                if is_reasoning { sink.push_reasoning(text) } else { self.push_text(text, sink) }
+                if let Some(member) = reasoning {
+                    self.opaque.push_text(member, text);
+                    sink.push_reasoning(text);
+                } else {
+                    self.opaque.push_content_text(text);
+                    self.push_text(text, sink);
+                }
             }
             return Ok(());
         }
@@ -58,9 +72,10 @@ impl Completion {
         Ok(())
     }
 
-    /// Returns the calls and the types of the `tool_calls` entries that were skipped.
-    pub(super) fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>) {
-        self.assembler.finish(empty_is_complete)
+    /// Returns the calls, the types of the `tool_calls` entries that were skipped, and the opaque members.
+    pub(super) fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>, Option<Opaque>) {
+        let (assembled, foreign) = self.assembler.finish(empty_is_complete);
+        (assembled, foreign, self.opaque.finish())
     }
 
     /// Takes one chunk. `data` is its JSON.
@@ -120,11 +135,18 @@ impl Completion {
         sink.push_reasoning(&reasoning);
         sink.push_reasoning(&content.thinking);
         self.push_text(&content.text, sink);
+        self.opaque.push_member("reasoning_content", &delta.reasoning_content);
+        self.opaque.push_member("reasoning", &delta.reasoning);
+        for (name, value) in &delta.opaque {
+            self.opaque.push_member(name, value);
+        }
+        self.opaque.push_content(&delta.content);
         let room = state.room();
         let mut on_call = |index: usize, name: &str| sink.push_call(index, name);
         let tool_calls = std::mem::take(&mut delta.tool_calls);
         let function_call = std::mem::take(&mut delta.function_call);
-        let taken = self.assembler.on_tool_calls(tool_calls, room, &mut on_call).and_then(|size| {
+        let opaque = &mut self.opaque;
+        let taken = self.assembler.on_tool_calls(tool_calls, room, opaque, &mut on_call).and_then(|size| {
             let room = room.saturating_sub(size);
             Ok(size + self.assembler.on_function_call(function_call, room, &mut on_call)?)
         });

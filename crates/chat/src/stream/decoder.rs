@@ -40,6 +40,7 @@ use super::responses::Response;
 use super::sink::Sink;
 use super::sse::{EventTooLarge, Frame, FrameKind, MAX_EVENT_BYTES, SseParser};
 use crate::event::{ChatEvent, ServerError};
+use crate::received::Opaque;
 
 /// The end of the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub struct StreamNotes {
     pub id: Option<String>,
     /// Kinds of items other than text, reasoning and function calls that were skipped, such as `web_search_call`.
     pub foreign_items: Vec<String>,
+    /// The parts that only the server can read are larger than 4 MiB, and were dropped.
+    pub opaque_is_too_large: bool,
 }
 
 /// A decoder for one reply.
@@ -180,13 +183,18 @@ impl StreamDecoder {
             .then(|| text_of_body(&self.reply.body_start));
         let PartialReply { mut state, api_decoder, lost_frames, .. } = self.reply;
         let id = state.id.take();
-        let (assembled, foreign_items) = api_decoder.finish(state.is_complete());
+        let (mut assembled, foreign_items, opaque) = api_decoder.finish(state.is_complete());
         let repeated_calls = assembled.repeated;
         // An unrecognised body is not a damaged reply.
         let lost_frames = if state.is_recognised() { lost_frames } else { 0 };
-        let reply = state.into_reply(assembled, lost_frames, transport_error.clone());
+        let opaque_is_too_large = opaque.is_none();
+        if opaque_is_too_large {
+            assembled.calls.iter_mut().for_each(|call| call.opaque.clear());
+        }
+        let mut reply = state.into_reply(assembled, lost_frames, transport_error.clone());
+        reply.opaque = Box::new(opaque.unwrap_or_default());
         events.push(ChatEvent::Ended { reply });
-        StreamNotes { body_start, transport_error, repeated_calls, id, foreign_items }
+        StreamNotes { body_start, transport_error, repeated_calls, id, foreign_items, opaque_is_too_large }
     }
 
     fn consume(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
@@ -280,8 +288,8 @@ impl ApiDecoder {
         }
     }
 
-    /// Returns the calls and the kinds of the items that were skipped.
-    fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>) {
+    /// Returns the calls, the kinds of the items that were skipped, and the opaque parts; `None` if they are too large.
+    fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>, Option<Opaque>) {
         match self {
             Self::Completion(completion) => completion.finish(empty_is_complete),
             Self::Response(response) => response.finish(empty_is_complete),

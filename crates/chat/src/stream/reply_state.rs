@@ -205,6 +205,7 @@ impl ReplyState {
             finish_reason: self.finish_reason,
             usage: self.usage,
             model: self.model,
+            opaque: Box::default(),
         }
     }
 }

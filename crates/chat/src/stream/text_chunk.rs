@@ -13,7 +13,8 @@ pub(super) struct TextChunk {
     pub(super) around: Vec<u8>,
     /// Position of the text.
     text_start: usize,
-    pub(super) is_reasoning: bool,
+    /// The member that contains the text, if it is reasoning.
+    pub(super) reasoning: Option<&'static str>,
 }
 
 impl TextChunk {
@@ -27,8 +28,9 @@ impl TextChunk {
             && choice.message.is_none()
             && choice.finish_reason == Loose::Null
             && delta.tool_calls == Loose::Null
-            && delta.function_call == Loose::Null;
-        let (text, is_reasoning) = only_text(delta).filter(|_| is_plain)?;
+            && delta.function_call == Loose::Null
+            && delta.opaque.is_empty();
+        let (text, reasoning) = only_text(delta).filter(|_| is_plain)?;
         // The text is a part of `data`, unless it contains escapes.
         let start = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
         let (before, rest) = data.split_at_checked(start)?;
@@ -36,7 +38,7 @@ impl TextChunk {
         (before.ends_with(b"\"") && after.starts_with(b"\"")).then(|| Self {
             around: [before, after].concat(),
             text_start: start,
-            is_reasoning,
+            reasoning,
         })
     }
 
@@ -49,13 +51,18 @@ impl TextChunk {
     }
 }
 
-/// Returns the text of a delta that contains one string and nothing else, and whether it is reasoning.
-fn only_text<'d>(delta: &'d Delta<'_>) -> Option<(&'d str, bool)> {
+/// Returns the text of a delta that contains one string and nothing else, and the member that contains reasoning.
+fn only_text<'d>(delta: &'d Delta<'_>) -> Option<(&'d str, Option<&'static str>)> {
     let Delta { content, reasoning_content, reasoning, refusal, .. } = delta;
-    let fields = [(content, false), (refusal, false), (reasoning_content, true), (reasoning, true)];
+    let fields = [
+        (content, None),
+        (refusal, None),
+        (reasoning_content, Some("reasoning_content")),
+        (reasoning, Some("reasoning")),
+    ];
     let mut filled = fields.into_iter().filter(|(field, _)| !field.is_blank());
     match (filled.next()?, filled.next()) {
-        ((Loose::String(text), is_reasoning), None) => Some((text, is_reasoning)),
+        ((Loose::String(text), reasoning), None) => Some((text, reasoning)),
         _ => None,
     }
 }

@@ -173,7 +173,7 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
             call_id: id.clone(),
             job_name: run.job_name().to_owned(),
             worker: run.config().worker.clone(),
-            idempotency_key: format!("{}-{id}", run.request_id()),
+            idempotency_key: idempotency_key(run.request_id(), &id),
             effect,
             trace: task.trace.operation(),
             timeout: Some(limit),
@@ -195,6 +195,19 @@ fn begin(task: &RequestTask, run: &Run, toolbox: &Toolbox, listed: PendingCall) 
         }
     };
     OpenCall { id, name, needs_approval, answer, ready: None, is_abandoned }
+}
+
+/// Returns the idempotency key of a call. A server may send an id that is too long for a header: then its hash counts.
+fn idempotency_key(request_id: &str, call_id: &str) -> String {
+    const MAX_LENGTH: usize = 64;
+    if call_id.len() <= MAX_LENGTH {
+        return format!("{request_id}-{call_id}");
+    }
+    // 64-bit FNV-1a: another version of deftool may run the call again.
+    let hash = call_id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{request_id}-{hash:016x}")
 }
 
 fn delayed(wait: Option<Duration>, answer: Answer) -> BoxFuture<'static, Answer> {

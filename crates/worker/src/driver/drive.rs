@@ -36,7 +36,8 @@ pub(crate) async fn supervise(task: Box<RequestTask>, run: Box<Run>, id: String)
 async fn drive(task: Box<RequestTask>, mut run: Box<Run>) {
     let total = task.shared.config.timers.total.and_then(|limit| Instant::now().checked_add(limit));
     let api = task.shared.config.api;
-    let mut form = BodyForm { api, stream: true, server: task.server, fallbacks: task.body_fallbacks };
+    let mut form =
+        BodyForm { api, server: task.server, fallbacks: task.body_fallbacks, ..BodyForm::default() };
     let mut encoder = BodyEncoder::default();
     // Published before anything can fail, so that `submitted` is always the first event.
     task.publish(&mut run);

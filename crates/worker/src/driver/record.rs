@@ -308,7 +308,11 @@ impl RequestRecord {
         let text = outcome.text.get(turn_start..).unwrap_or_default().trim();
         if !text.is_empty() {
             let content = format!("{text}\n\n{INTERRUPTED}");
-            conversation.push(Arc::new(Message::Assistant { content, tool_calls: Vec::new() }));
+            conversation.push(Arc::new(Message::Assistant {
+                content,
+                tool_calls: Vec::new(),
+                received: None,
+            }));
         }
         let events = vec![Event::Finished(Arc::new(outcome))];
         if let Some(journal) = journal.filter(|_| !self.is_suspended()) {

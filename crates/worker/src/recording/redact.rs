@@ -1,5 +1,7 @@
 //! Redacts secrets in the lines of a recording.
 
+use std::sync::Arc;
+
 use deftool_chat::Message;
 use deftool_chat::request::{Approval, RequestOptions};
 use deftool_lang::tool::ToolError;
@@ -11,13 +13,21 @@ use crate::secrets::Mask;
 /// Members of an outcome with free text.
 const FREE_TEXT: [&str; 5] = ["detail", "text", "signals", "reasoning", "raw_text"];
 
-/// Redacts all texts of a message, in place.
+/// Redacts all texts of a message, in place. A part that only its server can read is dropped: it may be signed.
 pub fn redact_message(message: &mut Message, mask: &Mask) {
     match message {
         Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
             mask.in_place(content);
         }
-        Message::Assistant { content, tool_calls } => {
+        Message::Assistant { content, tool_calls, received } => {
+            if let Some(state) = received.as_mut().map(Arc::make_mut) {
+                state.parts.retain(|part| {
+                    let mut masked = part.clone();
+                    mask.value(&mut masked);
+                    masked == *part
+                });
+                mask.in_place(&mut state.source.url);
+            }
             mask.in_place(content);
             for call in tool_calls {
                 mask.in_place(&mut call.function.arguments);

@@ -22,8 +22,18 @@ pub(crate) struct Piece {
 }
 
 /// Names of members with text that continues in the next frame. The [`ARGUMENT_KEYS`] continue, too.
-const CONTINUED: [&str; 8] =
-    ["content", "reasoning_content", "reasoning", "thinking", "text", "delta", "refusal", "partial_json"];
+const CONTINUED: [&str; 10] = [
+    "content",
+    "reasoning_content",
+    "reasoning",
+    "reasoning_text",
+    "thinking",
+    "summary",
+    "text",
+    "delta",
+    "refusal",
+    "partial_json",
+];
 
 /// Names of members with values that the protocol defines.
 const PROTOCOL: [&str; 6] = ["role", "type", "object", "finish_reason", "event", "status"];

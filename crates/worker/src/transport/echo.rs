@@ -68,7 +68,7 @@ impl<'t> EchoGuard<'t> {
 
     /// Whether the notes about an unusual reply contain the key.
     pub(crate) fn is_in_notes(&self, notes: &StreamNotes) -> bool {
-        let StreamNotes { body_start, transport_error, foreign_items, id: _, repeated_calls: _ } = notes;
+        let StreamNotes { body_start, transport_error, foreign_items, .. } = notes;
         let mut texts = body_start.iter().chain(transport_error).chain(foreign_items);
         texts.any(|text| self.transport.holds_secret(text))
     }
@@ -76,7 +76,8 @@ impl<'t> EchoGuard<'t> {
     /// Whether a reply contains the key. The model name and the id are only passed to an [`Observer`](crate::Observer),
     /// so they are not checked.
     fn is_in_reply(&self, reply: &Reply) -> bool {
-        let Reply { status, calls, lost_frames: _, finish_reason, usage: _, model: _ } = reply;
+        // Opaque parts are not shown: a part with a secret is dropped.
+        let Reply { status, calls, lost_frames: _, finish_reason, usage: _, model: _, opaque: _ } = reply;
         let is_in_status = match status {
             ReplyStatus::ServerError { error } => self.is_in_error(error),
             ReplyStatus::Incomplete { cause } => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deftool_chat::Message;
 use deftool_chat::request::{
-    Approval, Event, FailReason, Failure, JournalEntry, Outcome, RequestStatus, Resumption, Run,
+    Approval, Event, FailReason, Failure, JournalEntry, Outcome, RequestStatus, Resumption, Run, RunConfig,
 };
 use deftool_lang::spec::Timers;
 use deftool_script::LogLevel;
@@ -177,6 +177,7 @@ impl Worker {
         }
         let mut config = config.run;
         config.model.clone_from(&session.model);
+        config.url.clone_from(&session.url);
         config.parallel_tool_calls_supported = session.parallel_tool_calls;
         let clock = cursor.as_ref().map_or_else(|| Clock::live(0), |cursor| cursor.clock());
         let new = shared.config.journal.as_ref();
@@ -213,7 +214,8 @@ impl Worker {
         }
         let toolbox = shared.toolbox(&session.options);
         let restored = Run::restore(config, session.run_start(), entries)?;
-        let now = Resumption { config: current.run, tools: &toolbox.tools, asks };
+        let config_now = RunConfig { url: session.url.clone(), ..current.run };
+        let now = Resumption { config: config_now, tools: &toolbox.tools, asks };
         let (run, events) = restored.resume(now, at_ms);
         let past = events.len();
         let options = AdmitOptions {

@@ -235,10 +235,16 @@ pub(super) fn untouched(body: &Value, body_fallback: Option<BodyFallback>) -> Va
             BodyFallback::CallPairs
             | BodyFallback::SystemFirst
             | BodyFallback::SystemAsUser
-            | BodyFallback::PlainRoles,
+            | BodyFallback::PlainRoles
+            | BodyFallback::EmptyReasoning
+            | BodyFallback::NoSignatureCheck
+            | BodyFallback::NoState
+            | BodyFallback::NoEarlierState
+            | BodyFallback::PortableIds,
         ) => &["messages", "input"],
         Some(BodyFallback::EmptyContent) => &["messages"],
         Some(BodyFallback::UseResponses) => &["messages", "input", "stream_options", "store"],
+        Some(BodyFallback::NoEncryptedReasoning) => &["include"],
         Some(BodyFallback::NoTools) => &["messages", "input", "tools", "tool_choice", "parallel_tool_calls"],
     };
     let mut body = body.clone();

@@ -144,8 +144,7 @@ impl Conversation<'_> {
             let id = call["id"].as_str().unwrap_or_default();
             let name = call["function"]["name"].as_str().unwrap_or_default();
             let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
-            let good = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            if !good || !self.ids.insert(id.to_owned()) {
+            if id.trim().is_empty() || !self.ids.insert(id.to_owned()) {
                 return Err(format!("the id `{id}`"));
             }
             if EXIT.contains(&name) || name.is_empty() || name == "nothing" {

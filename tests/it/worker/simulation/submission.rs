@@ -88,7 +88,11 @@ fn user(content: impl Into<String>) -> Message {
 
 fn asks(content: &str, calls: &[(&str, &str)]) -> Message {
     let call = |(id, arguments): &(&str, &str)| MessageToolCall::new(*id, "look", *arguments);
-    Message::Assistant { content: content.to_owned(), tool_calls: calls.iter().map(call).collect() }
+    Message::Assistant {
+        content: content.to_owned(),
+        tool_calls: calls.iter().map(call).collect(),
+        received: None,
+    }
 }
 
 fn result(id: &str) -> Message {

@@ -28,6 +28,9 @@ pub(super) struct BatchCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) task: Task,
+    /// The arguments as the model wrote them, if they are an object and their text differs from that of the event.
+    #[serde(default)]
+    pub(super) written: Option<Arc<str>>,
     pub(super) state: CallState,
 }
 
@@ -117,12 +120,13 @@ impl Batch {
 
     /// Returns the calls, each with its answer or an error.
     pub(super) fn into_answered(self) -> Vec<AnsweredCall> {
-        let answered = self.calls.into_iter().map(|BatchCall { id, name, task, state }| {
-            let arguments = match task {
-                Task::Run { arguments, .. } => arguments.to_string(),
-                Task::Report { arguments, .. } if arguments.is_object() => arguments.to_string(),
+        let answered = self.calls.into_iter().map(|BatchCall { id, name, task, written, state }| {
+            let arguments = match (written, task) {
+                (Some(written), _) => written.to_string(),
+                (None, Task::Run { arguments, .. }) => arguments.to_string(),
+                (None, Task::Report { arguments, .. }) if arguments.is_object() => arguments.to_string(),
                 // Some servers reject a conversation with arguments that are not an object.
-                Task::Report { .. } => String::from("{}"),
+                (None, Task::Report { .. }) => String::from("{}"),
             };
             let content = match state {
                 CallState::Answered { answer } => answer,

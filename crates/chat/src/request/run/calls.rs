@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::batch::{Batch, BatchCall, CallPlan, CallState, Task};
 use super::state::{Phase, Run};
+use crate::RawCall;
 use crate::request::config::RunConfig;
 use crate::request::event::{Approval, Event};
 use crate::request::outcome::{FailReason, Failure, kind};
@@ -69,11 +70,15 @@ impl Run {
         self.advance_batch();
     }
 
-    pub(super) fn begin_batch(&mut self, calls: Vec<((Option<&str>, &str), Checked)>) {
+    pub(super) fn begin_batch(&mut self, calls: Vec<((Option<&RawCall>, &str), Checked)>) {
         let affordable = self.budget.affords(calls.len());
         let mut batch = Batch { calls: Vec::new(), affordable };
-        for ((server_id, name), checked) in calls {
-            let id = self.ids.assign(server_id);
+        for ((raw, name), checked) in calls {
+            let id = self.ids.assign(raw.and_then(|raw| raw.id.as_deref()));
+            if let Some(raw) = raw.filter(|raw| !raw.opaque.is_empty()) {
+                self.received.parts.calls.insert(id.clone(), raw.opaque.clone());
+            }
+            let written = raw.and_then(|raw| raw.written.clone());
             let (task, arguments) = match checked {
                 Checked::Valid { arguments, plan } => {
                     let reported = Arc::clone(arguments.shared());
@@ -84,7 +89,8 @@ impl Run {
                 }
             };
             self.events.push(Event::ToolCall { id: id.clone(), name: name.to_owned(), arguments });
-            batch.calls.push(BatchCall { id, name: name.to_owned(), task, state: CallState::Waiting });
+            let name = name.to_owned();
+            batch.calls.push(BatchCall { id, name, task, written, state: CallState::Waiting });
         }
         self.reply_state = Some(self.state_after_reply(&batch));
         self.phase = Phase::Calling(batch);

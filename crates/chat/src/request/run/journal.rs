@@ -97,6 +97,12 @@ impl Run {
             raw_text: (raw_text != shown).then_some(raw_text),
             affordable: batch.affordable,
             calls: batch.calls.iter().map(plan).collect(),
+            written: if batch.calls.iter().any(|call| call.written.is_some()) {
+                batch.calls.iter().map(|call| call.written.clone()).collect()
+            } else {
+                Vec::new()
+            },
+            received: self.received(),
         }
     }
 }
@@ -205,12 +211,13 @@ impl JournalReplay {
 
     fn add_call(&mut self, id: String, name: String, arguments: Arc<Value>) -> Result<(), String> {
         let run = &mut self.run;
-        if let Some(ReplyState { usage, ids, raw_text, affordable, calls: _ }) = &mut self.reply
+        if let Some(ReplyState { usage, ids, raw_text, affordable, received, .. }) = &mut self.reply
             && !matches!(run.phase, Phase::Calling(_))
         {
             run.usage = *usage;
             run.first_token_ms.get_or_insert(run.at_ms);
             run.ids.set_state(*ids);
+            run.received = received.take().unwrap_or_default();
             let shown = run.text.get(run.turn_text_start..).unwrap_or_default();
             run.raw_text.push(raw_text.as_deref().unwrap_or(shown), run.turn_text_start, shown);
             run.raw_text.note_shown(run.turn_text_start, shown);
@@ -226,8 +233,9 @@ impl JournalReplay {
             }
             PlannedCall::Report { detail } => Task::Report { arguments, detail: detail.clone() },
         };
+        let written = reply.written.get(batch.calls.len()).cloned().flatten();
         run.ids.reserve(&id);
-        batch.calls.push(BatchCall { id, name, task, state: CallState::Waiting });
+        batch.calls.push(BatchCall { id, name, task, written, state: CallState::Waiting });
         Ok(())
     }
 

@@ -14,7 +14,8 @@ use crate::request::repetition::Loop;
 use crate::request::text_calls::{Directive, Fault, HoldBack, TextClassifier, coerce_call};
 use crate::request::validate::{Checked, Partition, check, check_exit, partition, unknown_names};
 use crate::{
-    ChatEvent, MAX_CALLS, RawArguments, RawCall, Reply, ReplyStatus, ServerError, ServerErrorKind, Usage,
+    ChatEvent, MAX_CALLS, RawArguments, RawCall, Received, Reply, ReplyStatus, ServerError, ServerErrorKind,
+    Usage,
 };
 
 /// A call written as text.
@@ -59,7 +60,11 @@ impl Run {
                 self.call_times.insert(index, self.at_ms);
             }
             ChatEvent::Progress { .. } => {}
-            ChatEvent::Ended { reply } => self.on_reply(&reply, tools),
+            ChatEvent::Ended { mut reply } => {
+                let (source, parts) = (self.config.source(), std::mem::take(&mut *reply.opaque));
+                self.received = Received { source, parts };
+                self.on_reply(&reply, tools);
+            }
         }
     }
 
@@ -129,14 +134,14 @@ impl Run {
             |directive: &Directive| reads_text && directive.calls.iter().all(|call| is_exit(&call.name));
 
         // Check for failures.
-        let calls: Vec<(Option<&str>, &str, &RawArguments)> = if reads_text {
+        let calls: Vec<(Option<&RawCall>, &str, &RawArguments)> = if reads_text {
             written
                 .iter()
                 .filter(|call| !is_exit(&call.name))
                 .map(|call| (None, call.name.as_str(), &call.arguments))
                 .collect()
         } else {
-            normal.iter().map(|call| (call.id.as_deref(), call.name.as_str(), &call.arguments)).collect()
+            normal.iter().map(|call| (Some(*call), call.name.as_str(), &call.arguments)).collect()
         };
         let status = if self.hold_back.is_over_limit() {
             ReplyStatus::ServerError { error: too_many_calls() }
@@ -191,7 +196,7 @@ impl Run {
             self.finish(FinalState::Completed, finish_reason, None);
             return;
         }
-        let calls = calls.into_iter().map(|(id, name, _)| (id, name)).zip(checked).collect();
+        let calls = calls.into_iter().map(|(raw, name, _)| (raw, name)).zip(checked).collect();
         self.begin_batch(calls);
     }
 

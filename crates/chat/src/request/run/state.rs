@@ -17,7 +17,7 @@ use crate::request::normalize::{INTERRUPTED, normalize_conversation};
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Outcome, Signal};
 use crate::request::repetition::LineDetector;
 use crate::request::text_calls::{HoldBack, MessageIndex};
-use crate::{ChatRequest, Message, Usage};
+use crate::{ChatRequest, Message, Received, Usage};
 
 /// The state machine of one request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub struct Run {
     pub(super) text_chars: usize,
     pub(super) raw_text: RawText,
     pub(super) reasoning: String,
+    /// The parts of the current reply that only its server can read.
+    #[serde(default)]
+    pub(super) received: Received,
     pub(super) signals: Vec<Signal>,
     pub(super) usage: Option<Usage>,
     /// The time of the first text, reasoning or call.
@@ -94,6 +97,12 @@ pub struct ReplyState {
     /// The number of calls that the budget covers.
     pub(super) affordable: usize,
     pub(super) calls: Vec<PlannedCall>,
+    /// The arguments of each call as the model wrote them, if they differ from those of its event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) written: Vec<Option<Arc<str>>>,
+    /// The parts of the reply that only its server can read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) received: Option<Received>,
 }
 
 /// The planned action for a call.
@@ -136,6 +145,7 @@ impl Run {
             text_chars: 0,
             raw_text: RawText::default(),
             reasoning: String::new(),
+            received: Received::default(),
             signals: Vec::new(),
             usage: None,
             first_token_ms: None,
@@ -392,7 +402,9 @@ impl Run {
                         FinalState::Completed => text.to_owned(),
                         FinalState::Failed | FinalState::Canceled => [text, INTERRUPTED].join("\n\n"),
                     };
-                    let message = Message::Assistant { content, tool_calls: Vec::new() };
+                    let received = self.received().filter(|_| state == FinalState::Completed);
+                    let received = received.map(Arc::new);
+                    let message = Message::Assistant { content, tool_calls: Vec::new(), received };
                     self.conversation.push(Arc::new(message));
                 }
             }
@@ -401,12 +413,21 @@ impl Run {
 
     /// Appends the calls of a reply to the conversation, each with its answer or an error.
     pub(super) fn append_batch(&mut self, batch: Batch) {
+        let received = self.received().map(Arc::new);
         append_answered(
             &mut self.conversation,
             self.text.get(self.turn_text_start..).unwrap_or_default(),
             batch.into_answered(),
+            received,
             self.config.parallel_tool_calls_supported,
         );
+    }
+}
+
+impl Run {
+    /// Returns the parts of the current reply that only its server can read.
+    pub(super) fn received(&self) -> Option<Received> {
+        (!self.received.parts.is_empty()).then(|| self.received.clone())
     }
 }
 

@@ -7,13 +7,13 @@ use deftool_lang::spec::Fallback;
 
 use super::model::Step;
 use super::state::{Phase, Run};
-use crate::ChatRequest;
 use crate::fallback::Forms;
 use crate::request::bios::{BiosContext, BiosPart, BiosProvider};
 use crate::request::conversation::messages_to_send;
 use crate::request::event::Event;
 use crate::request::repetition::LineDetector;
 use crate::request::text_calls::HoldBack;
+use crate::{ChatRequest, Received};
 
 impl Run {
     /// Whether [`Run::next_step`] will begin a turn, which uses the newest tools.
@@ -42,6 +42,7 @@ impl Run {
         self.turn_text_start = self.text.len();
         self.turn_raw_start = self.raw_text.len();
         self.turn_reasoning_start = self.reasoning.len();
+        self.received = Received::default();
     }
 
     fn begin_turn(&mut self, tools: &ToolSet, bios: &dyn BiosProvider) -> ChatRequest {
@@ -75,6 +76,7 @@ impl Run {
         };
         ChatRequest {
             model: self.config.model.clone(),
+            source: self.config.source(),
             messages: messages_to_send(
                 &self.config,
                 self.start.options.system_prompt.as_deref(),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::de::IgnoredAny;
+use serde_json::Map;
 
 use super::super::arguments::{FoundText, ReceivedArguments, find_text};
 use super::super::assemble::{Assembled, LimitExceeded, ReceivedCall, push_name, read_calls};
@@ -272,7 +273,7 @@ impl Call {
                 arguments.text = whole;
             }
         }
-        ReceivedCall { id, name, arguments }
+        ReceivedCall { id, name, arguments, opaque: Map::new() }
     }
 }
 

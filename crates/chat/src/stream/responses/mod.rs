@@ -6,8 +6,10 @@
 //! emitted twice and servers without deltas are supported. The arguments of a call are the text that parses as JSON;
 //! complete arguments take precedence over streamed arguments.
 //!
+//! Completed items are also kept whole, because reasoning must come back with the calls that follow it.
+//!
 //! Not supported: state on the server (`store` is false and no response is continued; the conversation is sent every
-//! time), reasoning of earlier turns, and the server's own tools. Their items are skipped and reported.
+//! time), and the server's own tools. Their items are reported.
 //!
 //! | file | |
 //! |---|---|

@@ -7,6 +7,7 @@ use super::super::chunk::{decode_chunk, is_error};
 use super::super::http_error::classify_stream_error;
 use super::super::loose::Loose;
 use super::super::loose_object::decode_object;
+use super::super::opaque::OpaqueReader;
 use super::super::reply_state::{BodyEnd, ReplyContent, ReplyState, local_error};
 use super::super::sink::Sink;
 use super::calls::{Calls, UpdatedCall};
@@ -14,6 +15,7 @@ use super::event::{Event, ResponseObject, text_of, texts_of};
 use super::slots::{ItemRef, ItemSlots};
 use crate::event::ServerError;
 use crate::finish::FinishMeaning;
+use crate::received::Opaque;
 
 /// Separates two parts of the reasoning.
 const PART_BREAK: &str = "\n\n";
@@ -25,6 +27,9 @@ pub(in super::super) struct Response {
     reasoning: ItemSlots<ReasoningItem>,
     calls: Calls,
     foreign: ForeignItems,
+    /// The completed items, with their positions in the output.
+    items: OpaqueReader,
+    positions: Vec<Option<u64>>,
 }
 
 /// A reasoning item. Servers send text, a summary, or both; only the source that arrives first is read.
@@ -75,9 +80,20 @@ impl Response {
         Ok(())
     }
 
-    /// Returns the calls and the kinds of the items that were skipped.
-    pub(in super::super) fn finish(self, empty_is_complete: bool) -> (Assembled, Vec<String>) {
-        (self.calls.finish(empty_is_complete), self.foreign.into_kinds())
+    /// Returns the calls, the kinds of the items that were skipped, and the items in the order of the output.
+    pub(in super::super) fn finish(
+        self,
+        empty_is_complete: bool,
+    ) -> (Assembled, Vec<String>, Option<Opaque>) {
+        let opaque = self.items.finish().map(|mut opaque| {
+            if self.positions.iter().all(Option::is_some) {
+                let mut ordered: Vec<_> = self.positions.into_iter().zip(opaque.items).collect();
+                ordered.sort_by_key(|(position, _)| *position);
+                opaque.items = ordered.into_iter().map(|(_, item)| item).collect();
+            }
+            opaque
+        });
+        (self.calls.finish(empty_is_complete), self.foreign.into_kinds(), opaque)
     }
 
     fn on_event(
@@ -172,6 +188,10 @@ impl Response {
     ) -> Result<(), LimitExceeded> {
         state.note_content(ReplyContent::Choice);
         let item_ref = item_ref_of(event);
+        if is_done {
+            self.items.push_item(&event.item);
+            self.positions.push(event.output_index.as_count());
+        }
         match kind_of(&event.item) {
             ItemKind::Message => {
                 let at = self.messages.begin_or_end(&item_ref, is_done, |_| true)?;
@@ -305,6 +325,12 @@ impl Response {
             Loose::Array(items) => items.as_slice(),
             _ => &[],
         };
+        // A server without events of items sends them only here.
+        if self.positions.is_empty() {
+            for item in items {
+                self.items.push_item(item);
+            }
+        }
         let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
         let mut sources = self.reasoning.iter().map(|item| item.source).collect::<Vec<_>>().into_iter();
         for item in items {

@@ -150,11 +150,11 @@ fn message(role: &str, content: String) -> Vec<Message> {
     match role {
         "user" => vec![Message::User { content }],
         "system" => vec![Message::System { content }],
-        "assistant" => vec![Message::Assistant { content, tool_calls: Vec::new() }],
+        "assistant" => vec![Message::Assistant { content, tool_calls: Vec::new(), received: None }],
         _ => {
             let call = MessageToolCall::new(id(), String::from("book"), String::from("{}"));
             vec![
-                Message::Assistant { content: String::new(), tool_calls: vec![call] },
+                Message::Assistant { content: String::new(), tool_calls: vec![call], received: None },
                 Message::Tool { tool_call_id: id(), content },
             ]
         }
@@ -293,6 +293,7 @@ impl Reader {
             finish_reason: None,
             usage: None,
             model: None,
+            opaque: Box::default(),
         };
         run.on_event(ChatEvent::Ended { reply }, tools, 2);
         Outcome::of(&mut run)

@@ -21,12 +21,12 @@ fn user(text: &str) -> Message {
 }
 
 fn assistant(text: &str) -> Message {
-    Message::Assistant { content: text.to_owned(), tool_calls: Vec::new() }
+    Message::Assistant { content: text.to_owned(), tool_calls: Vec::new(), received: None }
 }
 
 fn calls(text: &str, calls: &[(&str, &str)]) -> Message {
     let tool_calls = calls.iter().map(|(id, arguments)| MessageToolCall::new(*id, "look", *arguments));
-    Message::Assistant { content: text.to_owned(), tool_calls: tool_calls.collect() }
+    Message::Assistant { content: text.to_owned(), tool_calls: tool_calls.collect(), received: None }
 }
 
 fn result(id: &str, content: &str) -> Message {

@@ -166,9 +166,9 @@ fn templates_without_parallel_calls_get_pairs() {
     ]);
     let [
         ..,
-        Message::Assistant { content, tool_calls: first },
+        Message::Assistant { content, tool_calls: first, .. },
         Message::Tool { .. },
-        Message::Assistant { content: empty, tool_calls: second },
+        Message::Assistant { content: empty, tool_calls: second, .. },
         Message::Tool { .. },
     ] = played.history()
     else {

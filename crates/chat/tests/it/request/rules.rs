@@ -47,7 +47,7 @@ fn a_call_runs_and_its_result_is_sent_to_the_model() {
         play().run(&[reply_with("I look. ").call("get_weather", weather()), reply_with("18 degrees.")]);
     assert_eq!(played.outcome.text, "I look. 18 degrees.");
     assert_eq!(played.outcome.tool_iterations, 1);
-    let [.., Message::Assistant { content, tool_calls }, Message::Tool { tool_call_id, content: result }] =
+    let [.., Message::Assistant { content, tool_calls, .. }, Message::Tool { tool_call_id, content: result }] =
         played.history()
     else {
         panic!("{:?}", played.history())
@@ -514,6 +514,6 @@ fn a_completed_conversation_can_be_continued() {
     run.next_step(&tools, &BiosV1);
     run.on_event(ChatEvent::Text { text: String::from("Hello.\n") }, &tools, 1);
     run.on_event(ChatEvent::Ended { reply: reply_with("").reply }, &tools, 2);
-    let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new() };
+    let last = Message::Assistant { content: String::from("Hello."), tool_calls: Vec::new(), received: None };
     assert_eq!(owned(run.conversation()), [user("What is the weather?"), last]);
 }

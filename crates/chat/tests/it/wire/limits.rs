@@ -207,3 +207,19 @@ fn a_response_that_is_too_long_ends_at_the_limit() {
     ]);
     assert_eq!((reading.reply.status, reading.text.len()), (ReplyStatus::Complete, large.len()));
 }
+
+/// State that is too large is dropped as a whole: a part of it would be invalid.
+#[test]
+fn state_above_four_megabytes_is_not_kept() {
+    for (megabytes, is_kept) in [(3, true), (5, false)] {
+        let call = json!([{ "index": 0, "id": "c1", "function": { "name": "f", "arguments": "{}" }, "extra_content": 1 }]);
+        let piece = json!({ "reasoning_content": "x".repeat(1024 * 1024) });
+        let mut body = delta(&json!({ "tool_calls": call }).to_string());
+        body.push_str(&delta(&piece.to_string()).repeat(megabytes));
+        let reading = read_pieces(std::iter::once(body.as_bytes()), TransportEnd::Clean, &[]);
+        assert_eq!(reading.reasoning.len(), megabytes << 20);
+        assert_eq!(reading.reply.opaque.is_empty(), !is_kept);
+        assert_eq!(reading.reply.calls[0].opaque.is_empty(), !is_kept);
+        assert_eq!(reading.notes.opaque_is_too_large, !is_kept);
+    }
+}

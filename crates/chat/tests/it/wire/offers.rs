@@ -21,7 +21,7 @@ fn user(text: &str) -> Message {
 fn called(id: &str) -> [Message; 2] {
     let tool_calls = vec![MessageToolCall::new(id, "f", "{}")];
     let result = Message::Tool { tool_call_id: id.to_owned(), content: String::from("1") };
-    [Message::Assistant { content: String::new(), tool_calls }, result]
+    [Message::Assistant { content: String::new(), tool_calls, received: None }, result]
 }
 
 fn request(messages: Vec<Message>, choice: &Value) -> ChatRequest {
@@ -102,6 +102,7 @@ fn calls_and_results_stay_together_in_every_variant() {
     let two = |first: &str, second: &str| Message::Assistant {
         content: String::new(),
         tool_calls: vec![MessageToolCall::new(first, "f", "{}"), MessageToolCall::new(second, "g", "{}")],
+        received: None,
     };
     let result =
         |id: &str, text: &str| Message::Tool { tool_call_id: id.to_owned(), content: text.to_owned() };

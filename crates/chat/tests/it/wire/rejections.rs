@@ -21,7 +21,7 @@ fn request(first: Vec<Message>, last: Vec<Message>) -> ChatRequest {
     let result = |id: &str| Message::Tool { tool_call_id: id.to_owned(), content: String::from("3") };
     let conversation = vec![
         Message::User { content: String::from("c") },
-        Message::Assistant { content: String::new(), tool_calls: calls.to_vec() },
+        Message::Assistant { content: String::new(), tool_calls: calls.to_vec(), received: None },
         result("1"),
         result("2"),
     ];

@@ -99,7 +99,7 @@ impl<'a> Turn<'a> {
                 NextAttempt::Fallback(fallback, reason) => {
                     self.attempt += 1;
                     // Also used by the later turns of the request.
-                    form.fallbacks = form.fallbacks.with(fallback);
+                    *form = form.after(fallback, request);
                     let detail = format!("sent again {}: {reason}", fallback.describe());
                     let retry = Event::Retry { attempt: self.attempt, delay_ms: 0, detail };
                     self.task.publish_own(self.run, retry);

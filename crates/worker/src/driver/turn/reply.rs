@@ -11,6 +11,7 @@ use deftool_chat::{
 };
 use deftool_script::prefetch;
 use futures_util::StreamExt;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::failure::{is_page, of_transport};
@@ -20,8 +21,9 @@ use super::timers::StreamTimers;
 use crate::driver::event_log::prefetch_end;
 use crate::observer::Observation;
 use crate::recording::Line;
+use crate::secrets::REDACTED;
 use crate::time::until;
-use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, TransportError};
+use crate::transport::{EchoGuard, Fed, Incoming, KeyTail, Outgoing, Transport, TransportError};
 
 /// Time limit for a body to end after its last event.
 const DONE_GRACE: Duration = Duration::from_millis(50);
@@ -157,6 +159,11 @@ impl Turn<'_> {
             let message = format!(
                 "{url}: the server sent {what} twice with the same id, name and arguments; each runs once"
             );
+            self.task.publish_own(self.run, Event::Warning { message });
+        }
+        if notes.opaque_is_too_large {
+            let message =
+                format!("{url}: the reasoning of the reply is larger than 4 MiB and is not sent back");
             self.task.publish_own(self.run, Event::Warning { message });
         }
         if !notes.foreign_items.is_empty() {
@@ -316,8 +323,13 @@ impl Turn<'_> {
         let at_ms = self.task.record.clock.now_ms();
         let signals = self.run.signals().len();
         let mut cut = None;
-        for event in events {
-            if let ChatEvent::Ended { reply } = &event {
+        for mut event in events {
+            if let ChatEvent::Ended { reply } = &mut event {
+                // A part without its secret is not what the server sent.
+                let transport = self.task.shared.transport.as_ref();
+                let is_kept = |part: &Value| !holds_secret(part, transport);
+                reply.opaque.retain(is_kept);
+                reply.calls.iter_mut().for_each(|call| call.opaque.retain(|_, part| is_kept(part)));
                 cut = reply.usage.and_then(|usage| truncation_warning(self.task.server, sent, usage));
             }
             self.run.on_event(event, &self.toolbox.tools, at_ms);
@@ -431,6 +443,16 @@ async fn drain_body(incoming: &mut Incoming) -> Option<TransportError> {
     match tokio::time::timeout(DONE_GRACE, rest).await {
         Ok(Some(Err(error @ TransportError::Stopped { .. }))) => Some(error),
         Ok(_) | Err(_) => None,
+    }
+}
+
+/// Whether a part of a reply contains the API key, or the mark of a redacted one.
+fn holds_secret(part: &Value, transport: &dyn Transport) -> bool {
+    match part {
+        Value::String(text) => text.contains(REDACTED) || transport.holds_secret(text),
+        Value::Array(parts) => parts.iter().any(|part| holds_secret(part, transport)),
+        Value::Object(members) => members.values().any(|part| holds_secret(part, transport)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

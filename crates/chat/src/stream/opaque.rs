@@ -1,0 +1,157 @@
+//! Members of a reply that only its server can read ([`Opaque`]), while the reply is received.
+//!
+//! In: members and parts in the order in which they arrive, in pieces. Out: the members as one message contains them.
+
+use serde_json::{Map, Value, json};
+
+use super::loose::Loose;
+use crate::received::{MAX_OPAQUE_BYTES, Opaque, is_opaque_name, merge};
+
+/// Maximum nesting of a part. A file with a deeper value could not be read.
+const MAX_DEPTH: usize = 64;
+
+/// The opaque parts so far.
+#[derive(Debug, Default)]
+pub(super) struct OpaqueReader {
+    parts: Opaque,
+    /// Bytes of all pieces.
+    size: usize,
+}
+
+impl OpaqueReader {
+    /// Adds text to a member. An empty text counts: some servers require the member to come back.
+    pub(super) fn push_text(&mut self, name: &str, piece: &str) {
+        if !self.reserve(piece.len()) {
+            return;
+        }
+        match self.parts.members.get_mut(name) {
+            Some(Value::String(text)) => text.push_str(piece),
+            Some(_) => {}
+            None => drop(self.parts.members.insert(name.to_owned(), Value::from(piece))),
+        }
+    }
+
+    /// Adds the value of a member, of any type.
+    pub(super) fn push_member(&mut self, name: &str, value: &Loose<'_>) {
+        if let Loose::String(text) = value {
+            self.push_text(name, text);
+        } else if let Some(value) = self.take(value) {
+            add_member(&mut self.parts.members, name, value);
+        }
+    }
+
+    /// Adds the content of a message, once a part of it is not text.
+    pub(super) fn push_content(&mut self, content: &Loose<'_>) {
+        let is_text = |part: &Loose<'_>| {
+            matches!(part, Loose::String(_)) || part.get("type").and_then(Loose::as_text) == Some("text")
+        };
+        let is_first = self.parts.content.is_empty();
+        match content {
+            Loose::String(text) => self.push_content_text(text),
+            Loose::Array(parts) if !is_first || !parts.iter().all(is_text) => {
+                let parts = parts.iter().filter_map(|part| match part {
+                    Loose::String(text) => Some(text_part(text)),
+                    part => self.take(part),
+                });
+                let parts: Vec<Value> = parts.collect();
+                self.push_parts(parts);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds text to the content, if the content has parts.
+    pub(super) fn push_content_text(&mut self, text: &str) {
+        if !self.parts.content.is_empty() && !text.is_empty() && self.reserve(text.len()) {
+            self.push_parts(vec![text_part(text)]);
+        }
+    }
+
+    /// Adds an output item.
+    pub(super) fn push_item(&mut self, item: &Loose<'_>) {
+        if let Some(item) = self.take(item) {
+            self.parts.items.push(item);
+        }
+    }
+
+    /// Adds the opaque members of a call and of its function to `known`.
+    pub(super) fn add_call(&mut self, known: &mut Map<String, Value>, call: &Loose<'_>) {
+        let function = call.get("function").into_iter().flat_map(Loose::members);
+        let members = call.members().map(|member| (false, member));
+        for (is_inner, (name, value)) in members.chain(function.map(|member| (true, member))) {
+            let Some(value) = Some(value).filter(|_| is_opaque_name(name)).and_then(|value| self.take(value))
+            else {
+                continue;
+            };
+            let members = if is_inner {
+                known.entry("function").or_insert_with(|| json!({})).as_object_mut()
+            } else {
+                Some(&mut *known)
+            };
+            if let Some(members) = members {
+                add_member(members, name, value);
+            }
+        }
+    }
+
+    /// Returns the parts; `None` if they are too large.
+    pub(super) fn finish(self) -> Option<Opaque> {
+        (!self.is_full()).then_some(self.parts)
+    }
+
+    /// Adds parts of the content. The first ones are not merged: a complete message contains no fragments.
+    fn push_parts(&mut self, parts: Vec<Value>) {
+        if self.parts.content.is_empty() {
+            self.parts.content = parts;
+        } else {
+            let mut content = Value::Array(std::mem::take(&mut self.parts.content));
+            merge(&mut content, Value::Array(parts));
+            if let Value::Array(parts) = content {
+                self.parts.content = parts;
+            }
+        }
+    }
+
+    /// Copies a value other than null, unless a limit is exceeded.
+    fn take(&mut self, value: &Loose<'_>) -> Option<Value> {
+        if *value == Loose::Null || self.is_full() || !is_flat(value, MAX_DEPTH) {
+            return None;
+        }
+        let json = value.to_json();
+        // A value that was parsed can be parsed again.
+        self.reserve(json.len()).then(|| serde_json::from_str(&json).ok()).flatten()
+    }
+
+    fn is_full(&self) -> bool {
+        self.size > MAX_OPAQUE_BYTES
+    }
+
+    /// Counts bytes. Returns false if the limit is exceeded: then nothing is kept.
+    fn reserve(&mut self, bytes: usize) -> bool {
+        self.size = self.size.saturating_add(bytes);
+        if self.is_full() {
+            self.parts = Opaque::default();
+        }
+        !self.is_full()
+    }
+}
+
+/// Whether values are nested at most `left` times.
+fn is_flat(value: &Loose<'_>, left: usize) -> bool {
+    match value {
+        Loose::Array(items) => left > 0 && items.iter().all(|item| is_flat(item, left - 1)),
+        Loose::Object(_) => left > 0 && value.members().all(|(_, value)| is_flat(value, left - 1)),
+        Loose::Null | Loose::Bool(_) | Loose::Number(_) | Loose::String(_) => true,
+    }
+}
+
+fn text_part(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn add_member(members: &mut Map<String, Value>, name: &str, value: Value) {
+    match members.get_mut(name) {
+        Some(known) => merge(known, value),
+        None => drop(members.insert(name.to_owned(), value)),
+    }
+}
