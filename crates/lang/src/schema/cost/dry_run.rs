@@ -157,7 +157,7 @@ impl<'g, 'v> DryRun<'g, 'v> {
         Continue(())
     }
 
-    /// Returns the branches of unions that the validator does not enter, because the tag of the value is another.
+    /// Returns the branches of unions whose tag differs from that of the value, so that the validator does not enter them.
     fn branches_with_other_tags(
         &mut self,
         members: &'v Map<String, Value>,
