@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use deftool_lang::schema::support::SupportLevel;
+use deftool_lang::schema::support::{Subject, SupportLevel};
 use deftool_lang::schema::{Limitation, Target, limitations};
 use deftool_lang::spec::McpServer;
 use deftool_lang::text::one_line;
@@ -41,6 +41,18 @@ fn describe(offer: Offer, targets: &[Target]) -> McpOffer {
     for (target, tool) in targets.iter().flat_map(|target| offer.tools.iter().map(move |tool| (target, tool)))
     {
         let parameters = tool.definition.pointer("/function/parameters").unwrap_or(&Value::Null);
+        let description = tool.definition.pointer("/function/description").and_then(Value::as_str);
+        let length = description.map_or(0, |text| text.chars().count());
+        problems.extend(target.support_table().iter().filter_map(|support| {
+            let is_over = matches!(support.subject, Subject::DescriptionOver(limit) if length > limit);
+            let what = is_over.then(|| support.about())?;
+            Some(format!(
+                "offers `{}`, of which {} rejects {what}: {}",
+                tool.name,
+                target.as_str(),
+                support.detail
+            ))
+        }));
         let refused = limitations(*target, parameters).into_iter();
         let refused = refused.filter(|limitation| limitation.support.level == SupportLevel::Refused);
         problems.extend(refused.map(|Limitation { support, pointer, word }| {

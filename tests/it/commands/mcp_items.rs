@@ -305,9 +305,14 @@ fn calls_are_validated_by_the_schema_of_the_server() {
 /// `check --online --target` names what an API rejects, and what is not sent.
 #[test]
 fn what_a_target_rejects_is_checked() {
-    let either = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)"}},
-        "anyOf": [{"required": ["a"]}, {"properties": {"b": {"type": "array", "items": [{"type": "string"}]}}}]});
-    let pages = json!([{"tools": [ping(), {"name": "either", "inputSchema": either}]}]);
+    let either = json!({"type": "object",
+        "properties": {
+            "a": {"type": "string", "pattern": "(?=x)"},
+            "b": {"type": "array", "items": [{"type": "string"}]}
+        },
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
+    let either = json!({"name": "either", "description": "é".repeat(1025), "inputSchema": either});
+    let pages = json!([{"tools": [ping(), either]}]);
     let project = project(&pages, &pong(), "");
     let state = project.path("state").display().to_string();
     let deftool = |arguments: &[&str]| {
@@ -318,10 +323,13 @@ fn what_a_target_rejects_is_checked() {
     let check = ["check", "--online", "--format", "concise"];
     let checked = deftool(&check);
     assert!(checked.code == Some(0) && !checked.stdout.contains("MCP server"), "{checked:?}");
+    let imported = deftool(&["import", "--mcp", "t"]);
+    assert!(imported.stdout.contains(":prefixItems"), "{imported:?}");
     let checked = deftool(&[&check[..], &["--target", "openai", "--target", "openai-strict"]].concat());
     let lines = [
         "warning[DT315]: MCP server `t` offers `t__either`, of which openai rejects `pattern` at /properties/a/pattern: newer models answer 400",
         "warning[DT315]: MCP server `t` offers `t__either`, of which openai-strict rejects `prefixItems` at /properties/b/prefixItems: ",
+        "warning[DT315]: MCP server `t` offers `t__either`, of which openai rejects a description over 1024 characters: the chat API",
         "note[DT316]: MCP server `t` offers `t__either` with `anyOf` at the top, which is not sent; calls are validated against it",
     ];
     for line in lines {

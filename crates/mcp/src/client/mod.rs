@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use deftool_lang::schema::{ToolEntry, ToolSet};
+use deftool_lang::schema::{ToolEntry, ToolSet, to_current_draft};
 use deftool_lang::tool::{CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, ToolSource, Toolbox};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, try_join_all};
@@ -39,7 +39,7 @@ pub struct ConnectError {
 
 /// What a server offers.
 pub struct Offer {
-    /// The tools as the server lists them: the elements of `tools` in the answer to `tools/list`.
+    /// The tools as the server lists them: the elements of `tools` in the answer to `tools/list`, with schemas of 2020-12.
     pub listed: Vec<Value>,
     /// The usable tools, called `NAME__TOOL`.
     pub tools: Vec<Arc<ToolEntry>>,
@@ -57,9 +57,14 @@ pub async fn inspect(server: &RemoteServer) -> Result<Offer, String> {
     let connection = Connection::open(server).await?;
     let listed = Connection::list(server, &connection.peer).await;
     connection.close().await;
-    let listing = listed?;
+    let mut listing = listed?;
     let (tools, mut problems) = tools_of(server, &listing.tools);
     problems.extend(listing.problem);
+    let schemas = listing.tools.iter_mut().flat_map(|tool| {
+        let members = tool.as_object_mut().into_iter().flatten();
+        members.filter(|(name, _)| matches!(name.as_str(), "inputSchema" | "outputSchema"))
+    });
+    schemas.for_each(|(_, schema)| *schema = to_current_draft(schema));
     let changes = tools.iter().filter_map(RemoteTool::change).collect();
     let tools = tools.into_iter().map(|tool| tool.entry).collect();
     Ok(Offer { listed: listing.tools, tools, problems, changes })
