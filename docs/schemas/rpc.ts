@@ -79,7 +79,11 @@ result: JsonValue,
 /**
  * The result as text: a string without quotes, anything else as JSON.
  */
-text: string, };
+text: string,
+/**
+ * The lossless repairs of the arguments; usually none.
+ */
+repairs?: Array<Repair>, };
 
 /**
  * The notification of both sides, with its parameters.
@@ -199,7 +203,23 @@ name: string,
 /**
  * An object, or invalid arguments as a string.
  */
-arguments: JsonValue, } | { "type": "approval",
+arguments: JsonValue, } | { "type": "arguments_repaired",
+/**
+ * The call; `None` for a call of an exit tool.
+ */
+id?: string | null,
+/**
+ * The tool.
+ */
+name: string,
+/**
+ * Path into the arguments, as in `.items[2]`; empty for all arguments and for the name.
+ */
+path: string,
+/**
+ * What was repaired.
+ */
+kind: RepairKind, } | { "type": "approval",
 /**
  * The call.
  */
@@ -747,6 +767,24 @@ url: string,
 model: string, };
 
 /**
+ * A lossless repair of a call.
+ */
+export type Repair = {
+/**
+ * Path into the arguments, as in `.items[2].name`; empty for all arguments and for the name of the tool.
+ */
+path: string,
+/**
+ * What was repaired.
+ */
+kind: RepairKind, };
+
+/**
+ * The damage that a repair removes. The names are stable.
+ */
+export type RepairKind = "control_characters" | "encoded_twice" | "encoded_value" | "integer_as_string" | "boolean_as_string" | "null_for_absent" | "control_token_in_name";
+
+/**
  * The result of `submit`, and the parameters of `result` and `cancel`.
  */
 export type RequestId = {
@@ -896,7 +934,7 @@ details?: string, };
 /**
  * The kind of a call failure. The names are stable: they appear in `error[kind]` and in JSON.
  */
-export type ToolErrorKind = "unknown_tool" | "invalid_arguments" | "load" | "script" | "failure" | "timeout" | "memory" | "unserialisable" | "invalid_result" | "permission" | "canceled" | "interrupted" | "internal";
+export type ToolErrorKind = "unknown_tool" | "invalid_arguments" | "load" | "script" | "failure" | "error_result" | "timeout" | "memory" | "unserialisable" | "invalid_result" | "permission" | "canceled" | "interrupted" | "internal";
 
 /**
  * A tool.

@@ -36,6 +36,7 @@ pub(super) fn run(options: &RpcOptions) -> Result<Exit, CliError> {
         project: Arc::clone(&project),
         scripts: Arc::clone(&scripts),
         trusts_all,
+        reports_errors: false,
         journal: of_worker,
     });
     let default_worker = options.worker.worker.clone();

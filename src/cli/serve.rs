@@ -35,6 +35,7 @@ pub(super) fn run(options: &ServeOptions) -> Result<Exit, CliError> {
             project,
             scripts: engine::start(&options.scripts)?,
             trusts_all: options.scripts.trust,
+            reports_errors: false,
             journal: Some(Box::new(move |_| Arc::clone(&stored) as Arc<_>)),
         },
         opened: Mutex::default(),

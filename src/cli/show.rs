@@ -52,6 +52,7 @@ impl EventPrinter {
                 self.wait(&format!("{name} is running"));
             }
             Event::ToolFinished { .. }
+            | Event::ArgumentsRepaired { .. }
             | Event::Signal(_)
             | Event::Retry { .. }
             | Event::Reloaded { .. }
@@ -87,6 +88,9 @@ impl EventPrinter {
             Event::Resumed { superseded } => {
                 let size = count(superseded.chars().count(), "character");
                 format!("resume the request; its interrupted reply of {size} is requested again")
+            }
+            Event::ArgumentsRepaired { id: _, name, path, kind } => {
+                format!("repair {}{}: {}", clean(name), clean(path), kind.description())
             }
             Event::Warning { message } => format!("warn   {}", clean(message)),
             // Signals are printed at the end.

@@ -68,6 +68,8 @@ impl Updates {
             Event::Submitted { .. }
             | Event::TurnStarted { .. }
             | Event::Approval { .. }
+            // The call shows the repaired arguments.
+            | Event::ArgumentsRepaired { .. }
             | Event::Budget { .. }
             | Event::Finished(_) => return None,
         })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deftool_lang::schema::Arguments;
+use deftool_lang::schema::{Arguments, Repair};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -159,6 +159,9 @@ pub struct RawCall {
     /// The members that only the server can read, such as a signature.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub opaque: Map<String, Value>,
+    /// The repairs of the text of the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<Repair>,
 }
 
 /// Arguments of a call, parsed or not.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use deftool_lang::schema::{Arguments, Violation};
+use deftool_lang::schema::{Arguments, Repair, Violation};
 use deftool_lang::tool::{CallContext, ToolCall};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::approval::{self, Decision};
 use crate::caller::Caller;
 use crate::catalog::{Catalog, CatalogSource, CatalogTool};
-use crate::events::CallEvents;
+use crate::events::{CallEvent, CallEvents, LogLevel};
 use crate::turns::Turns;
 
 /// Maximum size of a message of the client, in bytes.
@@ -93,18 +93,27 @@ impl ToolServer {
         outcome.map_err(|error| error.to_string())
     }
 
+    /// Answers a call. `repairs`: the repairs of its name and of the text of its arguments.
     pub(crate) async fn call(
         &self,
         catalog: &Catalog,
         tool: &CatalogTool,
         request: CallToolRequestParams,
+        mut repairs: Vec<Repair>,
         caller: &Caller<'_>,
     ) -> CallToolResponse {
         let name = &tool.entry.name;
-        let arguments = match tool.entry.accept(request.arguments.unwrap_or_default().into()) {
-            Ok(arguments) => arguments,
+        let arguments = match tool.entry.accept_repaired(request.arguments.unwrap_or_default().into()) {
+            Ok(accepted) => {
+                repairs.extend(accepted.repairs);
+                accepted.arguments
+            }
             Err((_, violations)) => return failed(describe(name, &violations)),
         };
+        for Repair { path, kind } in repairs {
+            let text = format!("arguments_repaired {name}{path}: {}", kind.description());
+            caller.notify(name, CallEvent::Logged { level: LogLevel::Info, text }).await;
+        }
         if self.approvals == ApprovalMode::Ask && tool.entry.needs_approval(&arguments) {
             match approval::decide(name, &arguments, request.input_responses.as_ref(), caller.context).await {
                 Decision::Approved => {}

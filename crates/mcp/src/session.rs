@@ -5,14 +5,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use deftool_lang::schema::{Repair, RepairKind, before_control_token, repair_text};
 use deftool_lang::spec::nearest;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter, Tool,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, ServerResult,
+    SetLevelRequestParams, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -80,6 +83,47 @@ impl ToolServer {
     }
 }
 
+impl Session {
+    /// Answers a call. `repairs`: the repairs of the text of its arguments.
+    async fn answer(
+        &self,
+        request: CallToolRequestParams,
+        mut repairs: Vec<Repair>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let catalog = self.server.tools.current();
+        let name = request.name.as_ref();
+        let called = catalog.tools.get(name).or_else(|| {
+            let tool = catalog.tools.get(before_control_token(name)?)?;
+            repairs.push(Repair::of_call(RepairKind::ControlTokenInName));
+            Some(tool)
+        });
+        let Some(tool) = called else {
+            let similar = nearest(name, catalog.tools.keys().map(String::as_str));
+            let hint = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
+            return Err(ErrorData::invalid_params(format!("unknown tool `{name}`{hint}"), None));
+        };
+        let caller = Caller { context: &context, min_level: self.min_level(&context) };
+        tokio::select! {
+            response = self.server.call(&catalog, tool, request, repairs, &caller) => Ok(response),
+            // Nobody reads the answer.
+            () = caller.canceled() => Ok(failed(String::from("canceled"))),
+        }
+    }
+}
+
+/// The method of calls.
+const CALL_TOOL: &str = "tools/call";
+
+/// Decodes the parameters of a call whose arguments are the text of an object.
+fn decode_call(mut params: Value) -> Option<(CallToolRequestParams, Vec<Repair>)> {
+    let arguments = params.get_mut("arguments").filter(|arguments| arguments.is_string())?;
+    // The string is the outer encoding.
+    let (decoded, repairs) = repair_text(&arguments.to_string())?;
+    *arguments = decoded.to_value();
+    Some((serde_json::from_value(params).ok()?, repairs))
+}
+
 impl ServerHandler for Session {
     fn get_info(&self) -> ServerConfig {
         let tools =
@@ -103,19 +147,22 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let catalog = self.server.tools.current();
-        let name = request.name.as_ref();
-        let Some(tool) = catalog.tools.get(name) else {
-            let similar = nearest(name, catalog.tools.keys().map(String::as_str));
-            let hint = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
-            return Err(ErrorData::invalid_params(format!("unknown tool `{name}`{hint}"), None));
+        self.answer(request, Vec::new(), context).await
+    }
+
+    /// Answers a call whose arguments are a string that contains the object: it is not a call of the protocol.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let Some((request, repairs)) = params.filter(|_| method == CALL_TOOL).and_then(decode_call) else {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         };
-        let caller = Caller { context: &context, min_level: self.min_level(&context) };
-        tokio::select! {
-            response = self.server.call(&catalog, tool, request, &caller) => Ok(response),
-            // Nobody reads the answer.
-            () = caller.canceled() => Ok(failed(String::from("canceled"))),
-        }
+        let response = self.answer(request, repairs, context).await?;
+        let result = serde_json::to_value(ServerResult::from(response));
+        result.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
     async fn set_level(

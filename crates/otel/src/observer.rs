@@ -275,6 +275,7 @@ impl ObservedRequest {
             | Event::ToolStarted { .. }
             | Event::Budget { .. }
             | Event::Retry { .. }
+            | Event::ArgumentsRepaired { .. }
             | Event::Reloaded { .. }
             | Event::Resumed { .. }
             | Event::Warning { .. } => {}

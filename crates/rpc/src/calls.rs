@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use deftool_chat::request::Approval;
 use deftool_jsonrpc::{Error, code};
-use deftool_lang::schema::Arguments;
+use deftool_lang::schema::Accepted;
 use deftool_lang::text::exact;
 use deftool_lang::tool::{
-    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext, accept_arguments,
+    CallContext, ToolCall, ToolError, ToolErrorKind, ToolRunner, TraceContext, accept_call,
 };
 use deftool_project::{Generation, GenerationRunner};
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ impl Session {
         let CallParams { tool: name, arguments, approved, call_id, traceparent, tracestate } = params;
         // The call uses one generation, even if the project is reloaded before the user approves it.
         let generation = self.host.project.current();
-        let (arguments, needs_approval) = validate(&generation, &name, arguments)?;
+        let (Accepted { arguments, repairs }, needs_approval) = validate(&generation, &name, arguments)?;
         let timeout = generation.tool(&name).and_then(|loaded| loaded.entry().timeout);
         if needs_approval && !approved {
             let request_id = String::new();
@@ -55,7 +55,7 @@ impl Session {
         self.flush_script_events().await;
         let result = result.map_err(|error| failed(&error))?;
         let text = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
-        Ok(CallResult { result, text })
+        Ok(CallResult { result, text, repairs })
     }
 
     /// Asks the user of the client to approve a call. A client that cannot ask refuses.
@@ -79,17 +79,16 @@ impl Session {
     }
 }
 
-/// Returns the arguments to pass to the tool, and whether the call needs approval.
+/// Returns the arguments to pass to the tool, repaired because a model wrote them, and whether the call needs approval.
 fn validate(
     generation: &Generation,
     tool: &str,
     arguments: Map<String, Value>,
-) -> Result<(Arguments, bool), Error> {
+) -> Result<(Accepted, bool), Error> {
     let loaded = generation.find_tool(tool).map_err(|error| failed(&error))?;
-    let arguments =
-        accept_arguments(loaded.entry(), Value::Object(arguments)).map_err(|error| failed(&error))?;
-    let needs_approval = loaded.entry().needs_approval(&arguments);
-    Ok((arguments, needs_approval))
+    let accepted = accept_call(loaded.entry(), Value::Object(arguments)).map_err(|error| failed(&error))?;
+    let needs_approval = loaded.entry().needs_approval(&accepted.arguments);
+    Ok((accepted, needs_approval))
 }
 
 /// Returns the response for a call that failed.

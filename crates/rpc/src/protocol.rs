@@ -8,6 +8,7 @@ use std::sync::Arc;
 use deftool_chat::Message;
 use deftool_chat::request::{Event, Outcome};
 use deftool_jsonrpc::Id;
+use deftool_lang::schema::Repair;
 use deftool_script::LogLevel;
 #[cfg(feature = "definitions")]
 use schemars::JsonSchema;
@@ -177,6 +178,9 @@ pub struct CallResult {
     pub result: Value,
     /// The result as text: a string without quotes, anything else as JSON.
     pub text: String,
+    /// The lossless repairs of the arguments; usually none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<Repair>,
 }
 
 /// The parameters of `submit`. Exactly one of `prompt` and `messages` is required.

@@ -138,6 +138,7 @@ pub(super) fn with_location(error: ToolError, file: &str, memory: u64) -> ToolEr
         ToolErrorKind::Load | ToolErrorKind::Script | ToolErrorKind::Unserialisable => String::new(),
         // These messages are written for the model, or are about the call and not the script.
         ToolErrorKind::Failure
+        | ToolErrorKind::ErrorResult
         | ToolErrorKind::UnknownTool
         | ToolErrorKind::InvalidArguments
         | ToolErrorKind::InvalidResult

@@ -102,6 +102,7 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             // Goes back only to the server that the command line selects, if it is the one that sent it.
             ("ReplyState.received", Restores),
             ("PlannedCall.detail", Limits),
+            ("PlannedCall.kind", Restores),
             ("CallPlan.timeout", Limits),
             ("CallPlan.needs_approval", Limits),
             ("CallPlan.effect", Limits),
@@ -117,6 +118,7 @@ pub const STORED_FIELDS: [(StoredFile, &[(&str, Authority)]); 3] = [
             ("Event.Reasoning", Restores),
             // Validated again before it runs.
             ("Event.ToolCall", Restores),
+            ("Event.ArgumentsRepaired", Nothing),
             ("Event.Approval", Restores),
             ("Event.Approval.answer", Nothing),
             ("Event.ToolStarted", Restores),

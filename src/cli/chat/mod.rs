@@ -34,7 +34,8 @@ use input::{Input, InputEvent};
 
 pub(super) fn run(options: &ChatOptions) -> Result<Exit, CliError> {
     let OpenWorker { spec, tools, config, servers } =
-        worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?;
+        worker::open(&options.worker, &options.request, &options.scripts, Source::CommandLine)?
+            .reporting_errors();
     let dirs = command_dirs(options.worker.project.as_deref())?;
     // Outside of a project, the sessions belong to the folder.
     let root = find_root(&dirs.project).unwrap_or(dirs.project);

@@ -160,6 +160,9 @@ impl CallChecker<'_> {
                 return vec![invalid(whole(message), Some(name))];
             }
         };
+        if loaded.entry().accept_repaired(arguments.clone()).is_ok() {
+            return Vec::new();
+        }
         let found = locate_violations(&loaded.tool, loaded.entry(), arguments).into_iter();
         // Redacted values cannot be validated.
         let is_known = |violation: &LocatedViolation| !violation.value.as_ref().is_some_and(holds_redacted);
@@ -177,7 +180,7 @@ impl CallChecker<'_> {
         let entry = self.recorded_definitions.entry(definition.to_string()).or_insert_with(|| {
             Arc::new(ToolEntry::lenient(ToolKind::Normal, Value::clone(definition), None).0)
         });
-        entry.accept(value.clone()).is_ok()
+        entry.accept_repaired(value.clone()).is_ok()
     }
 }
 

@@ -291,6 +291,7 @@ fn messages_of(events: Vec<Event>) -> Vec<Message> {
             | Event::Signal(_)
             | Event::Budget { .. }
             | Event::Retry { .. }
+            | Event::ArgumentsRepaired { .. }
             | Event::Reloaded { .. }
             | Event::Resumed { .. }
             | Event::Warning { .. }

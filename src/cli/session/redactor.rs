@@ -59,6 +59,7 @@ impl SessionRedactor {
             | Event::Signal(_)
             | Event::Budget { .. }
             | Event::Retry { .. }
+            | Event::ArgumentsRepaired { .. }
             | Event::Reloaded { .. }
             | Event::Resumed { .. }
             | Event::Warning { .. }

@@ -339,7 +339,10 @@ impl Fuzzing<'_> {
         }
         ended.and_then(|result| check_result(entry, result)).err().filter(|error| match error.kind {
             // Intended by the script, or raised by the runtime before it ran.
-            ToolErrorKind::Failure | ToolErrorKind::InvalidArguments | ToolErrorKind::Permission => false,
+            ToolErrorKind::Failure
+            | ToolErrorKind::ErrorResult
+            | ToolErrorKind::InvalidArguments
+            | ToolErrorKind::Permission => false,
             ToolErrorKind::UnknownTool
             | ToolErrorKind::Load
             | ToolErrorKind::Script
@@ -369,6 +372,7 @@ fn signature(error: &ToolError) -> String {
         | ToolErrorKind::Interrupted
         | ToolErrorKind::Internal
         | ToolErrorKind::Failure
+        | ToolErrorKind::ErrorResult
         | ToolErrorKind::InvalidArguments
         | ToolErrorKind::Permission => format!("{} {location}", error.kind),
     }

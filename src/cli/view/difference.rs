@@ -156,6 +156,7 @@ fn comparable(kind: &EntryKind, request: Option<&RequestTimeline>) -> Value {
         EntryKind::Call(call) => json!({
             "state": call.state,
             "arguments": call.arguments,
+            "repairs": call.repairs,
             "result": call.result,
             "error": call.error,
         }),

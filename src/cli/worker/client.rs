@@ -34,6 +34,8 @@ pub(in crate::cli) struct ClientWorkers {
     pub(in crate::cli) scripts: Arc<ScriptRunner>,
     /// `--trust`: all permissions, for this run.
     pub(in crate::cli) trusts_all: bool,
+    /// Whether errors are reported to the model where the spec does not set it.
+    pub(in crate::cli) reports_errors: bool,
     /// Returns the journal of the requests of a worker.
     pub(in crate::cli) journal: Option<Box<WorkerJournal>>,
 }
@@ -69,7 +71,11 @@ impl ClientWorkers {
         servers.add(added);
         let trust = ProjectTrust::without_prompt(&self.root, self.trusts_all);
         let scripts = Arc::clone(&self.scripts);
-        let opened = OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
+        let mut opened =
+            OpenWorker::new(Arc::clone(&self.project), &self.root, spec, (trust, scripts), servers)?;
+        if self.reports_errors {
+            opened = opened.reporting_errors();
+        }
         let journal = self.journal.as_ref().map(|of_worker| of_worker(&opened));
         let remote = opened.servers.connect().await?;
         let mut left_out = opened.servers.unsupported();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use deftool_lang::diagnostic::render::render_concise;
 use deftool_lang::diagnostic::{Diagnostic, Severity};
-use deftool_lang::spec::WorkerSpec;
+use deftool_lang::spec::{OnFailure, WorkerSpec};
 use deftool_lang::text::count;
 use deftool_project::{
     Generation, LiveProject, LoadedTool, PermissionRequest, ProjectError, ScriptState, find_root,
@@ -134,6 +134,15 @@ impl OpenWorker {
         config.observer =
             telemetry::observer(|| (api_key(&spec), secrets(&[], &generation).unwrap_or_default()));
         Ok(Self { spec, tools, config, servers })
+    }
+
+    /// Reports errors to the model where the spec does not set what happens to them. For conversations: a person sees
+    /// the errors and can stop the model.
+    pub(super) fn reporting_errors(mut self) -> Self {
+        let run = &mut self.config.run;
+        run.on_invalid_arguments = self.spec.on_invalid_arguments.unwrap_or(OnFailure::Report);
+        run.on_tool_error = self.spec.on_tool_error.unwrap_or(OnFailure::Report);
+        self
     }
 }
 

@@ -549,3 +549,29 @@ fn a_disconnected_client_leaves_no_process_and_keeps_its_prompt() {
         assert!(resumed.stderr.contains("removed: Go."), "{}", resumed.stderr);
     }
 }
+
+/// Errors are reported to the model, unless the worker sets otherwise.
+#[test]
+fn acp_uses_the_setting_of_the_worker() {
+    for (worker, completes) in
+        [("", true), (":on-invalid-arguments fail", false), (":on-invalid-arguments report", true)]
+    {
+        let server = Server::script([Answer::calls(&[("nothing", "{}")]), Answer::text("ok")]);
+        let project = rpc::project();
+        project.write("specs/w.eld", format!("(defworker :name \"w\" {worker})"));
+        let arguments = ["--trust", "--worker", "w", "--endpoint", &server.endpoint()];
+        let mut client = RawClient::start(&project, &arguments);
+        client.send("session/new", &json!({"cwd": project.path(""), "mcpServers": []}));
+        let session = client.receive()["result"]["sessionId"].clone();
+        let prompt = json!([{"type": "text", "text": "Go."}]);
+        client.send("session/prompt", &json!({"sessionId": session, "prompt": prompt}));
+        let response = loop {
+            let message = client.receive();
+            if message["id"] == 1 {
+                break message;
+            }
+        };
+        assert_eq!(response["result"]["stopReason"] == "end_turn", completes, "{worker}: {response}");
+        client.disconnect();
+    }
+}

@@ -104,6 +104,8 @@ fn each_line_is_a_message_of_one_conversation() {
 #[test]
 fn a_failed_message_does_not_end_the_chat_but_sets_the_exit_code() {
     let home = Home::new();
+    home.project
+        .write("specs/w.eld", "(defworker :name \"w\" :on-tool-error fail :on-invalid-arguments fail)");
     let server = Server::script([
         Answer::stream().delta("Half").then(Act::Close),
         Answer::calls(&[("broken", "{}")]),

@@ -167,13 +167,13 @@ fn a_client_that_starts_no_session_is_reported() {
 }
 
 /// A server and the test as its client.
-struct Host {
+pub(super) struct Host {
     process: WatchProcess,
     stdin: Option<ChildStdin>,
 }
 
 impl Host {
-    fn start(project: &Project, arguments: &[&str]) -> Self {
+    pub(super) fn start(project: &Project, arguments: &[&str]) -> Self {
         Self::start_as(project, arguments, &json!({}))
     }
 
@@ -201,17 +201,17 @@ impl Host {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    fn ask(&mut self, id: u32, method: &str, params: &Value) {
+    pub(super) fn ask(&mut self, id: u32, method: &str, params: &Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     }
 
     /// Returns the next message of the server. Everything on stdout is a message.
-    fn next(&self) -> Value {
+    pub(super) fn next(&self) -> Value {
         self.process.report()
     }
 
     /// Sends a request and returns its answer.
-    fn request(&mut self, id: u32, method: &str, params: &Value) -> Value {
+    pub(super) fn request(&mut self, id: u32, method: &str, params: &Value) -> Value {
         self.ask(id, method, params);
         loop {
             let message = self.next();
@@ -221,12 +221,12 @@ impl Host {
         }
     }
 
-    fn call(&mut self, id: u32, name: &str, arguments: &Value) -> Value {
+    pub(super) fn call(&mut self, id: u32, name: &str, arguments: &Value) -> Value {
         self.request(id, "tools/call", &json!({"name": name, "arguments": arguments}))
     }
 
     /// Closes the connection and returns the exit code.
-    fn end(mut self) -> Option<i32> {
+    pub(super) fn end(mut self) -> Option<i32> {
         self.stdin = None;
         self.process.child.wait().unwrap().code()
     }

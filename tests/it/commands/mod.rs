@@ -26,6 +26,7 @@ mod mcp_servers;
 mod otel;
 #[cfg(unix)]
 mod private_files;
+mod repairs;
 mod replay;
 mod reply_state;
 mod report;

@@ -490,3 +490,17 @@ fn two_clients_share_a_project() {
     }
     clients.into_iter().for_each(Client::shut_down);
 }
+
+/// A program forwards the arguments as the model wrote them.
+#[test]
+fn arguments_of_calls_are_repaired() {
+    let project = project();
+    let spec = r#"(deftool :name "add" :description "Adds one." :args ((:name "n" :type integer :description "N.")))"#;
+    project.write("specs/add.eld", spec);
+    project.write("scripts/add.lua", "return function(n) return n + 1 end\n");
+    let mut client = Client::start(&project, &[]);
+    let called = client.request("call", json!({"tool": "add", "arguments": {"n": "2"}}));
+    let repairs = json!([{"path": ".n", "kind": "integer_as_string"}]);
+    assert_eq!(called, json!({"result": 3, "text": "3", "repairs": repairs}));
+    client.shut_down();
+}

@@ -348,6 +348,12 @@ fn tampering(elsewhere: &str) -> Vec<Tampering> {
         ("Event.Budget", add(vec![json!({"type": "budget", "left": 99, "unit": "iteration"})])),
         ("Event.Retry", add(vec![json!({"type": "retry", "attempt": 9, "delay_ms": 9, "detail": "x"})])),
         ("Event.Reloaded", add(vec![json!({"type": "reloaded", "generation": 99, "detail": "x"})])),
+        (
+            "Event.ArgumentsRepaired",
+            add(vec![
+                json!({"type": "arguments_repaired", "id": "ID", "name": "pay", "path": ".amount", "kind": "encoded_value"}),
+            ]),
+        ),
         ("Event.Warning", add(vec![json!({"type": "warning", "message": "x"})])),
     ]
 }

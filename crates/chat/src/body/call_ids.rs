@@ -37,8 +37,11 @@ pub(super) fn with_valid_ids<'m>(
     model: &str,
     form: BodyForm,
 ) -> Cow<'m, [Arc<Message>]> {
-    let rule =
-        if form.fallbacks.has(BodyFallback::PortableIds) { IdRule::Nine } else { id_rule(model, form.effective_api()) };
+    let rule = if form.fallbacks.has(BodyFallback::PortableIds) {
+        IdRule::Nine
+    } else {
+        id_rule(model, form.effective_api())
+    };
     for number in 0..messages.len() {
         let Some(message) = messages.get(number) else { break };
         let is_valid = match &**message {

@@ -59,6 +59,7 @@ pub(super) fn broken_calls(text: &str, machine: &Machine, error: &str, truncated
         arguments: malformed(arguments),
         bare: false,
         span: (start, text.len()),
+        repairs: Vec::new(),
     });
     calls
 }

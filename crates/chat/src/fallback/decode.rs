@@ -1,6 +1,6 @@
 //! Decodes the captures of a complete form into calls.
 
-use deftool_lang::schema::Arguments;
+use deftool_lang::schema::{Arguments, Repair, repair_text};
 use serde_json::{Map, Value};
 
 use super::braces::read_braces;
@@ -96,7 +96,7 @@ impl TextCall {
 /// Returns a call with a name and no arguments.
 fn named_call(written: &str) -> TextCall {
     let arguments = TextArguments::Members(Vec::new());
-    TextCall { name: plain_name(written), arguments, bare: true, span: (0, 0) }
+    TextCall { name: plain_name(written), arguments, bare: true, span: (0, 0), repairs: Vec::new() }
 }
 
 /// Adds a capture to a call that began with its name.
@@ -113,9 +113,9 @@ fn add_capture(
     match (what, &mut call.arguments) {
         (Capture::Rename, _) => call.name = plain_name(written),
         (Capture::Arguments, arguments) => {
-            let value: Map<String, Value> =
-                serde_json::from_str(written).map_err(|error| error.to_string())?;
-            *arguments = TextArguments::Json(RawArguments::Object { value: value.into() });
+            let (value, repairs) = read_object(written)?;
+            call.repairs = repairs;
+            *arguments = TextArguments::Json(RawArguments::Object { value });
         }
         (Capture::Braces, arguments) => {
             *arguments = TextArguments::Literals { positional: Vec::new(), named: read_braces(written)? };
@@ -177,24 +177,41 @@ pub(super) fn plain_name(written: &str) -> String {
     name.to_owned()
 }
 
+/// Parses a JSON object, with lossless repairs of its text.
+fn read_object(text: &str) -> Result<(Arguments, Vec<Repair>), String> {
+    match serde_json::from_str::<Map<String, Value>>(text) {
+        Ok(object) => Ok((object.into(), Vec::new())),
+        Err(error) => repair_text(text).ok_or_else(|| error.to_string()),
+    }
+}
+
 /// Parses a call as a JSON object. `None` if the object is not a call.
 fn object_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
-    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    Ok(if marked { marked_call(&object) } else { unmarked_call(&object, &UNMARKED_ARGUMENT_KEYS) })
+    let (object, repairs) = read_object(text)?;
+    let Some(members) = object.as_object() else { return Ok(None) };
+    let call = if marked { marked_call(members) } else { unmarked_call(members, &UNMARKED_ARGUMENT_KEYS) };
+    Ok(call.map(|call| TextCall { repairs, ..call }))
 }
 
 /// Parses a call as `{"name": {…}}`.
 fn keyed_call(text: &str) -> Result<Option<TextCall>, String> {
-    let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let (object, repairs) = read_object(text)?;
+    let Some(object) = object.as_object() else { return Ok(None) };
     let mut members = object.iter();
     let call = match (members.next(), members.next()) {
         (Some((name, Value::Object(arguments))), None) => {
             let arguments = TextArguments::Json(RawArguments::Object { value: arguments.clone().into() });
-            Some(TextCall { name: plain_name(name), arguments, bare: false, span: (0, 0) })
+            Some(TextCall {
+                name: plain_name(name),
+                arguments,
+                bare: false,
+                span: (0, 0),
+                repairs: Vec::new(),
+            })
         }
-        _ => marked_call(&object),
+        _ => marked_call(object),
     };
-    Ok(call)
+    Ok(call.map(|call| TextCall { repairs, ..call }))
 }
 
 /// Returns the call that an object outside any form represents, in any API's shape. `None` for a tool's definition.
@@ -240,7 +257,7 @@ fn marked_call(object: &Map<String, Value>) -> Option<TextCall> {
         }
     };
     let (name, arguments) = (plain_name(members.name), TextArguments::Json(arguments));
-    Some(TextCall { name, arguments, bare: members.name == NO_TOOL, span: (0, 0) })
+    Some(TextCall { name, arguments, bare: members.name == NO_TOOL, span: (0, 0), repairs: Vec::new() })
 }
 
 /// Returns the call without marks that has its arguments in one of `keys`.
@@ -258,7 +275,13 @@ fn unmarked_call(object: &Map<String, Value>, keys: &[&str]) -> Option<TextCall>
         FoundArguments::Unread(_) => return None,
     };
     let (name, arguments) = (plain_name(members.name), TextArguments::Json(arguments));
-    Some(TextCall { name, arguments, bare: bare || members.name == NO_TOOL, span: (0, 0) })
+    Some(TextCall {
+        name,
+        arguments,
+        bare: bare || members.name == NO_TOOL,
+        span: (0, 0),
+        repairs: Vec::new(),
+    })
 }
 
 fn is_schema(value: &Value) -> bool {
@@ -296,5 +319,5 @@ fn python_call(text: &str, marked: bool) -> Result<Option<TextCall>, String> {
     let name = call.name.strip_suffix(".call").unwrap_or(call.name);
     let bare = !marked && call.named.is_empty();
     let arguments = TextArguments::Literals { positional: call.positional, named: call.named };
-    Ok(Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0) }))
+    Ok(Some(TextCall { name: plain_name(name), arguments, bare, span: (0, 0), repairs: Vec::new() }))
 }

@@ -1,4 +1,5 @@
 //! Finds the end or the first syntax error of a JSON object, character by character, and reports which keys it has.
+//! Also of a JSON string, which may contain an object that was encoded twice.
 //!
 //! Numbers and literals are not validated: `serde_json` parses the complete object.
 
@@ -25,9 +26,11 @@ pub(super) enum JsonStep {
     Other,
 }
 
-/// A streaming scan of an object, after its `{`.
+/// A streaming scan of an object, after its `{`, or of a string, after its `"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JsonScan {
+    /// Whether strings may contain control characters that are not escaped.
+    allows_controls: bool,
     /// Open containers: `true` for an object, `false` for an array.
     stack: Vec<bool>,
     state: State,
@@ -62,9 +65,16 @@ enum State {
 }
 
 impl JsonScan {
-    /// A scan after the object's `{`.
-    pub(super) fn new() -> Self {
-        Self { stack: vec![true], state: State::KeyOrEnd, key: String::new(), keys: Keys::default() }
+    /// A scan after the object's `{`. Raw line breaks in strings are not JSON. Before the object is certainly a call,
+    /// they end the scan unless they are allowed, so that a missing quotation mark does not hide the rest of the reply.
+    pub(super) fn object(allows_controls: bool) -> Self {
+        let (state, key, keys) = (State::KeyOrEnd, String::new(), Keys::default());
+        Self { allows_controls, stack: vec![true], state, key, keys }
+    }
+
+    /// A scan after the string's `"`.
+    pub(super) fn string() -> Self {
+        Self { stack: Vec::new(), state: State::String { key: false }, ..Self::object(true) }
     }
 
     /// Whether the keys so far identify a call.
@@ -173,11 +183,10 @@ impl JsonScan {
 
     fn push_string(&mut self, ch: char, key: bool) -> JsonStep {
         match ch {
+            '"' if self.stack.is_empty() => return JsonStep::End,
             '"' => self.state = if key { State::Colon } else { State::CommaOrEnd },
             '\\' => self.state = State::Escape { key },
-            // A raw line break in a string is not JSON. Without this check, a missing quotation mark would hide the
-            // rest of the reply.
-            '\0'..='\x1f' => return JsonStep::Bad,
+            '\0'..='\x1f' if !self.allows_controls && !self.is_call() => return JsonStep::Bad,
             _ => {
                 if key && self.stack.len() == 1 && self.key.len() < MAX_KEY {
                     self.key.push(ch);
@@ -227,7 +236,7 @@ mod tests {
     use super::*;
 
     fn end_of(text: &str) -> Result<Option<usize>, usize> {
-        let mut scan = JsonScan::new();
+        let mut scan = JsonScan::object(false);
         for (at, ch) in text.char_indices().skip(1) {
             match scan.push(ch, false) {
                 JsonStep::More => {}
@@ -254,9 +263,20 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_string_and_of_an_object_with_control_characters_are_found() {
+        let ends = |mut scan: JsonScan, text: &str| {
+            let steps = text.chars().map(|ch| scan.push(ch, false));
+            steps.take_while(|step| *step == JsonStep::More).count() + 1 == text.chars().count()
+        };
+        assert!(ends(JsonScan::string(), r#"{\"a\": \"}\"}""#));
+        assert!(ends(JsonScan::object(true), "\"a\": \"x\ny\"}"));
+        assert!(!ends(JsonScan::object(false), "\"a\": \"x\ny\"}"));
+    }
+
+    #[test]
     fn top_level_keys_identify_a_call() {
         let other_at = |text: &str| {
-            let mut scan = JsonScan::new();
+            let mut scan = JsonScan::object(false);
             text.char_indices()
                 .skip(1)
                 .find(|(_, ch)| scan.push(*ch, true) == JsonStep::Other)
@@ -267,7 +287,7 @@ mod tests {
         assert_eq!(other_at(r#"{"name": "Ada", "age": 3}"#), Some(18));
         assert_eq!(other_at(r#"{"name": "f", "parameters": {"age": {"tool": 1}}, "id": 1}"#), None);
         let is_call = |text: &str| {
-            let mut scan = JsonScan::new();
+            let mut scan = JsonScan::object(false);
             text.chars().skip(1).for_each(|ch| {
                 scan.push(ch, true);
             });

@@ -118,7 +118,7 @@ impl Machine {
     pub(super) fn unread(&self, text: &str) -> Option<Captured> {
         let first = text.get(self.start..)?.chars().next()?;
         let what = self.current_step()?.next.iter().find_map(|(token, _)| match token {
-            Token::Object(what) => (first == '{').then_some(*what),
+            Token::Object(what) => json_scan(*what, first, true).map(|_| *what),
             Token::Call => is_word_start(first).then_some(Capture::Python),
             Token::Raw(what, _, _) => Some(*what),
             Token::Literal(_) | Token::Word(_) | Token::Fence(_) | Token::FenceEnd => None,
@@ -224,11 +224,12 @@ impl Machine {
         if matching != 0 {
             return self.literals(matching, 1, self.at + ch.len_utf8());
         }
+        let marked = self.family.form().marked;
         let found = step.next.iter().enumerate().find_map(|(index, (token, _))| {
             let scan = match token {
                 Token::Literal(_) => None,
                 Token::Word(_) => is_word_start(ch).then_some(Scan::Word),
-                Token::Object(_) => (ch == '{').then(|| Scan::Object(JsonScan::new())),
+                Token::Object(what) => json_scan(*what, ch, marked).map(Scan::Object),
                 Token::Call => is_word_start(ch).then(|| Scan::Call(CallScan::new())),
                 Token::Raw(_, literal, _) => {
                     Some(Scan::Raw { matched: advance(literal, 0, ch), from: self.at, closed: false })
@@ -455,6 +456,15 @@ impl Machine {
         let begun = |close: &&str| read.iter().fold(0, |matched, ch| advance(close, matched, *ch));
         self.reading = Reading::Malformed { matched: form.closes.iter().map(begun).collect() };
         Verdict::Flow
+    }
+}
+
+/// Returns the scan of an object that begins with `ch`. Arguments may be encoded twice, as a string.
+fn json_scan(what: Capture, ch: char, marked: bool) -> Option<JsonScan> {
+    match ch {
+        '{' => Some(JsonScan::object(marked)),
+        '"' if marked && what == Capture::Arguments => Some(JsonScan::string()),
+        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The input and output of the scanner: the forms to look for, the pieces of a text and the calls in it.
 
+use deftool_lang::schema::Repair;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -56,6 +57,9 @@ pub struct TextCall {
     pub bare: bool,
     /// Start and end in the candidate's text, in bytes.
     pub span: (usize, usize),
+    /// The repairs of the text of the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<Repair>,
 }
 
 /// Arguments as the model wrote them.

@@ -95,7 +95,7 @@ fn in_objects(text: &str, levels: u32, found: &mut impl FnMut(&TextCall)) {
 /// Returns the end of the object that begins at `start`. If it cannot be read, returns the starts of the containers
 /// that are open at the error.
 fn end_of_object(text: &str, start: usize) -> Result<usize, Vec<usize>> {
-    let mut scan = JsonScan::new();
+    let mut scan = JsonScan::object(false);
     let mut open = vec![start];
     for (at, ch) in text.get(start..).unwrap_or_default().char_indices().skip(1) {
         match scan.push(ch, false) {

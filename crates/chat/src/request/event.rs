@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use deftool_lang::schema::RepairKind;
 use deftool_lang::spec::BudgetUnit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,6 +61,18 @@ pub enum Event {
         name: String,
         /// An object, or invalid arguments as a string.
         arguments: Arc<Value>,
+    },
+    /// Damaged arguments of a call were repaired without loss. The arguments in other events are the repaired ones.
+    ArgumentsRepaired {
+        /// The call; `None` for a call of an exit tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The tool.
+        name: String,
+        /// Path into the arguments, as in `.items[2]`; empty for all arguments and for the name.
+        path: String,
+        /// What was repaired.
+        kind: RepairKind,
     },
     /// The user's approval is requested or was given.
     Approval {

@@ -119,6 +119,8 @@ pub mod kind {
     pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
     /// A call that is cut off at the end of the reply.
     pub const CALL_TRUNCATED: &str = "call_truncated";
+    /// The same call failed too often in a row.
+    pub const REPEATED_FAILURE: &str = "repeated_failure";
     /// A call written as text that does not parse.
     pub const MALFORMED_CALL: &str = "malformed_call";
     /// An event of the stream was lost; the calls of the reply cannot be trusted.

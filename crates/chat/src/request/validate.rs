@@ -2,91 +2,153 @@
 
 use std::sync::Arc;
 
-use deftool_lang::schema::{Arguments, ToolKind, ToolSet, Violation};
+use deftool_lang::schema::{
+    Accepted, Arguments, Repair, ToolEntry, ToolKind, ToolSet, Violation, repair_text,
+};
 use deftool_lang::spec::nearest;
+use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde_json::Value;
 
 use super::run::CallPlan;
+use super::text_calls::Fault;
 use crate::{RawArguments, RawCall};
 
 /// The calls of a reply by kind of tool, each in order.
 pub(super) struct Partition<'a> {
     pub(super) exit: Vec<&'a RawCall>,
-    pub(super) normal: Vec<&'a RawCall>,
-    pub(super) unknown: Vec<&'a RawCall>,
+    /// The calls of normal and of unknown tools.
+    pub(super) other: Vec<&'a RawCall>,
 }
 
 /// Sorts the calls of a reply by kind of tool.
-pub(super) fn partition<'a>(calls: &'a [RawCall], tools: &ToolSet) -> Partition<'a> {
-    let mut sorted = Partition { exit: Vec::new(), normal: Vec::new(), unknown: Vec::new() };
-    for call in calls {
-        match tools.get(&call.name).map(|tool| tool.kind) {
-            Some(ToolKind::Exit) => sorted.exit.push(call),
-            Some(ToolKind::Normal) => sorted.normal.push(call),
-            None => sorted.unknown.push(call),
-        }
-    }
-    sorted
+pub(super) fn partition<'a>(calls: impl IntoIterator<Item = &'a RawCall>, tools: &ToolSet) -> Partition<'a> {
+    let is_exit =
+        |call: &&RawCall| tools.called(&call.name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit);
+    let (exit, other) = calls.into_iter().partition(is_exit);
+    Partition { exit, other }
 }
 
-/// A normal call after validation against its tool's schema.
+/// A call of a normal or unknown tool after validation against its tool's schema.
 pub(super) enum Checked {
     /// The call can run.
-    Valid { arguments: Arguments, plan: CallPlan },
+    Valid {
+        /// The name of the tool.
+        name: String,
+        arguments: Arguments,
+        /// The arguments as the model wrote them, if values were repaired.
+        written: Option<Arc<str>>,
+        plan: CallPlan,
+        repairs: Vec<Repair>,
+    },
     /// The call cannot run.
     Invalid {
+        /// The name of the tool, or an unknown name.
+        name: String,
         /// The arguments if they are an object, otherwise the received text as a string.
         arguments: Arc<Value>,
-        /// One line per violation, with the tool's name and the path.
-        detail: String,
+        /// For the model, with one line per violation.
+        error: ToolError,
     },
 }
 
-/// Validates a call's arguments against the schema of tool `name`.
-pub(super) fn check(name: &str, arguments: &RawArguments, tools: &ToolSet) -> Checked {
-    match arguments {
-        RawArguments::Malformed { text, error, .. } => Checked::Invalid {
-            arguments: Arc::new(Value::String(text.clone())),
-            detail: format!("{name}: the arguments are not a JSON object: {error}"),
+impl Checked {
+    /// A malformed call written as text. The text of the reply contains it. The error does not quote it, because a call
+    /// that an earlier result contains is not executed.
+    pub(super) fn of_fault(fault: &Fault) -> Self {
+        let why = fault.why.strip_suffix(&format!(": {}", fault.excerpt)).unwrap_or(&fault.why);
+        Self::Invalid {
+            name: fault.name.clone().unwrap_or_default(),
+            arguments: Arc::new(Value::String(fault.excerpt.clone())),
+            error: ToolError::new(ToolErrorKind::InvalidArguments, why),
+        }
+    }
+
+    /// Adds arguments that are not an object to the error for the model: the conversation cannot contain them.
+    pub(super) fn with_received_text(mut self) -> Self {
+        if let Self::Invalid { arguments, error, .. } = &mut self
+            && let Some(text) = arguments.as_str().filter(|text| !text.is_empty())
+        {
+            error.message.push_str("; received: ");
+            error.message.extend(text.chars().take(MAX_RECEIVED));
+        }
+        self
+    }
+}
+
+/// Maximum length of unreadable arguments in an error for the model, in characters.
+const MAX_RECEIVED: usize = 2_000;
+
+/// Validates a call of a reply. Repairs what a model or server damaged without loss.
+pub(super) fn check(call: &RawCall, tools: &ToolSet) -> Checked {
+    let invalid = |name: &str, arguments: Arc<Value>, kind, message: String| Checked::Invalid {
+        name: name.to_owned(),
+        arguments,
+        error: ToolError::new(kind, message),
+    };
+    let received = || match &call.arguments {
+        RawArguments::Object { value } => Arc::clone(value.shared()),
+        RawArguments::Malformed { text, .. } => Arc::new(Value::String(text.clone())),
+    };
+    let Some((tool, renamed)) = tools.called(&call.name) else {
+        let message = unknown_tool(&call.name, tools);
+        return invalid(&call.name, received(), ToolErrorKind::UnknownTool, message);
+    };
+    let name = &tool.name;
+    let parsed = match &call.arguments {
+        RawArguments::Object { value } => Ok((value.clone(), call.repairs.clone())),
+        RawArguments::Malformed { error, truncated: true, .. } => Err(error),
+        RawArguments::Malformed { text, error, .. } => repair_text(text).ok_or(error),
+    };
+    let (written, text_repairs) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let message = format!("{name}: the arguments are not a JSON object: {error}");
+            return invalid(name, received(), ToolErrorKind::InvalidArguments, message);
+        }
+    };
+    match tool.accept_repaired(written.clone()) {
+        Ok(Accepted { arguments, repairs }) => Checked::Valid {
+            name: name.clone(),
+            written: (!repairs.is_empty()).then(|| written.to_string().into()),
+            plan: plan_of(tool, &arguments),
+            arguments,
+            repairs: renamed.into_iter().chain(text_repairs).chain(repairs).collect(),
         },
-        RawArguments::Object { value } => {
-            let Some(tool) = tools.get(name) else {
-                return Checked::Invalid {
-                    arguments: Arc::clone(value.shared()),
-                    detail: format!("unknown tool `{name}`"),
-                };
-            };
-            match tool.accept(value.clone()) {
-                Ok(arguments) => {
-                    let needs_approval = tool.needs_approval(&arguments);
-                    let plan = CallPlan {
-                        timeout: tool.timeout,
-                        needs_approval,
-                        effect: tool.effect,
-                        text_result: tool.text_results,
-                    };
-                    Checked::Valid { arguments, plan }
-                }
-                Err((arguments, violations)) => Checked::Invalid {
-                    arguments: Arc::clone(arguments.shared()),
-                    detail: violations_of(name, &violations),
-                },
-            }
+        Err((arguments, violations)) => {
+            let message = violations_of(name, &violations);
+            invalid(name, Arc::clone(arguments.shared()), ToolErrorKind::InvalidArguments, message)
         }
     }
 }
 
-/// Returns the arguments of a call of exit tool `name` for its signal, and the reason if they are invalid.
-pub(super) fn check_exit(name: &str, arguments: &RawArguments, tools: &ToolSet) -> (Value, Option<String>) {
-    match arguments {
-        RawArguments::Malformed { text, error, .. } => (Value::String(text.clone()), Some(error.clone())),
-        RawArguments::Object { value } => match tools.get(name).map(|tool| tool.accept(value.clone())) {
-            Some(Ok(arguments)) => (arguments.to_value(), None),
-            Some(Err((arguments, violations))) => {
-                (arguments.to_value(), Some(violations_of(name, &violations)))
-            }
-            None => (value.to_value(), None),
-        },
+/// Validates the arguments of an earlier call again. They are not repaired.
+///
+/// # Errors
+/// Returns why the call is no longer valid.
+pub(super) fn check_again(
+    name: &str,
+    arguments: &Arguments,
+    tools: &ToolSet,
+) -> Result<(Arguments, CallPlan), ToolError> {
+    let tool = tools.get(name).filter(|tool| tool.kind == ToolKind::Normal);
+    let tool = tool.ok_or_else(|| ToolError::new(ToolErrorKind::UnknownTool, unknown_tool(name, tools)))?;
+    match tool.accept(arguments.clone()) {
+        Ok(arguments) => {
+            let plan = plan_of(tool, &arguments);
+            Ok((arguments, plan))
+        }
+        Err((_, violations)) => {
+            Err(ToolError::new(ToolErrorKind::InvalidArguments, violations_of(name, &violations)))
+        }
+    }
+}
+
+fn plan_of(tool: &ToolEntry, arguments: &Arguments) -> CallPlan {
+    CallPlan {
+        timeout: tool.timeout,
+        needs_approval: tool.needs_approval(arguments),
+        effect: tool.effect,
+        text_result: tool.text_results,
     }
 }
 
@@ -94,6 +156,23 @@ pub(super) fn check_exit(name: &str, arguments: &RawArguments, tools: &ToolSet) 
 fn violations_of(name: &str, violations: &[Violation]) -> String {
     let lines = violations.iter().map(|Violation { path, message }| format!("{name}{path}: {message}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Maximum number of tools that a message lists.
+const MAX_LISTED: usize = 8;
+
+/// Returns the message for a call of the unknown tool `name`.
+fn unknown_tool(name: &str, tools: &ToolSet) -> String {
+    if name.is_empty() {
+        return String::from("the call has no tool name");
+    }
+    let unknown = format!("unknown tool {}", unknown_names(std::iter::once(name), tools));
+    if tools.is_empty() || unknown.ends_with("`?)") {
+        return unknown;
+    }
+    let known: Vec<String> = tools.iter().take(MAX_LISTED).map(|tool| format!("`{}`", tool.name)).collect();
+    let more = if tools.iter().count() > MAX_LISTED { ", …" } else { "" };
+    format!("{unknown}; the tools are {}{more}", known.join(", "))
 }
 
 /// Maximum number of unknown names in a reply for which similar tools are searched.

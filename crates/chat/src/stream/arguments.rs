@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use deftool_lang::schema::Arguments;
+use deftool_lang::schema::{Arguments, Repair, RepairKind};
 use serde_json::{Deserializer, Value};
 
 use super::loose::Loose;
@@ -29,6 +29,8 @@ pub(super) struct ParsedArguments {
     pub(super) is_cut: bool,
     /// The text of a single object, if it differs from the text of the parsed object.
     pub(super) written: Option<Arc<str>>,
+    /// The repairs of the text.
+    pub(super) repairs: Vec<Repair>,
 }
 
 impl ParsedArguments {
@@ -190,6 +192,7 @@ fn parse_objects(text: &str, empty_is_complete: bool, decode_strings: bool) -> P
                     };
                 }
                 parsed.objects.extend(inner.objects);
+                parsed.repairs = vec![Repair::of_call(RepairKind::EncodedTwice)];
                 parsed.is_cut |= inner.is_cut;
                 continue;
             }

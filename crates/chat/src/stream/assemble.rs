@@ -378,8 +378,12 @@ pub(super) fn read_calls(
                 break;
             }
             let (written, opaque) = (parsed.written.take(), std::mem::take(&mut opaque));
+            let repairs = match &arguments {
+                RawArguments::Object { .. } => parsed.repairs.clone(),
+                RawArguments::Malformed { .. } => Vec::new(),
+            };
             let (id, name) = (id.take(), name.clone());
-            assembled.calls.push(RawCall { index, id, name, arguments, written, opaque });
+            assembled.calls.push(RawCall { index, id, name, arguments, written, repairs, opaque });
         }
     }
     assembled

@@ -10,6 +10,8 @@ mod parallel;
 mod partial;
 mod play;
 mod properties;
+mod repairs;
+mod repeated_failures;
 mod repetition;
 mod reporting;
 mod rules;

@@ -223,7 +223,8 @@ impl Attempt {
     /// Whether the error of a tool fails the request, once the earlier calls are answered.
     fn fails_request(&self, error: &Value) -> bool {
         let on_error = self.start.as_ref().map(|start| start.config.on_tool_error);
-        on_error == Some(OnFailure::Fail) && error["kind"] != "interrupted"
+        let is_answer = matches!(error["kind"].as_str(), Some("interrupted" | "error_result"));
+        on_error == Some(OnFailure::Fail) && !is_answer
     }
 
     /// Stops the request in this process if it waits only for approvals, and returns these calls; otherwise returns no

@@ -7,7 +7,8 @@
 //!
 //! No target changes a schema silently: its [`support`] table lists the support level of each keyword, the component
 //! that enforces it, and the source of that information. [`check_target`] reports each keyword without full support.
-//! [`restore`] undoes the changes that strict mode requires.
+//! [`restore`] undoes the changes that strict mode requires. [`repair_text`] and [`ToolEntry::accept_repaired`] read
+//! arguments that a model or a client damaged without loss.
 
 mod arguments;
 mod compare;
@@ -25,6 +26,7 @@ mod locate;
 mod plain;
 mod pointer;
 mod references;
+mod repair;
 pub mod rules;
 mod strict_reply;
 mod target;
@@ -42,12 +44,13 @@ pub use foreign::{offered_parameters, to_current_draft};
 pub use fuzz::{Fuzzer, InvalidArguments, shrink};
 pub use gptel::{emit_gptel, lost_in_gptel};
 pub use import::{Import, ImportFormat, Importer, repeated_member};
+pub use repair::{Repair, RepairKind, before_control_token, repair_text};
 pub use strict_reply::restore;
 pub use target::{
-    Limitation, Target, check_count, check_target, check_tools, emit, emit_definition, limitations,
-    strict_parameters, support,
+    Limitation, Target, accepts_type, check_count, check_target, check_tools, emit, emit_definition,
+    limitations, strict_parameters, support,
 };
-pub use tool_set::{LocatedViolation, ToolEntry, ToolSet, locate_violations};
+pub use tool_set::{Accepted, LocatedViolation, ToolEntry, ToolSet, locate_violations};
 pub use validate::{ArgumentValidator, SchemaError, Violation};
 
 pub use crate::spec::ToolKind;

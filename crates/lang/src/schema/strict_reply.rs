@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::pointer::resolve;
-use super::target::{accepts_null, required_names};
+use super::target::{accepts_null, is_of_type, required_names};
 use crate::spec::is_same;
 
 /// Maximum number of steps per call; a schema with many similar branches could otherwise take unlimited steps.
@@ -129,18 +129,5 @@ impl<'a> Walk<'a> {
                     Some(value) => self.fits(schema, value, MAX_HOPS),
                 }
             })
-    }
-}
-
-fn is_of_type(value: &Value, word: &str) -> bool {
-    match word {
-        "null" => value.is_null(),
-        "boolean" => value.is_boolean(),
-        "string" => value.is_string(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        "number" => value.is_number(),
-        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        _ => true,
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::locate::locate_near;
+use super::repair::{Repair, RepairKind, before_control_token, repair_arguments};
 use super::target::strict_parameters;
 use super::validate::DetailedViolation;
 use super::{ArgumentValidator, Arguments, Confirmation, SchemaError, ToolKind, Violation};
@@ -111,6 +112,35 @@ impl ToolEntry {
             Err(violations) => Err((arguments, violations)),
         }
     }
+
+    /// Like [`ToolEntry::accept`], but repairs invalid arguments if that is possible without loss. For arguments that a
+    /// model wrote.
+    ///
+    /// # Errors
+    /// Returns the invalid arguments, unrepaired, and their violations.
+    pub fn accept_repaired(&self, arguments: Arguments) -> Result<Accepted, (Arguments, Vec<Violation>)> {
+        let (arguments, violations) = match self.accept(arguments) {
+            Ok(arguments) => return Ok(Accepted { arguments, repairs: Vec::new() }),
+            Err(invalid) => invalid,
+        };
+        let schema = self.validator.source().or_else(|| self.definition.pointer("/function/parameters"));
+        let repaired = schema.and_then(|schema| repair_arguments(&self.validator, schema, &arguments));
+        let accepted = repaired.and_then(|(value, repairs)| {
+            let mut arguments = Arguments::try_from(value).ok()?;
+            self.validator.restore(&mut arguments);
+            Some(Accepted { arguments, repairs })
+        });
+        accepted.ok_or((arguments, violations))
+    }
+}
+
+/// Valid arguments, and how they differ from those that were received.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accepted {
+    /// The arguments to pass to the tool.
+    pub arguments: Arguments,
+    /// The repairs; usually none.
+    pub repairs: Vec<Repair>,
 }
 
 fn split_definition(definition: &Value) -> (String, Value) {
@@ -162,6 +192,16 @@ impl ToolSet {
     /// Returns the tool `name`.
     pub fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.by_name.get(name).and_then(|&index| self.entries.get(index)).map(AsRef::as_ref)
+    }
+
+    /// Returns the tool that a model calls by `name`, and the repair of the name. The name of a tool may be followed by
+    /// a control token of the model's template and more text, as in `get_weather<|channel|>commentary`.
+    pub fn called(&self, name: &str) -> Option<(&ToolEntry, Option<Repair>)> {
+        if let Some(tool) = self.get(name) {
+            return Some((tool, None));
+        }
+        let tool = self.get(before_control_token(name)?)?;
+        Some((tool, Some(Repair::of_call(RepairKind::ControlTokenInName))))
     }
 
     /// Iterates over the tools in order.

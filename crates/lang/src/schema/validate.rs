@@ -117,6 +117,11 @@ impl ArgumentValidator {
         Self { strict: Some(parameters), ..self }
     }
 
+    /// The schema that the validator was compiled from, if the model uses a strict form of it.
+    pub(super) fn source(&self) -> Option<&Value> {
+        self.strict.as_ref()
+    }
+
     /// Removes nulls that represent absent properties, if the model uses a strict schema.
     pub(super) fn restore(&self, arguments: &mut Arguments) {
         if let Some(parameters) = &self.strict {
@@ -290,7 +295,7 @@ fn remove_at(value: &mut Value, pointer: &str) -> bool {
 }
 
 /// Converts `/items/2/name` to `.items[2].name`.
-fn path_of_pointer(pointer: &str) -> String {
+pub(super) fn path_of_pointer(pointer: &str) -> String {
     let mut path = String::new();
     for step in steps(pointer) {
         if !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -213,9 +213,9 @@ pub struct WorkerSpec {
     /// The position of the BIOS lines that change.
     pub bios_budget: BiosBudget,
     /// The effect of malformed arguments.
-    pub on_invalid_arguments: OnFailure,
+    pub on_invalid_arguments: Option<OnFailure>,
     /// The effect of a failing tool.
-    pub on_tool_error: OnFailure,
+    pub on_tool_error: Option<OnFailure>,
     /// The form of results that are strings.
     pub string_results: StringResults,
     /// Whether the model gets one last turn, with only the exit tools, after the budget is spent.
@@ -254,8 +254,8 @@ impl WorkerSpec {
             system_messages: SystemMessages::default(),
             bios: BiosSource::default(),
             bios_budget: BiosBudget::default(),
-            on_invalid_arguments: OnFailure::default(),
-            on_tool_error: OnFailure::default(),
+            on_invalid_arguments: None,
+            on_tool_error: None,
             string_results: StringResults::default(),
             final_turn: false,
             parallel: false,

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::schema::{Arguments, ToolEntry, Violation};
+use crate::schema::{Accepted, Arguments, ToolEntry, Violation};
 use crate::spec::Effect;
 
 pub use source::{JoinedTools, ToolSource, Toolbox};
@@ -105,6 +105,9 @@ pub enum ToolErrorKind {
     Script,
     /// The script raised `error(tool.failure(…))`: an expected failure with a message for the model.
     Failure,
+    /// The tool ended and reports an error as its result, as an MCP server does with `isError`. The model always
+    /// receives it.
+    ErrorResult,
     /// The deadline passed.
     Timeout,
     /// The memory limit was reached.
@@ -132,6 +135,7 @@ impl ToolErrorKind {
             Self::Load => "load",
             Self::Script => "script",
             Self::Failure => "failure",
+            Self::ErrorResult => "error_result",
             Self::Timeout => "timeout",
             Self::Memory => "memory",
             Self::Unserialisable => "unserialisable",
@@ -142,6 +146,11 @@ impl ToolErrorKind {
             Self::Internal => "internal",
         }
     }
+
+    /// Whether the error is a result of the tool, which the model receives even if errors of tools fail the request.
+    pub fn is_result(self) -> bool {
+        self == Self::ErrorResult
+    }
 }
 
 /// Validates the arguments of a call and returns those to pass to the tool.
@@ -149,22 +158,34 @@ impl ToolErrorKind {
 /// # Errors
 /// Returns an error if they are invalid.
 pub fn accept_arguments(tool: &ToolEntry, arguments: Value) -> Result<Arguments, ToolError> {
-    let name = &tool.name;
-    let invalid = |message: String| ToolError::new(ToolErrorKind::InvalidArguments, message);
-    let arguments = Arguments::try_from(arguments)
-        .map_err(|_| invalid(format!("the arguments of `{name}` must be a JSON object")))?;
-    match tool.accept(arguments) {
-        Ok(arguments) => Ok(arguments),
-        Err((_, violations)) => {
-            let mut violations = violations.into_iter();
-            let first = violations.next().unwrap_or_default();
-            let mut error = invalid(format!("`{name}`: {first}"));
-            error.path = Some(first.path).filter(|path| !path.is_empty());
-            let more: Vec<String> = violations.map(|violation| violation.to_string()).collect();
-            error.details = (!more.is_empty()).then(|| more.join("\n"));
-            Err(error)
-        }
-    }
+    tool.accept(object_of(tool, arguments)?).map_err(|(_, violations)| invalid_arguments(tool, violations))
+}
+
+/// Like [`accept_arguments`], for a call that a model wrote: repairs arguments if that is possible without loss.
+///
+/// # Errors
+/// Returns an error if they are invalid.
+pub fn accept_call(tool: &ToolEntry, arguments: Value) -> Result<Accepted, ToolError> {
+    tool.accept_repaired(object_of(tool, arguments)?)
+        .map_err(|(_, violations)| invalid_arguments(tool, violations))
+}
+
+fn object_of(tool: &ToolEntry, arguments: Value) -> Result<Arguments, ToolError> {
+    Arguments::try_from(arguments).map_err(|_| {
+        let message = format!("the arguments of `{}` must be a JSON object", tool.name);
+        ToolError::new(ToolErrorKind::InvalidArguments, message)
+    })
+}
+
+fn invalid_arguments(tool: &ToolEntry, violations: Vec<Violation>) -> ToolError {
+    let mut violations = violations.into_iter();
+    let first = violations.next().unwrap_or_default();
+    let message = format!("`{}`: {first}", tool.name);
+    let mut error = ToolError::new(ToolErrorKind::InvalidArguments, message);
+    error.path = Some(first.path).filter(|path| !path.is_empty());
+    let more: Vec<String> = violations.map(|violation| violation.to_string()).collect();
+    error.details = (!more.is_empty()).then(|| more.join("\n"));
+    error
 }
 
 /// Returns the result of a call if it matches the tool's `:returns`.

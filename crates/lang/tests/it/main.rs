@@ -5,6 +5,7 @@
 
 mod fold;
 mod reference;
+mod repair;
 mod strict;
 mod syntax;
 mod values;

@@ -178,8 +178,8 @@ impl Server {
             let message = "the tool asks for more input, which deftool does not support";
             return Err(self.error(ToolErrorKind::Failure, message));
         }
-        let failure = |message| ToolError::new(ToolErrorKind::Failure, message);
-        let CallResult { value, is_structured, unknown } = CallResult::read(result).map_err(failure)?;
+        let error = |message| ToolError::new(ToolErrorKind::ErrorResult, message);
+        let CallResult { value, is_structured, unknown } = CallResult::read(result).map_err(error)?;
         for kind in unknown {
             let name = &tool.remote_name;
             self.report_once(format!(

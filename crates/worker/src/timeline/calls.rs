@@ -45,6 +45,9 @@ impl Calls {
 
     pub(super) fn started(&mut self, place: Place, id: &str, name: &str, arguments: Value) {
         let open = self.open(place, id, name, Some(&arguments));
+        if !open.call.as_text {
+            push_changes(&open.call.arguments, &arguments, "", &mut open.call.repairs);
+        }
         open.call.arguments = arguments;
         open.call.arguments_error = None;
         open.call.started_ms = Some(place.at_ms);
@@ -136,6 +139,28 @@ impl Calls {
     }
 }
 
+/// Adds a line for each value that differs between the written and the repaired arguments.
+fn push_changes(written: &Value, repaired: &Value, path: &str, lines: &mut Vec<String>) {
+    match (written, repaired) {
+        (Value::Object(written), Value::Object(repaired)) => {
+            for (key, value) in written {
+                let path = format!("{path}.{key}");
+                match repaired.get(key) {
+                    Some(repaired) => push_changes(value, repaired, &path, lines),
+                    None => lines.push(format!("{path}: written as {value}")),
+                }
+            }
+        }
+        (Value::Array(written), Value::Array(repaired)) if written.len() == repaired.len() => {
+            for (index, (written, repaired)) in written.iter().zip(repaired).enumerate() {
+                push_changes(written, repaired, &format!("{path}[{index}]"), lines);
+            }
+        }
+        _ if written == repaired => {}
+        _ => lines.push(format!("{path}: written as {written}")),
+    }
+}
+
 impl Place {
     fn of(written: &WrittenCall) -> Self {
         Self { at_ms: written.written_ms.0, line: written.line }
@@ -144,8 +169,8 @@ impl Place {
 
 impl PlacedCall {
     fn of(written: WrittenCall) -> Self {
-        let WrittenCall { index, name, arguments, arguments_error, written_ms, line } = written;
-        let call = CallEntry { name, arguments, arguments_error, ..CallEntry::not_run() };
+        let WrittenCall { index, name, arguments, arguments_error, repairs, written_ms, line } = written;
+        let call = CallEntry { name, arguments, arguments_error, repairs, ..CallEntry::not_run() };
         let call = CallEntry { written_ms: Some(written_ms), ..call };
         Self { index, at_ms: written_ms.0, end_ms: Some(written_ms.1), line, call }
     }
@@ -165,6 +190,7 @@ impl CallEntry {
             state: CallState::NotRun,
             arguments: Value::Null,
             arguments_error: None,
+            repairs: Vec::new(),
             written_ms: None,
             as_text: false,
             started_ms: None,

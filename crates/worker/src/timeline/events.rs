@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use deftool_chat::request::{Event, JournalEntry, Signal};
+use deftool_lang::schema::Repair;
 use deftool_project::open_regular;
 use serde_json::Value;
 
@@ -181,6 +182,11 @@ fn add(request: &mut RequestTimeline, places: &mut Places, place: (usize, u64), 
         Event::Retry { attempt, detail, .. } => EntryKind::Retry { attempt, detail },
         Event::Reloaded { generation, detail } => EntryKind::Reloaded { generation, detail },
         Event::Resumed { superseded } => EntryKind::Resumed { superseded },
+        Event::ArgumentsRepaired { id, path, kind, .. } => {
+            return with_call(entries, places, &id.unwrap_or_default(), |call, _| {
+                call.repairs.push(Repair { path, kind }.to_string());
+            });
+        }
         Event::Warning { message } => EntryKind::Warning { message },
         Event::Finished(outcome) => {
             request.outcome = short_outcome(&serde_json::to_value(outcome).unwrap_or_default());

@@ -232,6 +232,9 @@ pub struct CallEntry {
     /// The reason why the arguments are not an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments_error: Option<String>,
+    /// The lossless repairs of the call, each with its path in the arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<String>,
     /// When the model began and finished writing the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_ms: Option<(u64, u64)>,

@@ -6,6 +6,7 @@ use deftool_chat::{
     Api, ChatEvent, RawArguments, Reply, ReplyStatus, ServerError, StreamDecoder, TransportEnd, Usage,
     classify_http_error,
 };
+use deftool_lang::schema::{Repair, RepairKind, before_control_token, repair_text};
 use serde_json::Value;
 
 use super::model::{Entry, EntryKind, Stream};
@@ -28,6 +29,8 @@ pub(super) struct WrittenCall {
     pub(super) name: String,
     pub(super) arguments: Value,
     pub(super) arguments_error: Option<String>,
+    /// The repairs of the name and of the text of the arguments.
+    pub(super) repairs: Vec<String>,
     /// When the model began and finished writing the call.
     pub(super) written_ms: (u64, u64),
     /// The line where the call begins.
@@ -52,6 +55,8 @@ pub(super) struct DecodedReply {
 #[derive(Debug)]
 pub(super) struct ReplyReader {
     status: u16,
+    /// The names of the offered tools.
+    known_tools: Vec<String>,
     decoder: StreamDecoder,
     /// The start of the body of an HTTP error.
     error_body: Vec<u8>,
@@ -68,7 +73,8 @@ impl ReplyReader {
     pub(super) fn new(api: Api, known_tools: Vec<String>, status: u16) -> Self {
         Self {
             status,
-            decoder: StreamDecoder::new(api, known_tools),
+            decoder: StreamDecoder::new(api, known_tools.clone()),
+            known_tools,
             error_body: Vec::new(),
             events: Vec::new(),
             starts: HashMap::new(),
@@ -112,7 +118,7 @@ impl ReplyReader {
             let error = error.clone();
             self.push_failed_generation(&error, place);
         }
-        let Self { reply, starts, call_end_ms, mut decoded, .. } = self;
+        let Self { reply, starts, call_end_ms, mut decoded, known_tools, .. } = self;
         let Some(Reply { status, calls, lost_frames, finish_reason, usage, .. }) = reply else {
             return decoded;
         };
@@ -121,16 +127,28 @@ impl ReplyReader {
             let (start_ms, line) = starts.get(&index).copied().unwrap_or((place.at_ms, place.line));
             // The next call begins where this one ends.
             let end_ms = starts.get(&(index + 1)).map_or(call_end_ms, |(next, _)| *next).max(start_ms);
-            let (arguments, arguments_error) = match call.arguments {
-                RawArguments::Object { value } => (value.to_value(), None),
-                RawArguments::Malformed { text, error, .. } => (Value::String(text), Some(error)),
+            let (arguments, arguments_error, mut repairs) = match call.arguments {
+                RawArguments::Object { value } => (value.to_value(), None, call.repairs),
+                RawArguments::Malformed { text, error, .. } => match repair_text(&text) {
+                    Some((value, repairs)) => (value.to_value(), None, repairs),
+                    None => (Value::String(text), Some(error), Vec::new()),
+                },
+            };
+            let before = before_control_token(&call.name);
+            let name = match before.filter(|name| known_tools.iter().any(|known| known == name)) {
+                Some(name) => {
+                    repairs.insert(0, Repair::of_call(RepairKind::ControlTokenInName));
+                    name.to_owned()
+                }
+                None => call.name,
             };
             let written_ms = (start_ms, end_ms);
             decoded.calls.push(WrittenCall {
                 index,
-                name: call.name,
+                name,
                 arguments,
                 arguments_error,
+                repairs: repairs.iter().map(ToString::to_string).collect(),
                 written_ms,
                 line,
             });

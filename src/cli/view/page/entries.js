@@ -151,6 +151,7 @@ function callDetails(entry, line) {
       ["Id", entry.id],
       ["In the file", line],
       ["Invalid", entry.arguments_error],
+      ["Repaired", entry.repairs?.join("; ")],
     ]),
     titled("Arguments", block(entry.arguments)),
     entry.result !== undefined ? titled("Result", block(entry.result)) : null,

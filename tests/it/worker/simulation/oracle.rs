@@ -264,12 +264,13 @@ fn is_recognized(form: Form, fallback: Fallback) -> bool {
     }
 }
 
-/// Whether a call written as text is recognized and its tool exists.
+/// Whether a call written as text is recognized. A call of an unknown tool is reported to the model, or fails.
 fn is_call(written: &Written, generation: &Generation, run: &RunConfig) -> bool {
     is_recognized(written.form, run.fallback)
         && written.form != Form::BrokenTag
         && !written.is_quoted
-        && generation.set.get(&written.name).is_some()
+        && !generation.set.is_empty()
+        && (generation.set.get(&written.name).is_some() || run.on_invalid_arguments == OnFailure::Report)
 }
 
 fn written(content: &ReplyContent) -> impl Iterator<Item = &Written> {
@@ -286,14 +287,15 @@ fn reads_text(content: &ReplyContent, generation: &Generation) -> bool {
 
 fn of_calls(content: &ReplyContent, turn: &Turn, tracker: &EventTracker, run: &RunConfig) -> Verdict {
     let generation = &turn.generation;
+    let fails = run.on_invalid_arguments == OnFailure::Fail;
     let is_known = |name: &str| generation.set.get(name).is_some();
-    if content.calls.iter().any(|call| !is_known(&call.name)) {
+    if fails && content.calls.iter().any(|call| !is_known(&call.name)) {
         return Verdict::class("tool_parse_error/unknown_tool");
     }
     let structured: Vec<(&str, Option<&Value>)> = content
         .calls
         .iter()
-        .filter(|call| generation.is_normal(&call.name))
+        .filter(|call| !generation.is_exit(&call.name))
         .map(|call| (call.name.as_str(), call.arguments.as_ref()))
         .collect();
     let calls = if reads_text(content, generation) {
@@ -302,15 +304,15 @@ fn of_calls(content: &ReplyContent, turn: &Turn, tracker: &EventTracker, run: &R
         };
         let fault =
             written(content).filter(read).find(|call| call.form == Form::BrokenTag || !is_known(&call.name));
-        if let Some(fault) = fault {
+        if let Some(fault) = fault.filter(|_| fails) {
             let is_broken = fault.form == Form::BrokenTag;
             let kind = if is_broken { "malformed_call" } else { "unknown_tool" };
             return Verdict::class(&format!("tool_parse_error/{kind}"));
         }
         written(content)
             .filter(read)
-            .filter(|call| generation.is_normal(&call.name))
-            .map(|call| (call.name.as_str(), Some(&call.arguments)))
+            .filter(|call| !generation.is_exit(&call.name))
+            .map(|call| (call.name.as_str(), Some(&call.arguments).filter(|_| call.form != Form::BrokenTag)))
             .collect()
     } else {
         structured
@@ -325,7 +327,7 @@ fn of_calls(content: &ReplyContent, turn: &Turn, tracker: &EventTracker, run: &R
     let is_valid = |(name, arguments): &(&str, Option<&Value>)| {
         arguments.is_some_and(|arguments| generation.accepts(name, arguments))
     };
-    if run.on_invalid_arguments == OnFailure::Fail && !calls.iter().all(is_valid) {
+    if fails && !calls.iter().all(is_valid) {
         return Verdict::class("tool_parse_error/invalid_arguments");
     }
     let failed: Vec<String> = turn

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use deftool_chat::request::{Outcome, RunConfig, SystemMessages};
+use deftool_chat::request::{OnFailure, Outcome, RunConfig, SystemMessages};
 use deftool_chat::{BodyFallback, Feature, Message};
 use deftool_lang::spec::BiosBudget;
 use deftool_test_support::server::without_budget;
@@ -147,7 +147,8 @@ impl Conversation<'_> {
             if id.trim().is_empty() || !self.ids.insert(id.to_owned()) {
                 return Err(format!("the id `{id}`"));
             }
-            if EXIT.contains(&name) || name.is_empty() || name == "nothing" {
+            let is_unknown = name == "nothing" && self.config.on_invalid_arguments == OnFailure::Fail;
+            if EXIT.contains(&name) || name.is_empty() || is_unknown {
                 return Err(format!("a call of `{name}`"));
             }
             if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {

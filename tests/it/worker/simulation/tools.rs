@@ -51,10 +51,6 @@ impl Generation {
         self.set.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit)
     }
 
-    pub(super) fn is_normal(&self, name: &str) -> bool {
-        self.set.get(name).is_some_and(|tool| tool.kind == ToolKind::Normal)
-    }
-
     pub(super) fn accepts(&self, name: &str, arguments: &Value) -> bool {
         let arguments = Arguments::try_from(arguments.clone());
         arguments.is_ok_and(|arguments| self.set.get(name).is_some_and(|tool| tool.accept(arguments).is_ok()))

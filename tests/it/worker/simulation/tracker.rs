@@ -136,7 +136,7 @@ impl EventTracker {
                     return violation(Invariant::PinnedTools, "the tools changed inside a turn");
                 }
             }
-            Event::Resumed { .. } | Event::Warning { .. } => {}
+            Event::ArgumentsRepaired { .. } | Event::Resumed { .. } | Event::Warning { .. } => {}
             Event::Finished(outcome) => self.end(outcome)?,
         }
         Ok(())

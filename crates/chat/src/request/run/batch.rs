@@ -15,6 +15,9 @@ use crate::request::conversation::AnsweredCall;
 use crate::request::normalize::unanswered;
 use crate::request::outcome::{FailReason, Failure};
 
+/// The name of a call without a name in the conversation.
+const UNNAMED: &str = "unnamed_call";
+
 /// The normal calls of one reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Batch {
@@ -66,8 +69,8 @@ impl CallPlan {
 pub(super) enum Task {
     /// Run the tool.
     Run { arguments: Arguments, plan: CallPlan },
-    /// Report the argument error to the model.
-    Report { arguments: Arc<Value>, detail: String },
+    /// Report the error to the model.
+    Report { arguments: Arc<Value>, error: ToolError },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -106,26 +109,15 @@ impl Batch {
         self.calls.iter().find(is_open).map(|call| call.name.as_str())
     }
 
-    /// Answers a call. The model gets a result as JSON, or as it is if it is a string and its tool or the worker says so.
-    pub(super) fn answer(&mut self, index: usize, result: Result<Value, ToolError>, strings: StringResults) {
-        let Some(call) = self.calls.get_mut(index) else { return };
-        let returns_text = matches!(call.task, Task::Run { plan: CallPlan { text_result: true, .. }, .. });
-        let answer = match result {
-            Ok(Value::String(text)) if returns_text || strings == StringResults::Raw => text,
-            Ok(value) => value.to_string(),
-            Err(error) => json!({"error": error_for_model(&error)}).to_string(),
-        };
-        call.state = CallState::Answered { answer };
-    }
-
     /// Returns the calls, each with its answer or an error.
     pub(super) fn into_answered(self) -> Vec<AnsweredCall> {
         let answered = self.calls.into_iter().map(|BatchCall { id, name, task, written, state }| {
+            let name = if let Task::Report { .. } = task { portable_name(name) } else { name };
             let arguments = match (written, task) {
                 (Some(written), _) => written.to_string(),
                 (None, Task::Run { arguments, .. }) => arguments.to_string(),
                 (None, Task::Report { arguments, .. }) if arguments.is_object() => arguments.to_string(),
-                // Some servers reject a conversation with arguments that are not an object.
+                // Some servers reject a conversation with arguments that are not an object. The answer contains them.
                 (None, Task::Report { .. }) => String::from("{}"),
             };
             let content = match state {
@@ -140,12 +132,17 @@ impl Batch {
         answered.collect()
     }
 
-    /// Registers that a call failed. Later calls are no longer pending.
+    /// Registers that a call failed with `error`. Later calls are no longer pending.
     pub(super) fn fail_call(&mut self, index: usize, error: &ToolError) {
+        let Some(call) = self.calls.get(index) else { return };
+        let detail = failure_detail(&call.name, error);
+        self.end_with(index, Failure::new(FailReason::ToolExecutionError, error.kind.as_str(), detail));
+    }
+
+    /// Registers that a call fails the request. Later calls are no longer pending.
+    pub(super) fn end_with(&mut self, index: usize, failure: Failure) {
         let mut calls = self.calls.iter_mut().skip(index);
         let Some(call) = calls.next() else { return };
-        let detail = failure_detail(&call.name, error);
-        let failure = Failure::new(FailReason::ToolExecutionError, error.kind.as_str(), detail);
         call.state = CallState::Failed { failure };
         let is_open =
             |call: &&mut BatchCall| matches!(call.state, CallState::Asked | CallState::Running { .. });
@@ -172,13 +169,19 @@ impl Batch {
     }
 }
 
-/// Returns the error for the model, without the details for the user.
-fn error_for_model(error: &ToolError) -> Value {
-    let ToolError { kind, message, path, details: _ } = error;
-    match path {
-        Some(path) => json!({"kind": kind, "message": message, "path": path}),
-        None => json!({"kind": kind, "message": message}),
+/// Maximum length of a name of a tool in a request.
+const MAX_NAME: usize = 64;
+
+/// Replaces the parts of an unknown name that servers reject in a conversation.
+fn portable_name(name: String) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() {
+        return String::from(UNNAMED);
     }
+    if name.len() <= MAX_NAME && name.chars().all(is_allowed) {
+        return name;
+    }
+    name.chars().take(MAX_NAME).map(|c| if is_allowed(c) { c } else { '_' }).collect()
 }
 
 fn failure_detail(tool: &str, error: &ToolError) -> String {
@@ -188,6 +191,23 @@ fn failure_detail(tool: &str, error: &ToolError) -> String {
 }
 
 impl BatchCall {
+    /// Returns a result for the model: JSON, or a string as it is if the tool or the worker says so.
+    pub(super) fn text_of(&self, result: Value, strings: StringResults) -> String {
+        let returns_text = matches!(self.task, Task::Run { plan: CallPlan { text_result: true, .. }, .. });
+        match result {
+            Value::String(text) if returns_text || strings == StringResults::Raw => text,
+            result => result.to_string(),
+        }
+    }
+
+    /// The arguments: an object, or unreadable text as a string.
+    pub(super) fn arguments(&self) -> &Arc<Value> {
+        match &self.task {
+            Task::Run { arguments, .. } => arguments.shared(),
+            Task::Report { arguments, .. } => arguments,
+        }
+    }
+
     /// Whether the call has neither an answer nor a failure.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self.state, CallState::Waiting | CallState::Asked | CallState::Running { .. })

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deftool_lang::spec::{BudgetUnit, OnFailure};
-use deftool_lang::tool::{ToolError, ToolErrorKind};
+use deftool_lang::tool::ToolError;
 use serde_json::{Value, json};
 
 use super::batch::{Batch, BatchCall, CallPlan, CallState, Task};
@@ -28,6 +28,7 @@ impl Run {
         let elapsed_ms = at_ms.saturating_sub(since_ms);
         if let Err(error) = &result
             && self.config.on_tool_error == OnFailure::Fail
+            && !error.kind.is_result()
         {
             batch.fail_call(index, error);
             self.advance_time(at_ms);
@@ -70,27 +71,28 @@ impl Run {
         self.advance_batch();
     }
 
-    pub(super) fn begin_batch(&mut self, calls: Vec<((Option<&RawCall>, &str), Checked)>) {
+    pub(super) fn begin_batch(&mut self, calls: Vec<(Option<&RawCall>, Checked)>) {
         let affordable = self.budget.affords(calls.len());
         let mut batch = Batch { calls: Vec::new(), affordable };
-        for ((raw, name), checked) in calls {
+        for (raw, checked) in calls {
             let id = self.ids.assign(raw.and_then(|raw| raw.id.as_deref()));
             if let Some(raw) = raw.filter(|raw| !raw.opaque.is_empty()) {
                 self.received.parts.calls.insert(id.clone(), raw.opaque.clone());
             }
-            let written = raw.and_then(|raw| raw.written.clone());
-            let (task, arguments) = match checked {
-                Checked::Valid { arguments, plan } => {
-                    let reported = Arc::clone(arguments.shared());
-                    (Task::Run { arguments, plan }, reported)
+            let as_sent = raw.and_then(|raw| raw.written.clone());
+            let (name, task, written, repairs) = match checked {
+                Checked::Valid { name, arguments, written, plan, repairs } => {
+                    (name, Task::Run { arguments, plan }, as_sent.or(written), repairs)
                 }
-                Checked::Invalid { arguments, detail } => {
-                    (Task::Report { arguments: Arc::clone(&arguments), detail }, arguments)
+                Checked::Invalid { name, arguments, error } => {
+                    (name, Task::Report { arguments, error }, as_sent, Vec::new())
                 }
             };
-            self.events.push(Event::ToolCall { id: id.clone(), name: name.to_owned(), arguments });
-            let name = name.to_owned();
-            batch.calls.push(BatchCall { id, name, task, written, state: CallState::Waiting });
+            let call = BatchCall { id, name, task, written, state: CallState::Waiting };
+            let (id, name, arguments) = (call.id.clone(), call.name.clone(), Arc::clone(call.arguments()));
+            self.events.push(Event::ToolCall { id, name, arguments });
+            self.emit_repairs(Some(&call.id), &call.name, repairs);
+            batch.calls.push(call);
         }
         self.reply_state = Some(self.state_after_reply(&batch));
         self.phase = Phase::Calling(batch);
@@ -134,8 +136,8 @@ impl Run {
                 call.state = CallState::Running { since_ms: self.at_ms };
                 self.events.push(Event::ToolStarted { id, name });
             }
-            Task::Report { arguments: _, detail } => {
-                let error = ToolError::new(ToolErrorKind::InvalidArguments, detail.clone());
+            Task::Report { error, .. } => {
+                let error = error.clone();
                 self.answer_call(index, Err(error), 0);
             }
         }
@@ -155,7 +157,7 @@ impl Run {
     pub(super) fn answer_call(&mut self, index: usize, result: Result<Value, ToolError>, elapsed_ms: u64) {
         self.emit_tool_finished(index, &result, elapsed_ms);
         let Phase::Calling(batch) = &mut self.phase else { return };
-        batch.answer(index, result, self.config.string_results);
+        self.failures.answer(batch, index, result, (self.turn, self.config.string_results));
         if self.budget.pay_call() {
             self.emit_budget();
         }

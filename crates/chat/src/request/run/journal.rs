@@ -89,7 +89,9 @@ impl Run {
         let shown = self.text.get(self.turn_text_start..).unwrap_or_default();
         let plan = |call: &BatchCall| match &call.task {
             Task::Run { plan, .. } => PlannedCall::Run(*plan),
-            Task::Report { detail, .. } => PlannedCall::Report { detail: detail.clone() },
+            Task::Report { error, .. } => {
+                PlannedCall::Report { detail: error.message.clone(), kind: error.kind }
+            }
         };
         ReplyState {
             usage: self.usage,
@@ -201,6 +203,7 @@ impl JournalReplay {
                 run.outcome = Some(outcome);
             }
             Event::Submitted { .. }
+            | Event::ArgumentsRepaired { .. }
             | Event::Retry { .. }
             | Event::Reloaded { .. }
             | Event::Resumed { .. }
@@ -231,7 +234,9 @@ impl JournalReplay {
             PlannedCall::Run(plan) => {
                 Task::Run { arguments: arguments.try_into().map_err(|_| unexpected())?, plan: *plan }
             }
-            PlannedCall::Report { detail } => Task::Report { arguments, detail: detail.clone() },
+            PlannedCall::Report { detail, kind } => {
+                Task::Report { arguments, error: ToolError::new(*kind, detail) }
+            }
         };
         let written = reply.written.get(batch.calls.len()).cloned().flatten();
         run.ids.reserve(&id);
@@ -250,12 +255,13 @@ impl JournalReplay {
             Err(error)
                 if run.config.on_tool_error == OnFailure::Fail
                     && matches!(call.task, Task::Run { .. })
+                    && !error.kind.is_result()
                     && error.kind != ToolErrorKind::Interrupted =>
             {
                 batch.fail_call(index, error);
             }
             Ok(_) | Err(_) => {
-                batch.answer(index, result, run.config.string_results);
+                run.failures.answer(batch, index, result, (run.turn, run.config.string_results));
                 self.answered = self.answered.saturating_add(1);
             }
         }

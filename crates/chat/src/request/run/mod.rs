@@ -5,6 +5,7 @@
 
 mod batch;
 mod calls;
+mod failures;
 mod journal;
 mod model;
 mod raw_text;

@@ -1,8 +1,11 @@
 //! The text of a reply while it is streamed, and the decisions at its end.
 
-use deftool_lang::schema::{ToolKind, ToolSet};
+use std::sync::Arc;
+
+use deftool_lang::schema::{Repair, ToolKind, ToolSet};
 use deftool_lang::spec::OnFailure;
 use deftool_lang::text::append;
+use serde_json::Map;
 
 use super::calls::budget_failure;
 use super::state::{Phase, Run};
@@ -12,19 +15,11 @@ use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, FinalState, FinishReason, Signal, kind};
 use crate::request::repetition::Loop;
 use crate::request::text_calls::{Directive, Fault, HoldBack, TextClassifier, coerce_call};
-use crate::request::validate::{Checked, Partition, check, check_exit, partition, unknown_names};
+use crate::request::validate::{Checked, Partition, check, partition, unknown_names};
 use crate::{
     ChatEvent, MAX_CALLS, RawArguments, RawCall, Received, Reply, ReplyStatus, ServerError, ServerErrorKind,
     Usage,
 };
-
-/// A call written as text.
-struct WrittenCall {
-    name: String,
-    arguments: RawArguments,
-    /// The time when the text of the call was complete.
-    complete_at_ms: u64,
-}
 
 impl Run {
     /// Takes an event of the reply. `tools` is the tool set that the turn was sent with.
@@ -111,9 +106,9 @@ impl Run {
                 (None, status, looped)
             }
         };
-        let Partition { exit, normal, unknown } = partition(&reply.calls, tools);
-        let status = status_without_exit_calls(status, normal.iter().chain(&unknown).copied());
-        let cut = normal.iter().chain(&unknown).copied().rfind(|call| is_truncated(call));
+        let Partition { exit, other } = partition(&reply.calls, tools);
+        let status = status_without_exit_calls(status, other.iter().copied());
+        let cut = other.iter().copied().rfind(|call| is_truncated(call));
         let (hold_back, mut classifier) = self.text_reader(tools);
         let shown = hold_back.finish(&mut classifier);
         self.emit_text(shown);
@@ -121,66 +116,60 @@ impl Run {
         // Record signals before anything can fail. Text is searched for calls only if there are no structured calls.
         for call in &exit {
             let emitted_at_ms = self.call_times.get(&call.index).copied().unwrap_or(self.at_ms);
-            self.record_signal(&call.name, &call.arguments, emitted_at_ms, tools);
+            self.record_signal(call, emitted_at_ms, tools);
         }
-        let written =
-            if normal.is_empty() && unknown.is_empty() { self.written_calls(tools) } else { Vec::new() };
-        let is_exit = |name: &str| tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit);
-        for call in written.iter().filter(|call| is_exit(&call.name)) {
-            self.record_signal(&call.name, &call.arguments, call.complete_at_ms, tools);
+        let searches_text = other.is_empty();
+        let written = if searches_text { self.written_calls(tools) } else { Vec::new() };
+        let is_exit = |name: &str| tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit);
+        for (complete_at_ms, call) in written.iter().filter(|(_, call)| is_exit(&call.name)) {
+            self.record_signal(call, *complete_at_ms, tools);
         }
         let reads_text = !written.is_empty();
         let only_exit =
             |directive: &Directive| reads_text && directive.calls.iter().all(|call| is_exit(&call.name));
 
         // Check for failures.
-        let calls: Vec<(Option<&RawCall>, &str, &RawArguments)> = if reads_text {
-            written
-                .iter()
-                .filter(|call| !is_exit(&call.name))
-                .map(|call| (None, call.name.as_str(), &call.arguments))
-                .collect()
+        let reports = self.config.on_invalid_arguments == OnFailure::Report;
+        let faults = if searches_text { self.hold_back.faults().to_vec() } else { Vec::new() };
+        let calls: Vec<&RawCall> = if reads_text {
+            written.iter().map(|(_, call)| call).filter(|call| !is_exit(&call.name)).collect()
         } else {
-            normal.iter().map(|call| (Some(*call), call.name.as_str(), &call.arguments)).collect()
+            other
         };
+        let reported_faults = if reports { faults.as_slice() } else { &[] };
+        let count = calls.len() + reported_faults.len();
         let status = if self.hold_back.is_over_limit() {
             ReplyStatus::ServerError { error: too_many_calls() }
         } else {
             status
         };
-        let is_missing_call = reports_call(reply) && reply.calls.is_empty() && !reads_text;
-        let may_call = !calls.is_empty() || !unknown.is_empty() || is_missing_call;
+        let is_missing_call = reports_call(reply) && reply.calls.is_empty() && !reads_text && count == 0;
+        let may_call = count > 0 || is_missing_call;
         let failure = closing
             .or_else(|| status_failure(&status, reply, cut))
             .or_else(|| looped.or_else(|| self.lines.finish()).map(loop_failure))
             .or_else(|| (may_call && reply.lost_frames > 0).then(|| lost_frame_failure(reply.lost_frames)))
-            .or_else(|| {
-                (!unknown.is_empty()).then(|| {
-                    let names = unknown_names(unknown.iter().map(|call| call.name.as_str()), tools);
-                    let detail = format!("the model called an unknown tool: {names}");
-                    Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, detail)
-                })
-            })
-            .or_else(|| if normal.is_empty() { self.hold_back.fault().map(fault_failure) } else { None })
+            .or_else(|| if reports { None } else { unknown_failure(&calls, reads_text, tools) })
+            .or_else(|| if reports { None } else { faults.first().map(fault_failure) })
             .or_else(|| (is_missing_call && !self.has_text_in_turn()).then(missing_call_failure))
-            .or_else(|| {
-                (!calls.is_empty() && self.budget.affords(calls.len()) == 0)
-                    .then(|| budget_failure(&self.config))
-            });
+            .or_else(|| (count > 0 && self.budget.affords(count) == 0).then(|| budget_failure(&self.config)));
         if let Some(failure) = failure {
             let rest = self.hold_back.release(only_exit);
             self.emit_text(rest);
             self.finish_failed(failure);
             return;
         }
-        let checked: Vec<Checked> =
-            calls.iter().map(|(_, name, arguments)| check(name, arguments, tools)).collect();
+        let checked: Vec<Checked> = calls.iter().map(|call| check(call, tools)).collect();
         if let Some(failure) = self.invalid_failure(&checked) {
             let rest = self.hold_back.release(only_exit);
             self.emit_text(rest);
             self.finish_failed(failure);
             return;
         }
+        let reported_faults = reported_faults.iter().map(Checked::of_fault);
+        let checked = checked.into_iter().map(Checked::with_received_text).chain(reported_faults);
+        let received = calls.into_iter().map(Some).chain(std::iter::repeat(None));
+        let calls: Vec<(Option<&RawCall>, Checked)> = received.zip(checked).collect();
 
         let rest = self.hold_back.release(|_| reads_text);
         self.emit_text(rest);
@@ -196,7 +185,6 @@ impl Run {
             self.finish(FinalState::Completed, finish_reason, None);
             return;
         }
-        let calls = calls.into_iter().map(|(raw, name, _)| (raw, name)).zip(checked).collect();
         self.begin_batch(calls);
     }
 
@@ -226,15 +214,28 @@ impl Run {
         let (hold_back, mut classifier) = self.text_reader(tools);
         let shown = hold_back.finish(&mut classifier);
         self.emit_text(shown);
-        let is_call = self.hold_back.calls().next().is_some();
+        let reports = self.config.on_invalid_arguments == OnFailure::Report;
+        let is_call =
+            self.hold_back.calls().next().is_some() || (reports && !self.hold_back.faults().is_empty());
         (if is_call { ReplyStatus::Complete } else { reply.status.clone() }, looped)
     }
 
-    fn written_calls(&self, tools: &ToolSet) -> Vec<WrittenCall> {
-        let read = |(complete_at_ms, call): (u64, &TextCall)| WrittenCall {
-            name: call.name.clone(),
-            arguments: coerce_call(call, tools),
-            complete_at_ms,
+    /// Returns the calls written as text, each with the time when it was complete.
+    fn written_calls(&self, tools: &ToolSet) -> Vec<(u64, RawCall)> {
+        let read = |(complete_at_ms, call): (u64, &TextCall)| {
+            let (name, arguments) = (call.name.clone(), coerce_call(call, tools));
+            (
+                complete_at_ms,
+                RawCall {
+                    index: 0,
+                    id: None,
+                    name,
+                    arguments,
+                    written: None,
+                    repairs: call.repairs.clone(),
+                    opaque: Map::new(),
+                },
+            )
         };
         self.hold_back.calls().map(read).collect()
     }
@@ -247,16 +248,28 @@ impl Run {
             .iter()
             .filter_map(|call| match call {
                 Checked::Valid { .. } => None,
-                Checked::Invalid { arguments: _, detail } => Some(detail.as_str()),
+                Checked::Invalid { error, .. } => Some(error.message.as_str()),
             })
             .collect();
         (!details.is_empty())
             .then(|| Failure::new(FailReason::ToolParseError, kind::INVALID_ARGUMENTS, details.join("\n")))
     }
 
-    fn record_signal(&mut self, name: &str, arguments: &RawArguments, emitted_at_ms: u64, tools: &ToolSet) {
-        let (arguments, arguments_error) = check_exit(name, arguments, tools);
-        let signal = Signal { tool_name: name.to_owned(), arguments, arguments_error, emitted_at_ms };
+    fn record_signal(&mut self, call: &RawCall, emitted_at_ms: u64, tools: &ToolSet) {
+        let (tool_name, arguments, arguments_error) = match check(call, tools) {
+            Checked::Valid { name, arguments, repairs, written: _, plan: _ } => {
+                self.emit_repairs(None, &name, repairs);
+                (name, arguments.to_value(), None)
+            }
+            Checked::Invalid { name, arguments, error } => {
+                let reason = match &call.arguments {
+                    RawArguments::Malformed { error, .. } => error.clone(),
+                    RawArguments::Object { .. } => error.message,
+                };
+                (name, Arc::unwrap_or_clone(arguments), Some(reason))
+            }
+        };
+        let signal = Signal { tool_name, arguments, arguments_error, emitted_at_ms };
         self.signals.push(signal.clone());
         self.events.push(Event::Signal(signal));
     }
@@ -264,6 +277,16 @@ impl Run {
     /// Counts a repeated request of the driver.
     pub fn count_retry(&mut self) {
         self.count_usage(Some(Usage { retries: 1, ..Usage::default() }));
+    }
+
+    /// Emits an event for each repair of a call. Calls of exit tools have no id.
+    pub(super) fn emit_repairs(&mut self, id: Option<&str>, name: &str, repairs: Vec<Repair>) {
+        self.events.extend(repairs.into_iter().map(|Repair { path, kind }| Event::ArgumentsRepaired {
+            id: id.map(str::to_owned),
+            name: name.to_owned(),
+            path,
+            kind,
+        }));
     }
 
     fn count_usage(&mut self, usage: Option<Usage>) {
@@ -377,10 +400,17 @@ fn truncated_detail(reply: &Reply, cut: Option<&RawCall>) -> String {
 }
 
 fn fault_failure(fault: &Fault) -> Failure {
-    match fault {
-        Fault::Broken(why) => Failure::new(FailReason::ToolParseError, kind::MALFORMED_CALL, why),
-        Fault::Unknown(why) => Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, why),
-    }
+    Failure::new(FailReason::ToolParseError, kind::MALFORMED_CALL, &fault.why)
+}
+
+/// Returns the failure for calls of unknown tools.
+fn unknown_failure(calls: &[&RawCall], reads_text: bool, tools: &ToolSet) -> Option<Failure> {
+    let mut unknown = calls.iter().filter(|call| tools.called(&call.name).is_none()).peekable();
+    unknown.peek()?;
+    let names = unknown_names(unknown.map(|call| call.name.as_str()), tools);
+    let what = if reads_text { "a call written as text names" } else { "the model called" };
+    let detail = format!("{what} an unknown tool: {names}");
+    Some(Failure::new(FailReason::ToolParseError, kind::UNKNOWN_TOOL, detail))
 }
 
 fn loop_failure(found: Loop) -> Failure {

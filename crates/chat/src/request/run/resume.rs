@@ -7,18 +7,17 @@
 
 use std::sync::Arc;
 
-use deftool_lang::schema::{ToolKind, ToolSet};
+use deftool_lang::schema::ToolSet;
 use deftool_lang::spec::{BudgetUnit, Effect, OnFailure};
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 
 use super::batch::{BatchCall, CallPlan, CallState, Task};
 use super::model::Budget;
 use super::state::{Phase, Run};
-use crate::RawArguments;
 use crate::request::config::RunConfig;
 use crate::request::event::Event;
 use crate::request::outcome::{FailReason, Failure, kind};
-use crate::request::validate::{Checked, check, unknown_names};
+use crate::request::validate::check_again;
 
 /// A request that was restored from its journal.
 #[derive(Debug)]
@@ -100,10 +99,10 @@ impl Run {
             // An interrupted call that may have had an effect is answered below.
             if violation.is_some() && !may_have_had_effect {
                 call.state = CallState::Waiting;
-                violations.extend(violation);
-                if tools.get(&call.name).is_none() {
+                if violation.as_ref().is_some_and(|error| error.kind == ToolErrorKind::UnknownTool) {
                     kind = kind::UNKNOWN_TOOL;
                 }
+                violations.extend(violation.map(|error| error.message));
             }
         }
         let unaffordable = open.get(budget.affords(open.len())).copied();
@@ -158,24 +157,17 @@ impl BatchCall {
     }
 
     /// Applies the current definition of the tool. Returns why the call is no longer valid.
-    fn restrict(&mut self, tools: &ToolSet) -> Option<String> {
+    fn restrict(&mut self, tools: &ToolSet) -> Option<ToolError> {
         let Task::Run { arguments, plan } = &self.task else { return None };
-        let is_normal = tools.get(&self.name).is_some_and(|tool| tool.kind == ToolKind::Normal);
-        let checked = if is_normal {
-            check(&self.name, &RawArguments::Object { value: arguments.clone() }, tools)
-        } else {
-            let detail =
-                format!("unknown tool {}", unknown_names(std::iter::once(self.name.as_str()), tools));
-            Checked::Invalid { arguments: Arc::clone(arguments.shared()), detail }
-        };
-        match checked {
-            Checked::Valid { arguments, plan: current } => {
+        match check_again(&self.name, arguments, tools) {
+            Ok((arguments, current)) => {
                 self.task = Task::Run { arguments, plan: plan.stricter(current) };
                 None
             }
-            Checked::Invalid { arguments, detail } => {
-                self.task = Task::Report { arguments, detail: detail.clone() };
-                Some(detail)
+            Err(error) => {
+                let arguments = Arc::clone(arguments.shared());
+                self.task = Task::Report { arguments, error: error.clone() };
+                Some(error)
             }
         }
     }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deftool_lang::text::append;
+use deftool_lang::tool::ToolErrorKind;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, CallPlan};
+use super::failures::RepeatedFailures;
 use super::model::{Budget, PendingCall, RequestState, RequestStatus};
 use super::raw_text::RawText;
 use crate::request::config::{RequestOptions, RunConfig, RunStart};
@@ -38,6 +40,8 @@ pub struct Run {
     pub(super) turn_reasoning_start: usize,
     pub(super) budget: Budget,
     pub(super) tool_iterations: u32,
+    #[serde(default)]
+    pub(super) failures: RepeatedFailures,
     pub(super) ids: IdGenerator,
     /// The time of the last delta of each structured call of the reply.
     pub(super) call_times: BTreeMap<usize, u64>,
@@ -111,8 +115,17 @@ pub struct ReplyState {
 pub(super) enum PlannedCall {
     /// Run the tool.
     Run(CallPlan),
-    /// Report the argument error to the model.
-    Report { detail: String },
+    /// Report the error to the model.
+    Report {
+        detail: String,
+        #[serde(default = "invalid_arguments")]
+        kind: ToolErrorKind,
+    },
+}
+
+/// The kind of an error whose kind is not stored.
+fn invalid_arguments() -> ToolErrorKind {
+    ToolErrorKind::InvalidArguments
 }
 
 impl Run {
@@ -137,6 +150,7 @@ impl Run {
             turn_reasoning_start: 0,
             budget: Budget::new(config.budget_unit, config.tool_budget),
             tool_iterations: 0,
+            failures: RepeatedFailures::default(),
             ids: IdGenerator::new(start.id_seed, &conversation),
             call_times: BTreeMap::new(),
             hold_back: HoldBack::new(None),

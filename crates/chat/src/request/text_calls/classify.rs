@@ -9,19 +9,16 @@ use super::coerce::{coerce_arguments, coerce_call};
 use super::message_index::MessageIndex;
 use crate::Message;
 use crate::fallback::{Candidate, TextCall};
-use crate::request::validate::unknown_names;
 
 /// The kind of a candidate, determined with the known tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CandidateKind {
-    /// Calls of known tools.
+    /// Calls, possibly of unknown tools.
     Directive,
     /// Text.
     Plain,
     /// Text that quotes an earlier message.
     Quoted,
-    /// A call of an unknown tool, with the message.
-    Unknown(String),
 }
 
 /// Classifies candidates in a reply's text, with the known tools and the conversation.
@@ -35,7 +32,7 @@ pub(crate) struct TextClassifier<'a> {
 impl TextClassifier<'_> {
     /// Returns whether the candidate may have a kind other than [`CandidateKind::Plain`]. Cheap.
     pub(super) fn may_be_call(&self, candidate: &Candidate) -> bool {
-        let is_known = |call: &TextCall| self.tools.get(&call.name).is_some();
+        let is_known = |call: &TextCall| self.tools.called(&call.name).is_some();
         candidate.calls.iter().all(is_known) || !candidate.calls.iter().all(|call| call.bare)
     }
 
@@ -44,14 +41,10 @@ impl TextClassifier<'_> {
         if !self.may_be_call(candidate) {
             return CandidateKind::Plain;
         }
-        let unknown = candidate.calls.iter().filter(|call| self.tools.get(&call.name).is_none());
-        let unknown = unknown_names(unknown.map(|call| call.name.as_str()), self.tools);
         if candidate.calls.iter().any(|call| self.is_copy(call, &candidate.text)) {
             CandidateKind::Quoted
-        } else if unknown.is_empty() {
-            CandidateKind::Directive
         } else {
-            CandidateKind::Unknown(format!("a call written as text names an unknown tool: {unknown}"))
+            CandidateKind::Directive
         }
     }
 
@@ -63,7 +56,7 @@ impl TextClassifier<'_> {
 
     /// Returns whether `name` is an exit tool.
     pub(super) fn is_exit(&self, name: &str) -> bool {
-        self.tools.get(name).is_some_and(|tool| tool.kind == ToolKind::Exit)
+        self.tools.called(name).is_some_and(|(tool, _)| tool.kind == ToolKind::Exit)
     }
 
     /// Returns whether a message of a user or a tool contains the call of a candidate with this text: as the same call

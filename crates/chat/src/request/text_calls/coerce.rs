@@ -2,21 +2,21 @@
 //!
 //! In some formats every value is text: `5` may be a number or the title of a book. If the schema accepts a string, the
 //! value remains a string. Otherwise it is parsed as JSON or as a Python literal. Positional values are assigned to the
-//! schema's properties in order. The result is validated afterwards, like the arguments of any other call.
+//! schema's properties in order. The result is validated and repaired afterwards, like the arguments of any other call.
 
-use deftool_lang::schema::ToolSet;
+use deftool_lang::schema::{ToolSet, accepts_type};
 use serde_json::{Map, Value};
 
 use crate::RawArguments;
 use crate::fallback::{TextArguments, TextCall, TextMember, read_literal};
 
-/// Maximum number of schemas that are visited to determine the types of a property.
-const MAX_STEPS: u32 = 256;
+/// The types of JSON Schema other than strings and null.
+const OTHER_TYPES: [&str; 5] = ["integer", "number", "boolean", "array", "object"];
 
 /// Converts the arguments of `call`. The arguments for an unknown tool are not converted.
 pub(crate) fn coerce_call(call: &TextCall, tools: &ToolSet) -> RawArguments {
-    let tool = tools.get(&call.name);
-    let parameters = tool.and_then(|tool| tool.definition.pointer("/function/parameters"));
+    let tool = tools.called(&call.name);
+    let parameters = tool.and_then(|(tool, _)| tool.definition.pointer("/function/parameters"));
     coerce_arguments(call, parameters.unwrap_or(&Value::Null))
 }
 
@@ -33,104 +33,26 @@ pub fn coerce_arguments(call: &TextCall, root: &Value) -> RawArguments {
 }
 
 fn coerce_member(member: &TextMember, root: &Value) -> Value {
-    let text = &member.text;
-    let accepted_types = match member.is_string {
-        Some(true) => return Value::String(text.clone()),
-        Some(false) => AcceptedTypes { string: false, null: true, other: true },
-        None => {
-            let mut steps = MAX_STEPS;
-            property(root, &member.key)
-                .map_or(AcceptedTypes::default(), |schema| accepted_types(schema, root, &mut steps))
-        }
+    let trimmed = member.text.trim();
+    let stays_text = member.is_string.unwrap_or_else(|| {
+        let schema = property(root, &member.key);
+        let accepts = |word: &str| schema.is_some_and(|schema| accepts_type(root, schema, word));
+        let others = OTHER_TYPES.iter().filter(|word| accepts(word)).count();
+        // A schema that accepts every type does not mention null.
+        let is_null = matches!(trimmed, "null" | "None") && accepts("null") && others < OTHER_TYPES.len();
+        !is_null && (others == 0 || accepts("string"))
+    });
+    let parsed = if stays_text {
+        None
+    } else {
+        serde_json::from_str(trimmed).ok().or_else(|| read_literal(trimmed).ok())
     };
-    let trimmed = text.trim();
-    if accepted_types.null && matches!(trimmed, "null" | "None") {
-        return Value::Null;
-    }
-    if accepted_types.string || !accepted_types.other {
-        return Value::String(text.clone());
-    }
-    serde_json::from_str(trimmed)
-        .ok()
-        .or_else(|| read_literal(trimmed).ok())
-        .unwrap_or_else(|| Value::String(text.clone()))
-}
-
-/// The types that a schema accepts, as far as they are known.
-#[derive(Debug, Clone, Copy, Default)]
-struct AcceptedTypes {
-    string: bool,
-    null: bool,
-    other: bool,
-}
-
-impl AcceptedTypes {
-    fn or(self, other: Self) -> Self {
-        Self {
-            string: self.string || other.string,
-            null: self.null || other.null,
-            other: self.other || other.other,
-        }
-    }
-
-    fn type_name(name: &Value) -> Self {
-        match name.as_str() {
-            Some("string") => Self { string: true, ..Self::default() },
-            Some("null") => Self { null: true, ..Self::default() },
-            Some("number" | "integer" | "boolean" | "array" | "object") => {
-                Self { other: true, ..Self::default() }
-            }
-            Some(_) | None => Self::default(),
-        }
-    }
-
-    fn value(value: &Value) -> Self {
-        match value {
-            Value::String(_) => Self { string: true, ..Self::default() },
-            Value::Null => Self { null: true, ..Self::default() },
-            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                Self { other: true, ..Self::default() }
-            }
-        }
-    }
-}
-
-/// Returns the accepted types. `steps` limits the visited schemas, because recursive unions grow exponentially.
-fn accepted_types(schema: &Value, root: &Value, steps: &mut u32) -> AcceptedTypes {
-    let Some(left) = steps.checked_sub(1) else { return AcceptedTypes::default() };
-    *steps = left;
-    if let Some(name) = schema.get("type") {
-        return match name {
-            Value::Array(names) => {
-                names.iter().map(AcceptedTypes::type_name).fold(AcceptedTypes::default(), AcceptedTypes::or)
-            }
-            name => AcceptedTypes::type_name(name),
-        };
-    }
-    if let Some(value) = schema.get("const") {
-        return AcceptedTypes::value(value);
-    }
-    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return values.iter().map(AcceptedTypes::value).fold(AcceptedTypes::default(), AcceptedTypes::or);
-    }
-    if let Some(target) = schema.get("$ref").and_then(|reference| resolve(root, reference)) {
-        return accepted_types(target, root, steps);
-    }
-    ["anyOf", "oneOf", "allOf"]
-        .iter()
-        .filter_map(|key| schema.get(*key).and_then(Value::as_array))
-        .flatten()
-        .map(|branch| accepted_types(branch, root, steps))
-        .fold(AcceptedTypes::default(), AcceptedTypes::or)
+    parsed.unwrap_or_else(|| Value::String(member.text.clone()))
 }
 
 fn property<'s>(root: &'s Value, key: &str) -> Option<&'s Value> {
     let found = root.get("properties").and_then(|properties| properties.get(key));
     found.or_else(|| root.get("additionalProperties"))
-}
-
-fn resolve<'s>(root: &'s Value, reference: &Value) -> Option<&'s Value> {
-    root.pointer(reference.as_str()?.strip_prefix('#')?)
 }
 
 fn coerce_literals(positional: &[Value], named: &Map<String, Value>, root: &Value) -> RawArguments {

@@ -14,13 +14,15 @@ use super::receive_times::ReceiveTimes;
 use crate::MAX_CALLS;
 use crate::fallback::{Candidate, Forms, MAX_HELD, Piece, Scanner, TextCall};
 
-/// The reason why a candidate fails its reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Fault {
-    /// The candidate is malformed.
-    Broken(String),
-    /// The candidate names an unknown tool.
-    Unknown(String),
+/// A malformed candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fault {
+    /// The error message.
+    pub(crate) why: String,
+    /// The name of the malformed call, if it can be read.
+    pub(crate) name: Option<String>,
+    /// The first characters of the candidate.
+    pub(crate) excerpt: String,
 }
 
 /// A recognised directive.
@@ -48,7 +50,7 @@ struct Held {
     queued_bytes: usize,
     /// Directives that left the queue because too much text waited after them.
     taken: Vec<Directive>,
-    /// The reasons of the candidates that fail the reply.
+    /// The malformed candidates.
     faults: Vec<Fault>,
     quoted: u32,
     /// Number of calls found so far, made or not.
@@ -171,9 +173,9 @@ impl HoldBack {
         self.held.queue.iter().any(is_text)
     }
 
-    /// Returns the first candidate that fails the reply.
-    pub(crate) fn fault(&self) -> Option<&Fault> {
-        self.held.faults.first()
+    /// Returns the malformed candidates.
+    pub(crate) fn faults(&self) -> &[Fault] {
+        &self.held.faults
     }
 
     /// Returns and resets the number of candidates that quote an earlier message.
@@ -241,7 +243,6 @@ impl Held {
             }
             CandidateKind::Plain => {}
             CandidateKind::Quoted => self.quoted += 1,
-            CandidateKind::Unknown(why) => self.faults.push(Fault::Unknown(why)),
         }
         self.text(&candidate.text, shown);
     }
@@ -251,7 +252,8 @@ impl Held {
     fn broken(&mut self, why: String, mut candidate: Candidate, classifier: &mut TextClassifier<'_>) {
         if !candidate.calls.last().is_some_and(|broken| classifier.is_exit(&broken.name)) {
             self.found += 1;
-            self.faults.push(Fault::Broken(why));
+            let name = candidate.calls.last().map(|call| call.name.clone());
+            self.faults.push(Fault { why, name, excerpt: candidate.text.clone() });
             candidate.calls.retain(|call| classifier.is_exit(&call.name));
         }
         if candidate.calls.is_empty() {
@@ -265,7 +267,6 @@ impl Held {
             }
             CandidateKind::Plain => {}
             CandidateKind::Quoted => self.quoted += 1,
-            CandidateKind::Unknown(why) => self.faults.push(Fault::Unknown(why)),
         }
     }
 

@@ -240,12 +240,12 @@ const CASES: [(&str, Edit, &str); 17] = [
     (
         "the tool is gone",
         |now| drop(now.tools.pop()),
-        "runs look again, answers send with invalid_arguments, budget 7",
+        "runs look again, answers send with unknown_tool, budget 7",
     ),
     (
         "the interrupted tool is gone",
         |now| drop(now.tools.remove(0)),
-        "answers look with invalid_arguments, runs send, budget 7",
+        "answers look with unknown_tool, runs send, budget 7",
     ),
     (
         "the effect became stricter",

@@ -82,6 +82,7 @@ impl ScriptedReply {
             arguments: RawArguments::Object { value },
             written: None,
             opaque: Map::new(),
+            repairs: Vec::new(),
         });
         self
     }
@@ -99,8 +100,15 @@ impl ScriptedReply {
         let error = String::from("EOF");
         let arguments = RawArguments::Malformed { text: text.to_owned(), error, truncated };
         let index = self.reply.calls.len();
-        let (written, opaque) = (None, Map::new());
-        self.reply.calls.push(RawCall { index, id: None, name: name.to_owned(), arguments, written, opaque });
+        self.reply.calls.push(RawCall {
+            index,
+            id: None,
+            name: name.to_owned(),
+            arguments,
+            written: None,
+            opaque: Map::new(),
+            repairs: Vec::new(),
+        });
         self
     }
 
@@ -437,6 +445,7 @@ pub(super) fn assert_events(events: &[Event], outcome: &Outcome) {
             | Event::TurnStarted { .. }
             | Event::Reasoning { .. }
             | Event::ToolCall { .. }
+            | Event::ArgumentsRepaired { .. }
             | Event::ToolStarted { .. }
             | Event::Approval { .. }
             | Event::ToolFinished { .. }

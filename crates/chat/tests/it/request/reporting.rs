@@ -1,12 +1,12 @@
 //! Reported times, counts and names.
 
-use deftool_chat::request::{Approval, BiosV1, Event, INTERRUPTED, Step};
-use deftool_chat::{ChatEvent, Message, ReplyStatus};
+use deftool_chat::request::{Approval, BiosV1, Event, FinalState, INTERRUPTED, Step};
+use deftool_chat::{ChatEvent, Message, MessageToolCall, ReplyStatus, ServerError, ServerErrorKind};
 use deftool_lang::spec::OnFailure;
 use deftool_lang::tool::{ToolError, ToolErrorKind};
 use serde_json::{Value, json};
 
-use super::play::{play, reply_with, tools};
+use super::play::{Play, Played, play, reply_with, tools};
 
 /// The wait for the user's answer does not count: the call begins after the answer.
 #[test]
@@ -90,4 +90,135 @@ fn a_reported_error_reaches_the_model_without_its_details() {
         }
         assert_eq!(serde_json::from_str::<Value>(content).unwrap(), json!({"error": expected}));
     }
+}
+
+fn reports() -> Play {
+    play().with(|config| config.on_invalid_arguments = OnFailure::Report)
+}
+
+/// Returns the calls and the results of the last request, as `name arguments` and the error.
+fn reported(played: &Played) -> (String, Vec<String>, Vec<Value>) {
+    let (mut text, mut calls, mut results) = (String::new(), Vec::new(), Vec::new());
+    for message in played.history() {
+        match message {
+            Message::Assistant { content, tool_calls, .. } => {
+                text.push_str(content);
+                let shown =
+                    |call: &MessageToolCall| format!("{} {}", call.function.name, call.function.arguments);
+                calls.extend(tool_calls.iter().map(shown));
+            }
+            Message::Tool { content, .. } => results.push(serde_json::from_str(content).unwrap()),
+            Message::System { .. } | Message::User { .. } => {}
+        }
+    }
+    (text, calls, results)
+}
+
+/// The history shows what the model wrote, and the answer says how to correct it.
+#[test]
+fn every_call_that_the_model_can_correct_is_reported() {
+    let done = || reply_with("done");
+    for (reply, text, calls, errors) in [
+        (
+            reply_with("I look.").call("get_wether", json!({"a": 1})).call("look", json!({})),
+            "I look.",
+            vec!["get_wether {\"a\":1}", "look {}"],
+            vec!["unknown_tool: unknown tool `get_wether` (did you mean `get_weather`?)", ""],
+        ),
+        (
+            reply_with("").call("zebra", json!({})),
+            "",
+            vec!["zebra {}"],
+            vec!["unknown_tool: unknown tool `zebra`; the tools are `ask`, `get_weather`, `look`, `finish`"],
+        ),
+        // Servers reject such names in a conversation.
+        (
+            reply_with("").call("a.b c", json!({})),
+            "",
+            vec!["a_b_c {}"],
+            vec!["unknown_tool: unknown tool `a.b c`; the tools are"],
+        ),
+        (
+            reply_with("").call("", json!({"q": 1})),
+            "",
+            vec!["unnamed_call {\"q\":1}"],
+            vec!["unknown_tool: the call has no tool name"],
+        ),
+        (
+            reply_with("").malformed("look", "{oops"),
+            "",
+            vec!["look {}"],
+            vec!["invalid_arguments: look: the arguments are not a JSON object: EOF; received: {oops"],
+        ),
+        (
+            reply_with("A\n<tool_call>{\"name\": \"zebra\", \"arguments\": {\"q\": 1}}</tool_call>"),
+            "A",
+            vec!["zebra {\"q\":1}"],
+            vec!["unknown_tool: unknown tool `zebra`"],
+        ),
+        (
+            reply_with("<tool_call>{\"name\": \"look\", \"arguments\": {oops}}</tool_call>"),
+            "<tool_call>{\"name\": \"look\", \"arguments\": {oops}}</tool_call>",
+            vec!["look {}"],
+            vec!["invalid_arguments: a call written as text is malformed"],
+        ),
+        (
+            reply_with("<tool_call>{\"arguments\": {}}</tool_call>"),
+            "<tool_call>{\"arguments\": {}}</tool_call>",
+            vec!["unnamed_call {}"],
+            vec!["invalid_arguments: a call written as text is malformed (missing tool name)"],
+        ),
+        (
+            reply_with(
+                "<tool_call>{\"name\": \"look\"}</tool_call>\n<tool_call>{'name': 'look'}</tool_call>",
+            ),
+            "<tool_call>{'name': 'look'}</tool_call>",
+            vec!["look {}", "unnamed_call {}"],
+            vec!["", "invalid_arguments: a call written as text is malformed"],
+        ),
+    ] {
+        for journaled in [false, true] {
+            let played = Play { journaled, ..reports() }.run(&[reply.clone(), done()]);
+            assert_eq!(played.outcome.state, FinalState::Completed, "{reply:?}");
+            let (shown, made, results) = reported(&played);
+            assert_eq!((shown.as_str(), made), (text, calls.iter().map(ToString::to_string).collect()));
+            assert_eq!(results.len(), errors.len());
+            for (result, expected) in results.iter().zip(&errors) {
+                let error = &result["error"];
+                let found = format!(
+                    "{}: {}",
+                    error["kind"].as_str().unwrap_or_default(),
+                    error["message"].as_str().unwrap_or_default()
+                );
+                assert!(found.starts_with(expected) || (expected.is_empty() && error.is_null()), "{found}");
+            }
+            assert_eq!(played.executed.len(), errors.iter().filter(|error| error.is_empty()).count());
+        }
+    }
+}
+
+/// The model cannot correct what the server or the token limit did.
+#[test]
+fn cut_and_lost_calls_fail_even_if_errors_are_reported() {
+    let cut = reply_with("").truncated("look", "{").status(ReplyStatus::CallTruncated { is_over: true });
+    assert_eq!(reports().run(&[cut]).failure().1, "call_truncated");
+    let mut lost = reply_with("").call("zebra", json!({}));
+    lost.reply.lost_frames = 1;
+    assert_eq!(reports().run(&[lost]).failure().1, "lost_frame");
+}
+
+/// A server that could not parse the call returns its text in an error.
+#[test]
+fn an_unreadable_failed_generation_is_reported() {
+    let text = "<tool_call>{\"name\": \"look\", \"arguments\": {oops}}</tool_call>";
+    let error = ServerError {
+        kind: ServerErrorKind::Http,
+        message: String::from("tool_use_failed"),
+        code: Some(400),
+        failed_generation: Some(text.to_owned()),
+    };
+    let failed = reply_with("").status(ReplyStatus::ServerError { error });
+    let played = reports().run(&[failed, reply_with("done")]);
+    assert_eq!(reported(&played).0, text);
+    assert_eq!(played.outcome.state, FinalState::Completed);
 }

@@ -292,10 +292,10 @@ fn reported_arguments_are_returned_with_the_results_of_other_calls() {
 #[test]
 fn reported_errors_stop_when_the_budget_is_exhausted() {
     let played = play()
-        .with(|config| config.on_invalid_arguments = OnFailure::Report)
+        .with(|config| (config.on_invalid_arguments, config.tool_budget) = (OnFailure::Report, 4))
         .run(&[reply_with("").malformed("look", "{")]);
     assert_eq!(played.failure().1, "budget_exhausted");
-    assert_eq!(played.outcome.tool_iterations, 8);
+    assert_eq!(played.outcome.tool_iterations, 4);
 }
 
 #[test]

@@ -173,10 +173,6 @@ fn candidates_that_fail_stay_in_the_text() {
         ("a\n<tool_call>{\"name\": \"nothing\"}</tool_call> B", "unknown_tool"),
         ("a\n<tool_call>{'name': 'look'}</tool_call> B", "malformed_call"),
         ("a\n<tool_call>{\"arguments\": {}}</tool_call> B", "malformed_call"),
-        (
-            "a\n<tool_call>{\"name\": \"look\", \"arguments\": {\"a\": \"x\ny\"}}</tool_call> B",
-            "malformed_call",
-        ),
         ("a\n{\"tool\": \"nothing\", \"arguments\": {}}\nb", "unknown_tool"),
         ("a\n{\"tool\": \"look\", \"arguments\": {]}\nb", "malformed_call"),
         ("a\n{\"tool\": \"look\", \"argu", "malformed_call"),
@@ -337,8 +333,12 @@ fn a_failed_generation_is_searched_for_calls() {
     }
     let two = r#"[{"name": "look", "arguments": {"q": 1}}, {"name": "get_weather", "arguments": {"location": "Rome"}}]"#;
     assert_eq!(play().run(&[failed(two), reply_with("ok")]).executed(), ["look", "get_weather"]);
-    for text in [r#"{"name": "nothing", "arguments": {}}"#, r#"{"a": 1}"#, r#"{"name": "look", "argum"#] {
-        assert_eq!(play().run(&[failed(text)]).failure().1, "http_error", "{text}");
+    for (text, kind) in [
+        (r#"{"name": "nothing", "arguments": {}}"#, "unknown_tool"),
+        (r#"{"a": 1}"#, "http_error"),
+        (r#"{"name": "look", "argum"#, "http_error"),
+    ] {
+        assert_eq!(play().run(&[failed(text)]).failure().1, kind, "{text}");
     }
     // Earlier streamed text is separate: a quotation that is open there has no effect here.
     let text = r#"{"name": "look", "arguments": {"q": "x"}}"#;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use crate::schema::pointer::resolve;
-use crate::schema::target::accepts;
+use crate::schema::target::accepts_type;
 use crate::spec::keywords::{self, ValueKind};
 
 /// Keywords at the top that are not sent: those that APIs reject, and those that are replaced.
@@ -23,7 +23,7 @@ const REPLACED: [&str; 11] =
 ///
 /// The properties of alternatives at the top become optional properties.
 pub fn offered_parameters(schema: &Value) -> Option<Value> {
-    if !accepts(schema, schema, "object") {
+    if !accepts_type(schema, schema, "object") {
         return None;
     }
     let mut reader = Reader::new(schema);
@@ -119,7 +119,8 @@ impl<'v> Reader<'v> {
         }
         for keyword in ["anyOf", "oneOf"] {
             let mut common: Option<Vec<&str>> = None;
-            for variant in list(schema, keyword).filter(|variant| accepts(self.root, variant, "object")) {
+            for variant in list(schema, keyword).filter(|variant| accepts_type(self.root, variant, "object"))
+            {
                 let names = self.read(variant, true);
                 common = Some(match common {
                     None => names,

@@ -23,7 +23,8 @@ pub use check::{Limitation, check_count, check_target, check_tools, limitations}
 pub(crate) use limitation::ToolLimitation;
 pub use model::Target;
 pub(crate) use model::description_for;
-pub(crate) use node::{accepts, accepts_null, required_names};
+pub use node::accepts_type;
+pub(crate) use node::{accepts_null, is_of_type, required_names};
 pub use openai_strict::strict_parameters;
 
 use crate::spec::Tool;

@@ -12,7 +12,7 @@ use crate::schema::cycles::ReferenceCycles;
 use crate::schema::pointer::{escape, resolve};
 use crate::spec::keywords::{self, ValueKind};
 
-/// Maximum number of schemas that the check of one type visits; branches may refer to each other without end.
+/// Maximum number of schemas that one check of a type visits; branches may refer to each other without end.
 const MAX_VISITS: usize = 1000;
 
 /// Maximum `anyOf` nesting.
@@ -175,16 +175,24 @@ pub(crate) fn required_names(schema: &Value) -> HashSet<&str> {
 
 /// Returns whether `null` is valid under `schema`, based on types and values only.
 pub(crate) fn accepts_null(root: &Value, schema: &Value) -> bool {
-    accepts(root, schema, "null")
+    accepts_type(root, schema, "null")
 }
 
-/// Returns whether a value of the type `word` may be valid under `schema`, based on types and values only.
-pub(crate) fn accepts(root: &Value, schema: &Value, word: &str) -> bool {
-    allows(root, schema, word, MAX_BRANCHES, &mut { MAX_VISITS })
+/// Returns whether a value of the type `word` is valid under `schema`, a part of the schema `root`, based on types and
+/// values only.
+pub fn accepts_type(root: &Value, schema: &Value, word: &str) -> bool {
+    allows_type(root, schema, word, MAX_BRANCHES, &mut { MAX_VISITS })
 }
 
-fn allows(root: &Value, schema: &Value, word: &str, branches_left: usize, visits_left: &mut usize) -> bool {
-    // All of these must allow it.
+fn allows_type(
+    root: &Value,
+    schema: &Value,
+    word: &str,
+    branches_left: usize,
+    visits_left: &mut usize,
+) -> bool {
+    let is_word = |known: &Value| known == word || (word == "integer" && known == "number");
+    // All of these must allow the type.
     let mut pending = vec![schema];
     while let Some(schema) = pending.pop() {
         let Value::Object(members) = schema else {
@@ -201,12 +209,12 @@ fn allows(root: &Value, schema: &Value, word: &str, branches_left: usize, visits
                 pending.extend(target);
                 target.is_some()
             }
-            ("type", Value::String(known)) => known == word,
-            ("type", Value::Array(words)) => words.iter().any(|known| known == word),
-            ("enum", Value::Array(values)) => values.iter().any(|value| type_of(value) == word),
-            ("const", value) => type_of(value) == word,
+            ("type", Value::String(_)) => is_word(value),
+            ("type", Value::Array(words)) => words.iter().any(is_word),
+            ("enum", Value::Array(values)) => values.iter().any(|value| is_of_type(value, word)),
+            ("const", value) => is_of_type(value, word),
             ("anyOf" | "oneOf", Value::Array(branches)) => branches_left.checked_sub(1).is_some_and(|left| {
-                branches.iter().any(|branch| allows(root, branch, word, left, visits_left))
+                branches.iter().any(|branch| allows_type(root, branch, word, left, visits_left))
             }),
             ("allOf", Value::Array(parts)) => {
                 pending.extend(parts);
@@ -221,13 +229,16 @@ fn allows(root: &Value, schema: &Value, word: &str, branches_left: usize, visits
     true
 }
 
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+/// Returns whether `value` has the type `word` of JSON Schema. An unknown word allows every value.
+pub(crate) fn is_of_type(value: &Value, word: &str) -> bool {
+    match word {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "number" => value.is_number(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        _ => true,
     }
 }

@@ -182,7 +182,7 @@ impl Lowerer {
                 self.take_word(&mut worker.bios_budget, key, value, &places);
             }
             "on-invalid-arguments" | "on-tool-error" => {
-                let modes = [("fail", OnFailure::Fail), ("report", OnFailure::Report)];
+                let modes = [("fail", Some(OnFailure::Fail)), ("report", Some(OnFailure::Report))];
                 let place = if key == "on-tool-error" {
                     &mut worker.on_tool_error
                 } else {
