@@ -28,7 +28,7 @@ pub struct RunConfig {
     pub budget_unit: BudgetUnit,
     /// Whether text is searched for calls.
     pub fallback: Fallback,
-    /// Effect of invalid arguments.
+    /// Effect of calls that cannot be made: unknown tools, invalid or unreadable arguments, and malformed calls in text.
     pub on_invalid_arguments: OnFailure,
     /// Effect of a failed tool.
     pub on_tool_error: OnFailure,

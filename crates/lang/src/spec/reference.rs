@@ -283,12 +283,12 @@ pub(super) const WORKER: [Key; 33] = [
     key_of(
         "on-invalid-arguments",
         KeyValue::Words(REPORT),
-        "Whether invalid arguments end the request or are reported to the model. Default: `fail`.",
+        "Whether a call that cannot be made ends the request or is reported to the model. Default: `fail`; `report` in `chat` and `acp`.",
     ),
     key_of(
         "on-tool-error",
         KeyValue::Words(REPORT),
-        "Whether an error of a tool ends the request or is reported to the model. Default: `fail`.",
+        "Whether an error of a tool ends the request or is reported to the model. Default: `fail`; `report` in `chat` and `acp`.",
     ),
     key_of(
         "string-results",

@@ -212,9 +212,9 @@ pub struct WorkerSpec {
     pub bios: BiosSource,
     /// The position of the BIOS lines that change.
     pub bios_budget: BiosBudget,
-    /// The effect of malformed arguments.
+    /// The effect of a call that cannot be made; `None`: not set.
     pub on_invalid_arguments: Option<OnFailure>,
-    /// The effect of a failing tool.
+    /// The effect of a failing tool; `None`: not set.
     pub on_tool_error: Option<OnFailure>,
     /// The form of results that are strings.
     pub string_results: StringResults,
