@@ -92,8 +92,8 @@ impl Dialect {
         calling.map(opaque_of).collect()
     }
 
-    /// Answers a request: refuses it unless it contains the state of its replies. `prompts` is the number of replies
-    /// before each prompt.
+    /// Answers a request, and refuses it unless it contains the state of its replies and no other. `is_last`: whether the
+    /// turn ends after a number of replies with calls.
     fn respond(&self, request: &Received, is_last: impl Fn(usize) -> bool) -> Answer {
         let sent = self.sent(request);
         let forgotten =
@@ -102,22 +102,22 @@ impl Dialect {
             .iter()
             .enumerate()
             .all(|(number, sent)| number < forgotten || *sent == self.of_step("returned", number + 1));
-        let is_foreign = sent.iter().take(forgotten).any(|sent| self.has_state(sent));
+        let is_foreign = sent.iter().take(forgotten).any(has_state);
         if !is_right || is_foreign {
             let refusal = &self.0["refusal"];
             return Answer::json(refusal[0].as_u64().unwrap() as u16, &refusal[1]);
         }
         if is_last(sent.len()) { self.answer() } else { self.calling(sent.len() + 1) }
     }
+}
 
-    /// Whether a reply contains more than text and calls.
-    fn has_state(&self, sent: &Value) -> bool {
-        match sent {
-            Value::Array(items) => {
-                items.iter().any(|item| item["type"] == "reasoning" || item.get("phase").is_some())
-            }
-            sent => *sent != json!({}),
+/// Whether a reply contains more than text and calls.
+fn has_state(sent: &Value) -> bool {
+    match sent {
+        Value::Array(items) => {
+            items.iter().any(|item| item["type"] == "reasoning" || item.get("phase").is_some())
         }
+        sent => *sent != json!({}),
     }
 }
 
@@ -213,7 +213,7 @@ fn state_goes_back_in_steps_prompts_and_sessions_and_to_no_other_server() {
         let ended = chat(&project, &other, &["--resume"], "fourth\n");
         assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
         let sent = dialect.sent(&other.posts()[0]);
-        assert!(sent.len() == 4 && !sent.iter().any(|sent| dialect.has_state(sent)), "{name}: {sent:?}");
+        assert!(sent.len() == 4 && !sent.iter().any(has_state), "{name}: {sent:?}");
     }
 }
 

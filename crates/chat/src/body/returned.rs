@@ -64,7 +64,8 @@ fn until_next_prompt(source: &ReplySource) -> bool {
 /// because another server sent it. `None`: nothing is added.
 fn stand_in(received: Option<&Received>, calls: &[MessageToolCall], form: BodyForm) -> Option<Received> {
     let adds = [BodyFallback::EmptyReasoning, BodyFallback::NoSignatureCheck];
-    let call = calls.first().filter(|_| adds.into_iter().any(|fallback| form.fallbacks.has(fallback)))?;
+    let adds = adds.into_iter().any(|fallback| form.fallbacks.has(fallback));
+    let call = calls.first().filter(|_| adds && !form.fallbacks.has(BodyFallback::NoState))?;
     let known = received.cloned().unwrap_or_default();
     let mut parts = known.parts;
     let before = parts.clone();

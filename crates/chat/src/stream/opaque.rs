@@ -67,11 +67,12 @@ impl OpaqueReader {
         }
     }
 
-    /// Adds an output item.
-    pub(super) fn push_item(&mut self, item: &Loose<'_>) {
-        if let Some(item) = self.take(item) {
-            self.parts.items.push(item);
-        }
+    /// Adds an output item. Returns whether it is kept.
+    pub(super) fn push_item(&mut self, item: &Loose<'_>) -> bool {
+        let item = self.take(item);
+        let is_kept = item.is_some();
+        self.parts.items.extend(item);
+        is_kept
     }
 
     /// Adds the opaque members of a call and of its function to `known`.

@@ -85,14 +85,18 @@ impl Response {
         self,
         empty_is_complete: bool,
     ) -> (Assembled, Vec<String>, Option<Opaque>) {
-        let opaque = self.items.finish().map(|mut opaque| {
-            if self.positions.iter().all(Option::is_some) {
-                let mut ordered: Vec<_> = self.positions.into_iter().zip(opaque.items).collect();
-                ordered.sort_by_key(|(position, _)| *position);
-                opaque.items = ordered.into_iter().map(|(_, item)| item).collect();
-            }
-            opaque
-        });
+        let mut opaque = self.items.finish();
+        if let Some(Opaque { items, .. }) = &mut opaque
+            && self.positions.len() == items.len()
+            && self.positions.iter().all(Option::is_some)
+        {
+            let mut ordered: Vec<_> = self.positions.into_iter().zip(std::mem::take(items)).collect();
+            ordered.sort_by_key(|(position, _)| *position);
+            items.extend(ordered.into_iter().map(|(_, item)| item));
+        } else if self.reasoning.is_empty() {
+            // Large text and calls come back in their parsed form.
+            opaque.get_or_insert_default();
+        }
         (self.calls.finish(empty_is_complete), self.foreign.into_kinds(), opaque)
     }
 
@@ -188,8 +192,7 @@ impl Response {
     ) -> Result<(), LimitExceeded> {
         state.note_content(ReplyContent::Choice);
         let item_ref = item_ref_of(event);
-        if is_done {
-            self.items.push_item(&event.item);
+        if is_done && self.items.push_item(&event.item) {
             self.positions.push(event.output_index.as_count());
         }
         match kind_of(&event.item) {
