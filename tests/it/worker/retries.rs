@@ -87,6 +87,9 @@ async fn a_temporary_status_of_a_hosted_api_is_retried_twice() {
             assert_eq!((ended.failed().1, ended.retries().len()), ("http_error", 0), "{status} {dialect:?}");
         }
     }
+    let too_long = "This model's maximum context length is 4096 tokens";
+    let ended = ask_scripted(Dialect::OpenAi, [Reply::error(500, too_long)]).await;
+    assert_eq!((ended.failed().1, ended.retries().len()), ("context_overflow", 0));
     for status in [400, 404, 422, 501, 505, 530] {
         let ended = ask_scripted(Dialect::OpenAi, [Reply::error(status, "oops")]).await;
         assert_eq!((ended.failed().1, ended.retries().len()), ("http_error", 0), "{status}");

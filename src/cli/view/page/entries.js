@@ -36,8 +36,9 @@ function budgetText(budget) {
   return `${count(budget.left, unit)} left`;
 }
 
-/** Returns the tokens of the prompt and of the reply. */
+/** Returns the tokens of the prompt and of the reply; an empty text if the server reported none. */
 function tokensText(usage) {
+  if (!usage?.prompt_tokens && !usage?.completion_tokens) return "";
   const part = (tokens, what) => (tokens ? ` (${number(tokens)} ${what})` : "");
   const prompt = `${number(usage.prompt_tokens)}${part(usage.cached_tokens, "cached")}`;
   return `${prompt} + ${count(usage.completion_tokens, "token")}${part(usage.reasoning_tokens, "reasoning")}`;
@@ -50,7 +51,7 @@ function summary(entry, request) {
       const parts = [entry.attempt > 1 ? `attempt ${entry.attempt}` : null];
       if (entry.status) parts.push(`HTTP ${entry.status}`);
       if (entry.first_ms !== undefined) parts.push(`first output after ${duration(entry.first_ms - entry.at_ms)}`);
-      if (entry.usage) parts.push(tokensText(entry.usage));
+      parts.push(tokensText(entry.usage));
       if (entry.budget) parts.push(budgetText(entry.budget));
       return [`Turn ${entry.turn}`, parts.filter(Boolean).join(" · ")];
     }
@@ -82,7 +83,7 @@ function summary(entry, request) {
     case "finished": {
       const { state, fail_reason, kind, detail, usage } = request.outcome;
       const parts = [fail_reason, kind !== fail_reason ? kind : null, detail];
-      if (usage) parts.push(tokensText(usage));
+      parts.push(tokensText(usage));
       return [state ?? "unknown", oneLine(parts.filter(Boolean).join(" · "))];
     }
     default:

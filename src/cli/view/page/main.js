@@ -44,7 +44,7 @@ function requestFacts(request) {
     Signals: number(number_of("signal")),
     Faults: number(number_of("fault")),
     Retries: number(number_of("retry")),
-    Tokens: usage ? tokensText(usage) : "",
+    Tokens: tokensText(usage),
     "First output": first_token_ms === undefined ? "" : duration(first_token_ms),
     Worker: request.worker,
     Model: request.model,

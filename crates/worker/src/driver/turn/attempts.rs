@@ -176,8 +176,9 @@ impl<'a> Turn<'a> {
         let is_loading = status == 503 && error.message.contains("Loading model");
         let is_temporary =
             if is_loading { self.may_wait_for_load() } else { self.may_retry(status, should_retry) };
+        // The other kinds are permanent for any status.
         if is_temporary
-            && error.kind != ServerErrorKind::QuotaExhausted
+            && matches!(error.kind, ServerErrorKind::Http | ServerErrorKind::Unavailable)
             && retry_after.is_none_or(|wait| wait <= MAX_DELAY)
         {
             let delay = if is_loading { self.delay.min(MAX_DELAY_LOADING) } else { self.delay };
