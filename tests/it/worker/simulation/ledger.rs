@@ -74,8 +74,6 @@ impl Ledger {
 #[allow(clippy::struct_excessive_bools)] // independent facts, not a state machine
 pub(super) struct Case {
     pub(super) id: String,
-    /// The model of the request, if it is not the worker's.
-    pub(super) model: Option<String>,
     pub(super) turns: Vec<Turn>,
     /// The exchanges that the worker has not dropped: it waits for a head, or reads a stream.
     pub(super) open: usize,

@@ -100,7 +100,6 @@ impl Simulation {
                 let past = past.unwrap_or_default();
                 let mut case = Case {
                     id: id.clone(),
-                    model,
                     body_fallbacks,
                     past,
                     due: is_slot_free.then_some((now, "the first turn")),
